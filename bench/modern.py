@@ -24,7 +24,6 @@ from rounds import Contender, compete
 from trainmark import units
 from trainmark.data.cache import cache_dir, environment_dir
 from trainmark.data.catalog import find
-from trainmark.data.fit import window_of
 from trainmark.data.load import DataFolder
 from trainmark.data.locate import locate
 from trainmark.report.table import span
@@ -52,7 +51,7 @@ def main() -> None:
     known = find(workload.dataset)
     located = locate(known.name, environment=environment_dir(), cache=cache_dir())
     place = None if located.directory is None else str(located.directory)
-    data = DataFolder(known.name, place, window_of(workload))
+    data = DataFolder(known.name, place, workload.input.length)
     batch = workload.batches.size
     workload = dataclasses.replace(workload, published=None).with_schedule(
         epochs=1, steps=None, steps_per_epoch=options.steps

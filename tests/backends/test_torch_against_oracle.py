@@ -19,9 +19,11 @@ from tests.slow import slow
 from trainmark.backends import registry
 from trainmark.backends.base import EpochPlan, Options
 from trainmark.data.dataset import Dataset, Split
+from trainmark.execute.worker.order import epoch_plans
 from trainmark.workload import catalog
 from trainmark.workload.model import initial_weights, lay_out
 from trainmark.workload.optimizers import Adam, RMSprop
+from trainmark.workload.size import Size
 from trainmark.workload.spec import Workload
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -156,3 +158,48 @@ def test_an_epsilon_in_the_wrong_place_is_caught(name: str, monkeypatch: pytest.
     for precision, tolerance in (("fp64", FLOAT64_TOLERANCE), ("fp32", float32_tolerance(name))):
         found = apart(losses(workload(name), "torch", "fast", precision, name=name), oracle(name))
         assert found > tolerance
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("style", ["idiomatic", "fast"])
+def test_a_hundred_steps_of_resnet9_are_those_of_the_oracle(style: str) -> None:
+    """Augmented, with batch norm in training mode. From the oracle's state each step differs only by rounding; left to
+    itself, the training stays close for the first steps, and then batch norm amplifies what rounding adds."""
+    trained = (
+        Size(width=4, batch=16)
+        .of(catalog.find("cifar10-resnet9"))
+        .with_schedule(epochs=1, steps=100, dataset_repeats=7)
+    )
+    split = data("cifar10-cnn").train
+    images = Dataset("patterns", split, split, "", True)
+    model = lay_out(trained)
+    epoch = next(epoch_plans(trained, len(split), 1, inject=True))
+
+    def trainer(backend: str, style: str) -> Any:
+        made = registry.load(backend).trainer(trained, model, images, Options(style, "cpu", "fp64", seed=0))  # type: ignore[arg-type]
+        made.load(initial_weights(model, seed=3))
+        made.compile(epoch)
+        made.begin_epoch(epoch)
+        return made
+
+    exact, held, free = trainer("numpy", "idiomatic"), trainer("torch", style), trainer("torch", style)
+    before, drifts, course = exact.state(), [], []
+    for _ in range(100):
+        held.set_state(before)
+        (expected,), (found,), (drifted,) = (
+            each.read(each.train(1, lambda: None)).losses for each in (exact, held, free)
+        )
+        assert found == pytest.approx(expected, rel=FLOAT64_TOLERANCE)
+        before, after = exact.state(), held.state()
+        for arrays, others in (
+            (before.weights, after.weights),
+            *zip(before.slots.values(), after.slots.values(), strict=True),
+        ):
+            for name, array in arrays.items():
+                np.testing.assert_allclose(
+                    others[name], array, rtol=1e-7, atol=1e-9 * np.abs(array).max(), err_msg=name
+                )
+        drifts.append(abs(drifted / expected - 1))
+        course.append(expected)
+    assert max(drifts[:10]) < 1e-7
+    assert np.mean(course[-10:]) < np.mean(course[:10]) - 0.05, "it learns"

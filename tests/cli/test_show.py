@@ -20,6 +20,7 @@ def test_every_workload_of_the_catalogue(name: str, capsys: pytest.CaptureFixtur
     out = capsys.readouterr().out
     assert name in out
     assert "total" in out
+    assert ("summed over the batch" in out) == (name == "cifar10-resnet9")
 
 
 def test_a_workload_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -228,6 +228,7 @@ def test_the_command_line(command: CommandLine) -> None:
         (["--backend", "numpy", "--style", "idiomatic"], "numpy does not spread a training over several devices"),
         (["--backend", "jax", "--pipeline", "2", "--oversubscribe"], "jax can only spread copies over the devices"),
         (["--rdzv-endpoint", "here:1"], "--rdzv-endpoint has no effect here: expected --nnodes N as well"),
+        (["--size", "depth=1"], "--size depth doesn't apply to mnist-mlp128"),
         (["--microbatches", "2"], "--microbatches has no effect here"),
         (["--link", "5,25"], "--link was removed"),
         (["--data-parallel", "1", "--device", "cuda:0"], "does not see the device 'cuda:0'"),

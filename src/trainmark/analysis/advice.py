@@ -28,8 +28,11 @@ WORDS: dict[Cause, tuple[str, str]] = {
         "the optimiser's update",
         "Use the framework's fused or compiled optimiser, which passes over the weights once.",
     ),
+    "attention": ("attention, with its projections", "Use the framework's fused attention, or a shorter context."),
+    "norms": ("normalisation layers", "Compile the network, which fuses these layers with others."),
+    "embedding": ("token and position embeddings and their gradients", "Use a lower precision (--precision)."),
     "memory": (
-        "memory-bound operations: activations, dropout, normalisation, pooling, the loss",
+        "memory-bound operations: activations, dropout, pooling, the loss",
         "Compile the network, which fuses these operations.",
     ),
     "dispatch": (
@@ -49,8 +52,8 @@ WORDS: dict[Cause, tuple[str, str]] = {
 }
 """The meaning of each cause, and the advice if no remedy was measured."""
 
-_BY_STYLE: tuple[Cause, ...] = ("epoch", "fetch", "input", "copy", "dispatch", "optimizer", "memory", "shapes")
-_BY_BATCH: tuple[Cause, ...] = ("dispatch", "optimizer", "shapes")
+_NOT_BY_STYLE: tuple[Cause, ...] = ("threads", "compute", "evaluation", "compile")
+_BY_BATCH: tuple[Cause, ...] = ("dispatch", "optimizer", "attention", "shapes")
 _WORTH = 1.02
 """Smallest speed-up worth advising."""
 
@@ -107,7 +110,7 @@ def _is_certain(share: Share) -> bool:
 def _against(largest: Share, found: Dissection, recipe: str) -> Iterator[Advice]:
     cause = largest.cause
     measured = []
-    if cause in _BY_STYLE and FAST in found.variants:
+    if cause not in _NOT_BY_STYLE and FAST in found.variants:
         shown = f" (see {recipe})" if recipe else ""
         do = f"Train like --style fast{shown}: keep the prepared data on the device, and the host out of the loop."
         measured.append(_timed(do, cause, speedup(found, FAST), style="fast"))

@@ -1,8 +1,9 @@
 """Attribute a step's time to causes by ablation: time variants of the step that omit ever more components.
 
 Each variant omits one component more than the previous one; the difference is that component's cost, so the costs add
-up to the step. Matrix products and convolutions remain: the measured peak gives the time of those FLOPs, and timing the
-same products alone gives the cost of their shapes. Nothing else is assumed, and the remainder is *unexplained*.
+up to the step. Embeddings, matrix products and convolutions remain: a network of embeddings alone gives the time of
+those, the measured peak that of the FLOPs, and timing the same products alone gives the cost of their shapes. Nothing
+else is assumed, and the remainder is *unexplained*.
 
 Times are lower quartiles over rounds, since other processes only ever add time, averaged over processes, since memory
 layout varies between processes. The interval of a share is a bootstrap over processes, each with all its rounds
@@ -31,6 +32,9 @@ Cause = Literal[
     "input",
     "copy",
     "optimizer",
+    "attention",
+    "norms",
+    "embedding",
     "memory",
     "dispatch",
     "compute",
@@ -42,9 +46,10 @@ CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 WHOLE, LARGER, FAST = "whole", "larger batch", "the style fast"
 PARTS: tuple[Literal["fetch", "input", "copy", "optimizer"], ...] = ("fetch", "input", "copy", "optimizer")
-CAPTURED = "captured"
-PLAIN = "without elementwise layers and loss"
-SHRUNK, SHRUNK_PLAIN = "shrunk", "shrunk without elementwise layers and loss"
+CAPTURED, SHRUNK = "captured", "shrunk"
+LAYERS: tuple[Cause, ...] = ("attention", "norms", "memory", "embedding")
+"""What is removed after the parts, each in addition to the previous ones; last, everything but the embeddings."""
+_OF_SOME_NETWORKS: tuple[Cause, ...] = ("attention", "norms", "embedding")
 PRODUCTS, EMPTY, PEAK = "products", "empty", "peak"
 
 RESAMPLES = 1_000
@@ -145,7 +150,7 @@ class Attribution:
     @property
     def unknown(self) -> tuple[Cause, ...]:
         """Causes that could not be measured here."""
-        known = {"threads", *(share.cause for share in self.shares)}
+        known = {"threads", *_OF_SOME_NETWORKS, *(share.cause for share in self.shares)}
         return tuple(cause for cause in CAUSES if cause not in known)
 
 
@@ -224,12 +229,10 @@ def _split(seconds: Round, starts: Round, found: Dissection) -> _Split:
     elif SHRUNK in seconds:
         causes["dispatch"] = seconds[SHRUNK]
         left -= seconds[SHRUNK]
-    if PLAIN in seconds and SHRUNK in seconds and SHRUNK_PLAIN in seconds:
-        # Without these layers there are fewer launches, too, which are counted already.
-        plain = seconds[PLAIN] - seconds[SHRUNK_PLAIN]
-        causes["memory"], left = left - plain, plain
-    elif PLAIN in seconds and found.accelerator and CAPTURED not in found.dropped:
-        causes["memory"], left = left - seconds[PLAIN], seconds[PLAIN]
+    for cause in LAYERS:
+        if (rest := _without_launches(f"ablation of {cause}", seconds, found)) is not None:
+            causes[cause] = rest if cause == "embedding" else left - rest
+            left -= causes[cause]
     if PEAK in seconds and found.peak_flops:
         compute = min(found.flops * seconds[PEAK] / found.peak_flops, max(left, 0.0))
         causes["compute"] = compute
@@ -237,6 +240,13 @@ def _split(seconds: Round, starts: Round, found: Dissection) -> _Split:
             alone = seconds[PRODUCTS] - seconds[EMPTY]
             causes["shapes"] = max(alone - compute, 0.0)
     return _Split(seconds[WHOLE] + causes["epoch"], causes)
+
+
+def _without_launches(name: str, seconds: Round, found: Dissection) -> float | None:
+    """Return the seconds of a variant without its launches, which are counted already; None if these are unknown."""
+    unknown = CAPTURED in found.dropped if found.accelerator else SHRUNK not in seconds
+    launches = seconds.get(f"{SHRUNK} {name}", 0.0 if found.accelerator else None)
+    return None if unknown or launches is None or name not in seconds else seconds[name] - launches
 
 
 def _on_top(found: Dissection, step: float) -> list[Share]:

@@ -33,7 +33,7 @@ from trainmark.analysis.statistics import (
 from trainmark.analysis.summary import RunSummary, perplexity, summarize
 from trainmark.errors import UsageError
 from trainmark.record.caveats import Caveat
-from trainmark.record.facts import FACTS, Dimension
+from trainmark.record.facts import FACTS, Dimension, tokens_of
 from trainmark.record.record import Record
 from trainmark.workload.schedule import Target
 
@@ -70,8 +70,7 @@ class _Side:
     @property
     def tokens(self) -> int | None:
         """Tokens per example; None for images."""
-        found: int | None = FACTS["tokens"].of(self.group.records[0]) if self.group.records else None
-        return found
+        return tokens_of(self.group.records[0]) if self.group.records else None
 
     @property
     def learning_quantities(self) -> tuple[str, ...]:
@@ -164,7 +163,8 @@ def compare_groups(
         elif reference is not None:
             alone = _held_against(alone, side, sides[reference], by, margin, confidence)
         results.append(alone)
-    return Comparison(tuple(results), (), by, baseline, margin, LEARNING_MARGIN, differences, measured=tuple(groups))
+    margins = margin, LEARNING_MARGIN, LOSS_MARGIN
+    return Comparison(tuple(results), (), by, baseline, *margins, differences, measured=tuple(groups))
 
 
 def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) -> GroupResult:
@@ -200,6 +200,7 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         efficiency=efficiency(complete[0], pace, limits) if (complete := [r for r in records if r.epochs]) else None,
         cost=cost(records),
         reached=_reached(records),
+        tokens=side.tokens,
         tokens_per_second=pace * side.tokens if pace and side.tokens else None,
         test_perplexity=perplexity(median(side.known("test_loss"))) if side.tokens else None,
     )

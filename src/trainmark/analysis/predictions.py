@@ -40,14 +40,6 @@ class Predictions:
         return np.asarray(self.predicted == self.labels)
 
 
-def probabilities(outputs: NDArray[np.float64], *, logarithms: bool) -> NDArray[np.float64]:
-    """Convert outputs ``[examples, classes]``, which are logits or, with ``logarithms``, log-probabilities."""
-    if logarithms:
-        return np.asarray(np.exp(outputs))
-    exponentials = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-    return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))
-
-
 def confusion(found: Predictions) -> NDArray[Any]:
     """Return the confusion matrix: counts of examples, ``[true, predicted]``."""
     counts = np.zeros((found.classes, found.classes), dtype=np.int64)

@@ -100,7 +100,7 @@ class GroupResult:
         process_seconds: duration of a whole command, from start to end; unknown for trainmark's own trainings.
         efficiency: relative to the device's measured limit; None if unknown.
         reached: None if the runs had no target.
-        tokens_per_second, test_perplexity: for text; None for images.
+        tokens, tokens_per_second, test_perplexity: tokens per example, and figures of text; None for images.
     """
 
     key: Key
@@ -126,13 +126,9 @@ class GroupResult:
     efficiency: Efficiency | None = None
     cost: Cost = field(default_factory=Cost)
     reached: Reached | None = None
+    tokens: int | None = None
     tokens_per_second: float | None = None
     test_perplexity: float | None = None
-
-    @property
-    def is_text(self) -> bool:
-        """Whether its examples are windows of a text."""
-        return self.tokens_per_second is not None
 
 
 @dataclass(frozen=True)
@@ -164,7 +160,8 @@ class Comparison:
 
     Args:
         margin: largest difference that counts as the same speed, as a fraction.
-        learning_margin: largest difference in accuracy that counts as learning the same, as a fraction.
+        learning_margin, loss_margin: largest difference in accuracy, as a fraction, and in the loss of a text, that
+            counts as learning the same.
         differences: differences between the machines, if those are compared.
         references: the groups compared with reference devices, if requested.
         measured: the records of each group.
@@ -176,6 +173,7 @@ class Comparison:
     baseline: tuple[str, str] | None
     margin: float
     learning_margin: float
+    loss_margin: float
     differences: tuple[Difference, ...] = ()
     references: tuple[DeviceReference, ...] = ()
     measured: tuple[Repeats, ...] = ()

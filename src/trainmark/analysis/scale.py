@@ -39,7 +39,7 @@ class LayoutResult:
         runs: number of finished timed runs; ``failed`` is the number of failed runs of any kind, also those without
         all-reduce and those for losses.
         batch: examples of a step, over all copies.
-        samples_per_second, step_seconds: median over the runs, with its interval.
+        samples_per_second, tokens_per_second, step_seconds: median over the runs, with its interval.
         speedup: speed-up over one device, by slices.
         efficiency: speed-up per device.
         communication: share of a step saved if the copies don't average their gradients; negative is noise.
@@ -62,6 +62,12 @@ class LayoutResult:
     agreement: Agreement | None
     reason: str | None
     caveats: tuple[Caveat, ...] = ()
+    tokens_per_second: Estimate | None = None
+
+    @property
+    def pace(self) -> Estimate | None:
+        """The throughput in the unit of its workload."""
+        return self.tokens_per_second or self.samples_per_second
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,11 @@ class Scaling:
     nodes: int
     layouts: tuple[LayoutResult, ...]
     notices: tuple[str, ...]
+
+    @property
+    def unit(self) -> str:
+        """What the throughput counts."""
+        return "tokens" if any(each.tokens_per_second for each in self.layouts) else "examples"
 
     @property
     def passed(self) -> bool:

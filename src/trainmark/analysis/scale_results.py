@@ -15,6 +15,7 @@ from trainmark.analysis.scale import Agreement, LayoutResult
 from trainmark.analysis.slices import compare_slices
 from trainmark.analysis.statistics import SLICES_CONFIDENCE, Estimate
 from trainmark.record.caveats import Caveat
+from trainmark.record.facts import tokens_of
 from trainmark.record.record import Record, Spread
 
 AGREEMENT_STEPS = 100
@@ -51,6 +52,7 @@ def _result(key: LayoutKey, runs: list[Record], apart: list[Record], alone: list
     speedup, found = _against(alone, runs)
     together, _ = _against(apart, runs)
     seconds = [_step_seconds(record) for record in _timed(runs)]
+    pace, tokens = _median([_batch(runs[0]) / each for each in seconds]), tokens_of(runs[0])
     broken = [record for record in (*runs, *apart) if record.outcome.status != "ok"]
     return LayoutResult(
         data=data,
@@ -59,7 +61,8 @@ def _result(key: LayoutKey, runs: list[Record], apart: list[Record], alone: list
         runs=len(seconds),
         failed=len(broken),
         batch=_batch(runs[0]),
-        samples_per_second=_median([_batch(runs[0]) / each for each in seconds]),
+        samples_per_second=pace,
+        tokens_per_second=pace.mapped(lambda rate: rate * tokens) if pace and tokens else None,
         step_seconds=_median(seconds),
         speedup=speedup,
         efficiency=_of(speedup, lambda ratio: ratio / ranks),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trainmark.record.caveats import Caveat
-from trainmark.record.facts import FACTS
+from trainmark.record.facts import tokens_of
 from trainmark.record.record import Record, Status
 
 Value = str | int | float | bool
@@ -52,6 +52,7 @@ class Sweep:
         ones are last.
         best: number of the best trial; None if none finished.
         side_by_side: whether trials were trained at the same time.
+        is_text: whether the examples are windows of a text, without an accuracy.
         machines: names of the machines.
     """
 
@@ -62,6 +63,7 @@ class Sweep:
     trials: tuple[TrialResult, ...]
     best: int | None
     side_by_side: bool
+    is_text: bool
     machines: tuple[str, ...]
 
 
@@ -109,6 +111,7 @@ def _sweep(records: list[Record]) -> Sweep:
         trials=tuple(results),
         best=results[0].trial if results[0].outcome == "ok" else None,
         side_by_side=any(Caveat.SIDE_BY_SIDE in record.caveats for record in records),
+        is_text=tokens_of(first) is not None,
         machines=tuple(dict.fromkeys(record.machine.name for record in records)),
     )
 
@@ -131,7 +134,7 @@ def _result(record: Record) -> TrialResult:
         values=dict(record.group.values or {}),
         outcome=record.outcome.status,
         reason=record.outcome.reason,
-        test_accuracy=None if FACTS["tokens"].of(record) else record.final.test_accuracy,
+        test_accuracy=None if tokens_of(record) else record.final.test_accuracy,
         test_loss=record.final.test_loss,
         training_seconds=record.final.training_seconds,
         record=record.id,

@@ -60,7 +60,6 @@ KINDS_0_2 = frozenset(
 )
 """New in version 0.2: kinds of layers and optimisers, and options of older kinds."""
 
-EVALUATION_BATCH = 1000
 LOSS, L2_LOSS, HITS = range(3)
 """Columns of the results of steps where a trainer keeps them as rows of an array."""
 

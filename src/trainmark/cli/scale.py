@@ -75,6 +75,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @shared.repeats_option()
 @shared.count_option("--steps", "Steps whose losses are compared.", default=120, least=2)
 @shared.seed_option("Seed of the first round.")
+@shared.size_option
 @shared.conditions_options
 @shared.label_option
 @click.option("--plot", type=shared.PATH, metavar="FILE", help="Draw the scaling curve: FILE.svg or FILE.png.")

@@ -91,6 +91,7 @@ class _SeveralWords(click.Command):
 @shared.count_option("--steps", "Steps per trial, instead of epochs.")
 @shared.seed_option("Seed of every trial, and of --range.")
 @shared.precision_option
+@shared.size_option
 @shared.count_option("--threads", "CPU threads of a trial.  [default: --cpus-per-trial, or 1]")
 @shared.python_option
 @shared.dataset_option

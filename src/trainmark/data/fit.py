@@ -12,11 +12,6 @@ from trainmark.workload.spec import Workload
 from trainmark.workload.tokens import Tokens
 
 
-def window_of(workload: Workload) -> int | None:
-    """Return the number of tokens of an example; None for images."""
-    return workload.input.length if isinstance(workload.input, Tokens) else None
-
-
 def require_fit(workload: Workload) -> None:
     """Raise if a workload can't be trained on its dataset.
 

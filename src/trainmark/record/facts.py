@@ -69,8 +69,8 @@ def _command(record: Record) -> tuple[tuple[str, ...], str, str | None] | None:
     return (*variables, *process.argv), process.directory, process.program_sha256
 
 
-def _tokens(record: Record) -> int | None:
-    """Return the tokens per example; None for images."""
+def tokens_of(record: Record) -> int | None:
+    """Return the tokens of an example, a window of a text; None for images."""
     given = record.workload.spec.get("input")
     return given["length"] if isinstance(given, dict) and given.get("kind") == "tokens" else None
 
@@ -148,7 +148,7 @@ FACTS: dict[str, Fact] = {
     "nudge": Fact(lambda record: record.group.trial if record.group.kind != "sweep" else None),
     "logged": Fact(lambda record: Caveat.LOGGED_STEPS in record.caveats),
     "slices_alone": Fact(lambda record: bool(record.slices) and not record.epochs),
-    "tokens": Fact(_tokens),
+    "tokens": Fact(tokens_of),
     "parameters": Fact(lambda record: record.model and record.model.parameters),
 }
 

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from trainmark import units
-from trainmark.analysis.comparison import LOSS_MARGIN
 from trainmark.analysis.results import Comparison, GroupResult, MedianInterval
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import Key
@@ -69,8 +68,8 @@ def _fields(
         whole: don't drop the columns of epochs.
     """
     groups = [row.group for row in rows]
-    text = any(group.is_text for group in groups)
-    margin = LOSS_MARGIN if text else 100 * comparison.learning_margin
+    text = any(group.tokens for group in groups)
+    margin = comparison.loss_margin if text else 100 * comparison.learning_margin
     fields: list[Field[GroupRow]] = [
         Field("speed-up", _speedup, "right", meaning=_of_speedups(comparison, rows)),
         Field(f"{'tokens' if text else 'samples'}\nper s", _rate, "right"),
@@ -168,7 +167,7 @@ def _learning(row: GroupRow) -> Cell:
         return Cell("reference", tone="dim", value=0.0)
     if row.is_reference or learning.difference is None:
         return Cell(units.MISSING)
-    words = _lower if row.group.is_text else _points
+    words = _lower if row.group.tokens else _points
     points, tone = words(learning.difference), _LEARNING_TONES[learning.verdict]
     if learning.low is None or learning.high is None:
         return Cell(_without_interval(row.group), points, tone, learning.difference)

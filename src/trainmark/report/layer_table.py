@@ -9,7 +9,7 @@ from typing import Any
 from trainmark import units
 from trainmark.report.table import Cell, Field, Table, TableRow, table_of
 from trainmark.workload.layers import written
-from trainmark.workload.losses import Loss
+from trainmark.workload.losses import Loss, sums
 from trainmark.workload.model import LayerPlan, lay_out
 from trainmark.workload.optimizers import Optimizer
 from trainmark.workload.spec import Workload
@@ -97,7 +97,7 @@ def _conditions(workload: Workload) -> tuple[str, ...]:
     shuffled = f"shuffled {schedule.shuffle.replace('-', ' ')}"
     return (
         f"{workload.dataset}, {batch}, {epochs}, {shuffled}, {schedule.protocol} weights",
-        f"loss: {_with_settings(workload.loss)}",
+        f"loss: {_with_settings(workload.loss)}{', summed over the batch' if sums(workload.loss) else ''}",
         f"optimiser: {_with_settings(workload.optimizer)}",
     )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from trainmark import units
-from trainmark.record.facts import FACTS
+from trainmark.record.facts import tokens_of
 from trainmark.record.record import Record
 
 
 def per_example(record: Record) -> tuple[int, str]:
     """Return the number of units per example, and the unit: tokens for text, else samples."""
-    tokens = FACTS["tokens"].of(record)
+    tokens = tokens_of(record)
     return (tokens, "tokens/s") if tokens else (1, "samples/s")
 
 

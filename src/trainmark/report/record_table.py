@@ -10,7 +10,7 @@ from trainmark.analysis.efficiency import Efficiency, efficiency, limits_of
 from trainmark.analysis.statistics import median
 from trainmark.analysis.summary import perplexity, summarize
 from trainmark.record.caveats import Caveat
-from trainmark.record.facts import FACTS
+from trainmark.record.facts import tokens_of
 from trainmark.record.record import Energy, Epoch, Final, Observed, Process, Record, Samples
 from trainmark.report.conditions import share_of_peak, when_measured
 from trainmark.report.labels import side_of
@@ -34,7 +34,7 @@ def _which(record: Record) -> str:
 
 
 def _figures(record: Record) -> tuple[str, ...]:
-    return _FIGURES_OF_TEXT if FACTS["tokens"].of(record) else _FIGURES
+    return _FIGURES_OF_TEXT if tokens_of(record) else _FIGURES
 
 
 def _epochs_table(record: Record) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from trainmark import units
 from trainmark.analysis.machines import MachineOf, tell_apart
 from trainmark.analysis.summary import RunSummary, summarize
-from trainmark.record.facts import FACTS, facts_of
+from trainmark.record.facts import FACTS, facts_of, tokens_of
 from trainmark.record.record import Record, Status
 from trainmark.report.table import Cell, Field, Scalar, Table, Tone, number, table_of
 
@@ -67,10 +67,6 @@ def _caveats(record: Record) -> str:
     return " ".join(caveat.value for caveat in record.caveats)
 
 
-def _is_text(record: Record) -> bool:
-    return FACTS["tokens"].of(record) is not None
-
-
 def _count(count: int | None) -> Cell:
     return Cell(units.MISSING if count is None else str(count), value=count)
 
@@ -89,7 +85,7 @@ _FIELDS: tuple[Field[tuple[Record, RunSummary]], ...] = (
     Field("epochs", lambda of: _count(len(of[0].epochs)), "right"),
     Field("epoch", lambda of: number(of[1].epoch_seconds, units.seconds), "right"),
     Field("training", lambda of: number(of[1].training_seconds, units.seconds), "right"),
-    Field("test\nacc.", lambda of: number(None if _is_text(of[0]) else of[1].test_accuracy, units.percent), "right"),
-    Field("test\nloss", lambda of: number(of[1].test_loss if _is_text(of[0]) else None, units.loss), "right"),
+    Field("test\nacc.", lambda of: number(None if tokens_of(of[0]) else of[1].test_accuracy, units.percent), "right"),
+    Field("test\nloss", lambda of: number(of[1].test_loss if tokens_of(of[0]) else None, units.loss), "right"),
     Field("caveats", lambda of: _caveats(of[0])),
 )

@@ -10,7 +10,7 @@ from trainmark.analysis.scale_results import AGREEMENT_STEPS
 from trainmark.analysis.statistics import Estimate, SpeedVerdict
 from trainmark.report.caveat_notes import caveat_notes
 from trainmark.report.comparison_table import SPEED_TONES
-from trainmark.report.table import Cell, Field, Table, interval, table_of
+from trainmark.report.table import Cell, Field, Table, interval, number, table_of
 
 _ANSWERS: dict[SpeedVerdict, str] = {
     "faster": "More devices are faster than one",
@@ -31,7 +31,7 @@ def scale_tables(scaling: Scaling) -> list[Table]:
     losses = f"; losses of {units.many(scaling.steps, 'step')} in fp64" if judged else ""
     table = table_of(
         scaling.layouts,
-        _LAYOUT,
+        _layout(scaling.unit),
         title=f"{scaling.workload}: scaling to several devices",
         conditions=(
             f"{scaling.backend} {scaling.style} on {scaling.device}, {scaling.dataset}, {scaling.precision}{threads}"
@@ -51,7 +51,7 @@ def _runs(each: LayoutResult) -> Cell:
 
 
 def _pace(each: LayoutResult) -> str:
-    return units.count(round(each.samples_per_second.value)) if each.samples_per_second else units.MISSING
+    return units.count(round(each.pace.value)) if each.pace else units.MISSING
 
 
 def _agreement(each: LayoutResult) -> Cell:
@@ -82,7 +82,7 @@ def _answer(scaling: Scaling) -> Cell | None:
     speedup, fastest = max(paces, key=lambda pace: pace[0].ratio or 0.0)
     ratio = f"{units.ratio(speedup.ratio)}{interval(speedup.low, speedup.high)}"
     layout = f"{fastest.data} × {fastest.pipeline}"
-    text = f"{_ANSWERS[speedup.verdict]}: the fastest layout, {layout}, trains {ratio} as many examples/s."
+    text = f"{_ANSWERS[speedup.verdict]}: the fastest layout, {layout}, trains {ratio} as many {scaling.unit}/s."
     return Cell(text, tone=SPEED_TONES[speedup.verdict])
 
 
@@ -94,23 +94,24 @@ def _percent(share: Estimate | None) -> str:
     return f"{units.percent(share.value)} [{100 * share.low:.0f}, {100 * share.high:.0f}]"
 
 
-_LAYOUT: tuple[Field[LayoutResult], ...] = (
-    Field("copies", lambda each: Cell(str(each.data), tone="strong")),
-    Field("stages", lambda each: Cell(str(each.pipeline), tone="strong"), "right"),
-    Field("rounds", _runs, "right"),
-    Field("step\ntime", lambda each: units.seconds(each.step_seconds.value if each.step_seconds else None), "right"),
-    Field("examples/s", _pace, "right"),
-    Field(
-        "efficiency\n[95 %]", lambda each: _percent(each.efficiency), "right",
-        meaning="examples/s per device as a share of one device's, from interleaved slices.",
-    ),
-    Field(
-        "communication\n[95 %]", lambda each: _percent(each.communication), "right",
-        meaning="the share of a step saved by not averaging gradients, including synchronisation wait; negative values "
-        "are noise.",
-    ),
-    Field(
-        "losses agree", _agreement,
-        meaning=f"the largest relative difference in float64, at most {AGREEMENT_STEPS} steps, and its bound.",
-    ),
-)  # fmt: skip
+def _layout(unit: str) -> tuple[Field[LayoutResult], ...]:
+    return (
+        Field("copies", lambda each: Cell(str(each.data), tone="strong")),
+        Field("stages", lambda each: Cell(str(each.pipeline), tone="strong"), "right"),
+        Field("rounds", _runs, "right"),
+        Field("step\ntime", lambda each: number(each.step_seconds and each.step_seconds.value, units.seconds), "right"),
+        Field(f"{unit}/s", _pace, "right"),
+        Field(
+            "efficiency\n[95 %]", lambda each: _percent(each.efficiency), "right",
+            meaning=f"{unit}/s per device as a share of one device's, from interleaved slices.",
+        ),
+        Field(
+            "communication\n[95 %]", lambda each: _percent(each.communication), "right",
+            meaning="the share of a step saved by not averaging gradients, including synchronisation wait; negative "
+            "values are noise.",
+        ),
+        Field(
+            "losses agree", _agreement,
+            meaning=f"the largest relative difference in float64, at most {AGREEMENT_STEPS} steps, and its bound.",
+        ),
+    )  # fmt: skip

@@ -25,14 +25,13 @@ def sweep_table(sweep: Sweep) -> Table:
     def varied(key: str) -> Field[TrialResult]:
         return Field(key, lambda trial: _value(trial.values.get(key), tone(trial, "strong")), "right")
 
-    text = all(trial.test_accuracy is None for trial in sweep.trials)
     accuracy = Field[TrialResult]("test\nacc.", lambda trial: _accuracy(trial, tone(trial, "good")), "right")
     return table_of(
         sweep.trials,
         (
             Field("trial", lambda trial: Cell(str(trial.trial), "", tone(trial, "strong"), trial.trial), "right"),
             *map(varied, sweep.grid),
-            *(() if text else (accuracy,)),
+            *(() if sweep.is_text else (accuracy,)),
             Field("test\nloss", lambda trial: number(trial.test_loss, units.loss), "right"),
             Field("training", lambda trial: number(trial.training_seconds, units.seconds), "right"),
             Field("outcome", _outcome),
@@ -88,4 +87,4 @@ def _notes(sweep: Sweep) -> Iterator[str]:
     if len(sweep.machines) > 1:
         yield f"Trained on {', '.join(sweep.machines)}."
     if "seed" not in sweep.grid:
-        yield "One run per trial: another seed alone changes the accuracy (--grid seed=1,2,3 shows by how much)."
+        yield "One run per trial: another seed alone changes the result (--grid seed=1,2,3 shows by how much)."

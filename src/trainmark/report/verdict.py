@@ -73,13 +73,11 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
 
 def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
     side = measured[0]
-    accuracy = side.result.test_accuracy
+    accuracy, loss = side.result.test_accuracy, side.result.test_loss
     learnt = "" if accuracy is None else f", and reached {units.percent(accuracy)} test accuracy"
     pace = f"at {units.rate(side.result.samples_per_second, 'examples/s')}"
-    if side.result.is_text:
-        learnt = (
-            "" if side.result.test_loss is None else f", and reached a test loss of {units.loss(side.result.test_loss)}"
-        )
+    if side.result.tokens:
+        learnt = "" if loss is None else f", and reached a test loss of {units.loss(loss)}"
         pace = f"at {units.rate(side.result.tokens_per_second, 'tokens/s')}"
     if Caveat.RANDOM_DATA in side.result.caveats:
         learnt = " (random data)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,14 +99,12 @@ def attention(model: TrainedModel, text: str, layer: int, head: int) -> NDArray[
     return np.asarray(heads[layer - 1][head - 1], np.float64)
 
 
-def _attending(modules: list[layers.Module]) -> list[layers.AttentionModule]:
-    found = []
+def _attending(modules: list[layers.Module]) -> Iterator[layers.AttentionModule]:
     for module in modules:
         if isinstance(module, layers.ResidualModule):
-            found += _attending([*module.body, *module.shortcut])
+            yield from _attending([*module.body, *module.shortcut])
         elif isinstance(module, layers.AttentionModule):
-            found.append(module)
-    return found
+            yield module
 
 
 def _tokens(text: str, characters: str) -> tuple[int, ...]:

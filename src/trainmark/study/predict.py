@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from trainmark import regular
-from trainmark.analysis.predictions import Predictions, probabilities
+from trainmark.analysis.predictions import Predictions
 from trainmark.errors import PredictionFailed, UsageError
 from trainmark.execute.parent.request import Request, Watcher
 from trainmark.execute.protocol.answers import Answer, Outputs, Scored, of_kind
@@ -18,7 +18,7 @@ from trainmark.record.weights import average_of
 from trainmark.study import again
 from trainmark.study.chosen import ChosenSide, choose
 from trainmark.study.progress import Tell
-from trainmark.workload.losses import NegativeLogLikelihood
+from trainmark.workload.losses import probabilities
 from trainmark.workload.spec import Workload
 
 
@@ -88,6 +88,5 @@ def predict(model: TrainedModel, tell: Tell = lambda *_: None) -> Predictions:
         raise PredictionFailed(
             f"{side.title} can't predict with {model.weights.name}", found=ending.reason or "no answer"
         )
-    logarithms = isinstance(course.workload.loss, NegativeLogLikelihood)
-    shares = probabilities(np.array(outputs, np.float64), logarithms=logarithms)
+    shares = probabilities(np.array(outputs, np.float64))
     return Predictions(shares, np.array(scored.labels, np.int64), scored.loss, scored.accuracy)

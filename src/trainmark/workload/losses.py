@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from trainmark.workload.decode import Bounded, Share, require
 
 
@@ -57,6 +60,12 @@ class ClippedCrossEntropy:
     def log_bounds(self) -> tuple[float, float]:
         """Logarithms of both bounds. Clipping log p to them equals clipping p, in value and gradient."""
         return math.log(self.epsilon), math.log1p(-self.epsilon)
+
+
+def probabilities(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Convert outputs ``[examples, classes]``, logits or log-probabilities, whose exponentials already add up to 1."""
+    exponentials = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))
 
 
 def sums(loss: object) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,8 @@ class Input(Bounded):
     standardize_each: bool = False
     distortions: Distortions | None = None
     augment: Augmentation | None = None
+
+    length: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         fits = all(0 < side <= _MOST_SIDE for side in self.shape)
@@ -183,13 +185,19 @@ def augment(spec: Input, x: NDArray[Any], draws: NDArray[np.int64]) -> NDArray[A
     rows, columns = top + np.arange(height), left + np.arange(width)
     columns = np.where(flip == 1, columns[:, ::-1], columns)
     x = padded[np.arange(len(x))[:, None, None], rows[:, :, None], columns[:, None, :]]
-    outside = _outside(height, cut_top, cut)[:, :, None] | _outside(width, cut_left, cut)[:, None, :]
-    return x * outside[..., None]
+    x *= kept(np.arange(height), np.arange(width), cut_top, cut_left, cut)
+    return x
 
 
-def _outside(side: int, start: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
-    places = np.arange(side)
-    return (places < start) | (places >= start + length)
+def kept(rows: Any, columns: Any, top: Any, left: Any, side: int) -> Any:
+    """Return which pixels are outside squares of this ``side``, ``[batch, height, width, 1]``, in any library."""
+    below, beside = ((each < start) | (each >= start + side) for each, start in ((rows, top), (columns, left)))
+    return (below[:, :, None] | beside[:, None, :])[..., None]
+
+
+def reflected(places: Any, side: int) -> Any:
+    """Return the places in an image of those around it, mirrored at its first and last row, in any library."""
+    return side - 1 - abs(side - 1 - abs(places))
 
 
 def scale(spec: Input, x: NDArray[Any]) -> NDArray[Any]:

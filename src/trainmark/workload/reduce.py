@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable
+from typing import Any, Literal
 
 from trainmark.workload.decode import Misfit
 from trainmark.workload.layers import (
@@ -19,6 +20,7 @@ from trainmark.workload.layers import (
     LayerNorm,
     LocalResponseNorm,
     MaxPool,
+    PositionEmbedding,
     ReLU,
     Repeat,
     Scale,
@@ -30,8 +32,12 @@ from trainmark.workload.layers import (
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
-_ELEMENTWISE = (ReLU, GELU, Dropout, ChannelDropout, LocalResponseNorm, LayerNorm, BatchNorm, Scale)
+Ablated = Literal["attention", "norms", "memory", "embedding"]
+_NORMS = (LayerNorm, BatchNorm, LocalResponseNorm)
+_ELEMENTWISE = (ReLU, GELU, Dropout, ChannelDropout, Scale, *_NORMS)
 """Layers that read and write every value but compute little; removing them does not change the shapes."""
+
+_WIDTHS: dict[str, Any] = {"dense": "units", "conv2d": "filters", "token-embedding": "width", "attention": "heads"}
 
 
 def shrunk(workload: Workload) -> Workload:
@@ -50,10 +56,14 @@ def reduced(workload: Workload, width: int | None = None, depth: int | None = No
         width: width of its first layer with weights; the others shrink in proportion; the number of classes stays.
         depth: largest number of repetitions of a repeated layer.
     """
-    model = workload.model
-    if depth is not None:
-        model = changed(model, lambda each: _shallow(each, depth) if isinstance(each, Repeat) else each)
-    first = next((found for layer in every(model) if (found := _width(layer))), None)
+
+    def shallow(layer: Layer) -> Layer:
+        if depth is None or not isinstance(layer, Repeat):
+            return layer
+        return dataclasses.replace(layer, times=min(layer.times, depth))
+
+    model = changed(workload.model, shallow)
+    first = next((getattr(layer, _WIDTHS[layer.kind]) for layer in every(model) if layer.kind in _WIDTHS), None)
     if width is not None and first is not None:
         model = _rescaled(model, lambda old: max(1, round(old * width / first)))
     return dataclasses.replace(workload, model=model)
@@ -61,13 +71,26 @@ def reduced(workload: Workload, width: int | None = None, depth: int | None = No
 
 def without_elementwise(workload: Workload) -> Workload:
     """Keep only products and convolutions; pooling becomes subsampling if the shapes allow it."""
-    kept = changed(workload.model, lambda layer: None if isinstance(layer, _ELEMENTWISE) else layer)
-    with_pooling = dataclasses.replace(workload, model=kept)
-    plain = dataclasses.replace(workload, model=changed(kept, _subsampling))
+    with_pooling = _without(workload, *_ELEMENTWISE)
+    plain = dataclasses.replace(workload, model=changed(with_pooling.model, _subsampling))
     with contextlib.suppress(Misfit):
         if lay_out(plain).training_flops == lay_out(workload).training_flops:
             return plain
     return with_pooling
+
+
+def ablated(workload: Workload) -> dict[Ablated, Workload]:
+    """Return the workload without ever more layers, by what is removed last; for ``embedding``, embeddings alone."""
+    found: dict[Ablated, Workload] = {}
+    if (less := _without(workload, Attention)) != workload:
+        found["attention"] = workload = less
+    if (less := _without(workload, *_NORMS)) != workload:
+        found["norms"] = workload = less
+    found["memory"] = without_elementwise(workload)
+    embeddings = [layer for layer in workload.model if isinstance(layer, (TokenEmbedding, PositionEmbedding))]
+    if embeddings:
+        found["embedding"] = dataclasses.replace(workload, model=tuple(embeddings))
+    return found
 
 
 def without_chance(workload: Workload) -> Workload:
@@ -83,43 +106,21 @@ def with_batch(workload: Workload, size: int) -> Workload:
     return dataclasses.replace(workload, batches=dataclasses.replace(workload.batches, size=size, last="drop"))
 
 
+def _without(workload: Workload, *kinds: type[Layer]) -> Workload:
+    kept = changed(workload.model, lambda layer: None if isinstance(layer, kinds) else layer)
+    return dataclasses.replace(workload, model=kept)
+
+
 def _subsampling(layer: Layer) -> Layer:
     return dataclasses.replace(layer, size=1, padding="valid") if isinstance(layer, MaxPool) else layer
-
-
-def _width(layer: Layer) -> int | None:
-    match layer:
-        case Dense():
-            return layer.units
-        case Conv2D():
-            return layer.filters
-        case TokenEmbedding():
-            return layer.width
-        case _:
-            return None
 
 
 def _rescaled(model: tuple[Layer, ...], width: Callable[[int], int]) -> tuple[Layer, ...]:
     """Change the width of every layer but the last one with weights, whose width is the number of classes."""
     last = next((layer for layer in reversed(list(every(model))) if isinstance(layer, (Dense, Conv2D, TiedHead))), None)
 
-    def rescaled(layer: Layer) -> Layer:
-        if layer is last:
-            return layer
-        match layer:
-            case Dense():
-                return dataclasses.replace(layer, units=width(layer.units))
-            case Conv2D():
-                return dataclasses.replace(layer, filters=width(layer.filters))
-            case TokenEmbedding():
-                return dataclasses.replace(layer, width=width(layer.width))
-            case Attention():
-                return dataclasses.replace(layer, heads=width(layer.heads))
-            case _:
-                return layer
+    def rescaled(layer: Any) -> Any:
+        side = None if layer is last else _WIDTHS.get(layer.kind)
+        return layer if side is None else dataclasses.replace(layer, **{side: width(getattr(layer, side))})
 
     return changed(model, rescaled)
-
-
-def _shallow(layer: Repeat, depth: int) -> Repeat:
-    return dataclasses.replace(layer, times=min(layer.times, depth))

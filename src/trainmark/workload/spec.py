@@ -35,6 +35,7 @@ from trainmark.workload.published import Published, PublishedRun
 from trainmark.workload.schedule import Batches, Metrics, Schedule
 from trainmark.workload.tokens import Tokens
 
+_EVALUATION_BATCH = 1000
 _NOT_OF_A_STEP = frozenset({"name", "title", "dataset", "schedule", "metrics", "published"})
 """Fields of a workload that don't affect a step, except for one flag of the metrics."""
 
@@ -96,6 +97,12 @@ class Workload:
     def is_text(self) -> bool:
         """Whether its examples are windows of a text, so that it predicts tokens."""
         return isinstance(self.input, Tokens)
+
+    @property
+    def evaluation_batch(self) -> int:
+        """Examples per batch of an evaluation; windows of a text are large, so no more than in training."""
+        size = self.batches.size
+        return size if self.is_text and size != "full" else _EVALUATION_BATCH
 
     @property
     def _draws_like_nanogpt(self) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.analysis.test_attribution import STEP, dissection, on_cpu
 from trainmark.analysis.advice import WORDS, Advice, advise
-from trainmark.analysis.attribution import CAUSES, FAST, LARGER, PEAK, SHRUNK, SHRUNK_PLAIN, WHOLE, Share, attribute
+from trainmark.analysis.attribution import CAUSES, FAST, LARGER, PEAK, SHRUNK, WHOLE, Share, attribute
 from trainmark.analysis.statistics import Estimate
 from trainmark.report.explanation_table import sentences
 
@@ -49,8 +49,8 @@ def dispatching() -> dict[str, float]:
         "without copy": 10.0,
         "without optimizer": 10.0,
         SHRUNK: 8.0,
-        SHRUNK_PLAIN: 8.0,
-        "without elementwise layers and loss": 10.0,
+        f"{SHRUNK} ablation of memory": 8.0,
+        "ablation of memory": 10.0,
         LARGER: 28.0,
         PEAK: 0.1,
     }

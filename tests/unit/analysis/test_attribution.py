@@ -11,11 +11,10 @@ from trainmark.analysis.attribution import (
     CAPTURED,
     EMPTY,
     FAST,
+    PARTS,
     PEAK,
-    PLAIN,
     PRODUCTS,
     SHRUNK,
-    SHRUNK_PLAIN,
     WHOLE,
     Dissection,
     Round,
@@ -25,6 +24,7 @@ from trainmark.analysis.attribution import (
 )
 from trainmark.analysis.statistics import Estimate
 
+PLAIN = "ablation of memory"
 PLANTED = {
     "fetch": 1.0,
     "input": 8.0,
@@ -51,7 +51,7 @@ def on_cpu(**changes: float) -> dict[str, float]:
         seconds
         | {
             SHRUNK: PLANTED["dispatch"],
-            SHRUNK_PLAIN: plain_dispatch,
+            f"{SHRUNK} {PLAIN}": plain_dispatch,
             PLAIN: kernels + plain_dispatch,
             PRODUCTS: PLANTED["compute"] + PLANTED["shapes"] + 0.1,
             EMPTY: 0.1,
@@ -154,10 +154,23 @@ def test_on_an_accelerator_dispatch_is_what_capturing_the_step_saves() -> None:
     assert found["compute"] == pytest.approx(2 / 4)
 
 
+def test_layers_that_only_some_networks_have_take_their_shares_of_what_was_memory_and_compute() -> None:
+    left = STEP - sum(PLANTED[part] for part in PARTS) - PLANTED["dispatch"]
+    layers = {"ablation of attention": left - 0.2, "ablation of norms": left - 0.3, "ablation of embedding": 0.4}
+    tiny = {"ablation of attention": 1.4, "ablation of norms": 1.3, "ablation of embedding": 0.7}
+    seconds = {name: took + tiny[name] for name, took in layers.items()}
+    seconds |= {f"{SHRUNK} {name}": took for name, took in tiny.items()}
+    known, found = shares(dissection([on_cpu()] * 5)), shares(dissection([on_cpu(**seconds)] * 5))
+    for cause, took in {"attention": 0.2, "norms": 0.1, "embedding": 0.4, "memory": PLANTED["memory"] - 0.3}.items():
+        assert found[cause] == pytest.approx(took / STEP), cause
+    assert found["unexplained"] == pytest.approx(known["unexplained"] - 0.4 / STEP)
+    assert not {"attention", "norms", "embedding"} & set(attribute(dissection([on_cpu()] * 5)).unknown)
+
+
 def test_without_its_counterpart_a_variant_says_nothing() -> None:
     """What launching the plain network costs was not measured, so ``memory`` would hold some of that."""
     seconds = on_cpu()
-    del seconds[SHRUNK_PLAIN]
+    del seconds[f"{SHRUNK} {PLAIN}"]
     attribution = attribute(dissection([seconds] * 5))
     assert "memory" in attribution.unknown
 

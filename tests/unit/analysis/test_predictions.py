@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainmark.analysis.predictions import Predictions, confusion, probabilities
+from trainmark.analysis.predictions import Predictions, confusion
+from trainmark.workload.losses import probabilities
 
 
 def test_of_logits_they_are_the_softmax_however_large() -> None:
-    found = probabilities(np.array([[0.0, np.log(3.0)], [1000.0, 0.0]]), logarithms=False)
+    found = probabilities(np.array([[0.0, np.log(3.0)], [1000.0, 0.0]]))
     np.testing.assert_allclose(found, [[0.25, 0.75], [1.0, 0.0]])
 
 
 def test_of_logarithms_they_are_what_these_are_of() -> None:
-    np.testing.assert_allclose(probabilities(np.log([[0.25, 0.75]]), logarithms=True), [[0.25, 0.75]])
+    np.testing.assert_allclose(probabilities(np.log([[0.25, 0.75]])), [[0.25, 0.75]])
 
 
 def test_confusions_are_counted_by_the_true_class() -> None:

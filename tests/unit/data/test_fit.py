@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from trainmark.data.fit import require_fit, window_of
+from trainmark.data.fit import require_fit
 from trainmark.errors import SpecError
 from trainmark.workload import catalog
 from trainmark.workload.layers import BatchNorm, Conv2D, Dense, Flatten, Layer, PositionEmbedding, TokenEmbedding
@@ -56,8 +56,8 @@ def test_an_embedding_with_too_few_rows() -> None:
 
 
 def test_the_window() -> None:
-    assert window_of(GPT) == 64
-    assert window_of(catalog.find("mnist-mlp32")) is None
+    assert GPT.input.length == 64
+    assert catalog.find("mnist-mlp32").input.length is None
 
 
 def test_batch_norm_of_a_single_value() -> None:

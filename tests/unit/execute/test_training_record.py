@@ -86,7 +86,8 @@ def test_the_evaluation_before_the_first_step_is_kept() -> None:
 
 
 def test_random_data_is_not_judged() -> None:
-    course = ScheduledWorkload(catalog.find("gpt2-124m"), dataclasses.replace(DATA, name="random-tokens"), 1)
+    tokens = dataclasses.replace(DATA, name="random-tokens", source="memory")
+    course = ScheduledWorkload(catalog.find("gpt2-124m"), tokens, 1)
     flat = (READY, epoch(0, 10.8, 10.8), Finished())
     caveats = notes(*flat, of=dataclasses.replace(run(), course=course)).record(Outcome("ok")).caveats
     assert Caveat.RANDOM_DATA in caveats and Caveat.NOT_LEARNING not in caveats

@@ -71,6 +71,15 @@ def test_a_layout_is_shown_with_its_shares_and_its_losses() -> None:
     assert "dropout and distortions are off." in shown
 
 
+def test_the_throughput_of_a_text_is_in_tokens() -> None:
+    tokens = Estimate(1.6e6, 1.5e6, 1.7e6)
+    (table,) = scale_tables(answer(*(layout(data, tokens_per_second=tokens) for data in (1, 2))))
+    titles = {column.title for column in table.columns}
+    assert "tokens/s" in titles and "examples/s" not in titles
+    assert "1,600,000" in text(table)
+    assert table.answer and table.answer.text.endswith("as many tokens/s.")
+
+
 @pytest.mark.parametrize(
     ("share", "said"),
     [

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from tests.records import a_record
-from trainmark.analysis.comparison import compare
+from trainmark.analysis.comparison import LOSS_MARGIN, compare
 from trainmark.analysis.efficiency import efficiency, limits_of
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Peaks, Record
@@ -36,6 +36,7 @@ def test_a_comparison_has_tokens_and_perplexity() -> None:
     group = comparison.groups[0]
     assert group.tokens_per_second == pytest.approx(64 * (group.samples_per_second or 0))
     assert group.test_perplexity == pytest.approx(math.exp(group.test_loss or 0))
+    assert comparison.data["loss_margin"] == LOSS_MARGIN
     titles = {column.title for column in comparison_tables(comparison)[0].columns}
     assert {"tokens\nper s", "test\nloss", "perplexity"} <= titles
     assert not {"samples\nper s", "test\nacc.", "train\nacc."} & titles
@@ -48,6 +49,14 @@ def test_texts_learn_the_same_by_their_loss() -> None:
     assert (learning.quantity, learning.verdict) == ("test_loss", "differs")
     assert learning.difference == pytest.approx(-0.07)
     assert "its test loss is 0.0700 higher" in verdict(works(worse)[0]).text
+
+
+def test_a_text_is_one_also_where_its_pace_is_unknown() -> None:
+    slow = [structs.replace(each, epochs=each.epochs[:1], slices=[]) for each in both(1.88)]
+    unknown = [structs.replace(each, epochs=[structs.replace(each.epochs[0], examples=None)]) for each in slow]
+    comparison = compare(unknown)
+    assert comparison.groups[0].tokens_per_second is None
+    assert "test\nacc." not in {column.title for column in comparison_tables(comparison)[0].columns}
 
 
 def test_random_data_is_said_not_to_be_judged() -> None:

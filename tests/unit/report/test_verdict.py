@@ -55,6 +55,25 @@ def test_what_learns_less_is_told() -> None:
     assert "; but its test accuracy is 8.00 points lower (" in text
 
 
+@pytest.mark.parametrize(
+    ("accuracies", "words"),
+    [
+        ([0.98, 0.981, 0.979, 0.98], "; both learn the same ("),
+        ([0.90, 0.99, 0.95, 0.985], "; no clear difference in learning"),
+        ([0.95, 0.951, 0.949, 0.95], "; but its test accuracy is 3.00 points lower ("),
+    ],
+    ids=["same", "unclear", "worse"],
+)
+def test_a_faster_precision_is_said_to_learn_the_same_or_not(accuracies: list[float], words: str) -> None:
+    quick = [
+        structs.replace(record, final=structs.replace(record.final, test_accuracy=accuracy))
+        for record, accuracy in zip(rounds([1.0, 1.02, 0.98, 1.0], precision="bf16"), accuracies, strict=True)
+    ]
+    text = said([*CPU, *quick]).text
+    assert text.startswith("bf16 is 2.00× [")
+    assert words in text
+
+
 def test_a_run_that_does_not_learn_is_never_called_faster() -> None:
     lazy = rounds([0.1, 0.1, 0.1, 0.1], device="cuda:0", caveats=[Caveat.NOT_LEARNING])
     found = said([*CPU, *lazy])

@@ -8,10 +8,10 @@ import math
 import pytest
 
 from trainmark.workload import catalog
-from trainmark.workload.layers import ChannelDropout, Dropout, LocalResponseNorm, MaxPool, ReLU
+from trainmark.workload.layers import ChannelDropout, Dropout, LocalResponseNorm, MaxPool, ReLU, every
 from trainmark.workload.model import lay_out
 from trainmark.workload.products import Convolution, convolutions, products
-from trainmark.workload.reduce import shrunk, with_batch, without_chance, without_elementwise
+from trainmark.workload.reduce import ablated, shrunk, with_batch, without_chance, without_elementwise
 
 ALL = ("mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn")
 
@@ -46,6 +46,31 @@ def test_every_workload_can_be_taken_apart(name: str) -> None:
     for small in (shrunk(workload), shrunk(plain)):
         for plan in lay_out(small).every_layer:
             assert plan.layer.kind != "batch-norm" or small.batches.size * math.prod(plan.input_shape[:-1]) > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "causes"),
+    [
+        ("mnist-cnn", ["memory"]),
+        ("cifar10-resnet9", ["norms", "memory"]),
+        ("shakespeare-gpt", ["attention", "norms", "memory", "embedding"]),
+    ],
+)
+def test_each_ablation_removes_one_kind_of_layer_more(name: str, causes: list[str]) -> None:
+    found = ablated(catalog.find(name))
+    assert list(found) == causes
+    gone: set[str] = set()
+    for cause, workload in found.items():
+        kinds = {layer.kind for layer in every(workload.model)}
+        gone |= {"attention": {"attention"}, "norms": {"layer-norm", "batch-norm"}, "memory": {"gelu", "relu"}}.get(
+            cause, {"dense", "tied-head", "residual"}
+        )
+        assert not kinds & gone
+        for each in (workload, shrunk(workload)):
+            assert lay_out(each).every_layer
+    if "embedding" in found:
+        assert [each.kind for each in found["embedding"].model] == ["token-embedding", "position-embedding"]
+        assert lay_out(found["memory"]).training_flops > 0
 
 
 @pytest.mark.parametrize(("size", "left"), [(2, 1), (3, 3)])

@@ -7,7 +7,9 @@ import pytest
 
 from trainmark.backends.base import Part, Trainer
 from trainmark.backends.parts import PARTS, Separable
+from trainmark.workload.layers import TiedHead, TokenEmbedding
 from trainmark.workload.optimizers import SGD, WeightAverage
+from trainmark.workload.tokens import Tokens
 from trainmark_conformance import acts
 from trainmark_conformance.cases import Case, a_workload
 from trainmark_conformance.suite import Suite
@@ -18,6 +20,7 @@ WITH_AVERAGE = Case(
     (8, 8, 8, 8),
     train=32,
 )
+TEXT = Case("windows of a text", a_workload(TokenEmbedding(10, 8), TiedHead(), input=Tokens(5)), (4, 4, 4), train=12)
 
 
 class PartsConformance(Suite):
@@ -31,12 +34,12 @@ class PartsConformance(Suite):
             pytest.skip(f"{self.backend} can't omit anything")
         return made.parts(self.options())
 
-    def without(self, *parts: Part) -> Trainer:
+    def without(self, *parts: Part, case: Case = WITH_AVERAGE) -> Trainer:
         """Return a trainer without these parts, ready to train; skips the test if the backend can't omit them."""
         if not set(parts) <= self.parts:
             pytest.skip(f"{self.backend} {self.style} on {self.device} has no part {' or '.join(parts)}")
-        trainer = self.trainer(WITH_AVERAGE, without=frozenset(parts))
-        trainer.compile(WITH_AVERAGE.plan)
+        trainer = self.trainer(case, without=frozenset(parts))
+        trainer.compile(case.plan)
         return trainer
 
     def test_its_parts_are_of_the_known_words(self) -> None:
@@ -51,9 +54,10 @@ class PartsConformance(Suite):
         np.testing.assert_allclose(losses[0], learning[0], rtol=1e-5)
         assert len(set(losses.round(6))) == len(losses), "each step has another batch"
 
-    def test_without_input_every_step_takes_the_same_batch(self) -> None:
-        trainer = self.without("input", "optimizer")
-        losses = acts.train(trainer, WITH_AVERAGE.plan).losses
+    @pytest.mark.parametrize("case", [WITH_AVERAGE, TEXT], ids=str)
+    def test_without_input_every_step_takes_the_same_batch(self, case: Case) -> None:
+        trainer = self.without("input", "optimizer", case=case)
+        losses = acts.train(trainer, case.plan).losses
         np.testing.assert_allclose(losses, losses[0], rtol=1e-6)
 
     def test_without_input_it_learns_that_batch_by_heart(self) -> None:

@@ -145,15 +145,15 @@ class JaxFastTrainer(JaxTrainer):
 
     def _batch(self, images: Array, labels: Array, indices: Array, key: Array) -> tuple[Array, Array]:
         """Return input and labels of a step; ``key`` is for distortions."""
-        spec, draws = self._workload.input, indices
+        spec, draws, held = self._workload.input, indices, "input" in self._job.options.without
         if isinstance(spec, Tokens):
-            starts = indices if indices.size else jnp.arange(len(self._data.train))
-            indices = starts[:, None] + jnp.arange(spec.length)
+            starts = indices if indices.size and not held else jnp.arange(indices.size or len(self._data.train))
+            indices, held = starts[:, None] + jnp.arange(spec.length), False
         elif spec.augment is not None:
             indices = indices[:, 0]
         if not indices.size:
             x, y = images, labels
-        elif "input" in self._job.options.without:
+        elif held:
             x, y = (each[: indices.size].reshape(*indices.shape, *each.shape[1:]) for each in (images, labels))
         else:
             x, y = _rows(images, indices), _rows(labels, indices)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from trainmark.workload.pixels import Input, scale
+from trainmark.workload.pixels import Input, kept, reflected, scale
 
 
 def distort(spec: Input, images: Array, key: Array, dtype: Any) -> Array:
@@ -34,26 +34,15 @@ def augment(spec: Input, x: Array, draws: Array) -> Array:
     assert spec.augment is not None
     (count, height, width, _), pad, cut = x.shape, spec.augment.pad, spec.augment.cutout
     top, left, flip, cut_top, cut_left = (each[:, None] for each in draws.T)
-    rows = _reflected(top + jnp.arange(height) - pad, height)
-    columns = _reflected(left + jnp.arange(width) - pad, width)
+    rows = reflected(top + jnp.arange(height) - pad, height)
+    columns = reflected(left + jnp.arange(width) - pad, width)
     columns = jnp.where(flip == 1, columns[:, ::-1], columns)
     each = jnp.arange(count)[:, None, None]
     x = x.at[each, rows[:, :, None], columns[:, None, :]].get(mode="promise_in_bounds")
-    outside = _outside(height, cut_top, cut)[:, :, None] | _outside(width, cut_left, cut)[:, None, :]
-    return jnp.where(outside[..., None], x, 0)
+    return jnp.where(kept(jnp.arange(height), jnp.arange(width), cut_top, cut_left, cut), x, 0)
 
 
 def not_augmented(spec: Input) -> tuple[int, ...]:
     """Return the draws that leave an image as it is."""
     assert spec.augment is not None
     return (spec.augment.pad, spec.augment.pad, 0, *spec.network_shape[:2])
-
-
-def _reflected(places: Array, side: int) -> Array:
-    """Return the rows shown at ``places``, some of which are outside the image."""
-    return side - 1 - jnp.abs(side - 1 - jnp.abs(places))
-
-
-def _outside(side: int, start: Array, length: int) -> Array:
-    places = jnp.arange(side)
-    return (places < start) | (places >= start + length)

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EVALUATION_BATCH, EpochPlan, Evaluation, Job, SplitName, Steps
+from trainmark.backends.base import EpochPlan, Evaluation, Job, SplitName, Steps
 from trainmark.backends.engines import jax as engines
 from trainmark.backends.jax import losses, network, optimizers, precision
 from trainmark.backends.jax.network import Attend, Parameters
@@ -96,8 +96,7 @@ class JaxTrainer:
 
     def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
         """Evaluate a split in large batches, with the averaged weights if there is an average."""
-        weights, part, size = self._weights(averaged=True), getattr(self._data, split), self._workload.batches.size
-        batch = size if self._workload.is_text and size != "full" else EVALUATION_BATCH
+        weights, part, batch = self._weights(averaged=True), getattr(self._data, split), self._workload.evaluation_batch
         count = len(part) if examples is None else len(examples)
         found = np.zeros(2)
         for start in range(0, count, batch):

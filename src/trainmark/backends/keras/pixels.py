@@ -8,7 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from trainmark.workload.pixels import Input
+from trainmark.workload.pixels import Input, kept, reflected
 
 
 class Distort(keras.layers.Layer):
@@ -64,20 +64,10 @@ def augmented(spec: Input, images: Any, draws: Any) -> Any:
     top, left, flip, cut_top, cut_left = (draws[:, index, None] for index in range(5))
     rows, columns = ops.arange(height, dtype="int32"), ops.arange(width, dtype="int32")
     chosen = ops.where(flip == 1, width - 1 - columns, columns) + left - pad
-    x = _at(images, _reflected(rows + top - pad, height), _reflected(chosen, width))
+    x = _at(images, reflected(rows + top - pad, height), reflected(chosen, width))
     if not cut:
         return x
-    outside = ops.logical_or(_outside(rows, cut_top, cut)[:, :, None], _outside(columns, cut_left, cut)[:, None, :])
-    return x * ops.cast(outside, x.dtype)[..., None]
-
-
-def _reflected(places: Any, side: int) -> Any:
-    """Return the places in the image of those outside it."""
-    return side - 1 - ops.abs(side - 1 - ops.abs(places))
-
-
-def _outside(places: Any, start: Any, length: int) -> Any:
-    return ops.logical_or(places < start, places >= start + length)
+    return x * ops.cast(kept(rows, columns, cut_top, cut_left, cut), x.dtype)
 
 
 def _at(images: Any, rows: Any, columns: Any) -> Any:

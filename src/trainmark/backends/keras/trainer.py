@@ -12,7 +12,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EVALUATION_BATCH, Evaluation, Job, SplitName
+from trainmark.backends.base import Evaluation, Job, SplitName
 from trainmark.backends.keras import losses, network, optimizers
 from trainmark.backends.keras.batches import Batch, OrderedBatches
 from trainmark.backends.keras.engine import Engine
@@ -87,7 +87,7 @@ class KerasTrainer:
         """Run ``model.evaluate`` on a split, with the averaged weights if there is an average."""
         chosen: Any = slice(None) if examples is None else examples
         given: Any = (self._windows(split, chosen),) if self._workload.is_text else self._batch(split, chosen)
-        batch = None if self._workload.is_text else EVALUATION_BATCH
+        batch = None if self._workload.is_text else self._workload.evaluation_batch
         with self._average_in_place():
             found = self._network.evaluate(*given, batch_size=batch, verbose=0, return_dict=True)
         predictions = self._labels[split][chosen].size
@@ -179,8 +179,8 @@ class KerasTrainer:
 
     def _windows(self, split: SplitName, examples: Any) -> OrderedBatches:
         """Return windows of a text in batches of the workload's size."""
-        size, chosen = self._workload.batches.size, np.arange(len(self._labels[split]))[examples]
-        edges = range(0, len(chosen), size if isinstance(size, int) else EVALUATION_BATCH)
+        chosen = np.arange(len(self._labels[split]))[examples]
+        edges = range(0, len(chosen), self._workload.evaluation_batch)
         return OrderedBatches(
             lambda taken, _: self._batch(split, taken), [chosen[edge : edge + edges.step] for edge in edges]
         )

@@ -117,8 +117,8 @@ class NumpyTrainer:
         if self._workload.weight_average:
             self._weights.update(self._average)
         loss, hits, predictions, count = 0.0, 0, 0, len(part) if examples is None else len(examples)
-        for start in range(0, count, base.EVALUATION_BATCH):
-            some: Any = slice(start, start + base.EVALUATION_BATCH)
+        for start in range(0, count, self._workload.evaluation_batch):
+            some: Any = slice(start, start + self._workload.evaluation_batch)
             some, prepared = some if examples is None else examples[some], self._prepared[split]
             x = prepare(self._workload.input, part.images[some], self._dtype) if prepared is None else prepared[some]
             outputs, labels = self._forward(x, training=False), part.labels[some].astype(np.int64)

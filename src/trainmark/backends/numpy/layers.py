@@ -495,7 +495,7 @@ class GELUModule:
         self._rounded = arithmetic.rounded
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
-        self._x, self._below = x, _normal_cdf(x)
+        self._x, self._below = x, _ERFC(x * -(0.5**0.5)).astype(x.dtype) / 2  # Φ(x)
         return self._rounded(x * self._below)
 
     def backward(self, gradient: Array) -> Array:
@@ -541,11 +541,6 @@ class LogSoftmaxModule:
 
     def backward(self, gradient: Array) -> Array:
         return self._rounded(gradient) - self._rounded(np.exp(self._y) * gradient.sum(axis=1, keepdims=True))
-
-
-def _normal_cdf(x: Array) -> Array:
-    """Return ``Φ(x)``; NumPy has no error function."""
-    return _ERFC(x * -(0.5**0.5)).astype(x.dtype) / 2
 
 
 def _cropped(padded: Array, padding: list[tuple[int, int]]) -> Array:

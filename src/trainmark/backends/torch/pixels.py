@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from trainmark.data.dataset import Split
-from trainmark.workload.pixels import Input, Standardize
+from trainmark.workload.pixels import Input, Standardize, kept, reflected
 
 
 class Images(Dataset[tuple[Tensor, int]]):
@@ -85,17 +85,10 @@ def augment(spec: Input, images: Tensor, draws: Tensor, examples: Tensor | None 
     each = torch.arange(len(images), device=device) if examples is None else examples
     top, left, flip, cut_top, cut_left = draws.unsqueeze(2).unbind(1)
     y, x = torch.arange(height, device=device), torch.arange(width, device=device)
-    rows = _reflected(y + top - spec.augment.pad, height)
-    columns = _reflected(torch.where(flip == 1, x.flip(0), x) + left - spec.augment.pad, width)
+    rows = reflected(y + top - spec.augment.pad, height)
+    columns = reflected(torch.where(flip == 1, x.flip(0), x) + left - spec.augment.pad, width)
     crops = images[each[:, None, None], :, rows[:, :, None], columns[:, None, :]]  # channels last
-    inside = (y >= cut_top) & (y < cut_top + cut), (x >= cut_left) & (x < cut_left + cut)
-    square = inside[0][:, :, None] & inside[1][:, None, :]
-    return crops.masked_fill_(square.unsqueeze(3), 0).permute(0, 3, 1, 2)
-
-
-def _reflected(places: Tensor, side: int) -> Tensor:
-    """Return the places in an image of those around it, mirrored at its first and last row or column."""
-    return side - 1 - (side - 1 - places.abs()).abs()
+    return crops.masked_fill_(~kept(y, x, cut_top, cut_left, cut), 0).permute(0, 3, 1, 2)
 
 
 def _per_channel(standardize: Standardize | None, dtype: torch.dtype) -> list[float | Tensor]:

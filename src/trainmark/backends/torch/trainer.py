@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from trainmark.backends.base import EVALUATION_BATCH, HITS, L2_LOSS, LOSS, Evaluation, Job, SplitName, Steps
+from trainmark.backends.base import HITS, L2_LOSS, LOSS, Evaluation, Job, SplitName, Steps
 from trainmark.backends.engines import torch as engines
 from trainmark.backends.parts import loss_left
 from trainmark.backends.stepwise import Arrays, State
@@ -97,8 +97,7 @@ class TorchTrainer:
         """Return summed loss and hits of the ``whole`` network on examples, without dropout."""
         whole.eval()
         loss, hits = 0.0, 0
-        wanted = self._workload.batches.size
-        size = wanted if self._workload.is_text and wanted != "full" else EVALUATION_BATCH
+        size = self._workload.evaluation_batch
         with torch.no_grad(), precision.autocast(self._precision, self._device):
             for start in range(0, len(examples), size):
                 some = examples[start : start + size]

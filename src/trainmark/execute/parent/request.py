@@ -11,7 +11,7 @@ from typing import get_args
 
 from trainmark import regular
 from trainmark.data.cache import cache_dir
-from trainmark.data.fit import require_fit, window_of
+from trainmark.data.fit import require_fit
 from trainmark.data.locate import Located, locate
 from trainmark.errors import DataUnavailable, UnknownName, UsageError
 from trainmark.execute.parent import choose
@@ -136,7 +136,8 @@ def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     settings = dataclasses.replace(request.settings, weights_from=selection.weights_from, substituted=bool(notices))
     courses: list[tuple[ScheduledWorkload, list[Side]]] = []
     for workload, able in selection.able:
-        courses += _courses(workload, located[workload.dataset].windows(window_of(workload)), able, selection, request)
+        data = located[workload.dataset].windows(workload.input.length)
+        courses += _courses(workload, data, able, selection, request)
         notices += _of_other_precisions(workload, request)
     notices += selection.refused
     return Prepared(in_rounds(courses, settings), selection.by_side, notices)
@@ -261,7 +262,7 @@ def _require_seed_of_pytorch(workload: Workload, request: Request) -> None:
 
 def locate_one(request: Request, workload: Workload, watcher: Watcher | None = None) -> Located:
     """Return the dataset of ``workload``; raises DataError if it is not found, or damaged."""
-    return locate_all(request, [workload], watcher)[0][workload.dataset].windows(window_of(workload))
+    return locate_all(request, [workload], watcher)[0][workload.dataset].windows(workload.input.length)
 
 
 def locate_all(

@@ -30,8 +30,6 @@ from trainmark.record.record import (
 )
 from trainmark.workload.schedule import Schedule
 
-RANDOM = ("random-images", "random-tokens")
-"""Datasets with nothing to learn."""
 FEWEST_STEPS_TO_LEARN = 10
 """With fewer steps, an accuracy no better than chance proves nothing."""
 
@@ -216,7 +214,7 @@ class TrainingRecordBuilder(RecordBuilder):
             Caveat.NOTHING_AVERAGED: self.run.spread is not None and not self.run.spread.layout.reduces,
             Caveat.UNMOVED_WEIGHTS: any(len(course.model.weights[name].shape) > 1 for name in self._unchanged),
             Caveat.NOT_LEARNING: complete and outcome.status in ("ok", "diverged") and not self._learned(outcome),
-            Caveat.RANDOM_DATA: course.dataset.name in RANDOM,
+            Caveat.RANDOM_DATA: course.dataset.source == "memory",
         }
 
     @property
@@ -232,7 +230,7 @@ class TrainingRecordBuilder(RecordBuilder):
 
         Also whether weights changed, and whether accuracy is above chance if there was enough training.
         """
-        if self.run.course.dataset.name in RANDOM:
+        if self.run.course.dataset.source == "memory":  # random, with nothing to learn
             return outcome.status == "ok"
         stands_still = len(self._unchanged) == len(self.run.course.model.trained)
         if outcome.status != "ok" or not self._losses or stands_still or self._guesses:

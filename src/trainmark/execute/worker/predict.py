@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from trainmark.analysis.predictions import probabilities
 from trainmark.backends import registry
 from trainmark.backends.base import Trainer
 from trainmark.data.dataset import Dataset
@@ -14,11 +13,8 @@ from trainmark.execute.protocol.answers import Continued, Outputs, Scored
 from trainmark.execute.protocol.requests import Generate, Predict
 from trainmark.execute.protocol.wire import Say
 from trainmark.record import weights as weight_files
-from trainmark.workload.losses import NegativeLogLikelihood
+from trainmark.workload.losses import probabilities
 from trainmark.workload.model import lay_out
-
-_BATCH = 1000
-"""Batch size of evaluation, since other sizes may round differently."""
 
 
 def predict(request: Predict, say: Say) -> None:
@@ -27,25 +23,25 @@ def predict(request: Predict, say: Say) -> None:
     trainer = _trained(request, data)
     test = trainer.evaluate("test")
     say(Scored(test.loss, test.accuracy, data.test.labels.tolist()))
-    for start in range(0, len(data.test), _BATCH):
-        say(Outputs(trainer.outputs(data.test.images[start : start + _BATCH]).tolist()))
+    size = request.workload.evaluation_batch  # as in evaluation, since other sizes may round differently
+    for start in range(0, len(data.test), size):
+        say(Outputs(trainer.outputs(data.test.images[start : start + size]).tolist()))
 
 
 def generate(request: Generate, say: Say) -> None:
     """Continue the prompt token by token; the network sees the last tokens, up to its context length."""
     trainer, tokens = _trained(request, request.dataset.load()), list(request.prompt)
     rng, length = np.random.default_rng(request.seed), request.workload.input.network_shape[0]
-    logarithms = isinstance(request.workload.loss, NegativeLogLikelihood)
     for index in range(request.length):
         seen = tokens[-length:]
         window = np.array([seen + [0] * (length - len(seen))])  # attention is causal, so the zeros change nothing
         row = trainer.outputs(window)[:, len(seen) - 1]
         if request.temperature:
-            shares = probabilities((row - row.max()) / request.temperature, logarithms=False)[0]
+            shares = probabilities((row - row.max()) / request.temperature)[0]
             token = min(int(np.searchsorted(shares.cumsum(), rng.random())), len(shares) - 1)
         else:
             token = int(row.argmax())
-        plain = None if index else probabilities(row, logarithms=logarithms)[0].tolist()
+        plain = None if index else probabilities(row)[0].tolist()
         say(Continued(token, plain))
         tokens.append(token)
 

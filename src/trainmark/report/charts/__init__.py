@@ -31,7 +31,7 @@ NAMES = (*OF_A_WORK, "cores", "processes", "gpu-load", "gpu-memory", "gpu-power"
 
 def of_work(work: MeasuredWork) -> list[Chart]:
     """Return the charts of the workload as a whole."""
-    text = any(side.result.is_text for side in work.sides)  # whose accuracy says little
+    text = any(side.result.tokens for side in work.sides)  # whose accuracy says little
     return _worth_drawing(draw(work) for name, draw in OF_A_WORK.items() if not (text and "accuracy" in name))
 
 

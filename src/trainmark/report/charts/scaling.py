@@ -8,14 +8,14 @@ from trainmark.report.charts.chart import Chart, Rows, data, said
 
 
 def scaling_chart(scaling: Scaling) -> Chart | None:
-    """Return the chart of examples per second by devices; None if nothing was measured."""
+    """Return the chart of examples or tokens per second by devices; None if nothing was measured."""
     import altair as alt
 
     points = _points(scaling)
     if not points:
         return None
     x = alt.X("devices:Q", title="devices", scale=alt.Scale(type="log", base=2))
-    y = alt.Y("rate:Q", title="examples per second", scale=alt.Scale(type="log"))
+    y = alt.Y("rate:Q", title=f"{scaling.unit} per second", scale=alt.Scale(type="log"))
     colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=["perfect", "measured"]))
     tooltip = ["kind:N", "layout:N", "devices:Q", alt.Tooltip("rate:Q", format=".4~s"), "efficiency:N"]
     perfect = alt.Chart(data(_perfect(points))).encode(x, y, color=colour)
@@ -24,11 +24,13 @@ def scaling_chart(scaling: Scaling) -> Chart | None:
         measured.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q")
     )
     dots = measured.mark_point(size=90, filled=True, opacity=1.0).encode(y, tooltip=tooltip)
-    words = said(f"{point['layout']}, {units.count(round(point['rate']))} examples per second" for point in points)
+    words = said(
+        f"{point['layout']}, {units.count(round(point['rate']))} {scaling.unit} per second" for point in points
+    )
     line = perfect.mark_line(strokeDash=[4, 4], strokeWidth=1.5)
     return Chart(
         name="scaling",
-        title=f"{scaling.workload}: examples per second by devices",
+        title=f"{scaling.workload}: {scaling.unit} per second by devices",
         text=f"Measured: {words}",
         drawing=alt.layer(line, bars, dots),
         points=len(points),
@@ -52,11 +54,11 @@ def _points(scaling: Scaling) -> Rows:
             "kind": "measured",
             "layout": f"{each.data} × {each.pipeline}",
             "devices": each.ranks,
-            "rate": each.samples_per_second.value,
-            "low": each.samples_per_second.low,
-            "high": each.samples_per_second.high,
+            "rate": each.pace.value,
+            "low": each.pace.low,
+            "high": each.pace.high,
             "efficiency": units.percent(each.efficiency.value, 1) if each.efficiency else units.MISSING,
         }
         for each in scaling.layouts
-        if each.samples_per_second
+        if each.pace
     ]

@@ -103,6 +103,6 @@ def times(work: MeasuredWork) -> Chart:
 def pace(work: MeasuredWork) -> Chart:
     """Return the chart of examples or tokens per second in a steady epoch."""
     paces = {side.label: side.result.tokens_per_second or side.result.samples_per_second for side in work.sides}
-    what = "tokens" if any(side.result.is_text for side in work.sides) else "examples"
+    what = "tokens" if any(side.result.tokens for side in work.sides) else "examples"
     title, note = f"Training {what} per second", f"Median over runs, of {work.epoch}."
     return bars(work, "pace", title, title.lower(), paces, lambda each: units.rate(each, ""), note)

@@ -34,8 +34,9 @@ from trainmark.study.explain.variants import LARGER_TIMES, swept_sizes, variants
 from trainmark.study.pair import compare_settings
 from trainmark.study.progress import Tell
 from trainmark.study.rounds import Budget
+from trainmark.workload.model import lay_out
 from trainmark.workload.products import convolutions, products
-from trainmark.workload.reduce import with_batch
+from trainmark.workload.reduce import ablated, with_batch
 from trainmark.workload.schedule import epoch_sizes
 
 SECONDS = 100.0
@@ -87,7 +88,8 @@ def dissect(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> Dis
     Raises:
         ExplanationFailed: a process died, or took too long.
     """
-    course, model = subject.course, subject.course.model
+    course = subject.course
+    model = lay_out(ablated(course.workload)["memory"])  # the products that no other cause contains
     ratio = _threads_ratio(subject, tell, seconds) if subject.starved else None
     planned = variants(
         course.workload,
@@ -105,7 +107,7 @@ def dissect(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> Dis
         settling=_SETTLING_SHARE * seconds,
     )
     heard = list(_sit(subject, request, tell))
-    return dataclasses.replace(_dissection(subject, heard), threads_ratio=ratio)
+    return dataclasses.replace(_dissection(subject, subject.batch * model.training_flops, heard), threads_ratio=ratio)
 
 
 def _sit(subject: ExplainedSide, request: Dissect, tell: Tell) -> Iterator[list[Answer]]:
@@ -187,7 +189,7 @@ def _sitting(heard: list[Answer]) -> Sitting:
     return Sitting(tuple(each.seconds for each in rounds), tuple(each.starts for each in rounds), ready.lengths)
 
 
-def _dissection(subject: ExplainedSide, heard: list[list[Answer]]) -> Dissection:
+def _dissection(subject: ExplainedSide, flops: float, heard: list[list[Answer]]) -> Dissection:
     workload = subject.course.workload
     sizes = epoch_sizes(workload.schedule, workload.batches, subject.course.dataset.train_examples)
     said = [answer for answers in heard for answer in answers]
@@ -195,7 +197,7 @@ def _dissection(subject: ExplainedSide, heard: list[list[Answer]]) -> Dissection
     return Dissection(
         sittings=tuple(map(_sitting, heard)),
         steps_per_epoch=len(sizes[0]),
-        flops=subject.batch * subject.course.model.training_flops,
+        flops=flops,
         peak_flops=None if subject.peak_size is None else 2.0 * subject.peak_size**3,
         batch=subject.batch,
         larger=LARGER_TIMES,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from trainmark.analysis.attribution import CAPTURED, FAST, LARGER, PARTS, PLAIN, SHRUNK, SHRUNK_PLAIN, WHOLE
-from trainmark.backends.base import Options
+from trainmark.analysis.attribution import CAPTURED, FAST, LARGER, PARTS, SHRUNK, WHOLE
+from trainmark.backends.base import Options, Part
 from trainmark.execute.protocol.requests import Variant
-from trainmark.workload.reduce import shrunk, with_batch, without_elementwise
+from trainmark.workload.reduce import ablated, shrunk, with_batch
 from trainmark.workload.spec import Workload
 
 LARGER_TIMES = 10
@@ -37,10 +37,11 @@ def variants(
         # The host launches kernels while the device computes, so launch cost shows only in a variant without launches.
         rest = dataclasses.replace(options, style="fast")
         yield Variant(CAPTURED, workload, rest, PARTS)
-    plain = without_elementwise(workload)
-    yield Variant(PLAIN, plain, rest, (*PARTS, "loss"))
-    if not accelerator:
-        yield Variant(SHRUNK_PLAIN, shrunk(plain), options, (*PARTS, "loss"), stretch=_SHRUNK_STRETCH)
+    for cause, less in ablated(workload).items():
+        parts: tuple[Part, ...] = PARTS if cause in ("attention", "norms") else (*PARTS, "loss")
+        yield Variant(f"ablation of {cause}", less, rest, parts)
+        if not accelerator or cause == "embedding":
+            yield Variant(f"{SHRUNK} ablation of {cause}", shrunk(less), rest, parts, stretch=_SHRUNK_STRETCH)
     if fast and options.style != "fast":
         yield Variant(FAST, workload, dataclasses.replace(options, style="fast"))
     size = workload.batches.size

@@ -14,7 +14,6 @@ from msgspec import structs
 
 from trainmark.analysis.sweep import is_trial
 from trainmark.data.catalog import find
-from trainmark.data.fit import window_of
 from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.parent import choose
@@ -137,7 +136,7 @@ def prepare(
         seed = request.settings.seed if point.seed is None else point.seed
         settings = dataclasses.replace(request.settings, kind="sweep", seed=seed)
         spread = Spreading(layout_of(point.workload, *layout)) if layout else None
-        data = located.windows(window_of(point.workload))
+        data = located.windows(point.workload.input.length)
         course, trial = ScheduledWorkload(point.workload, data, 1), Trial(number, point.values)
         return Task((Run(course, side, settings, 0, number - 1, group_id, group_id, trial=trial, spread=spread),))
 

@@ -15,6 +15,8 @@ from trainmark.execute.parent.task import Task
 from trainmark.record.record import Epoch, Outcome, Record
 from trainmark.study.sweep.plan import SweepPlan, read, require_own_gpu, without_done
 from trainmark.study.sweep.trial import failed
+from trainmark.workload.layers import Dense
+from trainmark.workload.size import Size
 
 
 def recorded(planned: SweepPlan, *numbers: int, status: str = "ok", machine: str | None = None) -> list[Record]:
@@ -106,3 +108,10 @@ def test_asha_needs_two_epochs_however_they_are_asked_for() -> None:
     assert read(asked(1_300), ["seed=1"], [], None, asha=True)
     with pytest.raises(UsageError, match="2 epochs or more"):
         read(asked(600), ["seed=1"], [], None, asha=True)
+
+
+def test_trials_have_the_size_that_is_asked_for() -> None:
+    request = Request(workloads=("mnist-mlp128",), size=Size(width=64))
+    (point,) = read(request, ["seed=1"], [], None, asha=False)
+    assert point.workload.name == "mnist-mlp128 (width 64)"
+    assert [layer.units for layer in point.workload.model if isinstance(layer, Dense)] == [64, 32, 10]
