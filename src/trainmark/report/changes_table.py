@@ -45,14 +45,15 @@ def changes_table(
 def answers(findings: Sequence[Finding], combination: Finding | None, lines: Mapping[str, float]) -> list[str]:
     """Return what to do first, then the other sentences about the findings."""
     winners = [each for each in findings if each.wins]
-    said = [_advice(each) for each in winners if not each.harms]
+    advised = [each for each in winners if not each.harms or (each.kind == "learning" and each is winners[0])]
+    said = [_advice(each) for each in advised]
     if not said:
         said = ["None of the changes that were tried makes this script clearly faster."]
     if combination is not None:
         together = f"Together, {combination.change.replace('+', ', ')} give {times(combination)} as fast"
         said.append(f"{together}{_but(combination)}.")
     for each in winners:
-        if each.harms:
+        if each not in advised:
             said.append(f"{each.change} is {times(each)} as fast, but harms learning: its loss is worse.")
     losers = [each for each in findings if not each.wins]
     if unclear := ", ".join(each.change for each in losers if (each.speedup.high or math.inf) > _MAY_HELP):
