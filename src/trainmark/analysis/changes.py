@@ -82,9 +82,8 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
     they don't explain what it gives. What harms learning comes last of those that win.
     """
     every = list(findings)
-    others = max(
-        (_gain(each) for each in every if each.wins and each.kind != "learning" and not each.harms), default=0.0
-    )
+    usual = [each for each in every if each.wins and each.kind != "learning" and not each.harms]
+    others = max(map(_gain, usual), default=0.0)
 
     def order(found: Finding) -> tuple[int, float, float]:
         if not found.wins:
