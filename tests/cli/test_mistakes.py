@@ -61,7 +61,7 @@ MISTAKES = (
     ("show mnist-cn", "mnist-cnn"),
     ("help rnu", "run"),
     ("explain train.py", "trainmark measure -- python train.py"),
-    ("explain -- python train.py", "trainmark measure"),
+    ("explain python train.py", "trainmark explain -- python train.py"),
     ("explain .", "trainmark compare ."),
     ("show python-net.toml", "python-net.toml can't be read"),
     ("run resnet50 --size with=3", "Did you mean width?"),

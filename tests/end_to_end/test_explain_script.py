@@ -66,6 +66,7 @@ def test_a_script_without_a_step_is_said_to_have_none(command: CommandLine, fold
         (("--",), "WORKLOAD"),
         (("--chart", "gains.txt", "--", "python", "slow_loader.py"), ".svg"),
         (("--", "no-such-program"), "no-such-program"),
+        (("--", "python", "slow_loader.py", "--device", "{device}"), "device"),
     ],
 )
 def test_odd_arguments_are_refused(command: CommandLine, folder: Path, arguments: tuple[str, ...], words: str) -> None:

@@ -30,8 +30,8 @@ _PROCESS_NOISE = 0.015
 """Logarithm by which processes of the same training differ; added to intervals from blocks."""
 _MANY_ROUNDS, _MANY_BLOCKS = 6, 8
 """Rounds that give an interval by themselves; undisturbed blocks that are enough without the others."""
-_MUCH_MORE = 2.5
-"""Factor of logarithms: a change of learning comes first only if it gives so much more than any other change."""
+_MUCH_MORE, _IF_WORSE = 2.0, 2.5
+"""Factors of logarithms: a change of learning comes first only if it gives so much more than any other change."""
 _MOST = 0.6
 """Share of a diagnosis's gain (logarithms) that a change must reach to be named instead of it."""
 
@@ -82,19 +82,18 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
     they don't explain what it gives. What harms learning comes last of those that win.
     """
     every = list(findings)
-    others = max(
-        (_gain(each) for each in every if each.wins and each.kind != "learning" and not each.harms), default=0.0
-    )
+    usual = [each for each in every if each.wins and each.kind != "learning" and not each.harms]
+    others = max(map(_gain, usual), default=0.0)
 
     def order(found: Finding) -> tuple[int, float, float]:
         if not found.wins:
             return 3, 0.0, -_gain(found)
         if found.kind == "learning":
-            return 0 if _gain(found) > _MUCH_MORE * others else 1, -_gain(found), 0.0
+            factor = _IF_WORSE if found.harms else _MUCH_MORE
+            return 0 if _gain(found) > factor * others else 1, -_gain(found), 0.0
         if found.harms:
             return 2, -_gain(found), 0.0
-        of_part = [each for each in every if each.part == found.part and each.wins and not each.harms]
-        most = max(map(_gain, of_part))
+        most = max(_gain(each) for each in usual if each.part == found.part)
         explains = found.kind == "change" and _gain(found) >= _MOST * most
         return 0, -most, -_gain(found) - (most if explains else 0.0)
 

@@ -59,7 +59,10 @@ EXPERIMENTS = {
         "change", "optimizer", "the optimiser's fused implementation", "Give the optimiser fused=True."
     ),
     "threads": Experiment(
-        "change", "threads", "{value} CPU threads", "Compute with {value} threads: torch.set_num_threads({value})."
+        "change",
+        "threads",
+        "torch.set_num_threads({value})",
+        "Compute with another number of threads: torch.set_num_threads({value}).",
     ),
     "no-grad": Experiment(
         "change",

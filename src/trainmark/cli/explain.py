@@ -130,6 +130,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     if options["chart"]:
         require_drawable(options["chart"])
     measured = commands.Command(commands.name_of(words), tuple(words), working_folder())
+    commands.sides(measured, (), {})  # there are no values for placeholders
     commands.require_program(words[0], measured.directory)
     given = click.get_current_context().get_parameter_source("seconds") is ParameterSource.COMMANDLINE
     seconds = options["seconds"] if given else own_script.SECONDS

@@ -54,5 +54,5 @@ def refuse_others(what: str) -> None:
         raise UsageError(f"{what} is a folder", expected=expected, fix=fix)
     if path.suffix == ".py" or what in ("python", "python3"):
         script = path.name if path.suffix == ".py" else "train.py"
-        fix = f"Measure it first: trainmark measure -- python {script}. Then explain one of its records."
+        fix = f"Run trainmark explain -- python {script}, or trainmark measure -- python {script}."
         raise UsageError(f"{what} is a program", expected=expected, fix=fix)

@@ -176,7 +176,7 @@ class _Steps:
         training.called_earlier(calls[-1])
 
     def _source(self, function: Any, ids: set[int]) -> Any:
-        """Return the function that computes the loss: itself, or one called before it whose other results it is given."""
+        """Return the function that computes the loss: itself, or one called before it that gives it results."""
         earlier = [each for each in self._calls if self._counts[each] > self._counts[function]]
         for other in (function, *earlier):
             last = self._calls[other][-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from trainmark import units
@@ -11,6 +12,8 @@ from trainmark.record.record import Observed
 from trainmark.report.table import Cell, Field, Table, interval, table_of
 
 _MOST_LINES, _LEAST_SHARE = 3, 0.1
+_MAY_HELP = 1.1
+"""What could give more than this is unclear; everything else is not worth it."""
 _LEARNING = {"same": "the same", "better": "better", "worse": "worse", "unclear": "unclear"}
 
 
@@ -42,16 +45,20 @@ def changes_table(
 def answers(findings: Sequence[Finding], combination: Finding | None, lines: Mapping[str, float]) -> list[str]:
     """Return what to do first, then the other sentences about the findings."""
     winners = [each for each in findings if each.wins]
-    said = [_advice(each) for each in winners if not each.harms]
+    advised = [each for each in winners if not each.harms or (each.kind == "learning" and each is winners[0])]
+    said = [_advice(each) for each in advised]
     if not said:
         said = ["None of the changes that were tried makes this script clearly faster."]
     if combination is not None:
         together = f"Together, {combination.change.replace('+', ', ')} give {times(combination)} as fast"
         said.append(f"{together}{_but(combination)}.")
     for each in winners:
-        if each.harms:
+        if each not in advised:
             said.append(f"{each.change} is {times(each)} as fast, but harms learning: its loss is worse.")
-    if idle := ", ".join(each.change for each in findings if not each.wins):
+    losers = [each for each in findings if not each.wins]
+    if unclear := ", ".join(each.change for each in losers if (each.speedup.high or math.inf) > _MAY_HELP):
+        said.append(f"Unclear, more --seconds would tell: {unclear}.")
+    if idle := ", ".join(each.change for each in losers if (each.speedup.high or math.inf) <= _MAY_HELP):
         said.append(f"Not worth it: {idle}.")
     slow = [f"{place} {units.percent(share, 0)}" for place, share in lines.items() if share >= _LEAST_SHARE]
     if slow:

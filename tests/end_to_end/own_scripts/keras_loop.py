@@ -1,8 +1,8 @@
 """A script in the style of Keras' guide to loops of one's own: ``tf.data``, a ``tf.function``, an evaluation."""
 
-import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow import keras
 
 keras.utils.set_random_seed(0)
 rng = np.random.default_rng(0)

@@ -41,6 +41,16 @@ def test_a_change_comes_before_the_diagnosis_that_it_mostly_explains() -> None:
 def test_a_larger_batch_comes_first_only_if_nothing_else_explains_its_gain() -> None:
     assert names(found("batch=8", 4.0), found("same-batch", 2.5))[0] == "same-batch"
     assert names(found("batch=8", 5.0), found("fused", 1.2))[0] == "batch=8"
+    assert names(found("batch=8", 4.0), found("threads=1", 1.85))[0] == "batch=8"
+    assert names(found("batch=8", 4.0, "worse"), found("threads=1", 1.85))[0] == "threads=1"
+
+
+def test_a_larger_batch_is_no_loader() -> None:
+    assert names(found("batch=8", 3.0), found("same-batch", 1.5), found("fused", 2.0)) == [
+        "fused",
+        "same-batch",
+        "batch=8",
+    ]
 
 
 def test_what_harms_learning_is_not_named_first() -> None:

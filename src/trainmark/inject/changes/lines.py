@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_LOADERS = ("dataloader.py", "fetch.py")
 _EVERY_SECONDS, _TELL_EVERY, _MOST = 0.005, 50, 20
 
 
@@ -24,27 +25,33 @@ def stack(observer: Any) -> list[str]:
     return found
 
 
-def sample(observer: Any, tell: Callable[[dict[str, float]], None]) -> None:
-    """Start to sample the calling thread; calls ``tell`` now and then with the share of each line.
+def sample(observer: Any, tell: Callable[[dict[str, float], list[str]], None]) -> None:
+    """Start to sample the calling thread.
 
-    The number of samples has an empty name.
+    Calls ``tell`` now and then with the share of each line, and the number of samples under an empty name, and with
+    the lines that run in a loader.
     """
     thread = threading.get_ident()
 
     def run() -> None:
         counts: dict[str, int] = {}
+        loading: set[str] = set()
         total = 0
         while True:
             time.sleep(_EVERY_SECONDS)
-            frame = sys._current_frames().get(thread)
+            frame: Any = sys._current_frames().get(thread)
             place = observer.users_place(frame)
-            del frame
-            if place:
-                total += 1
-                counts[place] = counts.get(place, 0) + 1
-            if place and total % _TELL_EVERY == 0:
+            if place is None:
+                continue
+            total += 1
+            counts[place] = counts.get(place, 0) + 1
+            while frame is not None:
+                if frame.f_code.co_filename.endswith(_LOADERS):
+                    loading.add(place)
+                frame = frame.f_back
+            if total % _TELL_EVERY == 0:
                 most = sorted(counts.items(), key=lambda each: -each[1])[:_MOST]
-                tell({"": total, **{name: count / total for name, count in most}})
+                tell({"": total, **{name: count / total for name, count in most}}, sorted(loading)[:_MOST])
 
-    tell({})
+    tell({}, [])
     threading.Thread(target=run, daemon=True).start()

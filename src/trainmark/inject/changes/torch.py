@@ -98,6 +98,10 @@ def _freeze(change: Change, frame: Any) -> bool:
         for name, function in list(vars(owner).items()):
             if getattr(function, "__code__", None) is frame.f_code:
                 _set(owner, name, _first_again(function))
+                code = function.__code__
+                change.observer.places.setdefault(
+                    "loader", f"{os.path.relpath(code.co_filename)}:{code.co_firstlineno}"
+                )
                 change.took(f"{name}() returns its first batch again")
                 return True
     return False
@@ -464,17 +468,6 @@ def _noting(function: Callable[..., Any], name: str, called: list[str]) -> Calla
     return noted
 
 
-def no_optimizer(change: Change) -> None:
-    """Compute gradients, and don't apply them."""
-
-    def step(_: Inner, self: Any, closure: Any = None) -> Any:
-        change.took(f"{type(self).__name__} does nothing")
-        with torch.enable_grad():
-            return closure() if closure is not None else None
-
-    _around_steps(step)
-
-
 def torch_optimizer(change: Change) -> None:
     """Use PyTorch's fused optimiser with as much state instead of one written by hand."""
     instead: dict[int, Any] = {}
@@ -527,6 +520,9 @@ def look(change: Change) -> None:
         facts["graded"] |= not module.training and torch.is_grad_enabled() and _has_parameters(module)
         return inner(*args, **kwargs)
 
+    def tell(shares: dict[str, float], loading: list[str]) -> None:
+        change.observer.changed("look", json.dumps([{**facts, "loading": loading}, shares]))
+
     def stepped(optimizer: Any, *_: Any) -> None:
         if "optimizer" not in facts:
             facts["parameters"] = sum(len(group["params"]) for group in optimizer.param_groups)
@@ -535,7 +531,7 @@ def look(change: Change) -> None:
             facts["own"] = not isinstance(optimizer, _FUSED) and not type(optimizer).__module__.startswith("torch.")
             facts.update((flag, group[flag]) for flag in ("fused", "foreach") if flag in group)
             facts["stack"] = lines.stack(change.observer)
-            lines.sample(change.observer, lambda counts: change.observer.changed("look", json.dumps([facts, counts])))
+            lines.sample(change.observer, tell)
 
     _with_loader(built)
     _around_modules(call)
@@ -657,6 +653,5 @@ KNOWN = {
     "compile": compile_model,
     "fused": kind_of_step,
     "foreach": kind_of_step,
-    "no-optimizer": no_optimizer,
     "torch-optimizer": torch_optimizer,
 }

@@ -8,7 +8,7 @@ from trainmark.analysis.changes import Finding
 from trainmark.report.changes_table import times
 from trainmark.report.charts.chart import Chart, Rows, data, said
 
-_WORDS = {"change": "change, learns the same", "diagnosis": "diagnosis", "learning": "changes learning"}
+_WORDS = {"change": "change to make", "diagnosis": "diagnosis", "learning": "changes learning"}
 
 
 def gains(findings: Sequence[Finding]) -> Chart:
@@ -28,7 +28,9 @@ def gains(findings: Sequence[Finding]) -> Chart:
         for each in findings
     ]
     top = max([1.2, *(row["high"] or row["ratio"] for row in rows)])
-    scale = alt.Scale(type="log", domain=[min([0.8, *(row["ratio"] for row in rows)]), 1.6 * top], nice=False)
+    scale = alt.Scale(
+        type="log", domain=[0.9 * min([0.9, *(row["low"] or row["ratio"] for row in rows)]), 1.6 * top], nice=False
+    )
     names = alt.Y("change:N", title=None, sort=[row["change"] for row in rows])
     base = alt.Chart(data(rows)).encode(names)
     ends = alt.X("ratio:Q", title="speed-up over the unchanged script", scale=scale)

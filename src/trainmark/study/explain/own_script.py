@@ -43,6 +43,8 @@ UNCHANGED = ""
 _CHANGES = "TRAINMARK_CHANGES"
 _FIRST_SHARE, _FIRST_SECONDS, _FIRST_SECONDS_AT_MOST = 0.1, 3.0, 8.0
 """Of steps of the unchanged script; more if it has not evaluated yet."""
+_PATIENCE_SECONDS = 60.0
+"""And more with more seconds: how long the first step of the unchanged script may take."""
 _SCREENING = 0.6
 """Share of the time until the winners are known."""
 _FEWEST_BLOCKS, _MOST_BLOCKS = 4, 12
@@ -152,16 +154,15 @@ class _Study:
     # The unchanged script
 
     def _watch_unchanged(self) -> tuple[Observed, dict[str, Any], dict[str, float]]:
-        watcher = _Watcher(
-            self.tell_time, "the unchanged script", min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
-        )
+        most = min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
+        watcher = _Watcher(self.tell_time, "the unchanged script", most, max(_PATIENCE_SECONDS, self.seconds))
         (record,) = execute([self._task("look", None, 0)], {}, self.store, watcher, look_around)
         seen = record.observed
         if seen is None or seen.steps < 2:
             raise ExplanationFailed(
                 f"{self.command.name} can't be explained",
                 expected="a Python script that trains with PyTorch, Keras or JAX, for at least two steps",
-                found=_why(record) or "no training step was seen",
+                found=_why(record) or f"no training step was seen in {in_words(self.passed)}",
             )
         self.base = record
         self.start_seconds = watcher.start_seconds
@@ -307,7 +308,8 @@ class _Study:
         if "+" in change:
             return Finding(change, "change", None, ratio, fresh, curve, proof, None)
         about = experiment(change)
-        return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, self._place(about.part))
+        place = self._place(about.part) or next((each.places.get(about.part) for each in seen), None)
+        return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, place)
 
     def _sides_of(self, change: str) -> tuple[str, str]:
         """The side that a change is compared with, and its own; evaluations are compared after short epochs."""
@@ -319,7 +321,7 @@ class _Study:
         """What statements that read results in every step take, by samples of the running lines."""
         seen = self.observed
         often = [place for call, times in seen.syncs.items() if times >= seen.steps / 2 for place in call.split()[:1]]
-        avoid = [*facts.get("stack", ()), *seen.places.values()]
+        avoid = [*facts.get("stack", ()), *facts.get("loading", ()), *seen.places.values()]
         parts = [lines_around(place, self.command.directory, avoid) for place in often if place not in avoid]
         best = max(parts, key=lambda part: sum(lines.get(each, 0.0) for each in part), default=[])
         share, number = min(sum(lines.get(each, 0.0) for each in best), 0.99), lines.get("", 0.0)
@@ -374,10 +376,13 @@ class _Watcher(Observer):
 
     Args:
         most: end the process after this many seconds of steps, or earlier if it has evaluated.
+        patience: end it if it has made no step after this many seconds.
     """
 
-    def __init__(self, tell: Callable[[str], None], what: str, most: float = math.inf) -> None:
-        self._tell, self._what, self._most = tell, what, most
+    def __init__(
+        self, tell: Callable[[str], None], what: str, most: float = math.inf, patience: float = math.inf
+    ) -> None:
+        self._tell, self._what, self._most, self._patience = tell, what, most, patience
         self._began = time.monotonic()
         self._stepped_at: float | None = None
         self._seen: StepsObserved | None = None
@@ -396,6 +401,8 @@ class _Watcher(Observer):
     def counted(self, task: Task[Any], steps: int) -> None:  # noqa: ARG002
         """Show the time left, and end the first process after a few seconds of steps."""
         self._tell(self._what)
+        if self._seen is None and self.start_seconds > self._patience:
+            raise RunStopped("no step was made")
         if self._most < math.inf and self._seen is not None:
             passed = time.monotonic() - self._began - self.start_seconds
             if passed > self._most or (passed > _FIRST_SECONDS and self._seen.evaluations > 0):
