@@ -89,9 +89,9 @@ def test_a_script_with_the_hook_reports_its_own_epochs(command: CommandLine) -> 
 @pytest.mark.parametrize(
     ("script", "steps", "examples", "epochs"),
     [
-        ("lightning_script.py", 60, 10, [19, 20, 20]),
+        slow("lightning_script.py", 60, 10, [19, 20, 20]),
         slow("transformers_script.py", 16, 8, [7, 8]),
-        slow("accelerate_script.py", 20, 16, [9, 10]),
+        ("accelerate_script.py", 20, 16, [9, 10]),
     ],
 )
 def test_trainers_of_libraries(command: CommandLine, script: str, steps: int, examples: int, epochs: list[int]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.command import CommandLine
+from tests.slow import slow
 from trainmark.record.record import Epoch, Observed
 
 SCRIPTS = Path(__file__).parent / "own_scripts"
@@ -74,7 +75,7 @@ def check_fit(epochs: list[Epoch], observed: Observed, printed: str, at_once: in
     }
 
 
-@pytest.mark.parametrize(("engine", "at_once"), [("tensorflow", 4), ("jax", 1), ("torch", 1)])
+@pytest.mark.parametrize(("engine", "at_once"), [("tensorflow", 4), slow("jax", 1), slow("torch", 1)])
 def test_fit_of_keras(seen: Seen, monkeypatch: pytest.MonkeyPatch, engine: str, at_once: int) -> None:
     pytest.importorskip("keras")
     pytest.importorskip(engine)
