@@ -1,4 +1,4 @@
-"""The experiments on a user's script, and what they are for."""
+"""The experiments on a user's script, and the advice if they help."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["change", "diagnosis", "learning"]
-"""A ``change`` to make, a ``diagnosis``, which is no valid training, or a change of ``learning``, as a larger batch."""
+"""A ``change`` to make, a ``diagnosis``, which is not a valid training, or one that affects ``learning``."""
 Part = Literal["loader", "sync", "evaluation", "save", "optimizer", "threads", "precision", "model"]
 
 
@@ -30,8 +30,8 @@ EXPERIMENTS = {
     "same-batch": Experiment(
         "diagnosis",
         "loader",
-        "the same batch again, without loading",
-        "Make loading faster: prepare the data once, in advance, or load in more processes.",
+        "the first batch again, without loading",
+        "Make loading faster: prepare the data once, in advance, or load in more worker processes.",
     ),
     "no-evaluation": Experiment(
         "diagnosis", "evaluation", "without evaluation", "Evaluate less often, or on fewer examples."
@@ -40,14 +40,14 @@ EXPERIMENTS = {
     "no-sync": Experiment(
         "diagnosis",
         "sync",
-        "old values instead of reading results",
-        "Read results such as .item() less often, for example every hundredth step.",
+        "old values instead of new results",
+        "Read results less often, for example .item() every 100 steps.",
     ),
     "torch-optimizer": Experiment(
         "change",
         "optimizer",
-        "PyTorch's fused optimiser with as much state",
-        "Use a fused optimiser of torch.optim instead of one written by hand.",
+        "a fused PyTorch optimiser with as much state",
+        "Use a fused torch.optim optimiser instead of a hand-written one.",
     ),
     "fp32": Experiment(
         "change",
@@ -56,13 +56,13 @@ EXPERIMENTS = {
         "Use single precision: no float64 inputs, .double() or set_default_dtype(torch.float64).",
     ),
     "fused": Experiment(
-        "change", "optimizer", "the optimiser's fused implementation", "Give the optimiser fused=True."
+        "change", "optimizer", "the optimiser's fused implementation", "Pass fused=True to the optimiser."
     ),
     "threads": Experiment(
         "change",
         "threads",
         "torch.set_num_threads({value})",
-        "Compute with another number of threads: torch.set_num_threads({value}).",
+        "Change the number of threads: torch.set_num_threads({value}).",
     ),
     "no-grad": Experiment(
         "change",
@@ -74,31 +74,31 @@ EXPERIMENTS = {
         "change",
         "loader",
         "batches from worker processes",
-        "Load batches in processes: DataLoader(..., num_workers={value}, persistent_workers=True).",
+        "Load batches in worker processes: DataLoader(..., num_workers={value}, persistent_workers=True).",
     ),
     "batch": Experiment(
         "learning",
         "loader",
         "batches {value} times as large",
-        "Use larger batches; {value} times as large was tried. Tune the learning rate with it.",
+        "Use larger batches ({value} times as large here), and tune the learning rate.",
     ),
     "bf16": Experiment(
-        "change", "precision", "bf16 autocast", "Compute the model under torch.autocast(device, torch.bfloat16)."
+        "change", "precision", "bf16 autocast", "Run the model under torch.autocast(device, torch.bfloat16)."
     ),
     "foreach": Experiment(
-        "change", "optimizer", "the optimiser's foreach implementation", "Give the optimiser foreach=True."
+        "change", "optimizer", "the optimiser's foreach implementation", "Pass foreach=True to the optimiser."
     ),
     "channels-last": Experiment(
         "change",
         "model",
-        "images with their channels last",
-        "Use model.to(memory_format=torch.channels_last), and the same for the images.",
+        "images in channels-last format",
+        "Use model.to(memory_format=torch.channels_last), and convert the images the same way.",
     ),
     "prefetch": Experiment(
         "change",
         "loader",
         "the next batch is fetched during a step",
-        "Fetch the next batch while a step computes: in a thread, or with num_workers=1.",
+        "Fetch the next batch during a step, in a thread or with num_workers=1.",
     ),
     "pin": Experiment(
         "change",
@@ -113,21 +113,19 @@ EXPERIMENTS = {
         "change",
         "precision",
         "fp16 autocast, without a scaler",
-        "Compute the model under torch.autocast(device, torch.float16), with a GradScaler.",
+        "Run the model under torch.autocast(device, torch.float16), with a GradScaler.",
     ),
     "steps-per-execution": Experiment(
         "change",
         "loader",
-        "{value} steps in each call",
-        "Take {value} steps in each call: model.compile(..., steps_per_execution={value}).",
+        "{value} steps per call",
+        "Run {value} steps per call: model.compile(..., steps_per_execution={value}).",
     ),
-    "jit": Experiment(
-        "change", "model", "XLA on or off, the other way round", "Set jit_compile in model.compile the other way round."
-    ),
+    "jit": Experiment("change", "model", "XLA on if it is off, and vice versa", "Invert jit_compile in model.compile."),
     "mixed-bf16": Experiment(
         "change",
         "precision",
-        "mixed precision, in bf16",
+        "mixed precision (bf16)",
         'Set keras.mixed_precision.set_global_policy("mixed_bfloat16").',
     ),
     "compile": Experiment("change", "model", "a compiled model", "Compile the model: torch.compile(model)."),

@@ -21,8 +21,9 @@ Examples:
 \b
 Placeholders in braces are filled in, and every combination is one side of the comparison. {seed} is --seed in the
 first round and increases by one per round. {{ and }} are literal braces.
-The steps of PyTorch scripts are observed. Other scripts report epochs with `from trainmark import hook` and
-`hook.epoch(loss=..., accuracy=..., examples=...)`; other languages use a protocol (docs/protocol.md).
+Scripts that train with PyTorch, Keras or JAX have their steps observed. Other scripts report epochs with
+`from trainmark import hook` and `hook.epoch(loss=..., accuracy=..., examples=...)`; other languages use a protocol
+(docs/protocol.md).
 
 \b
 Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
@@ -52,7 +53,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     """Run any command in interleaved rounds, record each run, and compare them.
 
     The command runs unchanged: trainmark measures its time, exit status, cores, GPUs, memory and energy and, in a
-    Python script that trains with PyTorch, its steps, losses and epochs.
+    Python script that trains with PyTorch, Keras or JAX, its steps, losses and epochs.
     """
     from trainmark.cli.run import show_records
     from trainmark.execute.parent import command as commands
@@ -85,8 +86,8 @@ def _varied(texts: tuple[str, ...], option: str = "--vary") -> dict[str, tuple[s
         if not (name.isidentifier() and values) or name == "device" or name in varied:
             raise UsageError(
                 f"{option} {text!r} can't be read",
-                expected="NAME=a,b with the values of NAME, of which one may be empty, as in NAME=,--flag; "
-                "each name once; give devices with --device",
+                expected="NAME=a,b, each NAME once; a value may be empty, as in NAME=,--flag; "
+                "give devices with --device",
             )
         varied[name] = every
     return varied

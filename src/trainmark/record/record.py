@@ -556,11 +556,11 @@ class Process(Struct, frozen=True):
 class Observed(Struct, frozen=True):
     """What an observer saw inside a measured command, without a change to its script.
 
-    A step is a step of the first optimiser. Seconds are sums, null if they can't be told.
+    A step is a step of the first optimiser. Seconds are sums, null if unknown.
 
     Args:
         framework: ``torch``, ``keras`` or ``jax``.
-        injected: what was observed; what could not be begins with ``not``.
+        injected: what was observed; entries that failed begin with ``not``.
         steps: number of steps.
         seconds: duration of all steps but the first, without pauses and evaluation.
         examples_per_step: mean number of examples of a step.
@@ -568,7 +568,7 @@ class Observed(Struct, frozen=True):
         loader_wait_seconds: waiting for data loaders.
         sync_seconds: waiting for tensors that the script itself reads, as with ``.item()``.
         copy_seconds: copying data to a device.
-        optimizer_seconds: steps of the optimiser; on a GPU, until they are queued.
+        optimizer_seconds: steps of the optimiser; on a GPU, the time to queue them.
         saving_seconds: saving files.
         evaluation_seconds: evaluation.
         evaluations: number of evaluations.
@@ -576,11 +576,11 @@ class Observed(Struct, frozen=True):
         skipped: steps that a gradient scaler skipped.
         losses: of each of the first 2,000 steps, then of every hundredth; several losses of a step are added.
         places: file and line of the loader, the optimiser, the model, the evaluation, the save and the backward pass.
-        syncs: number of times that a line of the script read a tensor.
+        syncs: how often each line of the script read a tensor.
         threads: CPU threads of the framework.
         precision: type of the weights.
         device: device of the weights.
-        changed: experiments that took effect, with the proof.
+        changed: experiments that took effect, with the evidence.
         failed: experiments that could not be applied, with the reason.
         ended_early: whether trainmark ended the training after its last slice or ``--steps``.
     """
@@ -710,7 +710,7 @@ class Record(Struct, frozen=True, kw_only=True):
         memory: peak memory.
         energy: energy of the training epochs; null if the device has no counter that can be read.
         process: the measured command; null for a workload.
-        observed: what was seen of its steps; null if none was.
+        observed: the observed steps; null if there are none.
         group: the group of runs that it was planned with.
         caveats: what qualifies its numbers.
     """

@@ -238,10 +238,10 @@ def require_small(folder: Path) -> None:
         total += sum((Path(place) / name).lstat().st_size for name in files)
         if total > LARGEST_COPY:
             raise UsageError(
-                f"{folder} is too large to be copied for each run",
+                f"{folder} is too large to copy for each run",
                 expected="at most 1 GiB with --scratch",
                 found=f"more, in {place}",
-                fix="Start trainmark in a folder with the script alone, and give the paths of its data.",
+                fix="Start trainmark in a folder that has only the script, and pass it the paths of its data.",
             )
 
 
