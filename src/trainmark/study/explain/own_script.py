@@ -30,6 +30,7 @@ from trainmark.execute.parent.scheduler import Observer, RunStopped, execute
 from trainmark.execute.parent.task import Task
 from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.execute.protocol.answers import Answer, StepsObserved
+from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.measure.host import read_host, usable_core_numbers
 from trainmark.record.record import Observed, Record
 from trainmark.record.store import Store
@@ -40,7 +41,6 @@ from trainmark.units import seconds as in_words
 
 SECONDS = 120.0
 UNCHANGED = ""
-_CHANGES = "TRAINMARK_CHANGES"
 _FIRST_SHARE, _FIRST_SECONDS, _FIRST_SECONDS_AT_MOST = 0.1, 3.0, 8.0
 """Of steps of the unchanged script; more if it has not evaluated yet."""
 _PATIENCE_SECONDS = 60.0
@@ -361,7 +361,7 @@ class _Study:
             self.records.setdefault(found[1] if found else UNCHANGED, []).append(record)
 
     def _task(self, change: str, blocks: int | None, number: int) -> Task[CommandRun]:
-        environment = {_CHANGES: change.replace("+", ","), "PYTHONDONTWRITEBYTECODE": "1", "WANDB_MODE": "disabled"}
+        environment = {CHANGES: change.replace("+", ","), "PYTHONDONTWRITEBYTECODE": "1", "WANDB_MODE": "disabled"}
         side = CommandSide({"change": change} if change else {}, environment)
         run = CommandRun(self.command, side, self.settings, number, number, self.session, self.session, blocks)
         return Task((run,))
