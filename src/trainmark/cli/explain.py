@@ -83,8 +83,8 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
     A RECORD is explained with the options it was run with. If it diverged or did not learn, it is trained again up to
     the step where it went wrong. Given two records, explains the difference.
 
-    Of a COMMAND, it tries changes to your unchanged PyTorch script, each in a separate process, and compares their
-    speed and their losses.
+    Of a COMMAND, it tries changes to your unchanged PyTorch or Keras script, each in a separate process, and compares
+    their speed and their losses.
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.study import explain

@@ -21,8 +21,8 @@ Examples:
 \b
 Placeholders in braces are filled in, and every combination is one side of the comparison. {seed} is --seed in the
 first round and increases by one per round. {{ and }} are literal braces.
-The steps of PyTorch scripts are observed. Other scripts report epochs with `from trainmark import hook` and
-`hook.epoch(loss=..., accuracy=..., examples=...)`; other languages use a protocol (docs/protocol.md).
+The steps of PyTorch, Keras and JAX scripts are observed. Other scripts report epochs with `from trainmark import hook`
+and `hook.epoch(loss=..., accuracy=..., examples=...)`; other languages use a protocol (docs/protocol.md).
 
 \b
 Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
@@ -52,7 +52,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     """Run any command in interleaved rounds, record each run, and compare them.
 
     The command runs unchanged: trainmark measures its time, exit status, cores, GPUs, memory and energy and, in a
-    Python script that trains with PyTorch, its steps, losses and epochs.
+    Python script that trains with PyTorch, Keras or JAX, its steps, losses and epochs.
     """
     from trainmark.cli.run import show_records
     from trainmark.execute.parent import command as commands

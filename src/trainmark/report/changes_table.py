@@ -48,7 +48,8 @@ def answers(findings: Sequence[Finding], combination: Finding | None, lines: Map
     advised = [each for each in winners if not each.harms or (each.kind == "learning" and each is winners[0])]
     said = [_advice(each) for each in advised]
     if not said:
-        said = ["None of the changes that were tried makes this script clearly faster."]
+        none = "None of the changes that were tried makes this script clearly faster."
+        said = [none if findings else "No changes were tried."]
     if combination is not None:
         together = f"Together, {combination.change.replace('+', ', ')} give {times(combination)} as fast"
         said.append(f"{together}{_but(combination)}.")
