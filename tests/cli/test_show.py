@@ -10,7 +10,7 @@ from msgspec import structs
 
 from tests.records import a_command, a_record, a_trial, write_all
 from trainmark.cli.main import run
-from trainmark.record.record import Observed
+from trainmark.record.observed import Observed
 from trainmark.workload import catalog
 
 

@@ -13,7 +13,8 @@ import pytest
 from tests.end_to_end.command import CommandLine
 from tests.slow import slow
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Observed, Record
+from trainmark.record.observed import Observed
+from trainmark.record.record import Record
 
 pytest.importorskip("torch")
 SCRIPTS = Path(__file__).parent / "own_scripts"

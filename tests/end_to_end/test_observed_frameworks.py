@@ -13,7 +13,8 @@ import pytest
 
 from tests.end_to_end.command import CommandLine
 from tests.slow import slow
-from trainmark.record.record import Epoch, Observed
+from trainmark.record.observed import Observed
+from trainmark.record.record import Epoch
 
 SCRIPTS = Path(__file__).parent / "own_scripts"
 Seen = Callable[..., tuple[list[Epoch], Observed, str]]

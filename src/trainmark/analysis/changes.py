@@ -14,7 +14,8 @@ from msgspec import structs
 from trainmark.analysis.experiments import Kind, Part
 from trainmark.analysis.slices import compare_slices
 from trainmark.analysis.statistics import WHOLE, Estimate, paired_difference
-from trainmark.record.record import Observed, Record
+from trainmark.record.observed import Observed
+from trainmark.record.record import Record
 
 SMALLEST_GAIN = 1.03
 """Smaller speed-ups are not worth a change."""

@@ -114,8 +114,6 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
 
 def _explain_command(words: list[str], target: str | None, options: dict[str, Any]) -> int:
     """Try changes to a user's script."""
-    from msgspec import structs
-
     from trainmark.execute.parent import command as commands
     from trainmark.execute.parent.plan import Settings
     from trainmark.progress.terminal import TerminalProgress
@@ -144,7 +142,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     ) as tell:
         found = own_script.explain(measured, settings, tell, seconds, options["only"])
     said = answers(found.findings, found.combination, found.lines)
-    observed = structs.replace(found.observed, losses=[], changed={})
+    observed = dataclasses.replace(found.observed, losses=[], changed={})
     data = {**vars(found), "observed": observed, "shares": shares(observed), "sentences": said}
     show(
         data, [changes_table(measured.name, observed, found.findings, found.left_out, said)], as_json=options["as_json"]

@@ -108,6 +108,7 @@ class _Steps:
         self._weight: Any = None
         self._described: dict[str, str] = {}
         self._given: list[Any] = []
+        self._made = observer.guarded(observer.made)
         self._before = observer.guarded(self._look_before)
         self._after = observer.guarded(self._look_after)
 
@@ -131,7 +132,7 @@ class _Steps:
 
         for name in ("__wrapped__", *(name for name in dir(jitted) if not name.startswith("__"))):
             setattr(call, name, getattr(jitted, name))
-        self._observer.made(call, sys._getframe(1))
+        self._made(call, sys._getframe(1))
         return call
 
     def _call(self, function: Any, jitted: Callable[..., Any], args: Any, more: Any) -> Any:

@@ -320,7 +320,8 @@ class Observer:
                 stream.flush()
         multiprocessing: Any = sys.modules.get("multiprocessing")
         if multiprocessing is not None:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # or PyTorch would raise an error about its loader
+            with contextlib.suppress(ValueError):  # a thread trains
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # or PyTorch would raise an error about its loader
             children = multiprocessing.active_children()
             for child in children:
                 child.kill()
@@ -339,9 +340,12 @@ class Observer:
 
     def _fail(self, where: str, error: Exception) -> None:
         self.injected.append(f"turned off by {where}: {type(error).__name__}: {error}"[:200])
-        if self._role == _SPEAKS:
-            self._report()
-        self._role = _OFF
+        spoke, self._role = self.speaks, _OFF
+        for describe in (self.describe, {}) if spoke else ():  # the description may be what fails
+            self.describe = describe
+            with contextlib.suppress(Exception):
+                self._report()
+                break
 
     def _now_leads(self, other: object) -> bool:
         """Whether an optimiser that does not lead does so from now on."""

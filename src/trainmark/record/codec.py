@@ -143,7 +143,7 @@ def _with_non_finite(value: Any, kind: inspect.Type) -> Any:
     if isinstance(value, str) and any(isinstance(each, inspect.FloatType) for each in kinds):
         return _NON_FINITE.get(value, value)
     for each in kinds:
-        if isinstance(value, dict) and isinstance(each, inspect.StructType):
+        if isinstance(value, dict) and isinstance(each, (inspect.StructType, inspect.DataclassType)):
             types = {field.encode_name: field.type for field in each.fields}
             return {key: _with_non_finite(item, types[key]) if key in types else item for key, item in value.items()}
         if isinstance(value, list) and isinstance(each, inspect.ListType):

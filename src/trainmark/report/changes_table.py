@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from trainmark import units
 from trainmark.analysis.changes import Finding
 from trainmark.analysis.experiments import experiment, words
-from trainmark.record.record import Observed
+from trainmark.record.observed import Observed
 from trainmark.report.table import Cell, Field, Table, interval, table_of
 
 _MOST_LINES, _LEAST_SHARE = 3, 0.1

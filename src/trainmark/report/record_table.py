@@ -11,7 +11,8 @@ from trainmark.analysis.statistics import median
 from trainmark.analysis.summary import perplexity, summarize
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import tokens_of
-from trainmark.record.record import Energy, Epoch, Final, Observed, Process, Record, Samples
+from trainmark.record.observed import Observed
+from trainmark.record.record import Energy, Epoch, Final, Process, Record, Samples
 from trainmark.report.conditions import share_of_peak, when_measured
 from trainmark.report.labels import side_of
 from trainmark.report.pace import pace, per_example

@@ -13,7 +13,8 @@ from tests.records import a_record
 from trainmark.analysis.changes import Finding, candidates, compare_losses, of_evaluation, ranked, speedup
 from trainmark.analysis.experiments import experiment, words
 from trainmark.analysis.statistics import Estimate
-from trainmark.record.record import Observed, Record, Slice
+from trainmark.record.observed import Observed
+from trainmark.record.record import Record, Slice
 
 
 def found(change: str, ratio: float, learning: str = "same", low: float | None = None) -> Finding:

@@ -9,7 +9,8 @@ import pytest
 from tests.records import a_command, a_record
 from trainmark.analysis.summary import summarize
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Epoch, Final, Observed
+from trainmark.record.observed import Observed
+from trainmark.record.record import Epoch, Final
 
 
 def test_the_first_epoch_is_not_steady() -> None:

@@ -149,6 +149,32 @@ def test_a_mistake_turns_it_off_and_is_told(observer: Observer, pipe: Path) -> N
     assert observer.injected[-1] == "not a patch: ZeroDivisionError: division by zero"
 
 
+def test_a_description_that_fails_stops_no_script(observer: Observer, pipe: Path) -> None:
+    leader = Optimiser()
+    observer.describe["fake"] = lambda: {"device": 1 / 0}
+    guarded = observer.guarded(lambda: step(observer, leader))
+    guarded()
+    observer._report_at = 0.0
+    guarded()
+    assert "ZeroDivisionError" in said(pipe, "observed")[-1]["injected"][-1]
+    assert not observer.speaks
+
+
+def test_a_training_in_a_thread_can_be_ended(pipe: Path) -> None:
+    code = (
+        "import multiprocessing, threading\n"
+        "from trainmark.inject.observer import Observer\n"
+        f"observer = Observer({str(pipe.parent)!r})\n"
+        "steps = observer.guarded(lambda: [observer.stepped(observer, 'fake') for _ in range(5)])\n"
+        "thread = threading.Thread(target=steps)\n"
+        "thread.start(), thread.join()\n"
+        "print('it went on')\n"
+    )
+    words, environment = [sys.executable, "-c", code], {**os.environ, module.STEPS: "2"}
+    assert subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout == ""
+    assert said(pipe, "observed")[-1]["steps"] == 2
+
+
 def test_only_one_process_is_observed(observer: Observer, pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     step(observer, Optimiser())
     other = Observer(str(pipe.parent))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import os
 import shutil
 import tempfile
@@ -55,6 +56,21 @@ def _move_away(path: Path) -> None:
     shutil.move(str(path), "here")
 
 
+def _compressed(path: Path) -> None:
+    with bz2.open(path, "w") as file:
+        file.write(b"ours")
+
+
+def _hdf5(path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(h5py.File, "__init__", h5py.File.__init__)
+        writes.Writes().redirect_hdf5()
+        with h5py.File(path, "w") as file:
+            file["weights"] = [1, 2]
+            assert file["weights"][1] == 2
+
+
 def _copy(path: Path) -> None:
     Path("new").write_text("ours")
     shutil.copy("new", path)
@@ -69,6 +85,8 @@ def _copy(path: Path) -> None:
         _replace,
         _move_away,
         _copy,
+        _compressed,
+        _hdf5,
         Path.unlink,
         lambda path: os.truncate(path, 0),
         lambda path: shutil.rmtree(path.parent),

@@ -7,7 +7,7 @@ import pytest
 from trainmark.analysis.changes import Curve, Finding
 from trainmark.analysis.experiments import experiment
 from trainmark.analysis.statistics import Estimate
-from trainmark.record.record import Observed
+from trainmark.record.observed import Observed
 from trainmark.report.changes_table import answers, changes_table
 
 SEEN = Observed("torch", (), 101, 2.0, loader_wait_seconds=0.5, evaluation_seconds=0.0, device="cpu")

@@ -12,13 +12,13 @@ from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
 from trainmark.execute.protocol.answers import Answer, CommandExited, CommandStarted, EpochEnded, StepsObserved
 from trainmark.record.caveats import Caveat
+from trainmark.record.observed import Observed
 from trainmark.record.record import (
     BackendRef,
     DeviceRef,
     Epoch,
     Group,
     Memory,
-    Observed,
     Outcome,
     Process,
     Python,

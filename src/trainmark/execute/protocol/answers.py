@@ -13,6 +13,7 @@ from trainmark.backends.limits import DevicePeaks
 from trainmark.execute.protocol.wire import LONGEST_SECONDS
 from trainmark.record.checks import StepChecks
 from trainmark.record.inspection import StepInspection
+from trainmark.record.observed import Observed
 from trainmark.workload.decode import annotations_of
 
 NOT_A_PART = "not a part of this step"
@@ -29,6 +30,7 @@ class Within(NamedTuple):
 Seconds = Annotated[float, Within(0, LONGEST_SECONDS)]
 Count = Annotated[int, Within(0, (1 << 53) - 1)]
 Positive = Annotated[int, Within(1, (1 << 53) - 1)]
+_MOST_OBSERVED = 1e15
 
 
 @dataclass(frozen=True)
@@ -219,33 +221,13 @@ class CommandExited(Answer):
 
 
 @dataclass(frozen=True)
-class StepsObserved(Answer):
+class StepsObserved(Answer, Observed):
     """What the observer of a command has seen so far; the ``losses`` are those since the previous answer."""
 
-    framework: str
-    injected: tuple[str, ...]
-    steps: Count
-    seconds: Seconds
-    examples_per_step: Annotated[float, Within(0, 1e15)] | None = None
-    tokens_per_step: Annotated[float, Within(0, 1e15)] | None = None
-    loader_wait_seconds: Seconds | None = None
-    sync_seconds: Seconds | None = None
-    copy_seconds: Seconds | None = None
-    optimizer_seconds: Seconds | None = None
-    saving_seconds: Seconds | None = None
-    evaluation_seconds: Seconds | None = None
-    evaluations: Count = 0
-    saves: Count = 0
-    skipped: Count = 0
-    losses: list[float] = field(default_factory=list)
-    places: dict[str, str] = field(default_factory=dict)
-    syncs: dict[str, int] = field(default_factory=dict)
-    threads: Count | None = None
-    precision: str | None = None
-    device: str | None = None
-    changed: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    ended_early: bool = False
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, (int, float)) and not 0 <= value <= _MOST_OBSERVED:
+                raise ValueError(f"{name}: expected 0 to {_MOST_OBSERVED:g}, found {value}")
 
 
 @dataclass(frozen=True)

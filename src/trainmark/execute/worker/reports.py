@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from trainmark.execute.protocol.answers import EpochEnded, Evaluated, SliceTimed, StepsObserved, Waiting
 from trainmark.execute.protocol.wire import LONGEST_SECONDS
+from trainmark.record.observed import Observed
 from trainmark.workload.decode import Misfit, decode
 
 VERSION = 1
@@ -121,7 +122,7 @@ class Reports:
             if isinstance(value, dict):
                 of = int if name == "syncs" else str
                 fields[name] = {str(key)[:200]: each for key, each in value.items() if isinstance(each, of)}
-            elif name in StepsObserved.__annotations__ and name != "losses":
+            elif name in Observed.__annotations__ and name != "losses":
                 fields[name] = value
         numbers = map(_figure, losses) if isinstance(losses, list) else ()
         try:

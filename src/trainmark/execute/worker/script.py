@@ -30,6 +30,7 @@ from trainmark.execute.worker.working_copy import linked
 from trainmark.hook import TURNS, VARIABLE
 from trainmark.inject.changes import VARIABLE as CHANGES
 
+_MOST_WORDS = 500
 _GRACE_SECONDS = 0.5
 """Helper processes of a command may end shortly after it."""
 
@@ -53,13 +54,13 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
         environment[TURNS] = str(place)
         threading.Thread(target=_pass_on, args=(turns, told, stopped), daemon=True).start()
     reports = Reports(clock() - request.origin)
-    folder = None if request.scratch is None else _copied(Path(request.scratch), is_experiment=CHANGES in environment)
-    say(Ready())
-    start = clock()
     try:
+        folder = request.scratch and _copied(Path(request.scratch), is_experiment=CHANGES in environment)
+        say(Ready())
+        start = clock()
         process = subprocess.Popen(request.argv, stdin=subprocess.DEVNULL, env=environment, cwd=folder)
     except OSError as error:
-        say(Failed(f"the command can't be started: {error}"))
+        say(Failed(f"the command can't be started: {str(error)[:_MOST_WORDS]}"))
         return
     say(CommandStarted(process.pid, start - request.origin))
     ended = _Waiter(process.pid, clock)

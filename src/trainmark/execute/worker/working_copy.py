@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -16,7 +17,9 @@ def linked(folder: Path, copy: Path) -> Path:
     copy.mkdir()
     for path in folder.iterdir():
         target = copy / path.name
-        if path.is_dir() and not path.is_symlink():
+        if not os.access(path, os.R_OK):
+            small = False
+        elif path.is_dir() and not path.is_symlink():
             small = path.name not in _LINKED_FOLDERS and sum(1 for _ in path.iterdir()) <= _MANY_ENTRIES
         else:
             small = path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGE_BYTES

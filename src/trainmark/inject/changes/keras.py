@@ -123,6 +123,7 @@ def protect(writes: Any) -> None:
     def saves(real: Callable[..., Any], model: Any, filepath: Any, *args: Any, **more: Any) -> Any:
         return None if writes.elsewhere(filepath) else real(model, filepath, *args, **more)
 
+    writes.redirect_hdf5()
     for name in ("save", "save_weights", "export"):
         around(keras.Model, name, saves)
 

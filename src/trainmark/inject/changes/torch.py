@@ -541,9 +541,11 @@ def look(change: Change) -> None:
 def protect(writes: Any) -> None:
     """Save to nowhere what would be saved outside of the experiment's folders."""
     _set(torch, "save", writes.to_nowhere(torch.save, 1))
+    writes.redirect_hdf5()
 
     def started(*_: Any) -> None:
         hook.remove()
+        writes.redirect_hdf5()
         module = sys.modules.get("safetensors.torch")
         if module is not None:
             _set(module, "serialize_file", writes.to_nowhere(module.serialize_file, 1))

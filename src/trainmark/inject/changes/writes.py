@@ -7,12 +7,16 @@ worthless, but a script may save them under an absolute path, or delete old ones
 from __future__ import annotations
 
 import builtins
+import bz2
 import functools
 import io
 import os
 import shutil
+import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
+
+from ..patch import around
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,10 +74,23 @@ class Writes:
         _set(builtins, "open", open_)
         _set(io, "open", open_)
         _set(os, "open", opens_)
+        _set(bz2, "_builtin_open", open_)
         for name in _CHANGES_FILES:
             _set(os, name, self.unless_elsewhere(getattr(os, name), 1 if name in ("link", "symlink") else 0))
         for name, position in (("rmtree", 0), ("copyfile", 1), ("move", 0)):
             _set(shutil, name, self.unless_elsewhere(getattr(shutil, name), position))
+
+    def redirect_hdf5(self) -> None:
+        """Keep in memory what h5py writes elsewhere; its library opens files by itself."""
+
+        def opened(real: Callable[..., Any], file: Any, name: Any, mode: str = "r", *args: Any, **more: Any) -> None:
+            if mode != "r" and not args and self.elsewhere(name):
+                more.update(driver="core", backing_store=False)
+            real(file, name, mode, *args, **more)
+
+        h5py: Any = sys.modules.get("h5py")
+        if h5py is not None and not hasattr(h5py.File.__init__, "__wrapped__"):
+            around(h5py.File, "__init__", opened)
 
     def unless_elsewhere(self, does: Callable[..., Any], position: int = 0) -> Callable[..., Any]:
         """Return a function that does nothing if one of its arguments, from ``position`` on, is a file elsewhere."""

@@ -32,7 +32,8 @@ from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.execute.protocol.answers import Answer, StepsObserved
 from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.measure.host import read_host, usable_core_numbers
-from trainmark.record.record import Observed, Record
+from trainmark.record.observed import Observed
+from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.study.explain.statements import lines_around
 from trainmark.study.progress import Tell

@@ -1,0 +1,64 @@
+"""The steps of a measured command; the measured process reports them, too, so this needs the standard library alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What an observer saw inside a measured command, without a change to its script.
+
+    A step is a step of the first optimiser. Seconds are sums, null if unknown.
+
+    Args:
+        framework: ``torch``, ``keras`` or ``jax``.
+        injected: what was observed; entries that failed begin with ``not``.
+        steps: number of steps.
+        seconds: duration of all steps but the first, without pauses and evaluation.
+        examples_per_step: mean number of examples of a step.
+        tokens_per_step: mean number of tokens of a step.
+        loader_wait_seconds: waiting for data loaders.
+        sync_seconds: waiting for tensors that the script itself reads, as with ``.item()``.
+        copy_seconds: copying data to a device.
+        optimizer_seconds: steps of the optimiser; on a GPU, the time to queue them.
+        saving_seconds: saving files.
+        evaluation_seconds: evaluation.
+        evaluations: number of evaluations.
+        saves: number of saved files.
+        skipped: steps that a gradient scaler skipped.
+        losses: of each of the first 2,000 steps, then of every hundredth; several losses of a step are added.
+        places: file and line of the loader, the optimiser, the model, the evaluation, the save and the backward pass.
+        syncs: how often each line of the script read a tensor.
+        threads: CPU threads of the framework.
+        precision: type of the weights.
+        device: device of the weights.
+        changed: experiments that took effect, with the evidence.
+        failed: experiments that could not be applied, with the reason.
+        ended_early: whether trainmark ended the training after its last slice or ``--steps``.
+    """
+
+    framework: str
+    injected: tuple[str, ...]
+    steps: int
+    seconds: float
+    examples_per_step: float | None = None
+    tokens_per_step: float | None = None
+    loader_wait_seconds: float | None = None
+    sync_seconds: float | None = None
+    copy_seconds: float | None = None
+    optimizer_seconds: float | None = None
+    saving_seconds: float | None = None
+    evaluation_seconds: float | None = None
+    evaluations: int = 0
+    saves: int = 0
+    skipped: int = 0
+    losses: list[float] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
+    syncs: dict[str, int] = field(default_factory=dict)
+    threads: int | None = None
+    precision: str | None = None
+    device: str | None = None
+    changed: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    ended_early: bool = False

@@ -1,0 +1,19 @@
+"""A copy of the working folder for an experiment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from trainmark.execute.worker import working_copy
+
+
+def test_small_files_are_copied_and_the_rest_is_linked(tmp_path: Path) -> None:
+    folder, copy = tmp_path / "mine", tmp_path / "copy"
+    (folder / "package").mkdir(parents=True)
+    (folder / "package" / "a.py").write_text("1")
+    (folder / "large").write_bytes(bytes(working_copy._LARGE_BYTES + 1))
+    os.mkfifo(folder / "pipe")
+    working_copy.linked(folder, copy)
+    assert (copy / "package" / "a.py").read_text() == "1"
+    assert {each.name for each in copy.iterdir() if each.is_symlink()} == {"large", "pipe"}
