@@ -50,7 +50,7 @@ def _repeated(batches: Any, number: int) -> Iterator[Any]:
     yield from itertools.repeat(first, number)
 
 
-def policy(change: Change) -> None:
+def fp32(change: Change) -> None:
     """Make layers with another type of numbers, whatever the script sets."""
     name = _POLICIES[change.word]
     keras.config.set_dtype_policy(name)
@@ -65,6 +65,9 @@ def policy(change: Change) -> None:
     for module, setters in _SETTERS.items():
         for setter in setters:
             around(getattr(keras, module), setter, lambda *_: None)
+
+
+mixed_bf16 = fp32
 
 
 def jit(change: Change) -> None:
@@ -126,13 +129,3 @@ def protect(writes: Any) -> None:
     writes.redirect_hdf5()
     for name in ("save", "save_weights", "export"):
         around(keras.Model, name, saves)
-
-
-KNOWN = {
-    "same-batch": same_batch,
-    "fp32": policy,
-    "mixed-bf16": policy,
-    "jit": jit,
-    "steps-per-execution": steps_per_execution,
-    "no-saves": no_saves,
-}
