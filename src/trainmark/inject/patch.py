@@ -76,11 +76,8 @@ def keep_places(kind: Any, observer: Observer) -> None:
             frame = frame.f_back
         observer.made(thing, frame)
 
-    init = kind.__init__
+    def initialised(real: Callable[..., None], thing: Any, *args: Any, **more: Any) -> None:
+        real(thing, *args, **more)
+        made(thing, sys._getframe(2))
 
-    @functools.wraps(init)
-    def initialised(self: Any, *args: Any, **more: Any) -> None:
-        init(self, *args, **more)
-        made(self, sys._getframe(1))
-
-    kind.__init__ = initialised
+    around(kind, "__init__", initialised)
