@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .observer import clock
-from .patch import around, keep_places, time_reads, time_saves
+from .patch import around, keep_places, leaves, time_reads, time_saves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -223,16 +223,6 @@ def _restore_reads(torch: Any) -> None:
             setattr(torch.Tensor, name, read.__wrapped__)
 
 
-def _first_tensor(kind: Any, value: Any, depth: int = 3) -> Any:
+def _first_tensor(kind: Any, value: Any) -> Any:
     """Return the first tensor in nested sequences and mappings; None without one."""
-    if isinstance(value, kind):
-        return value
-    if depth and hasattr(value, "values"):
-        value = value.values()
-    elif not (depth and isinstance(value, (list, tuple))):
-        return None
-    for each in value:
-        found = _first_tensor(kind, each, depth - 1)
-        if found is not None:
-            return found
-    return None
+    return next((each for _, each in leaves(value) if isinstance(each, kind)), None)
