@@ -69,7 +69,11 @@ class BeforeCommand(click.Command):
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: an accelerator if available]", "a")
 @shared.seed_option("Seed of the weights.")
 @shared.number_option(
-    "--seconds", "Measurement budget; more narrows the intervals.", click.FloatRange(1), default=100, metavar="S"
+    "--seconds",
+    "Budget (120 for a COMMAND); more narrows the intervals.",
+    click.FloatRange(1),
+    default=100,
+    metavar="S",
 )
 @click.option("--only", multiple=True, metavar="NAME", help="Of a COMMAND: try only this change; repeatable.")
 @click.option("--chart", type=FILE, metavar="FILE", help="Of a COMMAND: draw the gains, as .svg or .png.")
