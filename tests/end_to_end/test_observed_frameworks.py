@@ -133,3 +133,13 @@ def test_changes_of_keras_take_effect(seen: Seen, monkeypatch: pytest.MonkeyPatc
     assert (observed.steps, observed.precision, [each.steps for each in epochs]) == (30, "bfloat16", [11, 15])
     assert observed.losses[0] == observed.losses[3] != observed.losses[4]
     assert not (Path.home() / "trainmark-test.keras").exists()
+
+
+@pytest.mark.slow
+def test_steps_of_keras_on_jax_count_with_the_same_batch(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("keras")
+    pytest.importorskip("jax")
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    monkeypatch.setenv("TRAINMARK_CHANGES", "same-batch")
+    _, observed, _ = seen("keras_convnet.py")
+    assert (set(observed.changed), observed.steps) == ({"same-batch"}, 30)

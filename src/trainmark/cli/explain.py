@@ -70,7 +70,7 @@ class BeforeCommand(click.Command):
 @shared.seed_option("Seed of the weights.")
 @shared.number_option(
     "--seconds",
-    "Measurement budget (120 for a COMMAND); more narrows the intervals.",
+    "Budget (120 for a COMMAND); more narrows the intervals.",
     click.FloatRange(1),
     default=100,
     metavar="S",

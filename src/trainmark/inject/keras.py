@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,10 @@ def install(keras: Any, observer: Observer) -> None:
 
 
 class _Fit:
-    """Follows a ``fit`` through its list of callbacks; one callback more could make Keras wait for results."""
+    """Follows a ``fit`` through its list of callbacks; one callback more could make Keras wait for results.
+
+    Methods named ``on_...`` are called with those of the list.
+    """
 
     def __init__(self, keras: Any, observer: Observer) -> None:
         self._keras, self._observer = keras, observer
@@ -54,18 +58,8 @@ class _Fit:
         """Patch the methods of models, the lists of callbacks, and the iterators over batches."""
         for name in _LEADS:
             around(self._keras.Model, name, self._led)
-        follows: dict[str, Callable[..., None]] = {
-            "on_train_begin": self._begin,
-            "on_epoch_begin": self._begin_epoch,
-            "on_train_batch_end": self._end_batch,
-            "on_epoch_end": self._end_epoch,
-            "on_test_begin": self._begin_test,
-            "on_test_end": self._end_test,
-            "on_predict_begin": self._begin_test,
-            "on_predict_end": self._end_test,
-        }
-        for name, follow in follows.items():
-            self._follow(name, self._observer.guarded(follow))
+        for name in filter(re.compile("on_").match, dir(self)):
+            self._follow(name, self._observer.guarded(getattr(self, name)))
         iterators: Any = importlib.import_module("keras.src.trainers.epoch_iterator")
         around(iterators.EpochIterator, "_enumerate_iterator", self._enumerated)
         if self.engine == "jax":
@@ -109,11 +103,11 @@ class _Fit:
             self._observer.loss((number(found), 1, None, 0))
         self._stepped(model, 1, size)
 
-    def _begin(self, callbacks: Any, *_: Any, **__: Any) -> None:
+    def on_train_begin(self, callbacks: Any, *_: Any, **__: Any) -> None:
         self._callbacks, self._fetched, self._examples = callbacks, 0, 0
         self._iterations = 0 if self.engine == "jax" else int(callbacks.model.optimizer._iterations)
 
-    def _begin_epoch(self, *_: Any, **__: Any) -> None:
+    def on_epoch_begin(self, *_: Any, **__: Any) -> None:
         self._weight, self._mean = 0, None
 
     def _enumerated(self, real: Callable[..., Any], batches: Any) -> Any:
@@ -136,7 +130,7 @@ class _Fit:
         self._observer.fetched(start)
         self._fetched, self._examples = self._fetched + 1, self._examples + (examples(batch) or 0)
 
-    def _end_batch(self, callbacks: Any, last: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, callbacks: Any, last: int, logs: Any = None) -> None:
         if callbacks is not self._callbacks:
             return
         steps, size = self._fetched, self._examples or None
@@ -155,10 +149,8 @@ class _Fit:
         if total:
             steps = min(at_once, total - (last - at_once + 1))
         elif at_once > 1:
-            steps, self._iterations = (
-                int(model.optimizer._iterations) - self._iterations,
-                int(model.optimizer._iterations),
-            )
+            before, self._iterations = self._iterations, int(model.optimizer._iterations)
+            steps = self._iterations - before
         else:
             steps = 1
         return steps, _examples(self._batches.data_adapter, steps, ends=total is not None and last + 1 >= total)
@@ -176,22 +168,24 @@ class _Fit:
     def _stepped(self, model: Any, steps: int, examples: int | None) -> None:
         self._observer.stepped(model.optimizer, "keras", steps, examples)
 
-    def _end_epoch(self, callbacks: Any, *_: Any, **__: Any) -> None:
+    def on_epoch_end(self, callbacks: Any, *_: Any, **__: Any) -> None:
         if callbacks is self._callbacks and self._logs:
             self._observer.epoch(**_figures(self._logs))
             self._logs = {}
 
-    def _begin_test(self, callbacks: Any, *_: Any, **__: Any) -> None:
-        self._end_epoch(callbacks)
+    def on_test_begin(self, callbacks: Any, *_: Any, **__: Any) -> None:
+        self.on_epoch_end(callbacks)
         if not self._evaluations:
             self._observer.evaluating()
         self._evaluations += 1
 
-    def _end_test(self, _: Any, logs: Any = None) -> None:
+    def on_test_end(self, _: Any, logs: Any = None) -> None:
         self._evaluations -= 1
         if not self._evaluations:
             self._fetched = self._examples = 0
             self._observer.evaluated(**_figures(logs or {}))
+
+    on_predict_begin, on_predict_end = on_test_begin, on_test_end
 
     def describe(self) -> dict[str, Any]:
         """Return what it computes with."""

@@ -14,7 +14,9 @@ import signal
 import sys
 import time
 import weakref
+from collections import Counter
 from importlib.util import module_from_spec, spec_from_file_location
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Observer:
         steps: number of steps so far.
         describe: of each framework: returns ``threads``, ``precision`` and ``device``, as far as they are known.
         read_losses: of each framework: converts losses that were kept by reference to numbers; may synchronise.
+        has_loader: whether a loader tells the numbers of examples, else :meth:`forward` should be given them.
         is_led: whether a framework that is built on another one reports the steps itself, as Keras does in ``fit``.
     """
 
@@ -63,16 +66,11 @@ class Observer:
         self.is_led = False
         self.injected: list[str] = []
         self.places: dict[str, str] = {}
-        self.syncs: dict[str, int] = {}
+        self._syncs: Counter[tuple[str, int, str]] = Counter()
         self._changed: dict[str, str] = {}
         self._failed: dict[str, str] = {}
         self._made: dict[int, str] = {}
-        self._users: dict[str, bool] = {}
-        self._lines: dict[tuple[str, int, str], str] = {}
-        self._totals = dict.fromkeys(
-            ("seconds", "loader_wait", "sync", "copy", "optimizer", "saving", "evaluation", "examples", "tokens"), 0.0
-        )
-        self._known: set[str] = set()
+        self._totals = dict.fromkeys(("seconds", "examples", "tokens"), 0.0)
         self._counts = {"evaluations": 0, "saves": 0, "skipped": 0}
         self.steps = 0
         self._leader: Callable[[], Any] = lambda: None
@@ -80,14 +78,12 @@ class Observer:
         self._mark = self._report_at = self._opened = self._fetch = 0.0
         self._waited = self._apart = 0.0
         self._examples = self._tokens = self._loaded = 0
-        self._has_loader, self._first_steps = False, 1
+        self.has_loader, self._first_steps = False, 1
         self._last_read = -1
         self._loss: Any = None
         self._losses: list[float] = []
         self._unread: list[Any] = []
-        self._epoch_loss, self._epoch_losses = 0.0, 0
-        self._epoch_steps = self._epoch_examples = 0
-        self._epoch_apart = self._epoch_waited = 0.0
+        self._epoch = _Epoch()
         self._due: float | None = None
         self._tested_at: float | None = None
         self._evaluates_since: float | None = None
@@ -127,18 +123,13 @@ class Observer:
         """Whether this process is the one that is reported; False before its first step."""
         return self._role == _SPEAKS
 
-    @property
-    def counts_examples(self) -> bool:
-        """Whether :meth:`forward` should be given numbers of examples, since no loader gives them."""
-        return not self._has_loader
-
     # What happens
 
     def fetched(self, start: float, examples: int | None = None) -> None:
         """A loader has returned a batch, which was waited for from ``start`` until now."""
         self._fetch = start
         self._waited += clock() - start
-        self._known.add("loader_wait")
+        self._totals.setdefault("loader_wait", 0.0)
         if examples:
             self._loaded += examples
 
@@ -156,7 +147,7 @@ class Observer:
         The epoch ends now or, if the loader was read ahead, with the next step.
         """
         self._last_read, self._fetch = -1, clock()
-        if self.steps > steps_before and self._epoch_steps and not self.is_led:
+        if self.steps > steps_before and self._epoch.steps and not self.is_led:
             self._due = self._fetch
 
     def read_out(self, steps_before: int) -> None:
@@ -198,7 +189,7 @@ class Observer:
     def epoch(self, loss: float | None = None, accuracy: float | None = None) -> None:
         """An epoch has ended, as the framework says, with these means."""
         self._due = None
-        if self._epoch_steps and self._role == _SPEAKS:
+        if self._epoch.steps and self._role == _SPEAKS:
             self._end_epoch(clock(), loss, accuracy)
 
     def loss(self, value: Any) -> None:
@@ -215,9 +206,8 @@ class Observer:
         if self._step_began:
             self._step_began = clock()
 
-    def stepping(self, leader: object) -> None:
+    def stepping(self) -> None:
         """An optimiser begins a step."""
-        del leader
         self._step_began = clock()
 
     def stepped(self, leader: object, framework: str, steps: int = 1, examples: int | None = None) -> None:
@@ -257,11 +247,7 @@ class Observer:
 
     def synchronised(self, call: str, seconds: float, frame: FrameType) -> None:
         """The user's code of ``frame`` has read a tensor by ``call``, such as ``.item()``."""
-        key = (frame.f_code.co_filename, frame.f_lineno, call)
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = f"{_place(frame)} {call}"
-        self.syncs[line] = self.syncs.get(line, 0) + 1
+        self._syncs[frame.f_code.co_filename, frame.f_lineno, call] += 1
         self._add("sync", seconds)
 
     def copied(self, seconds: float) -> None:
@@ -281,18 +267,13 @@ class Observer:
 
     def is_users(self, frame: FrameType) -> bool:
         """Whether a frame is code of the user: neither of a package nor of the standard library."""
-        name = frame.f_code.co_filename
-        known = self._users.get(name)
-        if known is None:
-            known = not any(each in name for each in _NOT_IN) and not name.startswith(_NOT_THE_USERS)
-            self._users[name] = known
-        return known
+        return _is_users(frame.f_code.co_filename)
 
     def users_place(self, frame: FrameType | None) -> str | None:
         """Return ``file:line`` of the innermost frame that is the user's."""
         while frame is not None and not self.is_users(frame):
             frame = frame.f_back
-        return frame and _place(frame)
+        return frame and _place(frame.f_code.co_filename, frame.f_lineno)
 
     def place(self, what: str, frame: FrameType | None) -> None:
         """Keep where something happens for the first time: loader, optimizer, model, evaluation, save, backward."""
@@ -379,7 +360,9 @@ class Observer:
         if self._hook._out is None:
             self._role = _OFF
             return
-        self._pace, self._hook._pace = self._hook._pace, _Still(self._hook._pace)
+        self._pace = pace = self._hook._pace
+        still = {"stepped": lambda *_, **__: None, "pause": lambda: None}
+        self._hook._pace = SimpleNamespace(goes_on=pace.goes_on, **still)  # the observer paces the training
         atexit.register(self.guarded(self._finish))
         if self._loader_place:
             self.places.setdefault("loader", self._loader_place)
@@ -390,13 +373,13 @@ class Observer:
         now = clock()
         self._others.clear()
         totals, is_first = self._totals, not self._mark
-        self._has_loader = self._has_loader or self._loaded > 0
-        unsure = is_first and not self._has_loader  # of the first step, a part may not have been seen
-        examples = self._loaded if self._has_loader else self._examples * (not unsure)
+        self.has_loader = self.has_loader or self._loaded > 0
+        unsure = is_first and not self.has_loader  # of the first step, a part may not have been seen
+        examples = self._loaded if self.has_loader else self._examples * (not unsure)
         totals["examples"] += examples
         totals["tokens"] += 0 if is_first else self._tokens
         self._examples = self._tokens = self._loaded = 0
-        self._epoch_examples += examples
+        self._epoch.examples += examples
         if loss is not None:
             for _ in range(steps):
                 self._keep(loss)
@@ -407,14 +390,15 @@ class Observer:
             self._pace.goes_on()
         else:
             totals["seconds"] += now - self._mark - self._apart
-            totals["loader_wait"] += self._waited
-            self._epoch_waited += self._waited
+            if "loader_wait" in totals:
+                totals["loader_wait"] += self._waited
+            self._epoch.waited += self._waited
             if self._step_began:
                 self._add("optimizer", now - self._step_began)
             self._pace._mark += self._apart
             self._pace._steps += steps - 1
             self._pace.stepped(now, self._hook.FEWEST_STEPS)
-            self._epoch_steps += steps
+            self._epoch.steps += steps
         self._mark, self._waited, self._apart, self._step_began = now, 0.0, 0.0, 0.0
         if self._due is not None:
             self._due = now
@@ -435,14 +419,13 @@ class Observer:
         if not isinstance(loss, float):
             self._unread += [loss] if reported else []
             return
-        self._epoch_loss += loss
-        self._epoch_losses += 1
+        self._epoch.loss += loss
+        self._epoch.losses += 1
         if reported:
             self._losses.append(loss)
 
     def _add(self, what: str, seconds: float) -> None:
-        self._known.add(what)
-        self._totals[what] += seconds
+        self._totals[what] = self._totals.get(what, 0.0) + seconds
 
     def _trains_again(self, now: float) -> None:
         """An evaluation has ended; when, is only known by the loader."""
@@ -457,8 +440,8 @@ class Observer:
         often, self._evaluated_at = self.steps - self._evaluated_at < _OFTEN, self.steps
         if not often:
             self._apart += end - start
-            if self._epoch_steps:
-                self._epoch_apart += end - start
+            if self._epoch.steps:
+                self._epoch.apart += end - start
             elif self._tested_at is not None and not self._own_epochs:
                 self._hook._say({**self._hook._figures(loss, accuracy), "event": "test", "t": end})
         self._tested_at = None
@@ -472,28 +455,23 @@ class Observer:
 
     def _end_due_epoch(self) -> None:
         due, self._due = self._due, None
-        if due is not None and self._epoch_steps and self._role == _SPEAKS:
+        if due is not None and self._epoch.steps and self._role == _SPEAKS:
             self._end_epoch(due)
 
     def _end_epoch(self, ended: float, loss: float | None = None, accuracy: float | None = None) -> None:
         self._read()
-        if loss is None and self._epoch_losses:
-            loss = self._epoch_loss / self._epoch_losses
-        self._epoch_loss, self._epoch_losses = 0.0, 0
-        steps, self._epoch_steps = self._epoch_steps, 0
-        examples, self._epoch_examples = self._epoch_examples, 0
-        if steps + self._first_steps == self.steps and self._has_loader:  # without the first step
-            examples = round(examples * steps / self.steps)
-        apart, self._epoch_apart = self._epoch_apart, 0.0
-        waited, self._epoch_waited = self._epoch_waited, 0.0
+        epoch, self._epoch, hook = self._epoch, _Epoch(), self._hook
+        if loss is None and epoch.losses:
+            loss = epoch.loss / epoch.losses
+        if epoch.steps + self._first_steps == self.steps and self.has_loader:  # without the first step
+            epoch.examples = round(epoch.examples * epoch.steps / self.steps)
         if self._own_epochs:
             return
-        hook = self._hook
-        if apart:
-            hook._say({"event": "evaluated", "t": ended, "seconds": apart})
-        if "loader_wait" in self._known:
-            hook._waited = waited
-        hook.epoch(loss, accuracy, examples=examples or None, steps=steps, ended=ended)
+        if epoch.apart:
+            hook._say({"event": "evaluated", "t": ended, "seconds": epoch.apart})
+        if "loader_wait" in self._totals:
+            hook._waited = epoch.waited
+        hook.epoch(loss, accuracy, examples=epoch.examples or None, steps=epoch.steps, ended=ended)
         self._tested_at = ended
 
     def _finish(self, early: bool = False) -> None:
@@ -504,7 +482,7 @@ class Observer:
         if self._evaluates_since is not None:
             self._trains_again(clock())
         self._end_read_epoch()
-        if self._epoch_steps and not self._is_cut:
+        if self._epoch.steps and not self._is_cut:
             self._end_epoch(self._mark)
         self._report(early=early)
         self._role = _OFF
@@ -514,8 +492,8 @@ class Observer:
         unread, self._unread = self._unread, []
         found = self.read_losses[self.framework](unread) if unread else []
         self._losses += found
-        self._epoch_loss += sum(found)
-        self._epoch_losses += len(found)
+        self._epoch.loss += sum(found)
+        self._epoch.losses += len(found)
 
     def _report(self, *, reads: bool = True, early: bool = False) -> None:
         """Report everything so far; losses only if they may be read."""
@@ -533,19 +511,21 @@ class Observer:
 
     def figures(self) -> dict[str, Any]:
         """Return what was observed so far, as it is reported."""
-        totals, known, steps = self._totals, self._known, self.steps
+        totals, steps = self._totals, self.steps
         seconds = ("loader_wait", "sync", "copy", "optimizer", "saving", "evaluation")
         return {
             "framework": self.framework,
             "injected": self.injected[:30],
             "steps": steps,
-            "examples_per_step": totals["examples"] / max(steps - (not self._has_loader), 1) or None,
+            "examples_per_step": totals["examples"] / max(steps - (not self.has_loader), 1) or None,
             "tokens_per_step": totals["tokens"] / max(steps - 1, 1) or None,
             "seconds": totals["seconds"] * (steps - 1) / max(steps - self._first_steps, 1),
-            **{f"{name}_seconds": totals[name] if name in known else None for name in seconds},
+            **{f"{name}_seconds": totals.get(name) for name in seconds},
             **self._counts,
             "places": {name: place[:100] for name, place in self.places.items() if place},
-            "syncs": dict(sorted(self.syncs.items(), key=lambda each: -each[1])[:10]),
+            "syncs": {
+                f"{_place(name, line)} {call}": times for (name, line, call), times in self._syncs.most_common(10)
+            },
             "changed": self._changed,
             "failed": self._failed,
             **self.describe.get(self.framework, dict)(),
@@ -572,24 +552,22 @@ class Observer:
         os.replace(path + ".new", path)  # noqa: PTH105
 
 
-class _Still:
-    """Stands for the pace of the hook while the observer itself paces the training."""
+class _Epoch:
+    """What an epoch has so far; ``losses`` is the number of those whose sum is ``loss``."""
 
-    def __init__(self, pace: Any) -> None:
-        self.goes_on = pace.goes_on
-
-    def stepped(self, now: float, fewest: int) -> None:
-        """Do nothing."""
-
-    def pause(self) -> None:
-        """Do nothing."""
+    steps = examples = losses = 0
+    loss = apart = waited = 0.0
 
 
-def _place(frame: FrameType) -> str:
+@functools.cache
+def _is_users(name: str) -> bool:
+    return not any(each in name for each in _NOT_IN) and not name.startswith(_NOT_THE_USERS)
+
+
+def _place(name: str, line: int) -> str:
     """Return ``file:line``, from the working folder if the file is in it."""
-    name = frame.f_code.co_filename
     folder = os.getcwd() + os.sep  # noqa: PTH109
-    return f"{name[len(folder) :] if name.startswith(folder) else name}:{frame.f_lineno}"
+    return f"{name[len(folder) :] if name.startswith(folder) else name}:{line}"
 
 
 def _load_hook() -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .observer import clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from .observer import Observer
 
@@ -24,6 +25,18 @@ def around(kind: Any, name: str, by: Callable[..., Any]) -> None:
         return by(real, *args, **more)
 
     setattr(owner, name, replaced)
+
+
+def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what nested sequences and mappings hold, with its name."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from leaves(each, str(key))
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from leaves(each, name)
+    else:
+        yield name, value
 
 
 def time_reads(kind: Any, names: Iterable[str], observer: Observer, copies: Iterable[str] = ()) -> None:
@@ -76,11 +89,8 @@ def keep_places(kind: Any, observer: Observer) -> None:
             frame = frame.f_back
         observer.made(thing, frame)
 
-    init = kind.__init__
+    def initialised(real: Callable[..., None], thing: Any, *args: Any, **more: Any) -> None:
+        real(thing, *args, **more)
+        made(thing, sys._getframe(2))
 
-    @functools.wraps(init)
-    def initialised(self: Any, *args: Any, **more: Any) -> None:
-        init(self, *args, **more)
-        made(self, sys._getframe(1))
-
-    kind.__init__ = initialised
+    around(kind, "__init__", initialised)

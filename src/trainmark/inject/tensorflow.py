@@ -8,10 +8,10 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from .observer import clock
-from .patch import around, time_reads
+from .patch import around, leaves, time_reads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from .observer import Observer
 
@@ -87,18 +87,9 @@ class _Applied:
         return self._count - before
 
 
-def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield what nested sequences and mappings hold, with its name."""
-    if isinstance(value, (dict, list, tuple)):
-        for key, each in value.items() if isinstance(value, dict) else ((name, each) for each in value):
-            yield from _leaves(each, str(key))
-    else:
-        yield name, value
-
-
 def number(value: Any) -> Any:
     """Return the loss among the results of a step: the number that is named so, or the first; None without numbers."""
-    found = [(name, each) for name, each in _leaves(value) if isinstance(each, float) or _is_number(each)]
+    found = [(name, each) for name, each in leaves(value) if isinstance(each, float) or _is_number(each)]
     return next((each for name, each in found if "loss" in name), found[0][1] if found else None)
 
 
@@ -108,7 +99,7 @@ def _is_number(value: Any) -> bool:
 
 def examples(value: Any) -> int | None:
     """Return the number of examples of a batch, by its first array."""
-    return next((each.shape[0] for _, each in _leaves(value) if getattr(each, "shape", ())), None)
+    return next((each.shape[0] for _, each in leaves(value) if getattr(each, "shape", ())), None)
 
 
 def _datasets(observer: Observer) -> None:

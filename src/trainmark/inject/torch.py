@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .observer import clock
-from .patch import keep_places, time_reads, time_saves
+from .patch import around, keep_places, leaves, time_reads, time_saves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,23 +74,21 @@ class _Network:
                 self._observer.forward(training=False, grad=False)
 
         self._search = module.register_module_forward_pre_hook(called)
-        compile_ = torch.compile
 
-        @functools.wraps(compile_)
-        def compiles(*args: Any, **more: Any) -> Any:
+        def compiles(real: Callable[..., Any], *args: Any, **more: Any) -> Any:
             _restore_reads(torch)
             if not (args and isinstance(args[0], torch.nn.Module)):
                 self._search.remove()  # a compiled function would see the hook in all modules
-            return compile_(*args, **more)
+            return real(*args, **more)
 
-        torch.compile = compiles
+        around(torch, "compile", compiles)
 
     def _forward(self, called: Any, args: Any, more: Any) -> None:
         if args and getattr(args[0], "is_meta", False):  # only shapes are computed
             return
         observer, examples, tokens = self._observer, None, None
         few = observer.steps < _FEW
-        if few or self._has_tokens or observer.counts_examples:
+        if few or self._has_tokens or not observer.has_loader:
             tensor = args[0] if args and not few and isinstance(args[0], self._tensor) else self._look(args, more)
             shape: Any = () if tensor is None else tensor.shape
             examples = shape[0] if shape else None
@@ -119,15 +117,13 @@ class _Network:
 
 def _steps(_: Any, observer: Observer) -> None:
     optimizer: Any = importlib.import_module("torch.optim.optimizer")
-    optimizer.register_optimizer_step_pre_hook(observer.guarded(lambda each, *_: observer.stepping(each)))
+    optimizer.register_optimizer_step_pre_hook(observer.guarded(lambda *_: observer.stepping()))
     optimizer.register_optimizer_step_post_hook(observer.guarded(lambda each, *_: observer.stepped(each, "torch")))
     keep_places(optimizer.Optimizer, observer)
 
 
 def _losses(torch: Any, observer: Observer) -> None:
-    ended = observer.guarded(observer.differentiated)
-
-    item = torch.Tensor.item
+    ended, item = observer.guarded(observer.differentiated), torch.Tensor.item
 
     @observer.guarded
     def keep(loss: Any, frame: Any) -> None:
@@ -141,80 +137,77 @@ def _losses(torch: Any, observer: Observer) -> None:
         if "backward" not in observer.places:
             observer.place("backward", frame)
 
-    backward = torch.Tensor.backward
-
-    @functools.wraps(backward)
-    def differentiated(self: Any, *args: Any, **more: Any) -> Any:
-        keep(self, sys._getframe(1))
-        found = backward(self, *args, **more)
+    def differentiated(real: Callable[..., Any], loss: Any, *args: Any, **more: Any) -> Any:
+        keep(loss, sys._getframe(2))
+        found = real(loss, *args, **more)
         ended()
         return found
 
-    torch.Tensor.backward = differentiated
+    around(torch.Tensor, "backward", differentiated)
 
 
 def _scalers(torch: Any, observer: Observer) -> None:
     """Losses are divided by the scale of the gradient scaler, and the steps that it skips are counted."""
-    scaler = torch.amp.GradScaler
-    scale, step = scaler.scale, scaler.step
 
-    @functools.wraps(scale)
-    def scaled(self: Any, outputs: Any) -> Any:
-        found = scale(self, outputs)
-        if self._enabled:
-            _SCALES[:] = [self._scale]
+    def scaled(real: Callable[..., Any], scaler: Any, outputs: Any) -> Any:
+        found = real(scaler, outputs)
+        if scaler._enabled:
+            _SCALES[:] = [scaler._scale]
         return found
 
-    @functools.wraps(step)
-    def stepped(self: Any, *args: Any, **more: Any) -> Any:
+    def stepped(real: Callable[..., Any], scaler: Any, *args: Any, **more: Any) -> Any:
         before = observer.steps
-        found = step(self, *args, **more)
-        if observer.speaks and observer.steps == before and self._enabled:
+        found = real(scaler, *args, **more)
+        if observer.speaks and observer.steps == before and scaler._enabled:
             observer.skipped()
         return found
 
-    scaler.scale, scaler.step = scaled, stepped
+    around(torch.amp.GradScaler, "scale", scaled)
+    around(torch.amp.GradScaler, "step", stepped)
 
 
 def _loaders(torch: Any, observer: Observer) -> None:
     module: Any = importlib.import_module("torch.utils.data.dataloader")
-    loader, iterator = module.DataLoader, module._BaseDataLoaderIter
-    start_iteration, advance, tensor = loader.__iter__, iterator.__next__, torch.Tensor
-    keep_places(loader, observer)
-    opened, exhausted = observer.guarded(observer.opened), observer.guarded(observer.exhausted)
-    read_out = observer.guarded(observer.read_out)
+    keep_places(module.DataLoader, observer)
+    exhausted, read_out = observer.guarded(observer.exhausted), observer.guarded(observer.read_out)
 
     @observer.guarded
     def fetched(start: float, batch: Any) -> None:
-        first = _first_tensor(tensor, batch)
+        first = _first_tensor(torch.Tensor, batch)
         observer.fetched(start, first.shape[0] if first is not None and first.ndim else None)
 
-    @functools.wraps(start_iteration)
-    def opens(self: Any) -> Any:
+    @observer.guarded
+    def opened(loader: Any, iterator: Any, start: float) -> None:
+        iterator._trainmark = observer.steps, _length(loader)
+        observer.opened(loader, start)
+
+    def opens(real: Callable[..., Any], loader: Any) -> Any:
         start = clock()
-        found = start_iteration(self)
-        found._trainmark_steps = observer.steps
-        try:
-            found._trainmark_length = len(self)
-        except TypeError:  # an iterable dataset
-            found._trainmark_length = 0
-        opened(self, start)
+        found = real(loader)
+        opened(loader, found, start)
         return found
 
-    @functools.wraps(advance)
-    def advances(self: Any) -> Any:
-        start = clock()
+    def advances(real: Callable[..., Any], iterator: Any) -> Any:
+        start, (steps_before, length) = clock(), getattr(iterator, "_trainmark", (observer.steps, 0))
         try:
-            batch = advance(self)
+            batch = real(iterator)
         except StopIteration:
-            exhausted(getattr(self, "_trainmark_steps", observer.steps))
+            exhausted(steps_before)
             raise
         fetched(start, batch)
-        if self._num_yielded == getattr(self, "_trainmark_length", 0):
-            read_out(self._trainmark_steps)
+        if iterator._num_yielded == length:
+            read_out(steps_before)
         return batch
 
-    loader.__iter__, iterator.__next__ = opens, advances
+    around(module.DataLoader, "__iter__", opens)
+    around(module._BaseDataLoaderIter, "__next__", advances)
+
+
+def _length(loader: Any) -> int:
+    try:
+        return len(loader)
+    except TypeError:  # an iterable dataset
+        return 0
 
 
 def _reads(torch: Any, observer: Observer) -> None:
@@ -230,16 +223,6 @@ def _restore_reads(torch: Any) -> None:
             setattr(torch.Tensor, name, read.__wrapped__)
 
 
-def _first_tensor(kind: Any, value: Any, depth: int = 3) -> Any:
+def _first_tensor(kind: Any, value: Any) -> Any:
     """Return the first tensor in nested sequences and mappings; None without one."""
-    if isinstance(value, kind):
-        return value
-    if depth and hasattr(value, "values"):
-        value = value.values()
-    elif not (depth and isinstance(value, (list, tuple))):
-        return None
-    for each in value:
-        found = _first_tensor(kind, each, depth - 1)
-        if found is not None:
-            return found
-    return None
+    return next((each for _, each in leaves(value) if isinstance(each, kind)), None)

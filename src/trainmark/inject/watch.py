@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 FRAMEWORKS = ("torch", "tensorflow", "keras", "jax")
 """Modules that are watched for. ``NAME.py`` in this package has ``install(module, observer)`` for it."""
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 
 
 def watch(observer: Observer) -> Observer:
@@ -31,7 +29,7 @@ class _Watch:
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
-        self._awaited = {name for name in FRAMEWORKS if os.path.exists(os.path.join(_HERE, name + ".py"))}  # noqa: PTH110, PTH118
+        self._awaited = set(FRAMEWORKS)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
         if name not in self._awaited:

@@ -47,7 +47,7 @@ def said(pipe: Path, event: str) -> list[dict[str, Any]]:
 def step(observer: Observer, leader: object, loss: float = 1.0) -> None:
     observer.forward(training=True, grad=True, examples=8)
     observer.loss(loss)
-    observer.stepping(leader)
+    observer.stepping()
     observer.stepped(leader, "fake")
 
 
@@ -118,14 +118,14 @@ def test_an_evaluation_now_and_then_is_apart_and_one_in_every_step_is_not(observ
             observer.forward(training=False, grad=False)
         step(observer, leader)
     assert observer.figures()["evaluations"] == 2  # none before the first step
-    assert observer._epoch_apart > 0
-    apart = observer._epoch_apart
+    assert observer._epoch.apart > 0
+    apart = observer._epoch.apart
     for _ in range(20):
         observer.forward(training=False, grad=False)
         step(observer, leader)
     assert observer.figures()["evaluations"] == 22
     first = observer.figures()["evaluation_seconds"]
-    assert observer._epoch_apart - apart < first - apart
+    assert observer._epoch.apart - apart < first - apart
 
 
 def test_a_network_that_trains_in_evaluation_mode_is_not_evaluated(observer: Observer) -> None:

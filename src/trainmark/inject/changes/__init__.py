@@ -12,10 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from typing import Any
 
 VARIABLE = "TRAINMARK_CHANGES"
 
@@ -46,15 +43,17 @@ class Change:
             self.observer.cannot(self.name, why)
 
 
-def apply(observer: Any, known: Mapping[str, Callable[[Change], None]]) -> None:
-    """Apply this process's changes that are ``known``; an error is reported, never raised."""
+def apply(observer: Any, framework: Any) -> None:
+    """Apply this process's changes of a framework's module here, where ``same-batch`` is the function ``same_batch``.
+
+    An error is reported, never raised.
+    """
     for name in filter(None, os.environ.get(VARIABLE, "").split(",")):
         change = Change(name, observer)
-        if change.word in known:
-            try:
-                known[change.word](change)
-            except Exception as error:  # noqa: BLE001  (the user's script must go on)
-                change.cannot(f"{type(error).__name__}: {error}"[:200])
+        try:
+            getattr(framework, change.word.replace("-", "_"), lambda _: None)(change)
+        except Exception as error:  # noqa: BLE001  (the user's script must go on)
+            change.cannot(f"{type(error).__name__}: {error}"[:200])
 
 
 def install(framework: str, observer: Any) -> None:
@@ -62,7 +61,7 @@ def install(framework: str, observer: Any) -> None:
     if VARIABLE in os.environ and find_spec("." + framework, __package__):
         module = importlib.import_module("." + framework, __package__)
         module.protect(_writes())
-        apply(observer, module.KNOWN)
+        apply(observer, module)
 
 
 def protect() -> None:

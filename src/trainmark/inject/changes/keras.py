@@ -11,16 +11,17 @@ import keras
 from ..patch import around
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from . import Change
 
 _POLICIES = {"mixed-bf16": "mixed_bfloat16", "fp32": "float32"}
-_SETTERS = {
-    "config": ("set_floatx", "set_dtype_policy"),
-    "backend": ("set_floatx",),
-    "mixed_precision": ("set_global_policy",),
-}
+_SETTERS = (
+    (keras.config, "set_floatx"),
+    (keras.config, "set_dtype_policy"),
+    (keras.backend, "set_floatx"),
+    (keras.mixed_precision, "set_global_policy"),
+)
 _ENGINE = keras.backend.backend()
 
 
@@ -37,7 +38,10 @@ def same_batch(change: Change) -> None:
         change.took("the first batch is repeated")
         if _ENGINE == "tensorflow":
             return real(batches).take(1).cache().repeat(number)
-        return _repeated(real(batches), number)
+        adapter = batches.data_adapter
+        first = next(iter(adapter.get_jax_iterator()))
+        adapter.get_jax_iterator = lambda: itertools.repeat(first, number)
+        return real(batches)  # the observer counts what it yields
 
     trainer: Any = importlib.import_module(f"keras.src.backend.{_ENGINE}.trainer")
     around(
@@ -45,12 +49,7 @@ def same_batch(change: Change) -> None:
     )
 
 
-def _repeated(batches: Any, number: int) -> Iterator[Any]:
-    first = next(iter(batches))
-    yield from itertools.repeat(first, number)
-
-
-def policy(change: Change) -> None:
+def fp32(change: Change) -> None:
     """Make layers with another type of numbers, whatever the script sets."""
     name = _POLICIES[change.word]
     keras.config.set_dtype_policy(name)
@@ -62,9 +61,11 @@ def policy(change: Change) -> None:
             change.took(f"{type(layer).__name__} has the policy {name}")
 
     around(keras.layers.Layer, "__init__", made)
-    for module, setters in _SETTERS.items():
-        for setter in setters:
-            around(getattr(keras, module), setter, lambda *_: None)
+    for module, setter in _SETTERS:
+        around(module, setter, lambda *_: None)
+
+
+mixed_bf16 = fp32
 
 
 def jit(change: Change) -> None:
@@ -126,13 +127,3 @@ def protect(writes: Any) -> None:
     writes.redirect_hdf5()
     for name in ("save", "save_weights", "export"):
         around(keras.Model, name, saves)
-
-
-KNOWN = {
-    "same-batch": same_batch,
-    "fp32": policy,
-    "mixed-bf16": policy,
-    "jit": jit,
-    "steps-per-execution": steps_per_execution,
-    "no-saves": no_saves,
-}

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, IterableDataset, dataloader
 
+from ..patch import around
 from . import lines
 
 if TYPE_CHECKING:
@@ -45,7 +48,7 @@ def same_batch(change: Change) -> None:
         return batches[key]
 
     for kind in (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter):
-        _replace(kind, "_next_data", again)
+        around(kind, "_next_data", again)
     _same_batch_of_function(change, batches)
 
 
@@ -60,7 +63,7 @@ def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> None:
             del returned[:-20]
 
     def before(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
-        if not module.training or loaded or not _has_parameters(module):
+        if not module.training or loaded:
             return inner(*args, **kwargs)
         number = next(calls)
         if 1 <= number <= _WATCHED:
@@ -141,8 +144,8 @@ def workers(change: Change) -> None:
         real(self, loader, first_iter)
 
     _with_loader(more)
-    _replace(dataloader._MultiProcessingDataLoaderIter, "__init__", started)
-    _replace(dataloader._MultiProcessingDataLoaderIter, "_reset", began)
+    around(dataloader._MultiProcessingDataLoaderIter, "__init__", started)
+    around(dataloader._MultiProcessingDataLoaderIter, "_reset", began)
 
 
 def prefetch(change: Change) -> None:
@@ -158,7 +161,7 @@ def prefetch(change: Change) -> None:
         change.took("the next batch is fetched while a step computes")
         return data
 
-    _replace(dataloader._SingleProcessDataLoaderIter, "_next_data", ahead)
+    around(dataloader._SingleProcessDataLoaderIter, "_next_data", ahead)
 
 
 def pin(change: Change) -> None:
@@ -174,7 +177,7 @@ def pin(change: Change) -> None:
 
     _with_loader(lambda arguments: arguments.update(pin_memory=True))
     for name in ("to", "cuda"):
-        _replace(torch.Tensor, name, to)
+        around(torch.Tensor, name, to)
 
 
 def batch(change: Change) -> None:
@@ -211,7 +214,7 @@ def _with_loader(change: Callable[[dict[str, Any]], None]) -> None:
         change(bound.arguments)
         real(*bound.args, **bound.kwargs)
 
-    _replace(DataLoader, "__init__", built)
+    around(DataLoader, "__init__", built)
 
 
 # Waiting for results, evaluation and saves
@@ -233,18 +236,14 @@ def no_sync(change: Change) -> None:
         return results[key]
 
     for name in ("item", "__float__", "__int__", "tolist", "cpu"):
-        _replace(torch.Tensor, name, functools.partial(stale, name))
+        around(torch.Tensor, name, functools.partial(stale, name))
 
 
 def no_evaluation(change: Change) -> None:
     """While the model evaluates, loaders end after a batch, and the model repeats its first output."""
     outputs: dict[Any, Any] = {}
-    models: list[Any] = []
 
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
-        if not _has_parameters(module):
-            return inner(*args, **kwargs)
-        models[:] = [module]
         if not _evaluates(module):
             return inner(*args, **kwargs)
         key = id(module), str([tuple(each.shape) for each in _tensors((args, kwargs))])
@@ -254,21 +253,14 @@ def no_evaluation(change: Change) -> None:
             outputs[key] = inner(*args, **kwargs)
         return outputs[key]
 
-    def first_only(real: Inner, self: Any) -> Any:
-        if models and _evaluates(models[0]):
-            change.took("loaders end after one batch")
-            return itertools.islice(real(self), 1)
-        return real(self)
-
-    _around_modules(call)
-    _replace(DataLoader, "__iter__", first_only)
+    _shorten(change, _around_modules(call), 1, evaluating=True)
 
 
 def no_grad(change: Change) -> None:
     """Evaluate without recording gradients."""
 
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
-        if module.training or not torch.is_grad_enabled() or not _has_parameters(module):
+        if module.training or not torch.is_grad_enabled():
             return inner(*args, **kwargs)
         change.took(f"{type(module).__name__} evaluates without gradients")
         with torch.no_grad():
@@ -277,23 +269,22 @@ def no_grad(change: Change) -> None:
     _around_modules(call)
 
 
-def short_epochs(change: Change) -> None:
+def short(change: Change) -> None:
     """End every loader of a training after a few batches, so that an evaluation comes soon."""
-    models: list[Any] = []
+    latest = _around_modules(lambda _, inner, args, kwargs: inner(*args, **kwargs))
+    _shorten(change, latest, int(change.value), evaluating=False)
 
-    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
-        if _has_parameters(module):
-            models[:] = [module]
-        return inner(*args, **kwargs)
+
+def _shorten(change: Change, latest: list[Any], number: int, *, evaluating: bool) -> None:
+    """End every loader after a ``number`` of batches while the latest module evaluates, or while it doesn't."""
 
     def first_few(real: Inner, self: Any) -> Any:
-        if models and _evaluates(models[0]):
+        if any(map(_evaluates, latest)) is not evaluating:
             return real(self)
-        change.took(f"loaders end after {change.value} batches")
-        return itertools.islice(real(self), int(change.value))
+        change.took(f"loaders end after batch {number}")
+        return itertools.islice(real(self), number)
 
-    _around_modules(call)
-    _replace(DataLoader, "__iter__", first_few)
+    around(DataLoader, "__iter__", first_few)
 
 
 def no_saves(change: Change) -> None:
@@ -302,11 +293,11 @@ def no_saves(change: Change) -> None:
     def nothing(real: Inner, *_: Any, **__: Any) -> None:
         change.took(f"{real.__name__} does nothing")
 
-    _replace(torch, "save", nothing)
+    around(torch, "save", nothing)
     for module, names in (("numpy", ("save", "savez", "savez_compressed")), ("safetensors.torch", ("save_file",))):
         for name in names:
             if hasattr(sys.modules.get(module), name):
-                _replace(sys.modules[module], name, nothing)
+                around(sys.modules[module], name, nothing)
 
 
 # Threads and number formats
@@ -327,7 +318,7 @@ def threads(change: Change) -> None:
             change.took(f"PyTorch uses {number} threads")
 
     torch.set_num_threads(number)
-    _replace(torch, "set_num_threads", keep)
+    around(torch, "set_num_threads", keep)
     register_optimizer_step_post_hook(look)
 
 
@@ -340,7 +331,7 @@ def fp32(change: Change) -> None:
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
         if any(each.dtype is torch.float64 for each in itertools.chain(module.parameters(), module.buffers())):
             module.float()
-        out = inner(*_mapped(args, single), **_mapped(kwargs, single))
+        out = inner(*_mapped(single, args), **_mapped(single, kwargs))
         if any(each.dtype is torch.float32 for each in _tensors(out)):
             change.took("the model computes in fp32")
         return out
@@ -348,9 +339,9 @@ def fp32(change: Change) -> None:
     def default(real: Inner, dtype: Any) -> None:
         real(torch.float32 if dtype in (torch.float64, torch.DoubleTensor) else dtype)
 
-    _replace(torch, "set_default_dtype", default)
-    _replace(torch.nn.Module, "double", lambda _, self: self.float())
-    _around_modules(call)
+    around(torch, "set_default_dtype", default)
+    around(torch.nn.Module, "double", lambda _, self: self.float())
+    _around_modules(call, losses=True)
 
 
 def tf32(change: Change) -> None:
@@ -362,7 +353,7 @@ def tf32(change: Change) -> None:
     change.took(f"the float32 matmul precision is {torch.get_float32_matmul_precision()}")
 
 
-def autocast(change: Change) -> None:
+def bf16(change: Change) -> None:
     """Compute matrix products and convolutions in 16 bits; the results of the outermost modules are fp32 again."""
     dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[change.word]
 
@@ -371,17 +362,18 @@ def autocast(change: Change) -> None:
             change.took(f"layers compute in {change.name}")
 
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
-        if not _has_parameters(module):
-            return inner(*args, **kwargs)
         hooks = [] if change.done else [each.register_forward_hook(look) for each in module.modules()]
         device = next(module.parameters()).device.type
         with torch.autocast(device, dtype=dtype):
             out = inner(*args, **kwargs)
         for hook in hooks:
             hook.remove()
-        return _mapped(out, lambda value: value.float() if value.dtype is dtype else value)
+        return _mapped(lambda value: value.float() if value.dtype is dtype else value, out)
 
     _around_modules(call)
+
+
+fp16 = bf16
 
 
 # The model
@@ -390,29 +382,28 @@ def autocast(change: Change) -> None:
 def channels_last(change: Change) -> None:
     """Keep images and the weights of 2-D convolutions with their channels last."""
     layout = torch.channels_last
-    known: dict[int, bool] = {}
+    known: dict[int, list[Any]] = {}
 
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
         if id(module) not in known:
-            weights = [each.weight for each in module.modules() if isinstance(each, torch.nn.Conv2d)]
-            known[id(module)] = bool(weights)
-            if weights:
+            known[id(module)] = [each.weight for each in module.modules() if isinstance(each, torch.nn.Conv2d)]
+            if weights := known[id(module)]:
                 module.to(memory_format=layout)
                 if all(each.is_contiguous(memory_format=layout) for each in weights):
                     change.took(f"{len(weights)} convolutions are in channels-last format")
         if known[id(module)]:
-            args = _mapped(args, lambda value: value.contiguous(memory_format=layout) if value.ndim == 4 else value)
+            args = _mapped(lambda value: value.contiguous(memory_format=layout) if value.ndim == 4 else value, args)
         return inner(*args, **kwargs)
 
     _around_modules(call)
 
 
-def compile_model(change: Change) -> None:
+def compile(change: Change) -> None:
     """Compile every outermost module."""
     seen = set()
 
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
-        if id(module) not in seen and _has_parameters(module):
+        if id(module) not in seen:
             seen.add(id(module))
             module.compile()
         out = inner(*args, **kwargs)
@@ -428,9 +419,9 @@ def compile_model(change: Change) -> None:
 # The optimiser
 
 
-def kind_of_step(change: Change) -> None:
+def fused(change: Change) -> None:
     """Use another implementation of PyTorch's own optimisers."""
-    flag, prefix = change.name, f"_{change.name}_"
+    flag = change.name
     other = {"fused": "foreach", "foreach": "fused"}[flag]
 
     def step(real: Inner, self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -443,29 +434,29 @@ def kind_of_step(change: Change) -> None:
             group[flag] = True
             if other in group:
                 group[other] = False
-        called: list[str] = []
-        functions = {name: getattr(torch, name) for name in dir(torch) if name.startswith(prefix)}
-        for name, function in functions.items():
-            setattr(torch, name, _noting(function, name, called))
-        try:
-            return real(self, *args, **kwargs)
-        finally:
-            for name, function in functions.items():
-                setattr(torch, name, function)
-            if called:
-                change.took(f"{type(self).__name__} calls torch.{called[0]}")
+        with _Calls() as calls:
+            out = real(self, *args, **kwargs)
+        for name in calls.names:
+            if name.startswith(f"aten._{flag}_"):
+                change.took(f"{type(self).__name__} calls {name}")
+        return out
 
     _around_steps(step)
 
 
-def _noting(function: Callable[..., Any], name: str, called: list[str]) -> Callable[..., Any]:
-    """Return the function, which adds its name to ``called``."""
+foreach = fused
 
-    def noted(*args: Any, **kwargs: Any) -> Any:
-        called.append(name)
-        return function(*args, **kwargs)
 
-    return noted
+class _Calls(TorchDispatchMode):  # type: ignore[misc]
+    """Keeps the names of the functions that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(str(function))
+        return function(*args, **(kwargs or {}))
 
 
 def torch_optimizer(change: Change) -> None:
@@ -517,7 +508,7 @@ def look(change: Change) -> None:
 
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
         facts["conv"] |= any(isinstance(each, torch.nn.Conv2d) for each in module.modules())
-        facts["graded"] |= not module.training and torch.is_grad_enabled() and _has_parameters(module)
+        facts["graded"] |= not module.training and torch.is_grad_enabled()
         return inner(*args, **kwargs)
 
     def tell(shares: dict[str, float], loading: list[str]) -> None:
@@ -556,33 +547,29 @@ def protect(writes: Any) -> None:
 # Patching
 
 _set = setattr
+_mapped = functools.partial(pytree.tree_map_only, torch.Tensor)
 
 
-def _replace(owner: Any, name: str, by: Callable[..., Any]) -> None:
-    """Replace a function by one that gets the real one first."""
-    real = getattr(owner, name)
+def _around_modules(call: Callable[[Any, Inner, Any, Any], Any], *, losses: bool = False) -> list[Any]:
+    """Call ``call`` around every module that no other module calls; returns a list with the latest of them.
 
-    @functools.wraps(real)
-    def replaced(*args: Any, **kwargs: Any) -> Any:
-        return by(real, *args, **kwargs)
-
-    _set(owner, name, replaced)
-
-
-def _around_modules(call: Callable[[Any, Inner, Any, Any], Any]) -> None:
-    """Call ``call`` around every module that no other module calls."""
-    inside = threading.local()
+    Args:
+        losses: also around those without weights, such as losses.
+    """
+    inside, latest = threading.local(), list[Any]()
 
     def outer(real: Inner, module: Any, *args: Any, **kwargs: Any) -> Any:
-        if getattr(inside, "module", False):
+        if getattr(inside, "module", False) or not (losses or next(module.parameters(), None) is not None):
             return real(module, *args, **kwargs)
+        latest[:] = [module]
         inside.module = True
         try:
             return call(module, functools.partial(real, module), args, kwargs)
         finally:
             inside.module = False
 
-    _replace(torch.nn.Module, "__call__", outer)
+    around(torch.nn.Module, "__call__", outer)
+    return latest
 
 
 def _around_steps(step: Callable[..., Any]) -> None:
@@ -599,61 +586,13 @@ def _around_steps(step: Callable[..., Any]) -> None:
             hooked.hooked = True
             _set(kind, "step", hooked)
 
-    _replace(Optimizer, "__init__", built)
-
-
-def _has_parameters(module: Any) -> bool:
-    return next(module.parameters(), None) is not None
+    around(Optimizer, "__init__", built)
 
 
 def _evaluates(module: Any) -> bool:
     return not module.training or not torch.is_grad_enabled()
 
 
-def _tensors(value: Any, depth: int = 5) -> list[Any]:
+def _tensors(value: Any) -> list[Any]:
     """Return the tensors in nested containers."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, dict) and depth:
-        value = list(value.values())
-    if isinstance(value, (list, tuple)) and depth:
-        return [tensor for each in value for tensor in _tensors(each, depth - 1)]
-    return []
-
-
-def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
-    """Apply a function to the tensors in nested containers."""
-    if isinstance(value, torch.Tensor):
-        return function(value)
-    if isinstance(value, dict):
-        for key in list(value):
-            value[key] = _mapped(value[key], function)
-        return value
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_mapped(each, function) for each in value))
-    return type(value)(_mapped(each, function) for each in value) if type(value) in (list, tuple) else value
-
-
-KNOWN = {
-    "look": look,
-    "same-batch": same_batch,
-    "workers": workers,
-    "prefetch": prefetch,
-    "pin": pin,
-    "batch": batch,
-    "no-sync": no_sync,
-    "no-evaluation": no_evaluation,
-    "no-grad": no_grad,
-    "short": short_epochs,
-    "no-saves": no_saves,
-    "threads": threads,
-    "fp32": fp32,
-    "tf32": tf32,
-    "bf16": autocast,
-    "fp16": autocast,
-    "channels-last": channels_last,
-    "compile": compile_model,
-    "fused": kind_of_step,
-    "foreach": kind_of_step,
-    "torch-optimizer": torch_optimizer,
-}
+    return [each for each in pytree.tree_flatten(value)[0] if isinstance(each, torch.Tensor)]

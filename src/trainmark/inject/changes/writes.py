@@ -23,19 +23,7 @@ if TYPE_CHECKING:
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _PIPES = "TRAINMARK_OBSERVER"
-_CHANGES_FILES = (
-    "remove",
-    "unlink",
-    "rmdir",
-    "mkdir",
-    "truncate",
-    "rename",
-    "replace",
-    "link",
-    "symlink",
-    "chmod",
-    "utime",
-)
+_CHANGE = ("remove", "unlink", "rmdir", "mkdir", "truncate", "rename", "replace", "link", "symlink", "chmod", "utime")
 _set = setattr
 
 
@@ -75,7 +63,7 @@ class Writes:
         _set(io, "open", open_)
         _set(os, "open", opens_)
         _set(bz2, "_builtin_open", open_)
-        for name in _CHANGES_FILES:
+        for name in _CHANGE:
             _set(os, name, self.unless_elsewhere(getattr(os, name), 1 if name in ("link", "symlink") else 0))
         for name, position in (("rmtree", 0), ("copyfile", 1), ("move", 0)):
             _set(shutil, name, self.unless_elsewhere(getattr(shutil, name), position))

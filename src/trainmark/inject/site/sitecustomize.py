@@ -8,23 +8,19 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import module_from_spec, spec_from_file_location
 
 
 def _start_observer(folder: str) -> None:
     path = os.path.join(folder, "__init__.py")  # noqa: PTH118  (pathlib takes 5 ms to import)
-    spec = spec_from_file_location("trainmark_inject", path, submodule_search_locations=[folder])
-    assert spec is not None and spec.loader is not None
-    module = sys.modules["trainmark_inject"] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.start()
+    _run("trainmark_inject", spec_from_file_location("trainmark_inject", path, submodule_search_locations=[folder]))
+    sys.modules["trainmark_inject"].start()
 
 
-def _run_hidden() -> None:
-    spec = PathFinder.find_spec("sitecustomize", sys.path)
+def _run(name: str, spec: ModuleSpec | None) -> None:
     if spec is not None and spec.loader is not None:
-        module = sys.modules["sitecustomize"] = module_from_spec(spec)
+        module = sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(module)
 
 
@@ -32,4 +28,4 @@ _here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _here]  # noqa: PTH100
 with contextlib.suppress(Exception):  # the command must run in any case; the record then has no steps
     _start_observer(os.path.dirname(_here))  # noqa: PTH120
-_run_hidden()
+_run("sitecustomize", PathFinder.find_spec("sitecustomize", sys.path))

@@ -127,8 +127,7 @@ class _Study:
         return time.monotonic() - self.started
 
     def explain(self, only: Sequence[str]) -> OwnScript:
-        first = self._watch_unchanged()
-        self.observed, facts, lines = first
+        self.observed, facts, lines = self._watch_unchanged()
         planned = self._planned(facts, only)
         planned = planned if only else self._that_fit(planned)
         findings = self._screen(planned)
@@ -143,14 +142,12 @@ class _Study:
                 findings[name] = again
         combinations = [findings.pop(name) for name in combined if name in findings]
         singles = [each for each in findings.values() if each.can_be_made]
-        best = max(combinations, key=lambda each: each.speedup.value, default=None)
-        if best is not None and singles and best.speedup.value < max(each.speedup.value for each in singles):
-            best = None
-        every = tuple(ranked(findings.values()))
+        best = max([*combinations, *singles], key=lambda each: each.speedup.value, default=None)
+        together = best if best in combinations else None
+        every, name = tuple(ranked(findings.values())), self.command.name
         self.tell("done", 1.0)
-        name = self.command.name
         lines.pop("", None)
-        return OwnScript(name, self.observed, lines, every, best, dict(self.left_out), self.passed)
+        return OwnScript(name, self.observed, lines, every, together, dict(self.left_out), self.passed)
 
     # The unchanged script
 
