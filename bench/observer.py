@@ -36,7 +36,8 @@ def observed(folder: str) -> Any:
     module = sys.modules["trainmark_inject"] = module_from_spec(spec)
     spec.loader.exec_module(module)
     module.start()
-    return sys.meta_path[0]._observer
+    finder: Any = sys.meta_path[0]
+    return finder._observer
 
 
 def batches(loader: Any) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 def _start_observer(folder: str) -> None:
     path = os.path.join(folder, "__init__.py")  # noqa: PTH118  (pathlib takes 5 ms to import)
     _run("trainmark_inject", spec_from_file_location("trainmark_inject", path, submodule_search_locations=[folder]))
-    sys.modules["trainmark_inject"].start()  # type: ignore[attr-defined]
+    sys.modules["trainmark_inject"].start()
 
 
 def _run(name: str, spec: ModuleSpec | None) -> None:
