@@ -1,6 +1,6 @@
-"""A script that is slower than it has to be, in two places. `trainmark explain -- python slow.py` finds them.
+"""A script that is slow in two places. `trainmark explain -- python slow.py` finds them.
 
-The images are drawn: it needs no data. `--evaluate-every 100` and `--prepare` mend it.
+It generates its images, so it needs no data. `--evaluate-every 100` and `--prepare` fix it.
 """
 
 import argparse
@@ -14,7 +14,7 @@ CLASSES, SIDE = 10, 16
 
 
 class Drawn(Dataset):
-    """A pattern per class with noise, normalised pixel by pixel when an example is read."""
+    """One noisy pattern per class, normalised pixel by pixel when an example is read."""
 
     def __init__(self, examples: int, seed: int, *, prepared: bool) -> None:
         generator = torch.Generator().manual_seed(seed)
@@ -39,7 +39,7 @@ class Drawn(Dataset):
 
 @torch.no_grad()
 def accuracy(network: nn.Module, test: Dataset) -> float:
-    """Return the share of test examples that are recognised."""
+    """Return the share of test examples that are classified correctly."""
     network.eval()
     right = sum((network(x).argmax(1) == y).sum() for x, y in DataLoader(test, 250))
     network.train()
@@ -47,11 +47,11 @@ def accuracy(network: nn.Module, test: Dataset) -> float:
 
 
 def main() -> None:
-    """Train, and test as often as wanted."""
+    """Train, and evaluate every ``--evaluate-every`` steps."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--evaluate-every", type=int, default=1, metavar="STEPS")
-    parser.add_argument("--prepare", action="store_true", help="normalise all images once")
+    parser.add_argument("--prepare", action="store_true", help="normalise all images once, in advance")
     options = parser.parse_args()
     torch.manual_seed(1)
     training = Drawn(8_000, 1, prepared=options.prepare)

@@ -36,6 +36,7 @@ class TestTorchCompiled(BackendConformance):
     backend, style, threads = "torch", "compiled", 1
 
 
+@pytest.mark.slow
 @COMPILING
 class TestTorchCompiledBatches(BatchConformance):
     backend, style, threads = "torch", "compiled", 1

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.slow import slow
 from trainmark.backends import registry
 
 ROOT = Path(__file__).parents[2]
 SOURCES = os.pathsep.join([str(ROOT / "src"), str(ROOT / "plugins" / "trainmark-conformance" / "src")])
-STYLES = pytest.mark.parametrize("style", ["Idiomatic", "Fast"])
-ENGINES = pytest.mark.parametrize("backend", ["keras", "keras:torch", "keras:jax"])
+STYLES = pytest.mark.parametrize("style", [slow("Idiomatic"), "Fast"])
+ENGINES = pytest.mark.parametrize("backend", [slow("keras"), "keras:torch", slow("keras:jax")])
 
 
 def conformance(backend: str, style: str, *selection: str) -> None:

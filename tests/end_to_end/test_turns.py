@@ -96,7 +96,7 @@ def test_a_side_that_is_lost_while_the_other_waits_keeps_it_from_nothing(command
         assert by_device["cuda:0"].slices, "what it had measured is kept"
 
 
-@pytest.mark.parametrize("options", [("--repeats", "3"), ("--repeats", "1", "--budget", "25")])
+@pytest.mark.parametrize("options", [slow(("--repeats", "3")), ("--repeats", "1", "--budget", "25")])
 def test_sides_that_do_not_fit_together_take_no_turns(
     command: CommandLine, tmp_path: Path, options: tuple[str, ...]
 ) -> None:

@@ -1,4 +1,4 @@
-"""The experiments on a user's script, and what they are for."""
+"""The experiments on a user's script, and the advice if they help."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["change", "diagnosis", "learning"]
-"""A ``change`` to make, a ``diagnosis``, which is no valid training, or a change of ``learning``, as a larger batch."""
+"""A ``change`` to make, a ``diagnosis``, which is not a valid training, or one that affects ``learning``."""
 Part = Literal["loader", "sync", "evaluation", "save", "optimizer", "threads", "precision", "model"]
 
 
@@ -29,8 +29,8 @@ class Experiment:
 EXPERIMENTS = {
     "same-batch": Experiment(
         "loader",
-        "the same batch again, without loading",
-        "Make loading faster: prepare the data once, in advance, or load in more processes.",
+        "the first batch again, without loading",
+        "Make loading faster: prepare the data once, in advance, or load in more worker processes.",
         "diagnosis",
     ),
     "no-evaluation": Experiment(
@@ -38,39 +38,42 @@ EXPERIMENTS = {
     ),
     "no-saves": Experiment("save", "without saving", "Save checkpoints less often.", "diagnosis"),
     "no-sync": Experiment(
-        "sync", "old values instead of reading results", "Read results such as .item() less often.", "diagnosis"
+        "sync",
+        "old values instead of new results",
+        "Read results less often, such as .item() every 100 steps.",
+        "diagnosis",
     ),
     "torch-optimizer": Experiment(
-        "optimizer", "PyTorch's fused optimiser with as much state", "Use a fused optimiser of torch.optim instead."
+        "optimizer", "a fused PyTorch optimiser with as much state", "Use a fused torch.optim optimiser instead."
     ),
     "fp32": Experiment(
         "precision",
         "single precision instead of double",
         "Use single precision: no float64 inputs, .double() or set_default_dtype(torch.float64).",
     ),
-    "fused": Experiment("optimizer", "the optimiser's fused implementation", "Give the optimiser fused=True."),
-    "threads": Experiment("threads", "{value} threads", "Compute with torch.set_num_threads({value})."),
+    "fused": Experiment("optimizer", "the optimiser's fused implementation", "Pass fused=True to the optimiser."),
+    "threads": Experiment("threads", "torch.set_num_threads({value})", "Use torch.set_num_threads({value})."),
     "no-grad": Experiment("evaluation", "evaluation without gradients", "Evaluate under torch.inference_mode()."),
     "workers": Experiment(
         "loader",
         "batches from worker processes",
-        "Load batches in processes: DataLoader(..., num_workers={value}, persistent_workers=True).",
+        "Load batches in worker processes: DataLoader(..., num_workers={value}, persistent_workers=True).",
     ),
     "batch": Experiment(
         "loader",
         "batches {value} times as large",
-        "Use larger batches; {value} times as large was tried. Tune the learning rate with it.",
+        "Use larger batches ({value} times as large here), and tune the learning rate.",
         "learning",
     ),
-    "bf16": Experiment("precision", "bf16 autocast", "Compute the model under torch.autocast(device, torch.bfloat16)."),
-    "foreach": Experiment("optimizer", "the optimiser's foreach implementation", "Give the optimiser foreach=True."),
+    "bf16": Experiment("precision", "bf16 autocast", "Run the model under torch.autocast(device, torch.bfloat16)."),
+    "foreach": Experiment("optimizer", "the optimiser's foreach implementation", "Pass foreach=True to the optimiser."),
     "channels-last": Experiment(
         "model",
-        "images with their channels last",
-        "Use model.to(memory_format=torch.channels_last), and the same for the images.",
+        "images in channels-last format",
+        "Use model.to(memory_format=torch.channels_last), and convert the images the same way.",
     ),
     "prefetch": Experiment(
-        "loader", "the next batch is fetched during a step", "Fetch the next batch in a thread, or with num_workers=1."
+        "loader", "the next batch is fetched during a step", "Fetch the next batch in a thread or with num_workers=1."
     ),
     "pin": Experiment(
         "loader",
@@ -81,14 +84,14 @@ EXPERIMENTS = {
     "fp16": Experiment(
         "precision",
         "fp16 autocast, without a scaler",
-        "Compute the model under torch.autocast(device, torch.float16), with a GradScaler.",
+        "Run the model under torch.autocast(device, torch.float16), with a GradScaler.",
     ),
     "steps-per-execution": Experiment(
-        "loader", "{value} steps in each call", "Use model.compile(..., steps_per_execution={value})."
+        "loader", "{value} steps per call", "Use model.compile(..., steps_per_execution={value})."
     ),
-    "jit": Experiment("model", "XLA on or off, the other way round", "Invert jit_compile in model.compile."),
+    "jit": Experiment("model", "XLA on if it is off, and vice versa", "Invert jit_compile in model.compile."),
     "mixed-bf16": Experiment(
-        "precision", "mixed precision, in bf16", 'Set keras.mixed_precision.set_global_policy("mixed_bfloat16").'
+        "precision", "mixed precision (bf16)", 'Set keras.mixed_precision.set_global_policy("mixed_bfloat16").'
     ),
     "compile": Experiment("model", "a compiled model", "Compile the model: torch.compile(model)."),
 }

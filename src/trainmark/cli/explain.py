@@ -35,11 +35,11 @@ Examples:
   trainmark explain mnist-cnn --backend jax --style fast --device cpu
   trainmark explain trainmark-results/RECORD.json           a recorded run; why it diverged, if it did
   trainmark explain A.json B.json                           why two runs took different times
-  trainmark explain -- python train.py --epochs 10          your own script: what would make it faster
+  trainmark explain -- python train.py --epochs 10          your own script: what makes it faster
 
 \b
-It trains in short stretches, complete and with one component of the step removed at a time, interleaved. The time
-saved is the share of that component; the rest is reported as unexplained.
+A WORKLOAD or RECORD is trained in short, interleaved stretches, complete and with one component of the step removed at
+a time. The time saved is the share of that component; the rest is reported as unexplained.
 
 \b
 Exit codes: 0 done; 1 a process failed, or there was no answer; 2 usage; 130 interrupted.
@@ -47,7 +47,7 @@ Exit codes: 0 done; 1 a process failed, or there was no answer; 2 usage; 130 int
 
 
 class BeforeCommand(click.Command):
-    """Takes the words after ``--`` as a command, which is otherwise not to be told from a workload."""
+    """Takes the words after ``--`` as a command, which could otherwise be mistaken for a workload."""
 
     KEY = "trainmark.command"
 
@@ -75,8 +75,8 @@ class BeforeCommand(click.Command):
     default=100,
     metavar="S",
 )
-@click.option("--only", multiple=True, metavar="NAME", help="Of a COMMAND: try only this change; repeatable.")
-@click.option("--chart", type=FILE, metavar="FILE", help="Of a COMMAND: draw the gains, as .svg or .png.")
+@click.option("--only", multiple=True, metavar="NAME", help="With a COMMAND: try only this change; repeatable.")
+@click.option("--chart", type=FILE, metavar="FILE", help="With a COMMAND: draw the speed-ups, as .svg or .png.")
 @shared.size_option
 @shared.conditions_options
 @shared.data_dir_option
@@ -87,15 +87,15 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
     A RECORD is explained with the options it was run with. If it diverged or did not learn, it is trained again up to
     the step where it went wrong. Given two records, explains the difference.
 
-    Of a COMMAND, it tries changes to your unchanged PyTorch or Keras script, each in a separate process, and compares
-    their speed and their losses.
+    Given a COMMAND, tries changes to your unchanged PyTorch or Keras script, each in a separate process, and compares
+    their speed and losses.
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.study import explain
 
     if words := click.get_current_context().meta.get(BeforeCommand.KEY):
         return _explain_command(words, target, options)
-    _refuse(("only", "chart"), "they are for a COMMAND")
+    _refuse(("only", "chart"), "these options need a COMMAND")
     if target is None:
         raise UsageError("there is nothing to explain", expected="a WORKLOAD, a RECORD, or -- and a COMMAND", found="")
     refuse_others(target)
@@ -124,10 +124,10 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     from trainmark.study.options import working_folder
 
     if target is not None:
-        raise UsageError("a COMMAND is explained alone", expected="nothing before --", found=target)
+        raise UsageError("a COMMAND takes no WORKLOAD or RECORD", expected="nothing before --", found=target)
     _refuse(
         ("backend", "style", "device", "dataset", "size", "precision", "pythons", "data_dir"),
-        "a COMMAND decides itself",
+        "a COMMAND sets these itself",
     )
     if options["chart"]:
         require_drawable(options["chart"])
@@ -137,7 +137,9 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     given = click.get_current_context().get_parameter_source("seconds") is ParameterSource.COMMANDLINE
     seconds = options["seconds"] if given else own_script.SECONDS
     settings = Settings(seed=options["seed"], timeout=options["timeout"], threads=options["threads"])
-    with TerminalProgress().working(f"{measured.name}: {seconds:g} s of experiments in copies of this folder") as tell:
+    with TerminalProgress().working(
+        f"{measured.name}: {seconds:g} s of trying changes in copies of this folder"
+    ) as tell:
         found = own_script.explain(measured, settings, tell, seconds, options["only"])
     said = answers(found.findings, found.combination, found.lines)
     observed = dataclasses.replace(found.observed, losses=[], changed={})

@@ -85,8 +85,8 @@ def _varied(texts: tuple[str, ...], option: str = "--vary") -> dict[str, tuple[s
         if not (name.isidentifier() and values) or name == "device" or name in varied:
             raise UsageError(
                 f"{option} {text!r} can't be read",
-                expected="NAME=a,b with the values of NAME, of which one may be empty, as in NAME=,--flag; "
-                "each name once; give devices with --device",
+                expected="NAME=a,b, each NAME once; a value may be empty, as in NAME=,--flag; "
+                "give devices with --device",
             )
         varied[name] = every
     return varied

@@ -2,11 +2,11 @@
 
 ``site/sitecustomize.py`` loads this package by its path under the name ``trainmark_inject``, so that it works in
 interpreters without trainmark. It needs only the standard library of Python 3.8 or newer, and imports nothing else of
-trainmark; the hook (``hook.py``) is its mouth.
+trainmark; it reports through the hook (``hook.py``).
 
 - ``watch`` waits until the command imports a framework, and then installs that framework's file here;
 - ``observer`` counts steps, epochs and evaluations, and pauses and ends the training;
-- ``torch`` (and further files, one per framework) tell the observer what happens.
+- ``torch`` (and one file for each other framework) report to the observer.
 """
 
 from __future__ import annotations

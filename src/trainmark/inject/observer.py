@@ -96,7 +96,7 @@ class Observer:
     # For the files of the frameworks: how to hook
 
     def attempt(self, what: str, patch: Callable[[], object]) -> None:
-        """Patch something of a framework; what fails is reported, and the script goes on without it."""
+        """Patch something of a framework; a failure is reported, and the script continues."""
         try:
             patch()
         except Exception as error:  # noqa: BLE001  (a framework's internals may have changed in any way)
@@ -193,7 +193,7 @@ class Observer:
             self._end_epoch(clock(), loss, accuracy)
 
     def loss(self, value: Any) -> None:
-        """A loss is differentiated: a number, or anything that ``read_losses`` converts later.
+        """A loss is about to be differentiated: a number, or anything that ``read_losses`` converts later.
 
         A step's loss is the sum of those since the previous step of any optimiser.
         """

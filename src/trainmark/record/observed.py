@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 class Observed:
     """What an observer saw inside a measured command, without a change to its script.
 
-    A step is a step of the first optimiser. Seconds are sums, null if they can't be told.
+    A step is a step of the first optimiser. Seconds are sums, null if unknown.
 
     Args:
         framework: ``torch``, ``keras`` or ``jax``.
-        injected: what was observed; what could not be begins with ``not``.
+        injected: what was observed; entries that failed begin with ``not``.
         steps: number of steps.
         seconds: duration of all steps but the first, without pauses and evaluation.
         examples_per_step: mean number of examples of a step.
@@ -21,7 +21,7 @@ class Observed:
         loader_wait_seconds: waiting for data loaders.
         sync_seconds: waiting for tensors that the script itself reads, as with ``.item()``.
         copy_seconds: copying data to a device.
-        optimizer_seconds: steps of the optimiser; on a GPU, until they are queued.
+        optimizer_seconds: steps of the optimiser; on a GPU, the time to queue them.
         saving_seconds: saving files.
         evaluation_seconds: evaluation.
         evaluations: number of evaluations.
@@ -29,11 +29,11 @@ class Observed:
         skipped: steps that a gradient scaler skipped.
         losses: of each of the first 2,000 steps, then of every hundredth; several losses of a step are added.
         places: file and line of the loader, the optimiser, the model, the evaluation, the save and the backward pass.
-        syncs: number of times that a line of the script read a tensor.
+        syncs: how often each line of the script read a tensor.
         threads: CPU threads of the framework.
         precision: type of the weights.
         device: device of the weights.
-        changed: experiments that took effect, with the proof.
+        changed: experiments that took effect, with the evidence.
         failed: experiments that could not be applied, with the reason.
         ended_early: whether trainmark ended the training after its last slice or ``--steps``.
     """

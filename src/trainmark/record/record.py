@@ -653,7 +653,7 @@ class Record(Struct, frozen=True, kw_only=True):
         memory: peak memory.
         energy: energy of the training epochs; null if the device has no counter that can be read.
         process: the measured command; null for a workload.
-        observed: what was seen of its steps; null if none was.
+        observed: the observed steps; null if there are none.
         group: the group of runs that it was planned with.
         caveats: what qualifies its numbers.
     """

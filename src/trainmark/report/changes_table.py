@@ -13,14 +13,14 @@ from trainmark.report.table import Cell, Field, Table, interval, table_of
 
 _MOST_LINES, _LEAST_SHARE = 3, 0.1
 _MAY_HELP = 1.1
-"""What could give more than this is unclear; everything else is not worth it."""
+"""A change whose interval reaches above this is unclear; the others are not worth it."""
 _LEARNING = {"same": "the same", "better": "better", "worse": "worse", "unclear": "unclear"}
 
 
 def changes_table(
     name: str, observed: Observed, findings: Sequence[Finding], left_out: Mapping[str, str], said: Sequence[str]
 ) -> Table:
-    """Return the table of the findings, with the first of the sentences that are ``said`` on top."""
+    """Return the table of the findings; the first sentence of ``said`` is its answer."""
     step = units.seconds(observed.seconds / max(observed.steps - 1, 1))
     of_step = ", ".join(f"{what} {units.percent(share, 0)}" for what, share in shares(observed).items() if share > 0.01)
     reasons = "; ".join(f"{change} ({why})" for change, why in left_out.items())
@@ -37,7 +37,7 @@ def changes_table(
         conditions=(
             f"{observed.framework} on {observed.device}, a step takes {step}" + (f": {of_step}" if of_step else ""),
         ),
-        notes=(*said[1:], *((f"Not tried: {reasons}.",) if reasons else ())),
+        notes=(*said[1:], *((f"Not measured: {reasons}.",) if reasons else ())),
         answer=Cell(said[0]),
     )
 
@@ -51,19 +51,19 @@ def answers(findings: Sequence[Finding], combination: Finding | None, lines: Map
         none = "None of the changes that were tried makes this script clearly faster."
         said = [none if findings else "No changes were tried."]
     if combination is not None:
-        together = f"Together, {combination.change.replace('+', ', ')} give {times(combination)} as fast"
+        together = f"Together ({combination.change.replace('+', ', ')}): {times(combination)} as fast"
         said.append(f"{together}{_but(combination)}.")
     for each in winners:
         if each not in advised:
             said.append(f"{each.change} is {times(each)} as fast, but harms learning: its loss is worse.")
     losers = [each for each in findings if not each.wins]
     if unclear := ", ".join(each.change for each in losers if (each.speedup.high or math.inf) > _MAY_HELP):
-        said.append(f"Unclear, more --seconds would tell: {unclear}.")
+        said.append(f"Too noisy to tell (increase --seconds): {unclear}.")
     if idle := ", ".join(each.change for each in losers if (each.speedup.high or math.inf) <= _MAY_HELP):
         said.append(f"Not worth it: {idle}.")
     slow = [f"{place} {units.percent(share, 0)}" for place, share in lines.items() if share >= _LEAST_SHARE]
     if slow:
-        said.append(f"Lines of yours that take the most time: {', '.join(slow[:_MOST_LINES])}.")
+        said.append(f"Your slowest lines: {', '.join(slow[:_MOST_LINES])}.")
     return said
 
 
@@ -98,7 +98,7 @@ def _but(found: Finding) -> str:
         case "better":
             return ", and the loss falls faster"
         case "worse":
-            return ", but the loss is worse after as many examples"
+            return ", but the loss is worse after the same number of examples"
         case "unclear":
             return "; whether it learns the same is unclear"
 
@@ -114,7 +114,7 @@ def _speedup(found: Finding) -> Cell:
 
 def _learning(found: Finding) -> Cell:
     if found.kind == "diagnosis":
-        return Cell("no training", tone="dim")
+        return Cell("diagnosis", tone="dim")
     return Cell(_LEARNING[found.learning], tone="bad" if found.harms else "plain")
 
 

@@ -185,7 +185,7 @@ def _observed(seen: Observed | None) -> Iterator[tuple[str, str, str]]:
         often = f"{units.many(seen.evaluations, 'time')} {seen.places.get('evaluation', '')}"
         yield "evaluation", units.seconds(seen.evaluation_seconds), often
     if seen.losses:
-        yield "step loss", units.loss(seen.losses[-1]), f"the last one; the first one {units.loss(seen.losses[0])}"
+        yield "step loss", units.loss(seen.losses[-1]), f"last step; first step: {units.loss(seen.losses[0])}"
 
 
 def _seen(samples: Samples | None) -> Iterator[tuple[str, str, str]]:

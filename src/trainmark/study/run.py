@@ -103,7 +103,7 @@ def measure(
     records, earlier = _in_rounds(tasks, {}, store, progress, options, _command_announcement, lambda _: {})
     if command.inject and is_python(command.template) and not any(record.observed for record in records):
         attached = any(record.process and record.process.attached for record in records)
-        why = "no framework made a step" if attached else "this Python starts without it, as with -I, -E or -S"
+        why = "no supported framework made a step" if attached else "this Python did not load it, as with -I, -E or -S"
         progress.say(f"note: the observer saw no training ({why}), so whole processes are measured")
     return records, earlier
 

@@ -21,6 +21,7 @@ from trainmark.inject import changes as all_changes  # noqa: E402
 from trainmark.inject import patch  # noqa: E402
 from trainmark.inject.changes import torch as changes  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # JAX, which another test has imported, warns of it
 optimizers = sys.modules[Optimizer.__module__]
 EXAMPLES, BATCH = 96, 8
 
@@ -135,7 +136,7 @@ def train(
         ("foreach", "aten._foreach_", 1e-6),
         ("fused", "aten._fused_sgd_", 1e-5),
         ("threads=1", "1 threads", 1e-5),
-        ("workers=2", "2 processes", 0.0),
+        ("workers=2", "2 worker processes", 0.0),
         ("prefetch", "while a step computes", 0.0),
         ("channels-last", "1 convolutions", 1e-5),
         ("bf16", "layers compute in bf16", 0.1),
@@ -163,7 +164,7 @@ def test_a_step_written_by_hand_becomes_the_fused_one_with_as_much_state(apply: 
     expected = train(optimizer=Descent)
     notes = apply("torch-optimizer")
     losses = train(optimizer=Descent)
-    assert notes.changes == {"torch-optimizer": "SGD steps instead of Descent"}
+    assert notes.changes == {"torch-optimizer": "SGD replaces Descent"}
     assert losses[:2] == pytest.approx(expected[:2])
     assert losses[-1] < losses[0]
 
@@ -182,7 +183,7 @@ def test_every_loader_yields_its_first_batch_again(apply: Callable[..., Notes], 
     assert len(losses) == 3 * EXAMPLES / BATCH, "as many as before"
     assert losses[-1] < losses[0] / 10, "of eight examples"
     assert data.reads == (0 if "workers" in names else BATCH)
-    assert notes.changes["same-batch"] == "Data is not read any more"
+    assert notes.changes["same-batch"] == "Data is no longer read"
 
 
 def get_batch(split: str, data: Data = Data()) -> Any:  # noqa: B008
@@ -199,7 +200,7 @@ def test_a_function_that_returns_batches_is_found(apply: Callable[..., Notes], m
         model(x).sum().backward()
         seen.append(id(x))
     assert len(set(seen[-5:])) == 1
-    assert notes.changes == {"same-batch": "get_batch() returns its first batch again"}
+    assert notes.changes == {"same-batch": "get_batch() repeats its first batch"}
 
 
 def test_batches_are_larger(apply: Callable[..., Notes]) -> None:
@@ -211,7 +212,7 @@ def test_batches_are_larger(apply: Callable[..., Notes]) -> None:
 def test_a_data_set_may_be_too_small_for_larger_batches(apply: Callable[..., Notes]) -> None:
     notes = apply("batch=16")
     assert len(train()) == 2 * EXAMPLES / BATCH
-    assert notes.failures == {"batch=16": "the data set has too few examples"}
+    assert notes.failures == {"batch=16": "the dataset has too few examples"}
 
 
 def test_lines_that_read_a_result_get_an_old_one(apply: Callable[..., Notes]) -> None:

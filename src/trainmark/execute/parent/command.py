@@ -18,6 +18,7 @@ from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.protocol.requests import NOT_COPIED, RunScript
+from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.record.facts import FACTS, RunKey
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -118,6 +119,11 @@ class CommandRun:
         """What is run, for the user."""
         varies = self.side.values or self.side.environment
         return f"{self.of.name} {self.side.title}" if varies else self.of.name
+
+    @property
+    def is_experiment(self) -> bool:
+        """Whether the script is known to make steps, and is run with or without changes to it."""
+        return CHANGES in self.side.environment
 
     @property
     def turn(self) -> str:
@@ -238,10 +244,10 @@ def require_small(folder: Path) -> None:
         total += sum((Path(place) / name).lstat().st_size for name in files)
         if total > LARGEST_COPY:
             raise UsageError(
-                f"{folder} is too large to be copied for each run",
+                f"{folder} is too large to copy for each run",
                 expected="at most 1 GiB with --scratch",
                 found=f"more, in {place}",
-                fix="Start trainmark in a folder with the script alone, and give the paths of its data.",
+                fix="Start trainmark in a folder that has only the script, and pass it the paths of its data.",
             )
 
 

@@ -222,9 +222,9 @@ class _Conversation:
     def begins_alone(self) -> bool:
         """Whether it computes before it can wait for a turn, so that no other may compute meanwhile.
 
-        Experiments, which end after their slices, start together: no one else's time is taken before that.
+        Experiments on a script that is known to wait after its first step start together, since nothing is timed yet.
         """
-        return isinstance(self.run, CommandRun) and self.run.blocks is None
+        return isinstance(self.run, CommandRun) and not self.run.is_experiment
 
     @property
     def _current(self) -> RecordBuilder:

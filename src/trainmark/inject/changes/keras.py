@@ -35,7 +35,7 @@ def same_batch(change: Change) -> None:
         if number is None:
             change.cannot("the number of batches of an epoch is unknown")
             return real(batches)
-        change.took("the first batch is fed again")
+        change.took("the first batch is repeated")
         if _ENGINE == "tensorflow":
             return real(batches).take(1).cache().repeat(number)
         adapter = batches.data_adapter
@@ -86,11 +86,11 @@ def steps_per_execution(change: Change) -> None:
     """Take several steps in each call of the compiled function."""
     number = int(change.value or 8)
     if _ENGINE == "torch":
-        return change.cannot("PyTorch takes one step at a time")
+        return change.cannot("Keras on PyTorch runs one step per call")
 
     def several(model: Any) -> None:
         before, model.steps_per_execution = model.steps_per_execution, number
-        change.took(f"{number} steps are taken at once instead of {before}")
+        change.took(f"{number} steps per call instead of {before}")
 
     _after_compile(change, several)
 
@@ -101,7 +101,7 @@ def _after_compile(change: Change, does: Callable[[Any], None]) -> None:
         does(model)
 
     def applied(real: Callable[..., Any], *args: Any, **more: Any) -> Any:
-        change.cannot("the script has a loop of its own instead of fit")  # unless it took effect before
+        change.cannot("the script has a custom loop instead of fit")  # unless it took effect before
         return real(*args, **more)
 
     around(keras.Model, "compile", compiled)

@@ -1,4 +1,4 @@
-"""Which lines of the user's a training spends its time in, found by looking at the main thread now and then."""
+"""The user's lines in which a training spends its time, found by sampling the training thread."""
 
 from __future__ import annotations
 

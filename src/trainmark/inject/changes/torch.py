@@ -44,7 +44,7 @@ def same_batch(change: Change) -> None:
             self._next_index()  # raises StopIteration at the end
         elif (length := _length(self)) is not None and self._num_yielded >= length:
             raise StopIteration
-        change.took(f"{type(self._dataset).__name__} is not read any more")
+        change.took(f"{type(self._dataset).__name__} is no longer read")
         return batches[key]
 
     for kind in (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter):
@@ -76,7 +76,7 @@ def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> None:
                     break
             else:
                 if number == _WATCHED:
-                    change.cannot("there is no DataLoader, and no function that returns the batches was found")
+                    change.cannot("no DataLoader and no function that returns batches was found")
             returned.clear()
         out = inner(*args, **kwargs)
         if number < _WATCHED:
@@ -105,7 +105,7 @@ def _freeze(change: Change, frame: Any) -> bool:
                 change.observer.places.setdefault(
                     "loader", f"{os.path.relpath(code.co_filename)}:{code.co_firstlineno}"
                 )
-                change.took(f"{name}() returns its first batch again")
+                change.took(f"{name}() repeats its first batch")
                 return True
     return False
 
@@ -130,13 +130,13 @@ def workers(change: Change) -> None:
 
     def more(arguments: dict[str, Any]) -> None:
         if isinstance(arguments["dataset"], IterableDataset):
-            change.cannot("the data set is iterable: every process would yield all of its examples")
+            change.cannot("the dataset is iterable, so every process would yield all examples")
         else:
             arguments.update(num_workers=number, persistent_workers=True)
 
     def started(real: Inner, self: Any, loader: Any) -> None:
         real(self, loader)
-        change.took(f"batches come from {self._num_workers} processes")
+        change.took(f"batches come from {self._num_workers} worker processes")
 
     def began(real: Inner, self: Any, loader: Any, first_iter: bool = False) -> None:
         if not first_iter:  # a new iterator would draw its processes' seed here
@@ -187,9 +187,9 @@ def batch(change: Change) -> None:
     def larger(arguments: dict[str, Any]) -> None:
         size = arguments.get("batch_size", 1)
         if size is None or arguments.get("batch_sampler") is not None:
-            change.cannot("the loader has no batch size of its own")
+            change.cannot("the loader has no batch_size")
         elif (length := _length(arguments["dataset"])) is not None and length < times * size:
-            change.cannot("the data set has too few examples")
+            change.cannot("the dataset has too few examples")
         else:
             arguments["batch_size"] = times * size
             change.took(f"batches of {times * size} instead of {size}")
@@ -240,7 +240,7 @@ def no_sync(change: Change) -> None:
 
 
 def no_evaluation(change: Change) -> None:
-    """While the model evaluates, loaders end after a batch, and the model's first output comes again."""
+    """While the model evaluates, loaders end after a batch, and the model repeats its first output."""
     outputs: dict[Any, Any] = {}
 
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
@@ -248,7 +248,7 @@ def no_evaluation(change: Change) -> None:
             return inner(*args, **kwargs)
         key = id(module), str([tuple(each.shape) for each in _tensors((args, kwargs))])
         if key in outputs:
-            change.took("the model's first output comes again")
+            change.took("the model repeats its first output")
         else:
             outputs[key] = inner(*args, **kwargs)
         return outputs[key]
@@ -307,7 +307,7 @@ def threads(change: Change) -> None:
     """Compute with this number of CPU threads, whatever the script sets."""
     number, process = int(change.value), os.getpid()
     if number > len(os.sched_getaffinity(0)):
-        return change.cannot("there are fewer cores")
+        return change.cannot("there are fewer cores than that")
 
     def keep(real: Inner, asked: int) -> None:
         if os.getpid() != process:  # a loader's process
@@ -315,7 +315,7 @@ def threads(change: Change) -> None:
 
     def look(*_: Any) -> None:
         if torch.get_num_threads() == number:
-            change.took(f"{number} threads compute")
+            change.took(f"PyTorch uses {number} threads")
 
     torch.set_num_threads(number)
     around(torch, "set_num_threads", keep)
@@ -350,7 +350,7 @@ def tf32(change: Change) -> None:
         return change.cannot("there is no GPU with TF32")
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.allow_tf32 = True
-    change.took(f"matrix products in {torch.get_float32_matmul_precision()} precision")
+    change.took(f"the float32 matmul precision is {torch.get_float32_matmul_precision()}")
 
 
 def bf16(change: Change) -> None:
@@ -390,7 +390,7 @@ def channels_last(change: Change) -> None:
             if weights := known[id(module)]:
                 module.to(memory_format=layout)
                 if all(each.is_contiguous(memory_format=layout) for each in weights):
-                    change.took(f"{len(weights)} convolutions have their channels last")
+                    change.took(f"{len(weights)} convolutions are in channels-last format")
         if known[id(module)]:
             args = _mapped(lambda value: value.contiguous(memory_format=layout) if value.ndim == 4 else value, args)
         return inner(*args, **kwargs)
@@ -470,7 +470,7 @@ def torch_optimizer(change: Change) -> None:
         if id(self) not in instead:
             out = real(self) if closure is None else real(self, closure)  # it creates its state
             instead[id(self)] = _like(self)
-            change.took(f"{type(instead[id(self)]).__name__} steps instead of {type(self).__name__}")
+            change.took(f"{type(instead[id(self)]).__name__} replaces {type(self).__name__}")
             return out
         for own, theirs in zip(instead[id(self)].param_groups, self.param_groups):  # noqa: B905  (Python 3.8)
             own["lr"] = theirs.get("lr", own["lr"])

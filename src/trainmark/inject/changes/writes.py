@@ -1,7 +1,7 @@
-"""Writes of an experiment to files outside of its folders go nowhere, so that none of the user's files change.
+"""Discard an experiment's writes to files outside its folders, so that none of the user's files change.
 
-An experiment runs in a copy of the working folder, with a folder for temporary files of its own. Its checkpoints are
-worth nothing, but a script may save them under an absolute path, or delete old ones.
+An experiment runs in a copy of the working folder, with a separate folder for temporary files. Its checkpoints are
+worthless, but a script may save them under an absolute path, or delete old ones.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Writes:
         return not (real + os.sep).startswith(self._allowed)
 
     def redirect(self) -> None:
-        """Let writes elsewhere go nowhere, from now on."""
+        """Discard writes elsewhere from now on."""
         opened, opens = builtins.open, os.open
 
         @functools.wraps(opened)

@@ -1,4 +1,4 @@
-"""Chart of what changes to a user's script give."""
+"""Chart of the speed-ups of changes to a user's script."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trainmark.analysis.changes import Finding
 from trainmark.report.changes_table import times
 from trainmark.report.charts.chart import Chart, Rows, data, said
 
-_WORDS = {"change": "change to make", "diagnosis": "diagnosis", "learning": "changes learning"}
+_WORDS = {"change": "change", "diagnosis": "diagnosis", "learning": "affects learning"}
 
 
 def gains(findings: Sequence[Finding]) -> Chart:
@@ -37,7 +37,7 @@ def gains(findings: Sequence[Finding]) -> Chart:
     intervals = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2)
     return Chart(
         name="gains",
-        title="What each change gives",
+        title="Speed-up of each change",
         text="Bars: " + said(f"{row['change']} {row['words']}" for row in rows),
         drawing=alt.layer(
             base.mark_bar(opacity=0.75).encode(ends, x2="one:Q", color=alt.Color("kind:N", title=None)),

@@ -30,6 +30,7 @@ from trainmark.execute.parent.scheduler import Observer, RunStopped, execute
 from trainmark.execute.parent.task import Task
 from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.execute.protocol.answers import Answer, StepsObserved
+from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.measure.host import read_host, usable_core_numbers
 from trainmark.record.observed import Observed
 from trainmark.record.record import Record
@@ -41,7 +42,6 @@ from trainmark.units import seconds as in_words
 
 SECONDS = 120.0
 UNCHANGED = ""
-_CHANGES = "TRAINMARK_CHANGES"
 _FIRST_SHARE, _FIRST_SECONDS, _FIRST_SECONDS_AT_MOST = 0.1, 3.0, 8.0
 """Of steps of the unchanged script; more if it has not evaluated yet."""
 _PATIENCE_SECONDS = 60.0
@@ -176,23 +176,23 @@ class _Study:
         seen, cores = self.observed, len(usable_core_numbers())
         if seen.framework == "jax":
             self.left_out["all"] = (
-                "there are none for jax: donate the state (donate_argnums), and take several steps in a lax.scan"
+                "JAX has no changes yet; donate the state (donate_argnums), and run several steps in lax.scan"
             )
             return []
         gpu, threads = (seen.device or "cpu") != "cpu", seen.threads or cores
         workers = facts.get("workers")
         reasons = {
-            "workers": "the data set is iterable" if facts.get("iterable") else "",
-            "prefetch": "the loader has worker processes" if workers else "",
+            "workers": "the dataset is iterable" if facts.get("iterable") else "",
+            "prefetch": "the loader already has worker processes" if workers else "",
             "pin": "" if gpu else "there is no GPU",
             "tf32": "" if gpu else "there is no GPU",
-            "fp16": "" if gpu else "it is for GPUs; --only fp16 tries it",
+            "fp16": "" if gpu else "it is meant for GPUs; --only fp16 tries it anyway",
             "bf16": "" if seen.precision == "float32" else f"the weights are {seen.precision}",
             "mixed-bf16": "" if seen.precision == "float32" else f"the layers are {seen.precision}",
             "fp32": "" if seen.precision == "float64" else f"the weights are {seen.precision}",
             "fused": _flag(facts, "fused"),
             "foreach": _flag(facts, "foreach"),
-            "torch-optimizer": "" if facts.get("own") else f"{facts.get('optimizer')} is PyTorch's own",
+            "torch-optimizer": "" if facts.get("own") else f"{facts.get('optimizer')} is already PyTorch's own",
             "no-evaluation": self._rare(seen.evaluations, seen.evaluation_seconds),
             "no-grad": "" if facts.get("graded") else "no evaluation with gradients was seen",
             "no-saves": self._rare(seen.saves, seen.saving_seconds),
@@ -200,7 +200,7 @@ class _Study:
             "channels-last": "" if facts.get("conv") else "there are no 2-D convolutions",
             "compile": ""
             if self.seconds >= _SLOW_SECONDS
-            else f"it starts slowly; --seconds {_SLOW_SECONDS:g} or --only compile tries it",
+            else f"it compiles first; --seconds {_SLOW_SECONDS:g} or --only compile tries it",
         }
         values = {
             "workers": [f"workers={max(2, min(cores, 8))}"],
@@ -221,13 +221,13 @@ class _Study:
         if times >= _IN_EVERY_STEP * self.observed.steps:
             return ""
         share = (seconds or 0.0) / (self.observed.seconds + (seconds or 0.0))
-        return f"it takes {percent(share, 0)} of the time, not in every step" if times else "there is none"
+        return f"it takes {percent(share, 0)} of the time, but not in every step" if times else "none was seen"
 
     def _that_fit(self, planned: list[str]) -> list[str]:
         """Return as many as the time for the screening allows."""
         each = self._start_seconds(1) + 2 * _FEWEST_BLOCKS * self._slice_seconds
         number = max(int((_SCREENING * self.seconds - self.passed) / each) - 1, 1)
-        late = f"there was no time; {in_words(each * len(planned) / _SCREENING)} would be enough"
+        late = f"out of time; --seconds {each * len(planned) / _SCREENING:.0f} would be enough"
         self.left_out |= dict.fromkeys(planned[number:], late)
         return planned[:number]
 
@@ -292,7 +292,7 @@ class _Study:
         )
         why_not = [failed[part] for part in change.split("+") if part in failed]
         why_not += [why for each in records if (why := _why(each))]
-        why_not += ["it took no effect" for part in change.split("+") if part not in proofs]
+        why_not += ["there is no evidence that it took effect" for part in change.split("+") if part not in proofs]
         ratio = speedup(of(reference), records, per_example=change.startswith("batch"))
         if why_not or ratio is None:
             self.left_out[change] = why_not[0] if why_not else "the training ended before it could be compared"
@@ -359,7 +359,7 @@ class _Study:
             self.records.setdefault(found[1] if found else UNCHANGED, []).append(record)
 
     def _task(self, change: str, blocks: int | None, number: int) -> Task[CommandRun]:
-        environment = {_CHANGES: change.replace("+", ","), "PYTHONDONTWRITEBYTECODE": "1", "WANDB_MODE": "disabled"}
+        environment = {CHANGES: change.replace("+", ","), "PYTHONDONTWRITEBYTECODE": "1", "WANDB_MODE": "disabled"}
         side = CommandSide({"change": change} if change else {}, environment)
         run = CommandRun(self.command, side, self.settings, number, number, self.session, self.session, blocks)
         return Task((run,))
@@ -423,8 +423,8 @@ def _exclude(one: str, other: str) -> bool:
 def _flag(facts: Mapping[str, Any], flag: str) -> str:
     """Why an implementation of the optimiser can't be tried; empty if it can."""
     if flag not in facts:
-        return f"{facts.get('optimizer', 'the optimiser')} has none"
-    return "the script uses it" if facts[flag] else ""
+        return f"{facts.get('optimizer', 'the optimiser')} has no {flag} implementation"
+    return "the script already uses it" if facts[flag] else ""
 
 
 def _losses(record: Record) -> list[float]:

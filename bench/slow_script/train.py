@@ -1,0 +1,172 @@
+"""A training script in which one thing at a time is slow, or harms learning, or nothing.
+
+    python bench/slow_script/train.py --slow loader-sleep
+
+bench/slow_script/measure.py says what each name plants, and what `trainmark explain` finds of it.
+"""
+
+import argparse
+import time
+import zlib
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+PLANTS = {
+    "none": "nothing",
+    "loader-sleep": "the dataset waits 30 us for each example, as a slow disk does",
+    "decode": "each example is decompressed and parsed when it is read, in the training process",
+    "item": "the right answers are counted one by one with .item()",
+    "python-optimizer": "an optimiser of its own that updates row by row",
+    "many-parameters": "AdamW updates 160 small tensors one after the other",
+    "one-thread": "one thread, though there are more cores",
+    "float64": "the data is float64, so the network was made float64, too",
+    "evaluation": "it evaluates after every step",
+    "checkpoint": "it saves a checkpoint after every step",
+    "transfer": "the whole training set is converted to a tensor in every step",
+    "grad-evaluation": "it evaluates after every fifth step, with gradients",
+    "tiny-batch": "batches of 4 examples",
+}
+
+
+def examples(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ten noisy patterns of 784 values, and their labels."""
+    random = torch.Generator().manual_seed(seed)
+    patterns = torch.randn(10, 784, generator=torch.Generator().manual_seed(0))
+    labels = torch.randint(10, (count,), generator=random)
+    return 0.15 * patterns[labels] + torch.randn(count, 784, generator=random), labels
+
+
+class SlowDisk(Dataset):
+    """Waits for each example."""
+
+    def __init__(self, of: Dataset) -> None:
+        self.of = of
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        time.sleep(30e-6)
+        return self.of[index]
+
+
+class Packed(Dataset):
+    """Decompresses each example."""
+
+    def __init__(self, x: torch.Tensor, labels: torch.Tensor) -> None:
+        self.packed = [zlib.compress(each.numpy().tobytes(), 1) for each in x]
+        self.labels = labels
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        values = torch.frombuffer(bytearray(zlib.decompress(self.packed[index])), dtype=torch.float32)
+        return values, self.labels[index]
+
+
+class RowByRow(torch.optim.Optimizer):
+    """Momentum, written as a loop over rows."""
+
+    def __init__(self, parameters: object, lr: float) -> None:
+        super().__init__(parameters, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure: object = None) -> None:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                slot = self.state[parameter].setdefault("slot", torch.zeros_like(parameter))
+                for row, change, kept in zip(parameter, parameter.grad, slot, strict=True):
+                    kept.mul_(0.9).add_(change)
+                    row.sub_(group["lr"] * kept)
+
+
+def network(slow: str) -> nn.Module:
+    """Three dense layers; many narrow ones where there shall be many parameters."""
+    if slow == "many-parameters":
+        narrow = [layer for _ in range(78) for layer in (nn.Linear(24, 24), nn.Tanh())]
+        return nn.Sequential(nn.Linear(784, 24), nn.Tanh(), *narrow, nn.Linear(24, 10))
+    width = 2048 if slow == "one-thread" else 512
+    return nn.Sequential(
+        nn.Linear(784, width), nn.ReLU(), nn.Dropout(0.1), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
+    )
+
+
+def main() -> None:
+    """Train."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--slow", choices=PLANTS, default="none")
+    parser.add_argument("--like", choices=PLANTS, help="mended, but of the size of this one")
+    parser.add_argument("--epochs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=0)
+    options = parser.parse_args()
+    slow, shape = options.slow, options.like or options.slow
+    torch.manual_seed(options.seed)
+    if slow == "one-thread":
+        torch.set_num_threads(1)
+    x, labels = examples(20_000, options.seed)
+    data: Dataset = TensorDataset(x, labels)
+    if slow == "loader-sleep":
+        data = SlowDisk(data)
+    elif slow == "decode":
+        data = Packed(x, labels)
+    elif slow == "float64":
+        data = TensorDataset(x.double(), labels)
+    test_x, test_labels = examples(4_000 if shape == "grad-evaluation" else 1_000, options.seed + 1)
+    size = {"tiny-batch": 4, "many-parameters": 32}.get(slow if slow == "tiny-batch" else shape, 128)
+    loader = DataLoader(data, batch_size=size, shuffle=True, num_workers=options.workers, drop_last=True)
+    model = network(shape)
+    if slow == "float64":
+        model, test_x = model.double(), test_x.double()
+    if slow == "python-optimizer":
+        optimizer: torch.optim.Optimizer = RowByRow(model.parameters(), 0.01)
+    elif shape == "many-parameters":
+        optimizer = torch.optim.AdamW(model.parameters(), 1e-3, foreach=slow != shape)
+    else:
+        optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+    raw = x.numpy()
+
+    def evaluate() -> float:
+        model.eval()
+        total = sum(
+            functional.cross_entropy(model(inputs), targets)
+            for inputs, targets in zip(test_x.split(500), test_labels.split(500), strict=True)
+        )
+        model.train()
+        return float(total) / (len(test_x) / 500)
+
+    step = 0
+    for _ in range(options.epochs):
+        model.train()
+        for inputs, targets in loader:
+            if slow == "transfer":
+                everything = torch.tensor(raw)
+                chosen = torch.arange(step * size, (step + 1) * size) % len(raw)
+                inputs, targets = everything[chosen], labels[chosen]
+            optimizer.zero_grad()
+            logits = model(inputs)
+            loss = functional.cross_entropy(logits, targets)
+            loss.backward()
+            optimizer.step()
+            step += 1
+            if slow == "item":
+                sum((guess == target).item() for guess, target in zip(logits.argmax(1), targets, strict=True))
+            elif slow == "evaluation":
+                with torch.no_grad():
+                    evaluate()
+            elif shape == "grad-evaluation" and step % 5 == 0:
+                with torch.set_grad_enabled(slow == shape):
+                    evaluate()
+            elif slow == "checkpoint":
+                torch.save(model.state_dict(), Path("checkpoint.pt"))
+        with torch.no_grad():
+            print(f"step {step}: loss {loss.item():.4f}, test loss {evaluate():.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
