@@ -36,7 +36,8 @@ def observed(folder: str) -> Any:
     module = sys.modules["trainmark_inject"] = module_from_spec(spec)
     spec.loader.exec_module(module)
     module.start()
-    return module.observer
+    finder: Any = sys.meta_path[0]
+    return finder._observer
 
 
 def batches(loader: Any) -> Iterator[Any]:
@@ -79,7 +80,7 @@ def patched(torch: Any, observer: Any) -> Callable[[bool], None]:
     hooks = sys.modules["torch.optim.optimizer"]
     tables = [hooks._global_optimizer_pre_hooks, hooks._global_optimizer_post_hooks]
     kept = [dict(table) for table in tables]
-    root = observer.describe.__self__._root
+    root = observer.describe["torch"].__self__._root
     tables, kept = [*tables, root._forward_pre_hooks], [*kept, dict(root._forward_pre_hooks)]
 
     def switch(on: bool) -> None:

@@ -66,7 +66,7 @@ class Observer:
         self.is_led = False
         self.injected: list[str] = []
         self.places: dict[str, str] = {}
-        self._syncs: Counter[tuple[str, int, str]] = Counter()
+        self._syncs: Counter[tuple[tuple[str, int], str]] = Counter()
         self._changed: dict[str, str] = {}
         self._failed: dict[str, str] = {}
         self._made: dict[int, str] = {}
@@ -247,7 +247,7 @@ class Observer:
 
     def synchronised(self, call: str, seconds: float, frame: FrameType) -> None:
         """The user's code of ``frame`` has read a tensor by ``call``, such as ``.item()``."""
-        self._syncs[frame.f_code.co_filename, frame.f_lineno, call] += 1
+        self._syncs[(frame.f_code.co_filename, frame.f_lineno), call] += 1
         self._add("sync", seconds)
 
     def copied(self, seconds: float) -> None:
@@ -523,9 +523,7 @@ class Observer:
             **{f"{name}_seconds": totals.get(name) for name in seconds},
             **self._counts,
             "places": {name: place[:100] for name, place in self.places.items() if place},
-            "syncs": {
-                f"{_place(name, line)} {call}": times for (name, line, call), times in self._syncs.most_common(10)
-            },
+            "syncs": {f"{_place(*at)} {call}": times for (at, call), times in self._syncs.most_common(10)},
             "changed": self._changed,
             "failed": self._failed,
             **self.describe.get(self.framework, dict)(),

@@ -18,10 +18,9 @@ FRAMEWORKS = ("torch", "tensorflow", "keras", "jax")
 """Modules that are watched for. ``NAME.py`` in this package has ``install(module, observer)`` for it."""
 
 
-def watch(observer: Observer) -> Observer:
-    """Install the file of each framework as soon as it is imported; returns the observer."""
+def watch(observer: Observer) -> None:
+    """Install the file of each framework as soon as it is imported."""
     sys.meta_path.insert(0, _Watch(observer))
-    return observer
 
 
 class _Watch:

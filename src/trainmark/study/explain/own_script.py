@@ -300,7 +300,7 @@ class _Study:
         if reference == _SHORT:
             ratio = of_evaluation(ratio, _SHORT_STEPS, self.observed)
         unchanged = [_losses(each) for each in (self.base, *self.records[UNCHANGED])]
-        batch = _MORE_BATCH if change.startswith("batch") else 1
+        batch = int(change.partition("=")[2] or _MORE_BATCH) if change.startswith("batch") else 1
         curve = compare_losses(unchanged, [_losses(each) for each in self.records[side]], batch)
         proof = "; ".join(proofs[part] for part in change.split("+"))
         if "+" in change:
