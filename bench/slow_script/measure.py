@@ -71,7 +71,7 @@ def _try(slow: str, seconds: float, *, mend: bool) -> dict[str, Any]:
         command = [sys.executable, SCRIPT, "--slow", slow]
         found = _trainmark(folder, "explain", "--seconds", str(seconds), "--json", "--", *command)
         findings = found["findings"]
-        first = findings[0] if findings else {"change": "", "speedup": {"value": 1.0}}
+        first: dict[str, Any] = findings[0] if findings else {"change": "", "speedup": {"value": 1.0}}
         return {
             "slow": slow,
             "first": first["change"],

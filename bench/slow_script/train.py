@@ -76,7 +76,7 @@ class RowByRow(torch.optim.Optimizer):
         super().__init__(parameters, {"lr": lr})
 
     @torch.no_grad()
-    def step(self, closure: object = None) -> None:
+    def step(self, closure: object = None) -> None:  # noqa: ARG002  (as PyTorch has it)
         for group in self.param_groups:
             for parameter in group["params"]:
                 slot = self.state[parameter].setdefault("slot", torch.zeros_like(parameter))
@@ -96,7 +96,7 @@ def network(slow: str) -> nn.Module:
     )
 
 
-def main() -> None:
+def main() -> None:  # noqa: C901  (one branch per plant)
     """Train."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--slow", choices=PLANTS, default="none")
