@@ -209,11 +209,10 @@ class _Study:
             "steps-per-execution": ["steps-per-execution=8"],
         }
         own = OF_KERAS if seen.framework == "keras" else [name for name in EXPERIMENTS if name not in ONLY_KERAS]
-        reasons |= {name: f"there is no such change for {seen.framework}" for name in EXPERIMENTS if name not in own}
         if only:
             return [change for name in only for change in (values.get(name, [name]))]
-        self.left_out |= {name: reason for name, reason in reasons.items() if reason}
-        names = [name for name in EXPERIMENTS if not reasons.get(name)]
+        self.left_out |= {name: reasons[name] for name in own if reasons.get(name)}
+        names = [name for name in own if not reasons.get(name)]
         return [change for name in names for change in values.get(name, [name])]
 
     def _rare(self, times: int, seconds: float | None) -> str:
@@ -227,7 +226,8 @@ class _Study:
         """Return as many as the time for the screening allows."""
         each = self._start_seconds(1) + 2 * _FEWEST_BLOCKS * self._slice_seconds
         number = max(int((_SCREENING * self.seconds - self.passed) / each) - 1, 1)
-        late = f"out of time; --seconds {each * len(planned) / _SCREENING:.0f} would be enough"
+        enough = (self.passed + each * (len(planned) + 1)) / _SCREENING
+        late = f"out of time; --seconds {math.ceil(enough / 10) * 10} would be enough"
         self.left_out |= dict.fromkeys(planned[number:], late)
         return planned[:number]
 
