@@ -31,7 +31,7 @@ _PROCESS_NOISE = 0.015
 """Logarithm by which processes of the same training differ; added to intervals from blocks."""
 _MANY_ROUNDS, _MANY_BLOCKS = 6, 8
 """Rounds that give an interval by themselves; undisturbed blocks that are enough without the others."""
-_MUCH_MORE, _IF_WORSE = 2.0, 2.5
+_MUCH_MORE, _IF_WORSE = 2.0, 4.0
 """Factors of logarithms: a change of learning comes first only if it gives so much more than any other change."""
 _MOST = 0.6
 """Share of a diagnosis's gain (logarithms) that a change must reach to be named instead of it."""
