@@ -225,4 +225,6 @@ def _restore_reads(torch: Any) -> None:
 
 def _first_tensor(kind: Any, value: Any) -> Any:
     """Return the first tensor in nested sequences and mappings; None without one."""
+    if type(value) in (list, tuple) and value and isinstance(value[0], kind):  # as usual, and quicker
+        return value[0]
     return next((each for _, each in leaves(value) if isinstance(each, kind)), None)
