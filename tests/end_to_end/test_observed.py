@@ -192,5 +192,5 @@ def test_an_interpreter_without_trainmark_and_its_own_sitecustomize(command: Com
     (record,), err = measured(command, str(python), str(script))
     assert record.outcome.status == "ok", record.outcome
     assert record.process is not None and record.process.attached
-    assert "no framework made a step" in err
+    assert "no supported framework made a step" in err
     assert Caveat.NO_EPOCHS in record.caveats

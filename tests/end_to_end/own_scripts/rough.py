@@ -7,9 +7,6 @@ import signal
 import sys
 import threading
 
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-signal.signal(signal.SIGALRM, lambda *_: None)
-
 
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
@@ -50,6 +47,8 @@ def train() -> None:
 if __name__ == "__main__":
     with multiprocessing.Pool(2) as pool:
         pool.map(abs, range(4))
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # not before: the pool ends its processes by it, or hangs
+    signal.signal(signal.SIGALRM, lambda *_: None)
     thread = threading.Thread(target=train)
     thread.start()
     thread.join()
