@@ -83,10 +83,8 @@ def _varied(texts: tuple[str, ...], option: str = "--vary") -> dict[str, tuple[s
         name, _, values = text.partition("=")
         every = tuple(dict.fromkeys(value.strip() for value in values.split(",")))
         if not (name.isidentifier() and values) or name == "device" or name in varied:
-            raise UsageError(
-                f"{option} {text!r} can't be read",
-                expected="NAME=a,b, each NAME once; a value may be empty, as in NAME=,--flag; "
-                "give devices with --device",
-            )
+            more = "a value may be empty, as in NAME=,--flag; give devices with --device"
+            example = more if option == "--vary" else "such as OMP_NUM_THREADS=1,2"
+            raise UsageError(f"{option} {text!r} can't be read", expected=f"NAME=a,b, each NAME once; {example}")
         varied[name] = every
     return varied
