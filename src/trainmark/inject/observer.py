@@ -125,6 +125,11 @@ class Observer:
         """Whether this process is the one that is reported; False before its first step."""
         return self._role == _SPEAKS
 
+    @property
+    def evaluates(self) -> bool:
+        """Whether an evaluation has begun and not ended, as far as is known."""
+        return self._evaluates_since is not None
+
     # What happens
 
     def fetched(self, start: float, examples: int | None = None) -> None:
