@@ -29,6 +29,7 @@ PLANTS = {
     "transfer": "the whole training set is converted to a tensor in every step",
     "grad-evaluation": "it evaluates after every fifth step, with gradients",
     "tiny-batch": "batches of 4 examples",
+    "small-loss": "the loss is divided by 10,000, so that 16 bits can't hold its gradients",
 }
 
 
@@ -101,14 +102,17 @@ def main() -> None:  # noqa: C901  (one branch per plant)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--slow", choices=PLANTS, default="none")
     parser.add_argument("--like", choices=PLANTS, help="mended, but of the size of this one")
+    parser.add_argument("--change", default="", help="made by hand: threads=1, workers=2, fused, foreach or bf16")
     parser.add_argument("--epochs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=0)
     options = parser.parse_args()
     slow, shape = options.slow, options.like or options.slow
+    change, _, number = options.change.partition("=")
     torch.manual_seed(options.seed)
     if slow == "one-thread":
         torch.set_num_threads(1)
+    elif change == "threads":
+        torch.set_num_threads(int(number))
     x, labels = examples(20_000, options.seed)
     data: Dataset = TensorDataset(x, labels)
     if slow == "loader-sleep":
@@ -119,7 +123,8 @@ def main() -> None:  # noqa: C901  (one branch per plant)
         data = TensorDataset(x.double(), labels)
     test_x, test_labels = examples(4_000 if shape == "grad-evaluation" else 1_000, options.seed + 1)
     size = {"tiny-batch": 4, "many-parameters": 512}.get(slow if slow == "tiny-batch" else shape, 128)
-    loader = DataLoader(data, batch_size=size, shuffle=True, num_workers=options.workers, drop_last=True)
+    loading = {"num_workers": int(number), "persistent_workers": True} if change == "workers" else {}
+    loader = DataLoader(data, batch_size=size, shuffle=True, drop_last=True, **loading)
     model = network(shape)
     if slow == "float64":
         model, test_x = model.double(), test_x.double()
@@ -128,7 +133,8 @@ def main() -> None:  # noqa: C901  (one branch per plant)
     elif shape == "many-parameters":
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3, foreach=slow != shape)
     else:
-        optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+        rate, how = 100 if slow == "small-loss" else 0.01, {change: True} if change in ("fused", "foreach") else {}
+        optimizer = torch.optim.SGD(model.parameters(), rate, momentum=0.9, **how)
     raw = x.numpy()
 
     def evaluate() -> float:
@@ -149,8 +155,9 @@ def main() -> None:  # noqa: C901  (one branch per plant)
                 chosen = torch.arange(step * size, (step + 1) * size) % len(raw)
                 inputs, targets = everything[chosen], labels[chosen]
             optimizer.zero_grad()
-            logits = model(inputs)
-            loss = functional.cross_entropy(logits, targets)
+            with torch.autocast("cpu", torch.bfloat16, enabled=change == "bf16"):
+                logits = model(inputs).float()
+            loss = functional.cross_entropy(logits, targets) / (10_000 if slow == "small-loss" else 1)
             loss.backward()
             optimizer.step()
             step += 1
