@@ -13,13 +13,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmark.analysis.statistics import (
-    ROUNDS_TRIMMED,
-    SLICES_CONFIDENCE,
-    Estimate,
-    paired_difference,
-    trimmed_mean,
-)
+from trainmark.analysis.statistics import ROUNDS_TRIMMED, SLICES_CONFIDENCE, Estimate, paired_difference, trimmed_mean
 from trainmark.analysis.student import t_quantile
 from trainmark.record.record import Record, Slice, are_disturbed
 
