@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark import regular
+from trainmark.cli import options as shared
 from trainmark.cli.main import OK
-from trainmark.cli.options import (
-    FILE,
-    PATH,
-    count_option,
-    data_dir_option,
-    number_option,
-    python_option,
-    request_of,
-    timeout_option,
-)
-from trainmark.cli.output import json_option, print_json, say, write_file
+from trainmark.cli.output import file_option, json_option, print_json, say, write_file
 from trainmark.errors import UsageError
 from trainmark.execute.parent.bounds import MOST_SEED
 from trainmark.report.terminal import console
@@ -44,21 +35,21 @@ Examples:
 
 
 @click.command("predict", epilog=EPILOG)
-@click.argument("path", metavar="RECORD", type=PATH)
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="Write all probabilities: .csv or .parquet.")
-@click.option(
-    "--grid", type=FILE, metavar="FILE", help="Draw right and wrong examples (.png, .svg), or --attention (.png)."
-)
+@click.argument("path", metavar="RECORD", type=shared.PATH)
+@file_option("--output", "Write all probabilities: .csv or .parquet.", "-o")
+@file_option("--grid", "Draw right and wrong examples (.png, .svg), or --attention (.png).")
 @click.option("--index", type=click.IntRange(0), metavar="N", help="Show one test example, counted from 0.")
 @click.option("--prompt", metavar="TEXT", help="Text to continue.  [default: a newline]")
-@count_option("--length", "Characters to generate.  [default: 200]")
-@number_option("--temperature", "0 picks the likeliest character.  [default: 1]", click.FloatRange(0), metavar="T")
-@count_option("--seed", "Seed for sampling.  [default: 1]", least=0, most=MOST_SEED)
-@count_option("--top", "Show the N likeliest characters after the prompt.")
+@shared.count_option("--length", "Characters to generate.  [default: 200]")
+@shared.number_option(
+    "--temperature", "0 picks the likeliest character.  [default: 1]", click.FloatRange(0), metavar="T"
+)
+@shared.count_option("--seed", "Seed for sampling.  [default: 1]", least=0, most=MOST_SEED)
+@shared.count_option("--top", "Show the N likeliest characters after the prompt.")
 @click.option("--attention", metavar="LAYER:HEAD", help="Show a head's attention weights over the prompt, such as 1:1.")
-@python_option
-@timeout_option
-@data_dir_option
+@shared.python_option
+@shared.timeout_option
+@shared.data_dir_option
 @json_option
 def command(path: Path, output: Path | None, grid: Path | None, index: int | None, **options: Any) -> int:
     """Predict the test set or continue a text, with a record's backend and weights.
@@ -76,7 +67,7 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
         raise UsageError(f"no record at {path}", expected="a record's file", found=regular.found_at(path))
     record, progress = read(path), TerminalProgress()
     with progress.preparing() as watcher:
-        model = predict.prepare(record, path, request_of(options), watcher)
+        model = predict.prepare(record, path, shared.request_of(options), watcher)
     of_text = {name: options[name] for name in _OF_TEXT if options[name] is not None}
     if model.chosen.course.workload.is_text:
         return _continue(model, progress, grid, {"output": output, "index": index}, of_text, options)
