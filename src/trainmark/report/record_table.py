@@ -28,18 +28,13 @@ def record_tables(record: Record) -> list[Table]:
     return [_epochs_table(record), _final_table(record)]
 
 
-def _which(record: Record) -> str:
-    if record.process is not None:
-        return side_of(record)
-    return f"{record.workload.name}, {record.backend.name} {record.backend.style} on {record.device.id}"
-
-
 def _figures(record: Record) -> tuple[str, ...]:
     return _FIGURES_OF_TEXT if tokens_of(record) else _FIGURES
 
 
 def _epochs_table(record: Record) -> Table:
     count, unit = per_example(record)
+    which = f"{record.workload.name}, {record.backend.name} {record.backend.style} on {record.device.id}"
     return table_of(
         enumerate(record.epochs, 1),
         (
@@ -49,7 +44,7 @@ def _epochs_table(record: Record) -> Table:
             *map(_figure, _figures(record)),
             Field("evaluation", lambda of: units.seconds(of[1].evaluation_seconds), "right"),
         ),
-        title=f"{_which(record)}: {record.outcome.status}",
+        title=f"{side_of(record) if record.process else which}: {record.outcome.status}",
         conditions=(*_outcome(record), *_conditions(record)),
         notes=() if record.epochs else ("No epoch was completed.",),
     )
