@@ -206,11 +206,8 @@ def _against_limit(known: Efficiency | None) -> Iterator[tuple[str, str, str]]:
     peak = f"{units.flops(known.peak_flops_per_second)}/s"
     yield "achieved", f"{units.flops(known.flops_per_second)}/s", "in the specified matrix products and convolutions"
     if known.nanogpt_mfu is not None:
-        yield (
-            "MFU, nanoGPT",
-            share_of_peak(known, known.nanogpt_mfu),
-            "(6N + 12·L·H·Q·T) FLOP per token, of the same peak",
-        )
+        formula = "(6N + 12·L·H·Q·T) FLOP per token, of the same peak"
+        yield "MFU, nanoGPT", share_of_peak(known, known.nanogpt_mfu), formula
     yield "MFU", share_of_peak(known), f"of {peak} in matrix products of {known.measured_by}, {when_measured(known)}"
     if known.datasheet_flops_per_second:
         promised = f"{units.flops(known.datasheet_flops_per_second)}/s"
