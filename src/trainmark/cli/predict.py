@@ -51,7 +51,7 @@ Examples:
 @shared.timeout_option
 @shared.data_dir_option
 @json_option
-def command(path: Path, output: Path | None, grid: Path | None, index: int | None, **options: Any) -> int:
+def command(path: Path, **options: Any) -> int:
     """Predict the test set or continue a text, with a record's backend and weights.
 
     The record must come from a run with --save-weights.
@@ -62,6 +62,7 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
     from trainmark.record.store import read
     from trainmark.study import predict
 
+    output, grid, index = options["output"], options["grid"], options["index"]
     _require_endings(output, grid)
     if not regular.is_file(path):
         raise UsageError(f"no record at {path}", expected="a record's file", found=regular.found_at(path))
@@ -70,7 +71,7 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
         model = predict.prepare(record, path, shared.request_of(options), watcher)
     of_text = {name: options[name] for name in _OF_TEXT if options[name] is not None}
     if model.chosen.course.workload.is_text:
-        return _continue(model, progress, grid, {"output": output, "index": index}, of_text, options)
+        return _continue(model, progress, _OF_TEXT | of_text, options)
     if of_text:
         raise UsageError(f"--{next(iter(of_text))} is only for text", found=f"a record of {record.workload.name}")
     dataset = model.chosen.course.dataset
@@ -105,24 +106,17 @@ _OF_TEXT = {"prompt": "\n", "length": 200, "temperature": 1.0, "seed": 1, "top":
 """Options for text workloads, with their defaults."""
 
 
-def _continue(
-    model: TrainedModel,
-    progress: TerminalProgress,
-    picture: Path | None,
-    of_images: dict[str, Any],
-    given: dict[str, Any],
-    options: dict[str, Any],
-) -> int:
-    """Continue a text, and show the requested results."""
+def _continue(model: TrainedModel, progress: TerminalProgress, asked: dict[str, Any], options: dict[str, Any]) -> int:
+    """Continue a text, and show the requested results; ``asked`` has the options for texts."""
     from trainmark.report.continuation import attention_image, attention_lines, next_table
     from trainmark.report.png import png
     from trainmark.report.terminal import draw
     from trainmark.study import generate
 
-    for name, value in of_images.items():
-        if value is not None:
+    for name in ("output", "index"):
+        if options[name] is not None:
             raise UsageError(f"--{name} is only for images", found=f"a record of {model.record.workload.name}")
-    asked: dict[str, Any] = _OF_TEXT | given
+    picture: Path | None = options["grid"]
     if picture is not None and (asked["attention"] is None or picture.suffix != ".png"):
         raise UsageError("for text, --grid needs --attention", expected="--attention LAYER:HEAD --grid FILE.png")
     prompt, shares = asked["prompt"], None
