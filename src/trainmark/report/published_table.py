@@ -8,6 +8,7 @@ from functools import partial
 
 from trainmark import units
 from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueResult
+from trainmark.analysis.grouping import grouped
 from trainmark.record.facts import Key
 from trainmark.report.flat import flat_published
 from trainmark.report.table import Cell, Field, Table, Tone, number, span, table_of
@@ -27,12 +28,10 @@ def published_tables(results: Iterable[PublishedResult]) -> list[Table]:
     results = list(results)
     several = len({result.key.machine for result in results if result.key is not None}) > 1
     tables: list[Table] = []
-    unmeasured: dict[str, list[PublishedResult]] = {}
     for result in results:
-        if result.key is None:
-            unmeasured.setdefault(result.workload, []).append(result)
-            continue
-        tables += _measured_tables(result, _heading(result, result.key, several=several))
+        if result.key is not None:
+            tables += _measured_tables(result, _heading(result, result.key, several=several))
+    unmeasured = grouped((result for result in results if result.key is None), lambda result: result.workload)
     return tables + [_unmeasured_table(workload, missing) for workload, missing in unmeasured.items()]
 
 
