@@ -29,7 +29,7 @@ RIGHT = {
     "float64": {"fp32"},
     "evaluation": {"no-evaluation"},
     "checkpoint": {"no-saves"},
-    "transfer": {"same-batch"},
+    "transfer": {"line"},
     "grad-evaluation": {"no-grad", "no-evaluation"},
     "tiny-batch": {"batch"},
 }

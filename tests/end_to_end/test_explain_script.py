@@ -38,6 +38,7 @@ def test_the_loader_is_named_and_nothing_of_the_users_changes(command: CommandLi
     assert first["speedup"]["value"] > 2
     assert first["fresh"], "it was measured again"
     assert first["proof"] == "Slow is no longer read"
+    assert found["shares"]["loader"] > 0.5
     assert "not from another process" in found["left_out"]["workers=2"]
     assert "slow_loader.py:27" in found["sentences"][0]
     assert found["observed"]["saves"] > 0

@@ -48,6 +48,7 @@ class Finding:
         learning: its losses, compared with those of the unchanged script.
         proof: how it is known that the change took effect.
         place: ``file:line`` in the script; None if unknown.
+        memory: resident memory, as a multiple of the unchanged script's; None if unknown.
     """
 
     change: str
@@ -58,6 +59,7 @@ class Finding:
     learning: Curve
     proof: str
     place: str | None
+    memory: float | None = None
 
     @property
     def wins(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Literal
 
 Kind = Literal["change", "diagnosis", "learning"]
 """A ``change`` to make, a ``diagnosis``, which is not a valid training, or one that affects ``learning``."""
-Part = Literal["loader", "sync", "evaluation", "save", "optimizer", "threads", "precision", "model"]
+Part = Literal["loader", "sync", "evaluation", "save", "optimizer", "threads", "precision", "model", "line"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,12 @@ EXPERIMENTS = {
         "sync",
         "old values instead of new results",
         "Read results less often, such as .item() every 100 steps.",
+        "diagnosis",
+    ),
+    "line": Experiment(
+        "line",
+        "without this code, by its share of samples",
+        "Make this code faster, or move it out of the step.",
         "diagnosis",
     ),
     "torch-optimizer": Experiment(
@@ -93,7 +99,15 @@ EXPERIMENTS = {
     "mixed-bf16": Experiment(
         "precision", "mixed precision (bf16)", 'Set keras.mixed_precision.set_global_policy("mixed_bfloat16").'
     ),
+    "attention": Experiment(
+        "model",
+        "fused attention",
+        'Use fused attention: need_weights=False in nn.MultiheadAttention, or attn_implementation="sdpa".',
+    ),
     "compile": Experiment("model", "a compiled model", "Compile the model: torch.compile(model)."),
+    "cuda-graphs": Experiment(
+        "model", "a compiled model with CUDA graphs", 'Use torch.compile(model, mode="reduce-overhead").'
+    ),
 }
 """By name; if there is no time for all, those at the end are left out."""
 ONLY_KERAS = ("steps-per-execution", "jit", "mixed-bf16")

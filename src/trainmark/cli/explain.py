@@ -143,10 +143,12 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         found = own_script.explain(measured, settings, tell, seconds, options["only"])
     said = answers(found.findings, found.combination, found.lines)
     observed = dataclasses.replace(found.observed, losses=[], changed={})
-    data = {**vars(found), "observed": observed, "shares": shares(observed), "sentences": said}
-    show(
-        data, [changes_table(measured.name, observed, found.findings, found.left_out, said)], as_json=options["as_json"]
-    )
+    parts = dict(found.parts or shares(observed))
+    data = {**vars(found), "observed": observed, "shares": parts, "sentences": said}
+    data.pop("parts")
+    parts |= {} if found.gpu_busy is None else {"GPU busy": found.gpu_busy}
+    table = changes_table(measured.name, observed, parts, found.findings, found.left_out, said)
+    show(data, [table], as_json=options["as_json"])
     if options["chart"]:
         write_file(options["chart"], in_format_of(options["chart"], [gains(found.findings)]))
         say(f"wrote {options['chart']}")

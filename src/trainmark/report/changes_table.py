@@ -18,11 +18,16 @@ _LEARNING = {"same": "the same", "better": "better", "worse": "worse", "unclear"
 
 
 def changes_table(
-    name: str, observed: Observed, findings: Sequence[Finding], left_out: Mapping[str, str], said: Sequence[str]
+    name: str,
+    observed: Observed,
+    parts: Mapping[str, float],
+    findings: Sequence[Finding],
+    left_out: Mapping[str, str],
+    said: Sequence[str],
 ) -> Table:
     """Return the table of the findings; the first sentence of ``said`` is its answer."""
     step = units.seconds(observed.seconds / max(observed.steps - 1, 1))
-    of_step = ", ".join(f"{what} {units.percent(share, 0)}" for what, share in shares(observed).items() if share > 0.01)
+    of_step = ", ".join(f"{what} {units.percent(share, 0)}" for what, share in parts.items() if share > 0.01)
     reasons = "; ".join(f"{change} ({why})" for change, why in left_out.items())
     return table_of(
         findings,
@@ -30,6 +35,7 @@ def changes_table(
             Field("change", lambda each: Cell(each.change, tone="strong" if each.wins else "plain")),
             Field("speed-up", _speedup, "right"),
             Field("learning", _learning),
+            Field("memory", _memory, "right", optional=True),
             Field("where", lambda each: each.place or "", optional=True),
             Field("description", lambda each: Cell(_does(each), tone="dim"), optional=True),
         ),
@@ -68,7 +74,7 @@ def answers(findings: Sequence[Finding], combination: Finding | None, lines: Map
 
 
 def shares(observed: Observed) -> dict[str, float]:
-    """Return the shares of a step's time that were observed; they may overlap."""
+    """Return the shares of a step's time that were observed, if they were not sampled; they may overlap."""
     seconds = {
         "loader wait": observed.loader_wait_seconds,
         "copies": observed.copy_seconds,
@@ -116,6 +122,10 @@ def _learning(found: Finding) -> Cell:
     if found.kind == "diagnosis":
         return Cell("diagnosis", tone="dim")
     return Cell(_LEARNING[found.learning], tone="bad" if found.harms else "plain")
+
+
+def _memory(found: Finding) -> Cell:
+    return Cell("" if found.memory is None else f"{found.memory:.2f}×", value=found.memory)
 
 
 def _does(found: Finding) -> str:

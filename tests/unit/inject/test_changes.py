@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -19,6 +20,7 @@ from torch.optim import Optimizer  # noqa: E402
 from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS  # noqa: E402
 from trainmark.inject import changes as all_changes  # noqa: E402
 from trainmark.inject import patch  # noqa: E402
+from trainmark.inject.changes import busy, lines  # noqa: E402
 from trainmark.inject.changes import torch as changes  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # JAX, which another test has imported, warns of it
@@ -40,11 +42,15 @@ class Notes:
     def cannot(self, name: str, why: str) -> None:
         self.failures[name] = why
 
+    evaluates = False
+
     def is_users(self, frame: FrameType) -> bool:
         return frame.f_code.co_filename == __file__
 
-    def users_place(self, frame: FrameType) -> str:
-        return f"{Path(__file__).name}:{frame.f_lineno}"
+    def users_place(self, frame: Any) -> str | None:
+        while frame is not None and not self.is_users(frame):
+            frame = frame.f_back
+        return frame and f"{Path(__file__).name}:{frame.f_lineno}"
 
 
 @pytest.fixture
@@ -85,6 +91,12 @@ class Data(torch.utils.data.Dataset[Any]):
     def __getitem__(self, index: int) -> Any:
         self.reads += 1
         return self.x[index], self.y[index]
+
+
+class SlowToRead(Data):
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(0.001)
+        return super().__getitem__(index)
 
 
 class Descent(torch.optim.Optimizer):
@@ -215,6 +227,37 @@ def test_a_data_set_may_be_too_small_for_larger_batches(apply: Callable[..., Not
     assert notes.failures == {"batch=16": "the dataset has too few examples"}
 
 
+def test_batches_that_the_network_does_not_get_are_not_larger(apply: Callable[..., Notes]) -> None:
+    notes = apply("batch=4")
+    model = network()
+    for _ in torch.utils.data.DataLoader(Data(), 8):
+        model(torch.randn(8, 3, 8, 8))
+    for _ in range(4):
+        model(torch.randn(8, 3, 8, 8))
+    assert notes.failures == {"batch=4": "the network does not get the loader's batches"}
+
+
+def test_attention_is_fused(apply: Callable[..., Notes]) -> None:
+    layer, x = torch.nn.MultiheadAttention(8, 2, batch_first=True), torch.randn(2, 3, 8)
+    expected, weights = layer(x, x, x)
+    notes = apply("look,attention")
+    found, without = layer(x, x, x)
+    assert weights is not None and without is None
+    assert torch.allclose(found, expected, atol=1e-6)
+    assert notes.changes["attention"] == "scaled_dot_product_attention is called"
+
+
+def test_attention_of_transformers_is_fused(apply: Callable[..., Notes]) -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {"n_layer": 1, "n_head": 2, "n_embd": 8, "n_positions": 8, "vocab_size": 16}
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, attn_implementation="eager")).eval()
+    tokens = torch.arange(8)[None]
+    expected = model(tokens).logits
+    notes = apply("attention")
+    assert torch.allclose(model(tokens).logits, expected, atol=1e-5)
+    assert notes.changes["attention"] == "scaled_dot_product_attention is called"
+
+
 def test_lines_that_read_a_result_get_an_old_one(apply: Callable[..., Notes]) -> None:
     notes = apply("no-sync")
     values = [torch.tensor(float(number)).item() for number in range(3)]
@@ -271,19 +314,54 @@ def test_an_error_is_reported_and_the_training_goes_on(apply: Callable[..., Note
 def test_every_experiment_of_the_plan_is_known_in_the_users_process() -> None:
     keras = Path(changes.__file__).with_name("keras.py").read_text()
     of_keras = set(re.findall(r"^(?:def )?([a-z]\w+)(?: = |\(change)", keras, re.MULTILINE))
-    assert {name for name in EXPERIMENTS if hasattr(changes, name.replace("-", "_"))} == EXPERIMENTS.keys() - set(
-        ONLY_KERAS
-    )
+    of_torch = {name for name in EXPERIMENTS if hasattr(changes, name.replace("-", "_"))}
+    assert of_torch == EXPERIMENTS.keys() - {*ONLY_KERAS, "line"}, "lines are sampled"
     assert {name for name in EXPERIMENTS if name.replace("-", "_") in of_keras} == set(OF_KERAS)
 
 
 def test_what_the_plan_depends_on_is_reported(apply: Callable[..., Notes]) -> None:
     notes = apply("look")
     train(evaluate=evaluate)
-    facts, _ = json.loads(notes.changes["look"])
-    known = {"workers": 0, "iterable": False, "conv": True, "graded": False, "optimizer": "SGD", "own": False}
-    assert facts.items() >= {**known, "parameters": 4, "fused": None, "foreach": None}.items(), "before it evaluates"
+    facts = json.loads(notes.changes["look"])
+    known = {"workers": 0, "iterable": False, "conv": True, "graded": False, "attention": False}
+    of_optimizer = {"optimizer": "SGD", "handwritten": False, "fused": None, "foreach": None}
+    assert facts.items() >= {**known, **of_optimizer}.items(), "before it evaluates"
     assert len(facts["stack"]) == 2, "the line of the step, and of the test"
+
+
+def test_the_parts_of_a_step_are_sampled(apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_EVERY_SECONDS", 0.0005)
+    monkeypatch.setattr(lines, "_TELL_EVERY", 10)
+    interval = sys.getswitchinterval()
+    notes = apply("look")
+    data, evaluations = SlowToRead(), list[Any]()
+
+    def both(*given: Any) -> None:
+        evaluations.append(given)
+        end = time.monotonic() + 0.1
+        while time.monotonic() < end:  # the user's own
+            pass
+
+    train(data=data, evaluate=both)
+    sys.setswitchinterval(interval)
+    facts = json.loads(notes.changes["look"])
+    assert facts["parts"].keys() >= {"loader", "backward", "your own code"}
+    assert sum(facts["parts"].values()) == pytest.approx(1)
+    assert facts["parts"]["loader"] > facts["parts"]["backward"], "it sleeps"
+    ours = both.__code__.co_firstlineno
+    assert {int(each.rpartition(":")[2]) for each in facts["own"]} & {ours + 3, ours + 4}, facts["own"]
+    assert facts["samples"] >= 10
+
+
+def test_the_time_that_a_device_computes() -> None:
+    assert busy.covered([(0, 2), (1, 3), (5, 6), (9, 10)]) == 0.5
+    shares = list[float]()
+    profile = busy.Busy(torch.autograd.DeviceType.CPU, shares.append)
+    for _ in range(busy._SKIPPED + busy._STEPS):
+        torch.ones(64, 64) @ torch.ones(64, 64)
+        profile.stepped()
+    (share,) = shares
+    assert 0 < share <= 1
 
 
 def test_epochs_are_short_for_the_sake_of_evaluations(apply: Callable[..., Notes]) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from trainmark.analysis.changes import Curve, Finding
 from trainmark.analysis.experiments import experiment
 from trainmark.analysis.statistics import Estimate
 from trainmark.record.observed import Observed
-from trainmark.report.changes_table import answers, changes_table
+from trainmark.report.changes_table import answers, changes_table, shares
 
 SEEN = Observed("torch", (), 101, 2.0, loader_wait_seconds=0.5, evaluation_seconds=0.0, device="cpu")
 
@@ -56,10 +58,13 @@ def test_changes_are_combined() -> None:
 
 def test_the_table_has_shares_and_reasons() -> None:
     findings = [found("same-batch", 1.4, 1.6), found("batch=8", 1.4, 1.6, "worse")]
-    table = changes_table("train.py", SEEN, findings, {"pin": "there is no GPU"}, ["Do this.", "And that."])
+    findings[1] = replace(findings[1], memory=1.25)
+    parts = shares(SEEN)
+    table = changes_table("train.py", SEEN, parts, findings, {"pin": "there is no GPU"}, ["Do this.", "And that."])
     assert table.answer is not None
     assert table.answer.text == "Do this."
     assert table.conditions == ("torch on cpu, a step takes 20.0 ms: loader wait 25 %",)
     assert table.notes == ("And that.", "Not measured: pin (there is no GPU).")
     assert [row.cells[2].text for row in table.rows] == ["diagnosis", "worse"]
     assert table.rows[1].cells[2].tone == "bad"
+    assert [row.cells[3].text for row in table.rows] == ["", "1.25×"]

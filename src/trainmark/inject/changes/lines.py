@@ -1,57 +1,86 @@
-"""The user's lines in which a training spends its time, found by sampling the training thread."""
+"""Where a training spends its time: parts of the step and lines of the user's, by sampling the training thread."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_LOADERS = ("dataloader.py", "fetch.py")
+_PARTS = {
+    "utils/data/dataloader.py": "loader",
+    "autograd/__init__.py": "backward",
+    "autograd/graph.py": "backward",
+    "optim/optimizer.py": "optimizer",
+    "torch/serialization.py": "saving",
+    "nn/modules/module.py": "forward",
+    "torch/nn/functional.py": "forward",
+}
+"""What PyTorch does while a file of its own is on the stack; the innermost one tells."""
+_EVALUATION, _OWN = "evaluation", "your own code"
+_SWITCH_SECONDS = 0.0001
+"""How long Python lets the training run on before it takes a sample; with the usual 5 ms, code of many short operations
+would end before it is seen."""
 _EVERY_SECONDS, _TELL_EVERY, _MOST = 0.005, 50, 20
 
 
 def stack(observer: Any) -> list[str]:
     """Return the lines of the user's that are being executed, the innermost first."""
-    found: list[str] = []
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        if observer.is_users(frame):
-            found.append(observer.users_place(frame))
-        frame = frame.f_back
-    return found
+    return [observer.users_place(frame) for frame in _frames(sys._getframe(1)) if observer.is_users(frame)]
 
 
-def sample(observer: Any, tell: Callable[[dict[str, float], list[str]], None]) -> None:
+def sample(observer: Any, tell: Callable[[dict[str, Any]], None]) -> None:
     """Start to sample the calling thread.
 
-    Calls ``tell`` now and then with the share of each line, and the number of samples under an empty name, and with
-    the lines that run in a loader.
+    Calls ``tell`` now and then with the number of ``samples``, the shares of ``lines``, of ``parts`` of the step, and
+    of lines in the user's ``own`` code, outside of those parts; and with the lines that run in ``loading``.
     """
     thread = threading.get_ident()
 
     def run() -> None:
-        counts: dict[str, int] = {}
-        loading: set[str] = set()
-        total = 0
+        lines, parts, own = Counter[str](), Counter[str](), Counter[str]()
+        loading = set[str]()
         while True:
             time.sleep(_EVERY_SECONDS)
-            frame: Any = sys._current_frames().get(thread)
+            frame = sys._current_frames().get(thread)
             place = observer.users_place(frame)
             if place is None:
                 continue
-            total += 1
-            counts[place] = counts.get(place, 0) + 1
-            while frame is not None:
-                if frame.f_code.co_filename.endswith(_LOADERS):
-                    loading.add(place)
-                frame = frame.f_back
+            part = _EVALUATION if observer.evaluates else _part(frame)
+            lines[place] += 1
+            parts[part] += 1
+            if part == _OWN:
+                own[place] += 1
+            elif part == "loader":
+                loading.add(place)
+            total = sum(parts.values())
             if total % _TELL_EVERY == 0:
-                most = sorted(counts.items(), key=lambda each: -each[1])[:_MOST]
-                tell({"": total, **{name: count / total for name, count in most}}, sorted(loading)[:_MOST])
+                found = {"lines": lines, "parts": parts, "own": own}
+                shares = {
+                    name: {each: number / total for each, number in counts.most_common(_MOST)}
+                    for name, counts in found.items()
+                }
+                tell({**shares, "samples": total, "loading": sorted(loading)[:_MOST]})
 
-    tell({}, [])
+    tell({})
+    sys.setswitchinterval(_SWITCH_SECONDS)
     threading.Thread(target=run, daemon=True).start()
+
+
+def _part(frame: Any) -> str:
+    for each in _frames(frame):
+        name = each.f_code.co_filename
+        for ending, part in _PARTS.items():
+            if name.endswith(ending):
+                return part
+    return _OWN
+
+
+def _frames(frame: Any) -> Any:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

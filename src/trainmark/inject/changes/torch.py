@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.autograd import DeviceType
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -19,6 +20,7 @@ from torch.utils.data import DataLoader, IterableDataset, dataloader
 
 from ..patch import around
 from . import lines
+from .busy import Busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,8 +183,9 @@ def pin(change: Change) -> None:
 
 
 def batch(change: Change) -> None:
-    """Make the batches of every loader larger."""
+    """Make the batches of every loader larger; counts if the network then gets so many examples."""
     times = int(change.value or 8)
+    sizes, calls = set[int](), itertools.count()
 
     def larger(arguments: dict[str, Any]) -> None:
         size = arguments.get("batch_size", 1)
@@ -192,9 +195,20 @@ def batch(change: Change) -> None:
             change.cannot("the dataset has too few examples")
         else:
             arguments["batch_size"] = times * size
-            change.took(f"batches of {times * size} instead of {size}")
+            sizes.add(times * size)
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if not change.done and not _evaluates(module):
+            given = {number for each in _tensors((args, kwargs)) for number in each.shape[:2]}
+            for size in sizes:
+                if any(number and number % size == 0 for number in given):
+                    change.took(f"batches of {size} instead of {size // times}")
+            if next(calls) == _WATCHED:
+                change.cannot("the network does not get the loader's batches")
+        return inner(*args, **kwargs)
 
     _with_loader(larger)
+    _around_modules(call)
 
 
 def _length(known: Any) -> int | None:
@@ -399,21 +413,54 @@ def channels_last(change: Change) -> None:
 
 
 def compile(change: Change) -> None:
-    """Compile every outermost module."""
-    seen = set()
+    """Compile every outermost module; for a GPU also with CUDA graphs."""
+    from torch._dynamo.utils import counters
+
+    seen, how = set(), {"mode": "reduce-overhead"} if change.word == "cuda-graphs" else {}
+    if how and not torch.cuda.is_available():
+        return change.cannot("there is no GPU")
 
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
         if id(module) not in seen:
             seen.add(id(module))
-            module.compile()
+            module.compile(**how)
         out = inner(*args, **kwargs)
-        if torch._dynamo.utils.counters["stats"].get("unique_graphs"):
+        if counters["stats"].get("unique_graphs"):
             change.took(f"{type(module).__name__} is compiled")
         return out
 
-    import torch._dynamo.utils
-
     _around_modules(call)
+
+
+cuda_graphs = compile
+
+
+def attention(change: Change) -> None:
+    """Use fused attention: by not computing weights that nn.MultiheadAttention also returns, or Transformers' sdpa."""
+
+    def only_output(real: Inner, *args: Any, **kwargs: Any) -> Any:
+        bound = inspect.signature(real).bind(*args, **kwargs)
+        bound.arguments["need_weights"] = False
+        return real(*bound.args, **bound.kwargs)
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        for config in _eager(module):
+            config._attn_implementation = "sdpa"
+        return inner(*args, **kwargs)
+
+    def fused(real: Inner, *args: Any, **kwargs: Any) -> Any:
+        change.took("scaled_dot_product_attention is called")
+        return real(*args, **kwargs)
+
+    around(torch.nn.MultiheadAttention, "forward", only_output)
+    around(torch.nn.functional, "scaled_dot_product_attention", fused)
+    _around_modules(call)
+
+
+def _eager(module: Any) -> list[Any]:
+    """Return the configurations of Transformers' models that ask for attention step by step."""
+    configs = [getattr(each, "config", None) for each in module.modules()]
+    return [each for each in configs if getattr(each, "_attn_implementation", None) == "eager"]
 
 
 # The optimiser
@@ -500,7 +547,7 @@ def _like(optimizer: Any) -> Any:
 
 def look(change: Change) -> None:
     """Report what the plan of the experiments depends on, and the lines of the user's that take the most time."""
-    facts: dict[str, Any] = {"workers": 0, "iterable": False, "conv": False, "graded": False}
+    facts: dict[str, Any] = {"workers": 0, "iterable": False, "conv": False, "graded": False, "attention": False}
 
     def built(arguments: dict[str, Any]) -> None:
         facts["workers"] = max(facts["workers"], arguments["num_workers"])
@@ -509,23 +556,34 @@ def look(change: Change) -> None:
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
         facts["conv"] |= any(isinstance(each, torch.nn.Conv2d) for each in module.modules())
         facts["graded"] |= not module.training and torch.is_grad_enabled()
+        facts["attention"] |= bool(_eager(module))
         return inner(*args, **kwargs)
 
-    def tell(shares: dict[str, float], loading: list[str]) -> None:
-        change.observer.changed("look", json.dumps([{**facts, "loading": loading}, shares]))
+    def attends(real: Inner, *args: Any, **kwargs: Any) -> Any:
+        facts["attention"] |= inspect.signature(real).bind(*args, **kwargs).arguments.get("need_weights", True)
+        return real(*args, **kwargs)
+
+    def tell(sampled: dict[str, Any]) -> None:
+        change.observer.changed("look", json.dumps({**facts, **sampled}))
+
+    busy = Busy(DeviceType.CUDA, lambda share: facts.update(busy=share)) if torch.cuda.is_available() else None
 
     def stepped(optimizer: Any, *_: Any) -> None:
+        if busy is not None:
+            busy.stepped()
         if "optimizer" not in facts:
-            facts["parameters"] = sum(len(group["params"]) for group in optimizer.param_groups)
             group = optimizer.param_groups[0]
             facts["optimizer"] = type(optimizer).__name__
-            facts["own"] = not isinstance(optimizer, _FUSED) and not type(optimizer).__module__.startswith("torch.")
+            facts["handwritten"] = not isinstance(optimizer, _FUSED) and not type(optimizer).__module__.startswith(
+                "torch."
+            )
             facts.update((flag, group[flag]) for flag in ("fused", "foreach") if flag in group)
             facts["stack"] = lines.stack(change.observer)
             lines.sample(change.observer, tell)
 
     _with_loader(built)
     _around_modules(call)
+    around(torch.nn.MultiheadAttention, "forward", attends)
     register_optimizer_step_post_hook(stepped)
 
 

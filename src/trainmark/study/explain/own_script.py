@@ -12,6 +12,7 @@ import json
 import math
 import re
 import secrets
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,6 +55,8 @@ _WINNERS = 3
 _MEMORY_SHARE = 0.7
 _MORE_BATCH = 8
 _SAMPLED = "samples of the running lines"
+_LEAST_OF_LINES = 0.05
+"""Share of the time from which a statement in the user's own code is worth naming."""
 _SHORT_STEPS = 4
 _SHORT = f"short={_SHORT_STEPS}"
 """Epochs of so many steps, to compare evaluations that come after them."""
@@ -71,6 +74,8 @@ class OwnScript:
         command: its name.
         observed: what the unchanged script does.
         lines: share of the time of each line of the user's, the largest first.
+        parts: share of the time of each part of a step, the largest first; empty if they were not sampled.
+        gpu_busy: share of a few steps in which the GPU computes; None without one.
         findings: what each change gives, those to name first at the top.
         combination: several changes together; None if fewer than two are worth it.
         left_out: why changes were not tried, or could not be.
@@ -80,6 +85,8 @@ class OwnScript:
     command: str
     observed: Observed
     lines: Mapping[str, float]
+    parts: Mapping[str, float]
+    gpu_busy: float | None
     findings: tuple[Finding, ...]
     combination: Finding | None
     left_out: Mapping[str, str]
@@ -127,15 +134,14 @@ class _Study:
         return time.monotonic() - self.started
 
     def explain(self, only: Sequence[str]) -> OwnScript:
-        self.observed, facts, lines = self._watch_unchanged()
+        self.observed, facts = self._watch_unchanged()
         planned = self._planned(facts, only)
         planned = planned if only else self._that_fit(planned)
         findings = self._screen(planned)
-        sampled = self._of_lines(facts, lines) if "no-sync" in planned else None
-        if sampled is not None and (
-            "no-sync" not in findings or sampled.speedup.value > findings["no-sync"].speedup.value
-        ):
-            findings["no-sync"] = sampled
+        slowest = self._of_lines(facts)
+        if slowest is not None and (not only or slowest.change in only):
+            known = findings.setdefault(slowest.change, slowest)
+            findings[slowest.change] = max(known, slowest, key=lambda each: each.speedup.value)
         combined = self._measure_again(candidates(findings.values()))
         for name in [*findings, *combined]:
             if (again := self._finding(name, fresh=True)) is not None:
@@ -146,12 +152,12 @@ class _Study:
         together = best if best in combinations else None
         every, name = tuple(ranked(findings.values())), self.command.name
         self.tell("done", 1.0)
-        lines.pop("", None)
-        return OwnScript(name, self.observed, lines, every, together, dict(self.left_out), self.passed)
+        sampled = facts.get("lines", {}), facts.get("parts", {}), facts.get("busy")
+        return OwnScript(name, self.observed, *sampled, every, together, dict(self.left_out), self.passed)
 
     # The unchanged script
 
-    def _watch_unchanged(self) -> tuple[Observed, dict[str, Any], dict[str, float]]:
+    def _watch_unchanged(self) -> tuple[Observed, dict[str, Any]]:
         most = min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
         watcher = _Watcher(self.tell_time, "the unchanged script", most, max(_PATIENCE_SECONDS, self.seconds))
         (record,) = execute([self._task("look", None, 0)], {}, self.store, watcher, look_around)
@@ -166,8 +172,7 @@ class _Study:
         self.start_seconds = watcher.start_seconds
         self.step_seconds = seen.seconds / (seen.steps - 1)
         self.records[UNCHANGED] = []
-        facts, lines = json.loads(seen.changed.get("look", "[{}, {}]"))
-        return seen, facts, lines
+        return seen, json.loads(seen.changed.get("look", "{}"))
 
     # The plan
 
@@ -192,17 +197,20 @@ class _Study:
             "fp32": "" if seen.precision == "float64" else f"the weights are {seen.precision}",
             "fused": _flag(facts, "fused"),
             "foreach": _flag(facts, "foreach"),
-            "torch-optimizer": "" if facts.get("own") else f"{facts.get('optimizer')} is already PyTorch's own",
+            "torch-optimizer": "" if facts.get("handwritten") else f"{facts.get('optimizer')} is already PyTorch's own",
             "no-evaluation": self._rare(seen.evaluations, seen.evaluation_seconds),
             "no-grad": "" if facts.get("graded") else "no evaluation with gradients was seen",
             "no-saves": self._rare(seen.saves, seen.saving_seconds),
             "no-sync": self._rare(sum(seen.syncs.values()), seen.sync_seconds),
+            "attention": "" if facts.get("attention") else "no attention was seen that isn't fused",
             "channels-last": "" if facts.get("conv") else "there are no 2-D convolutions",
             "compile": ""
             if self.seconds >= _SLOW_SECONDS
             else f"it compiles first; --seconds {_SLOW_SECONDS:g} or --only compile tries it",
         }
-        values = {
+        reasons["cuda-graphs"] = reasons["compile"] if gpu else "there is no GPU"
+        values: dict[str, list[str]] = {
+            "line": [],
             "workers": [f"workers={max(2, min(cores, 8))}"],
             "threads": [f"threads={number}" for number in (cores, 1) if number != threads],
             "batch": [f"batch={_MORE_BATCH}"],
@@ -303,11 +311,13 @@ class _Study:
         batch = int(change.partition("=")[2] or _MORE_BATCH) if change.startswith("batch") else 1
         curve = compare_losses(unchanged, [_losses(each) for each in self.records[side]], batch)
         proof = "; ".join(proofs[part] for part in change.split("+"))
+        peaks = [list(filter(None, map(_peak_bytes, each))) for each in (records, of(reference))]
+        memory = statistics.median(peaks[0]) / statistics.median(peaks[1]) if all(peaks) else None
         if "+" in change:
-            return Finding(change, "change", None, ratio, fresh, curve, proof, None)
+            return Finding(change, "change", None, ratio, fresh, curve, proof, None, memory)
         about = experiment(change)
         place = self._place(about.part) or next((each.places.get(about.part) for each in seen), None)
-        return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, place)
+        return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, place, memory)
 
     def _sides_of(self, change: str) -> tuple[str, str]:
         """The side that a change is compared with, and its own; evaluations are compared after short epochs."""
@@ -315,21 +325,22 @@ class _Study:
             return _SHORT, f"{_SHORT}+{change}"
         return UNCHANGED, change
 
-    def _of_lines(self, facts: Mapping[str, Any], lines: Mapping[str, float]) -> Finding | None:
-        """What statements that read results in every step take, by samples of the running lines."""
-        seen = self.observed
-        often = [place for call, times in seen.syncs.items() if times >= seen.steps / 2 for place in call.split()[:1]]
+    def _of_lines(self, facts: Mapping[str, Any]) -> Finding | None:
+        """What the slowest statement in the user's own code takes, by samples; ``no-sync`` if it reads results."""
+        seen, own, number = self.observed, facts.get("own", {}), facts.get("samples", 0)
         avoid = [*facts.get("stack", ()), *facts.get("loading", ()), *seen.places.values()]
-        parts = [lines_around(place, self.command.directory, avoid) for place in often if place not in avoid]
-        best = max(parts, key=lambda part: sum(lines.get(each, 0.0) for each in part), default=[])
-        share, number = min(sum(lines.get(each, 0.0) for each in best), 0.99), lines.get("", 0.0)
-        if not share or not number:
+        parts = [lines_around(place, self.command.directory, avoid) for place in own if place not in avoid]
+        best = max(parts, key=lambda part: sum(own.get(each, 0.0) for each in part), default=[])
+        share = min(sum(own.get(each, 0.0) for each in best), 0.99)
+        if share < _LEAST_OF_LINES:
             return None
         half = 2 * math.sqrt(share * (1 - share) / number)
         ratio = Estimate(share, share - half, min(share + half, 0.995)).mapped(lambda part: 1 / (1 - part))
         last = best[-1].rpartition(":")[2]
         place = best[0] if len(best) == 1 else f"{best[0]}-{last}"
-        return Finding("no-sync", "diagnosis", "sync", ratio, False, "unclear", _SAMPLED, place)
+        often = {call.split()[0] for call, times in seen.syncs.items() if times >= seen.steps / 2}
+        name = "no-sync" if often & {*best} else "line"
+        return Finding(name, "diagnosis", experiment(name).part, ratio, False, "unclear", _SAMPLED, place)
 
     def _place(self, part: Part) -> str | None:
         places, syncs = self.observed.places, self.observed.syncs
@@ -341,8 +352,7 @@ class _Study:
 
     def _most_alive(self) -> int:
         """How many sides fit into memory, with the unchanged script."""
-        used = self.base.samples and self.base.samples.tree_resident_bytes
-        needs, left = max(filter(None, used or ()), default=None), read_host().memory_available_bytes
+        needs, left = _peak_bytes(self.base), read_host().memory_available_bytes
         return max(int(_MEMORY_SHARE * left / needs) - 1, 1) if needs and left else 8
 
     def _blocks(self, seconds: float, sides: int) -> int:
@@ -425,6 +435,11 @@ def _flag(facts: Mapping[str, Any], flag: str) -> str:
     if flag not in facts:
         return f"{facts.get('optimizer', 'the optimiser')} has no {flag} implementation"
     return "the script already uses it" if facts[flag] else ""
+
+
+def _peak_bytes(record: Record) -> int | None:
+    """The most resident memory of a process and its children; None if it could not be read."""
+    return max(filter(None, (record.samples and record.samples.tree_resident_bytes) or ()), default=None)
 
 
 def _losses(record: Record) -> list[float]:

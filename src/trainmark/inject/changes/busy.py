@@ -1,0 +1,48 @@
+"""How much of a few steps a GPU computes, by PyTorch's own profiler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_SKIPPED, _STEPS = 10, 5
+
+
+class Busy:
+    """Profiles some steps.
+
+    Args:
+        device: kind of the device, as the profiler's events have it.
+        tell: called once with the share of the time in which the device computes.
+    """
+
+    def __init__(self, device: Any, tell: Callable[[float], None]) -> None:
+        self._device, self._tell, self._steps = device, tell, 0
+        self._profiler: Any = torch.profiler.profile(activities=[getattr(torch.profiler.ProfilerActivity, device.name)])
+
+    def stepped(self) -> None:
+        """Count a step."""
+        self._steps += 1
+        if self._steps == _SKIPPED:
+            self._profiler.start()
+        elif self._steps == _SKIPPED + _STEPS:
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            self._profiler.stop()
+            events = [each.time_range for each in self._profiler.events() if each.device_type == self._device]
+            if events:
+                self._tell(covered((each.start, each.end) for each in events))
+
+
+def covered(spans: Iterable[tuple[float, float]]) -> float:
+    """Return the share of the time from the first start to the last end that any of the spans covers."""
+    ordered = sorted(spans)
+    first, reached, total = ordered[0][0], ordered[0][0], 0.0
+    for start, end in ordered:
+        total += max(end - max(start, reached), 0.0)
+        reached = max(reached, end)
+    return total / (reached - first) if reached > first else 0.0
