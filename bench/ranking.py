@@ -15,7 +15,7 @@ from rounds import WARM_UPS, Outcome
 
 from trainmark import units
 from trainmark.analysis.statistics import Estimate, median, paired_difference
-from trainmark.report.table import Cell, Column, Table, TableRow, span
+from trainmark.report.table import Cell, Field, Table, TableRow, span
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
@@ -153,7 +153,7 @@ def table(course: Course, outcome: Outcome, conditions: Sequence[str]) -> Table:
     return Table(
         course.workload.name,
         (*conditions, *_conditions(course, outcome)),
-        (Column("contender"), *(Column(title, "right") for title in titles)),
+        (Field("contender"), *(Field(title, align="right") for title in titles)),
         tuple(_row(course, row, row.name == reference) for row in rows),
         (
             *verdicts(rows),

@@ -26,22 +26,9 @@ from trainmark.analysis.student import t_quantile
 from trainmark.record.record import Record
 
 Cause = Literal[
-    "threads",
-    "epoch",
-    "fetch",
-    "input",
-    "copy",
-    "optimizer",
-    "attention",
-    "norms",
-    "embedding",
-    "memory",
-    "dispatch",
-    "compute",
-    "shapes",
-    "evaluation",
-    "compile",
-]
+    "threads", "epoch", "fetch", "input", "copy", "optimizer", "attention", "norms", "embedding", "memory", "dispatch",
+    "compute", "shapes", "evaluation", "compile",
+]  # fmt: skip
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 WHOLE, LARGER, FAST = "whole", "larger batch", "the style fast"
@@ -158,19 +145,19 @@ def attribute(found: Dissection) -> Attribution:
     """Attribute the step time of ``found`` to causes."""
     splits = [_split(*each, found) for each in _typical(found)]
     few = _stretch(len(found.sittings))
-    step = _estimate([split.step for split in splits], few)
+    step = _estimate([seconds for seconds, _ in splits], few)
     # If only some of the cores were requested, the variants were still measured with all of them.
     scale = 1.0 if found.threads_ratio is None else found.threads_ratio.value
     shares = [
-        _share(cause, _estimate([scale * split.causes[cause] / split.step for split in splits], few))
-        for cause in splits[0].causes
+        _share(cause, _estimate([scale * causes[cause] / seconds for seconds, causes in splits], few))
+        for cause in splits[0][1]
     ]
     if found.threads_ratio is not None:
         shares.append(_share("threads", found.threads_ratio.mapped(lambda ratio: 1 - ratio)))
     shares.sort(key=lambda share: -share.share)
     if found.threads_ratio is None:  # else the shares on top were measured with a different number of cores
         shares += _on_top(found, step.value)
-    unexplained = _estimate([scale * (1 - sum(split.causes.values()) / split.step) for split in splits], few)
+    unexplained = _estimate([scale * (1 - sum(causes.values()) / seconds) for seconds, causes in splits], few)
     return Attribution(step.mapped(lambda seconds: seconds / scale), tuple(shares), unexplained)
 
 
@@ -209,14 +196,8 @@ def speedup(found: Dissection, name: str, times: int = 1) -> Estimate:
     return _estimate([ratio(*each) for each in _typical(found)], _stretch(len(found.sittings)))
 
 
-@dataclass(frozen=True)
-class _Split:
-    step: float
-    causes: dict[Cause, float]
-
-
-def _split(seconds: Round, starts: Round, found: Dissection) -> _Split:
-    """Return the seconds of each cause in a step."""
+def _split(seconds: Round, starts: Round, found: Dissection) -> tuple[float, dict[Cause, float]]:
+    """Return the seconds of a step, and of each cause in it."""
     causes: dict[Cause, float] = {"epoch": starts[WHOLE] / found.steps_per_epoch}
     left = seconds[WHOLE]
     for part in PARTS:
@@ -239,7 +220,7 @@ def _split(seconds: Round, starts: Round, found: Dissection) -> _Split:
         if PRODUCTS in seconds:
             alone = seconds[PRODUCTS] - seconds[EMPTY]
             causes["shapes"] = max(alone - compute, 0.0)
-    return _Split(seconds[WHOLE] + causes["epoch"], causes)
+    return seconds[WHOLE] + causes["epoch"], causes
 
 
 def _without_launches(name: str, seconds: Round, found: Dissection) -> float | None:

@@ -13,15 +13,9 @@ from trainmark.record.inspection import StepInspection
 from trainmark.workload.precision import PRECISIONS
 
 Failure = Literal[
-    "labels-out-of-range",
-    "nan-in-data",
-    "softmax-underflow",
-    "precision-overflow",
-    "nothing-is-training",
-    "dead-relus",
-    "learning-rate",
-    "not-found",
-]
+    "labels-out-of-range", "nan-in-data", "softmax-underflow", "precision-overflow", "nothing-is-training",
+    "dead-relus", "learning-rate", "not-found",
+]  # fmt: skip
 
 UNDERFLOW_GAP = 88.72
 """Largest safe gap between two logits: beyond it 1/e^-gap overflows float32, and beyond 103.9 e^-gap is 0."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from trainmark.analysis.grouping import grouped
 from trainmark.analysis.machines import MachineOf, tell_apart
 from trainmark.record.facts import FACTS, Fact
 from trainmark.record.record import Record
@@ -39,9 +40,7 @@ def facts(records: Iterable[Record], machine_of: MachineOf | None = None) -> tup
     """Return all known properties of the machines of ``records``, whether they differ or not."""
     records = list(records)
     machine_of = machine_of or tell_apart(records)
-    by_machine: dict[str, list[Record]] = {}
-    for record in records:
-        by_machine.setdefault(machine_of(record).title, []).append(record)
+    by_machine = grouped(records, lambda record: machine_of(record).title)
     packages = sorted({name for record in records for name in record.python.packages})
     known = [fact for fact in FACTS.values() if fact.machine]
     known += [Fact(lambda record, name=name: record.python.packages.get(name), name) for name in packages]  # type: ignore[misc]

@@ -132,7 +132,7 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
         gap = batch / samples_per_second / roofline
     of_nanogpt = _nanogpt_flops(plan)
     achieved = samples_per_second * model.training_flops_per_example
-    sheet = datasheet.find(record.device.name) if record.device.kind == "accelerator" else None
+    sheet = datasheet.find(record.device.name) if record.device.kind == "accelerator" else {}
     return Efficiency(
         flops_per_second=achieved,
         mfu=achieved / limit.flops_per_second,
@@ -140,7 +140,7 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
         measured_by=limit.measured_by,
         measured_at=limit.measured_at,
         disturbed=limit.disturbed,
-        datasheet_flops_per_second=sheet.flops_per_second.get(precision) if sheet else None,
+        datasheet_flops_per_second=sheet.get(precision),
         intensity=flops / moved,
         roofline_seconds=roofline,
         gap=gap,

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from trainmark.analysis.grouping import grouped
 from trainmark.analysis.machines import Told, tell_apart
 from trainmark.analysis.summary import MEASURED
 from trainmark.record.codec import content
@@ -38,10 +39,8 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
     unique = {content(record): record for record in records if _counts(record)}  # a copy is equal
     ordered = sorted(unique.values(), key=lambda record: (record.created, record.round, record.id))
     machine_of = tell_apart(ordered)
-    measured: dict[Key, list[Record]] = {}
-    for record in ordered:
-        if record.outcome.status in MEASURED:
-            measured.setdefault(key_of(record, machine_of(record)), []).append(record)
+    whole = (record for record in ordered if record.outcome.status in MEASURED)
+    measured = grouped(whole, lambda record: key_of(record, machine_of(record)))
     met: dict[Key, None] = {}  # each once, in the order of their first runs
     failed: Counter[Key] = Counter()
     redone = {_run_of(record) for records in measured.values() for record in records}

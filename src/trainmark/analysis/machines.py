@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from trainmark.analysis.grouping import grouped
 from trainmark.record.record import Machine, Record
 
 MEMORY_STEP = 1.1
@@ -87,7 +88,4 @@ def _split(machines: Sequence[Machine], of: Callable[[Machine], Hashable]) -> li
     known = {value for machine in machines if (value := of(machine)) is not None}
     if len(known) <= 1:
         return [list(machines)]
-    parts: dict[Hashable, list[Machine]] = {}
-    for machine in machines:
-        parts.setdefault(of(machine), []).append(machine)
-    return list(parts.values())
+    return list(grouped(machines, of).values())

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from trainmark.analysis.grouping import grouped
 from trainmark.analysis.statistics import median
 from trainmark.record.record import Record
 from trainmark.workload.published import PublishedRun, PublishedValue
@@ -19,9 +20,7 @@ def chains_of(records: Sequence[Record], run: PublishedRun) -> list[Chain]:
     ``continued`` repeats train one network on. Only as many as were published count; a chain that lacks one has no
     comparable states and is omitted, unless it ended because the loss became non-finite.
     """
-    plans: dict[str, list[Record]] = {}
-    for record in records:
-        plans.setdefault(record.group.id, []).append(record)
+    plans = grouped(records, lambda record: record.group.id)
     chains = [tuple(sorted(plan, key=lambda record: record.repeat)) for plan in plans.values()]
     if run.protocol == "fresh":
         return chains

@@ -10,6 +10,7 @@ from trainmark.analysis.agreement import PublishedResult
 from trainmark.analysis.cost import Cost
 from trainmark.analysis.differences import Difference
 from trainmark.analysis.efficiency import Efficiency
+from trainmark.analysis.grouping import grouped
 from trainmark.analysis.groups import Repeats
 from trainmark.analysis.statistics import LearningVerdict, SpeedVerdict, median, median_interval
 from trainmark.record.caveats import Caveat
@@ -186,10 +187,8 @@ class Comparison:
     @property
     def works(self) -> list[list[int]]:
         """The positions of the groups, by workload and schedule, in the order measured."""
-        found: dict[tuple[str, str, str], list[int]] = {}
-        for position, group in enumerate(self.groups):
-            found.setdefault(group.key.same_work, []).append(position)
-        return list(found.values())
+        positions = range(len(self.groups))
+        return list(grouped(positions, lambda position: self.groups[position].key.same_work).values())
 
     def is_reference(self, position: int) -> bool:
         """Return whether others are compared with the group at ``position``."""

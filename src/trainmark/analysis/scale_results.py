@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 
 from trainmark.analysis.comparison import MARGIN, by_slices, ordered
+from trainmark.analysis.grouping import grouped
 from trainmark.analysis.results import MedianInterval, Speedup
 from trainmark.analysis.scale import Agreement, LayoutResult
 from trainmark.analysis.slices import compare_slices
@@ -94,11 +95,7 @@ def _agreement(runs: list[Record], alone: list[Record]) -> Agreement | None:
 
 
 def _by_layout(records: Iterable[Record]) -> dict[LayoutKey, list[Record]]:
-    found: dict[LayoutKey, list[Record]] = {}
-    for record in records:
-        spread = _spread(record)
-        found.setdefault((spread.data, spread.pipeline), []).append(record)
-    return found
+    return grouped(records, lambda record: (_spread(record).data, _spread(record).pipeline))
 
 
 def _spread(record: Record) -> Spread:

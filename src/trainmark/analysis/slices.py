@@ -12,14 +12,10 @@ import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
-from trainmark.analysis.statistics import (
-    ROUNDS_TRIMMED,
-    SLICES_CONFIDENCE,
-    Estimate,
-    paired_difference,
-    trimmed_mean,
-)
+from trainmark.analysis.grouping import grouped
+from trainmark.analysis.statistics import ROUNDS_TRIMMED, SLICES_CONFIDENCE, Estimate, paired_difference, trimmed_mean
 from trainmark.analysis.student import t_quantile
 from trainmark.record.record import Record, Slice, are_disturbed
 
@@ -98,13 +94,10 @@ def compare_slices(reference: Sequence[Record], these: Sequence[Record]) -> Slic
 
 def _by_round(records: Iterable[Record]) -> dict[tuple[str, str, int], Mapping[int, list[Slice]]]:
     """Return the slices of each block, by round."""
-    found: dict[tuple[str, str, int], Mapping[int, list[Slice]]] = {}
-    for record in records:
-        blocks: dict[int, list[Slice]] = {}
-        for each in record.slices:
-            blocks.setdefault(each.block, []).append(each)
-        found[record.group.id, record.group.session or "", record.round] = blocks
-    return found
+    return {
+        (record.group.id, record.group.session or "", record.round): grouped(record.slices, attrgetter("block"))
+        for record in records
+    }
 
 
 def _blocks(reference: Mapping[int, list[Slice]], these: Mapping[int, list[Slice]]) -> Iterator[Block]:

@@ -9,6 +9,7 @@ trimmed; ``bench/calibrate.py`` shows the effect.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -139,13 +140,9 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
     if count < FEWEST_FOR_INTERVAL:
         return None
     ordered = sorted(values)
-    outside, cut = 0.0, 0  # the median is outside the pair (cut, count - 1 - cut) with probability 2·outside
-    while True:
-        outside += math.comb(count, cut) / 2**count
-        if 2 * outside > 1 - CONFIDENCE:
-            break
-        cut += 1
-    cut = max(cut - 1, 0)
+    # The median is outside the pair (cut, count - 1 - cut) with twice the probability outside[cut].
+    outside = itertools.accumulate(math.comb(count, cut) / 2**count for cut in range(count))
+    cut = max(sum(2 * each <= 1 - CONFIDENCE for each in outside) - 1, 0)
     return ordered[cut], ordered[count - 1 - cut]
 
 

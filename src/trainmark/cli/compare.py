@@ -8,20 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmark.cli import complete
+from trainmark.cli import complete, output
 from trainmark.cli.main import MISSED_BAR, OK
-from trainmark.cli.options import FILE, baseline_option, number_option, records_argument, split_names
-from trainmark.cli.output import (
-    comparable,
-    export,
-    export_options,
-    json_option,
-    legend_option,
-    print_file,
-    say,
-    text_of,
-    write_file,
-)
+from trainmark.cli.options import baseline_option, number_option, records_argument, split_names
 from trainmark.errors import UsageError
 from trainmark.record.caveats import Caveat
 from trainmark.report.terminal import console, draw_all
@@ -64,7 +53,7 @@ Examples:
     show_default=True,
     help="Output format.",
 )
-@click.option("--plot", type=FILE, metavar="FILE", help="Also draw a chart, as .svg or .png.")
+@output.file_option("--plot", "Also draw a chart, as .svg or .png.")
 @click.option(
     "--chart",
     "charts",
@@ -79,9 +68,9 @@ Examples:
     float,
     metavar="RATIO",
 )
-@export_options
-@legend_option
-@json_option
+@output.export_options
+@output.legend_option
+@output.json_option
 def command(paths: tuple[Path, ...], **options: Any) -> int:
     """Compare records: speed-ups with intervals, verdicts, accuracy, caveats.
 
@@ -96,31 +85,31 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
 
     plot, charts, fail_below = options["plot"], options["charts"], options["fail_below"]
     _require_plot(plot, charts)
-    records = comparable(load(paths))
+    records = output.comparable(load(paths))
     comparison = compare(records, options["by"], read_baseline(options["baseline"]), options["margin"] / 100)
     if len(comparison.works) == len(comparison.groups) > 1:
-        say(
+        output.say(
             "nothing can be compared: the workloads, schedules or commands differ (`measure --vary` varies one command)"
         )
     bar = None if fail_below is None else bars.fail_below(comparison, fail_below)
     if options["published"]:
         comparison = dataclasses.replace(comparison, published=agree(trainings(records)))
         if not comparison.published:
-            say("there are no published figures for these workloads")
+            output.say("there are no published figures for these workloads")
     if options["reference"]:
         from trainmark.analysis.yardstick import device_references
 
         comparison = dataclasses.replace(comparison, references=device_references(comparison))
         if not comparison.references:
-            say("no reference device has trained the same steps")
+            output.say("no reference device has trained the same steps")
     if plot is not None:
         _plot(plot, charts or ("speedup",), comparison)
-    export(comparison, options)
+    output.export(comparison, options)
     form = "json" if options["as_json"] else options["form"]
     if form == "table":
         draw_all(console(), tables_of(comparison), legend=options["legend"])
     else:
-        print_file(text_of(comparison, form))
+        output.print_file(output.text_of(comparison, form))
     return OK if bar is None else _hold_against(bar, comparison)
 
 
@@ -141,10 +130,10 @@ def _plot(path: Path, names: tuple[str, ...], comparison: Comparison) -> None:
     from trainmark.report.works import works
 
     every = works(comparison)
-    write_file(path, drawn(path, every, names))
+    output.write_file(path, drawn(path, every, names))
     if empty := [name for name in names if not charts(every, [name])]:
-        say(f"nothing to draw for {', '.join(empty)}")
-    say(f"wrote {path}")
+        output.say(f"nothing to draw for {', '.join(empty)}")
+    output.say(f"wrote {path}")
 
 
 def _hold_against(bar: Bar, comparison: Comparison) -> int:
@@ -161,11 +150,11 @@ def _hold_against(bar: Bar, comparison: Comparison) -> int:
             why = "it does not learn"
         else:
             why = f"{ratio(group.speedup.ratio)}, at most {ratio(group.speedup.high)}"
-        say(f"{_named(group)} misses {the_bar}: {why}")
+        output.say(f"{_named(group)} misses {the_bar}: {why}")
     for group in bar.unjudged:
-        say(f"{_named(group)} can't be judged by {the_bar}: it has no interval")
+        output.say(f"{_named(group)} can't be judged by {the_bar}: it has no interval")
     for group in bar.disturbed:
-        say(f"{_named(group)} can't be judged by {the_bar}: other processes disturbed too many blocks")
+        output.say(f"{_named(group)} can't be judged by {the_bar}: other processes disturbed too many blocks")
     if not (bar.cleared or bar.missed or bar.disturbed):
         lacking, fix = "speed-up", "Give both folders, or another --by or --baseline."
         if any(group.speedup.ratio is not None for group in bar.unjudged):

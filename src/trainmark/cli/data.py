@@ -18,8 +18,6 @@ from trainmark.errors import UsageError
 from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from trainmark.data.catalog import SplitName
 
 EPILOG = """\b
@@ -87,33 +85,26 @@ def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path |
             f"there is no {what} {index:,} in the {split} split of {row['name']}",
             expected=f"an index from 0 to {count - 1:,}",
         )
+    data = {"name": row["name"], "split": split, "index": index}
+    if known.is_text:  # from this token on
+        tokens = part.tokens[index : index + _TOKENS_SHOWN].tolist()
+        words = [str(known.classes[token]) for token in tokens]
+        text = ("" if all(len(word) == 1 for word in words) else " ").join(words)
+        data |= {"tokens": tokens, "text": text}
+        where = f"tokens {index:,} to {index + len(tokens) - 1:,}"
+    else:
+        label, image = int(part.labels[index]), part.images[index]
+        data |= {"label": label, "class": str(known.classes[label]), "pixels": image.tolist()}
+        where = f"example {index:,}: {known.classes[label]}"
+    if as_json:
+        print_json(data)
+        return
+    screen = console()
     if known.is_text:
-        _show_text(row["name"], split, index, part.tokens, as_json=as_json)
-        return
-    label, image = int(part.labels[index]), part.images[index]
-    name = str(known.classes[label])
-    if as_json:
-        shown = {"name": row["name"], "split": split, "index": index, "label": label, "class": name}
-        print_json({**shown, "pixels": image.tolist()})
-        return
-    screen = console()
-    draw_image(screen, image)
-    screen.print(f"{row['name']}, {split} example {index:,}: {name}", markup=False)
-
-
-def _show_text(name: str, split: SplitName, index: int, tokens: NDArray[Any], *, as_json: bool) -> None:
-    """Show the text from the token ``index`` on."""
-    from trainmark.data.catalog import find
-
-    shown = tokens[index : index + _TOKENS_SHOWN].tolist()
-    words = [str(find(name).classes[token]) for token in shown]
-    text = ("" if all(len(word) == 1 for word in words) else " ").join(words)
-    if as_json:
-        print_json({"name": name, "split": split, "index": index, "tokens": shown, "text": text})
-        return
-    screen = console()
-    screen.print(text, markup=False)
-    screen.print(f"{name}, {split} tokens {index:,} to {index + len(shown) - 1:,}", markup=False)
+        screen.print(text, markup=False)
+    else:
+        draw_image(screen, image)
+    screen.print(f"{row['name']}, {split} {where}", markup=False)
 
 
 def _listed(names: tuple[str, ...], data_dir: Path | None) -> list[dict[str, Any]]:

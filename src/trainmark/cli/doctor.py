@@ -87,7 +87,6 @@ def _verdict(checks: list[Check]) -> Cell:
         also = f" and {many(doubtful, 'warning')}" if doubtful else ""
         return Cell(f"This machine has {many(failed, 'problem')}{also}.", tone="bad")
     if doubtful:
-        return Cell(
-            f"This machine works, with {many(doubtful, 'warning')}; {many(passed, 'check')} passed.", tone="doubtful"
-        )
+        text = f"This machine works, with {many(doubtful, 'warning')}; {many(passed, 'check')} passed."
+        return Cell(text, tone="doubtful")
     return Cell(f"This machine is fine: {many(passed, 'check')} passed.", tone="good")

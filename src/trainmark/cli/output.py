@@ -25,12 +25,17 @@ json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=Tr
 EXPORTS = ("json", "markdown", "csv")
 
 
+def file_option(flag: str, text: str, *others: str, default: Path | None = None) -> Callable[[Any], Any]:
+    """Return an option that takes a file to write; ``others`` are its other names."""
+    kind = click.Path(path_type=pathlib.Path, dir_okay=False)
+    return click.option(flag, *others, type=kind, default=default, show_default=True, metavar="FILE", help=text)
+
+
 def export_options(command: Any) -> Any:
     """Add ``--export-json``, ``--export-markdown`` and ``--export-csv``, each with a file."""
     for form in reversed(EXPORTS):
-        kind = click.Path(path_type=pathlib.Path, dir_okay=False)
         text = f"Write the comparison as {form if form == 'markdown' else form.upper()}."
-        command = click.option(f"--export-{form}", type=kind, metavar="FILE", help=text)(command)
+        command = file_option(f"--export-{form}", text)(command)
     return command
 
 

@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark import regular
+from trainmark.cli import options as shared
 from trainmark.cli.main import OK
-from trainmark.cli.options import (
-    FILE,
-    PATH,
-    count_option,
-    data_dir_option,
-    number_option,
-    python_option,
-    request_of,
-    timeout_option,
-)
-from trainmark.cli.output import json_option, print_json, say, write_file
+from trainmark.cli.output import file_option, json_option, print_json, say, write_file
 from trainmark.errors import UsageError
 from trainmark.execute.parent.bounds import MOST_SEED
 from trainmark.report.terminal import console
@@ -44,23 +35,23 @@ Examples:
 
 
 @click.command("predict", epilog=EPILOG)
-@click.argument("path", metavar="RECORD", type=PATH)
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="Write all probabilities: .csv or .parquet.")
-@click.option(
-    "--grid", type=FILE, metavar="FILE", help="Draw right and wrong examples (.png, .svg), or --attention (.png)."
-)
+@click.argument("path", metavar="RECORD", type=shared.PATH)
+@file_option("--output", "Write all probabilities: .csv or .parquet.", "-o")
+@file_option("--grid", "Draw right and wrong examples (.png, .svg), or --attention (.png).")
 @click.option("--index", type=click.IntRange(0), metavar="N", help="Show one test example, counted from 0.")
 @click.option("--prompt", metavar="TEXT", help="Text to continue.  [default: a newline]")
-@count_option("--length", "Characters to generate.  [default: 200]")
-@number_option("--temperature", "0 picks the likeliest character.  [default: 1]", click.FloatRange(0), metavar="T")
-@count_option("--seed", "Seed for sampling.  [default: 1]", least=0, most=MOST_SEED)
-@count_option("--top", "Show the N likeliest characters after the prompt.")
+@shared.count_option("--length", "Characters to generate.  [default: 200]")
+@shared.number_option(
+    "--temperature", "0 picks the likeliest character.  [default: 1]", click.FloatRange(0), metavar="T"
+)
+@shared.count_option("--seed", "Seed for sampling.  [default: 1]", least=0, most=MOST_SEED)
+@shared.count_option("--top", "Show the N likeliest characters after the prompt.")
 @click.option("--attention", metavar="LAYER:HEAD", help="Show a head's attention weights over the prompt, such as 1:1.")
-@python_option
-@timeout_option
-@data_dir_option
+@shared.python_option
+@shared.timeout_option
+@shared.data_dir_option
 @json_option
-def command(path: Path, output: Path | None, grid: Path | None, index: int | None, **options: Any) -> int:
+def command(path: Path, **options: Any) -> int:
     """Predict the test set or continue a text, with a record's backend and weights.
 
     The record must come from a run with --save-weights.
@@ -71,15 +62,16 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
     from trainmark.record.store import read
     from trainmark.study import predict
 
+    output, grid, index = options["output"], options["grid"], options["index"]
     _require_endings(output, grid)
     if not regular.is_file(path):
         raise UsageError(f"no record at {path}", expected="a record's file", found=regular.found_at(path))
     record, progress = read(path), TerminalProgress()
     with progress.preparing() as watcher:
-        model = predict.prepare(record, path, request_of(options), watcher)
+        model = predict.prepare(record, path, shared.request_of(options), watcher)
     of_text = {name: options[name] for name in _OF_TEXT if options[name] is not None}
     if model.chosen.course.workload.is_text:
-        return _continue(model, progress, grid, {"output": output, "index": index}, of_text, options)
+        return _continue(model, progress, _OF_TEXT | of_text, options)
     if of_text:
         raise UsageError(f"--{next(iter(of_text))} is only for text", found=f"a record of {record.workload.name}")
     dataset = model.chosen.course.dataset
@@ -114,24 +106,17 @@ _OF_TEXT = {"prompt": "\n", "length": 200, "temperature": 1.0, "seed": 1, "top":
 """Options for text workloads, with their defaults."""
 
 
-def _continue(
-    model: TrainedModel,
-    progress: TerminalProgress,
-    picture: Path | None,
-    of_images: dict[str, Any],
-    given: dict[str, Any],
-    options: dict[str, Any],
-) -> int:
-    """Continue a text, and show the requested results."""
+def _continue(model: TrainedModel, progress: TerminalProgress, asked: dict[str, Any], options: dict[str, Any]) -> int:
+    """Continue a text, and show the requested results; ``asked`` has the options for texts."""
     from trainmark.report.continuation import attention_image, attention_lines, next_table
     from trainmark.report.png import png
     from trainmark.report.terminal import draw
     from trainmark.study import generate
 
-    for name, value in of_images.items():
-        if value is not None:
+    for name in ("output", "index"):
+        if options[name] is not None:
             raise UsageError(f"--{name} is only for images", found=f"a record of {model.record.workload.name}")
-    asked: dict[str, Any] = _OF_TEXT | given
+    picture: Path | None = options["grid"]
     if picture is not None and (asked["attention"] is None or picture.suffix != ".png"):
         raise UsageError("for text, --grid needs --attention", expected="--attention LAYER:HEAD --grid FILE.png")
     prompt, shares = asked["prompt"], None

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from trainmark.cli.main import OK
-from trainmark.cli.options import FILE, PATH, baseline_option, records_argument, typed
-from trainmark.cli.output import json_option, print_json, say, write_file
+from trainmark.cli.options import PATH, baseline_option, records_argument, typed
+from trainmark.cli.output import file_option, json_option, print_json, say, write_file
 
 EPILOG = """\b
 Examples:
@@ -27,15 +27,7 @@ For examples with predictions: trainmark predict RECORD --grid FILE.
 
 @click.command("report", epilog=EPILOG)
 @records_argument
-@click.option(
-    "-o",
-    "--output",
-    type=FILE,
-    default=Path("report.html"),
-    show_default=True,
-    metavar="FILE",
-    help="File for the page.",
-)
+@file_option("--output", "File for the page.", "-o", default=Path("report.html"))
 @click.option("--title", default="Training compared", show_default=True, metavar="WORDS", help="Title of the page.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @baseline_option

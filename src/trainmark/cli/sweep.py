@@ -77,9 +77,7 @@ class _SeveralWords(click.Command):
     click.FloatRange(0, min_open=True),
 )
 @shared.number_option(
-    "--gpus-per-trial",
-    "GPUs reserved for each trial; fractions share one.  [default: 1 on a GPU]",
-    click.FloatRange(0),
+    "--gpus-per-trial", "GPUs reserved for each trial; fractions share one.  [default: 1 on a GPU]", click.FloatRange(0)
 )
 @shared.count_option("--retries", "Retries of a trial whose worker died.", default=1, least=0)
 @shared.name_option("--backend", "NAME@LABEL runs in --python LABEL.  [default: the best installed one]")

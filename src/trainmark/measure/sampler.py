@@ -155,7 +155,7 @@ def samples(rows: Sequence[Row], origin: float, interval: float) -> Samples | No
         table = [[getattr(gpu, name) for gpu in row.gpus] + [None] * (gpus - len(row.gpus)) for row in rows]
         return table if any(value is not None for line in table for value in line) else None
 
-    cores = [core_percent(*pair) for pair in pairs]
+    cores = [[_share(a, b, b.busy - a.busy) for a, b in _core_pairs(*pair)] for pair in pairs]
     return Samples(
         interval_seconds=interval,
         t=[row.time - origin for row in rows],
@@ -179,11 +179,6 @@ def tree_percent(earlier: Row, later: Row) -> float | None:
         return None
     used = later.tree.cpu_seconds - earlier.tree.cpu_seconds
     return 100 * used / seconds if used >= 0 else None
-
-
-def core_percent(earlier: Row, later: Row) -> list[float | None]:
-    """Return the busy share of each core between two rows, without stolen time."""
-    return [_share(a, b, b.busy - a.busy) for a, b in _core_pairs(earlier, later)]
 
 
 def stolen_percent(earlier: Row, later: Row) -> float | None:

@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, TaskID, TextColumn
 from rich.table import Column
 
 from trainmark import units
@@ -21,7 +21,7 @@ from trainmark.execute.parent.scheduler import Observer
 from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Ready, SliceTimed, Waiting
 from trainmark.measure.sampler import Row, tree_percent
-from trainmark.progress.plain_lines import PlainLines
+from trainmark.progress.line import ProgressLine
 from trainmark.progress.time_left import TaskTime, Throughput, TimeLeft, kind_of, whole_seconds
 from trainmark.record.facts import FACTS
 from trainmark.record.record import Record
@@ -33,7 +33,7 @@ from trainmark.workload.tokens import Tokens
 _LONGEST_WORDS = 200
 
 
-class RunProgress(Observer):
+class RunProgress(ProgressLine, Observer):
     """Shows a live line per process, a permanent line per finished run and, on Ctrl-C, what is kept.
 
     Args:
@@ -45,28 +45,25 @@ class RunProgress(Observer):
     def __init__(
         self, screen: Console, tasks: Sequence[Task[Any]], folder: Path, *, log: bool = False, resumes: bool = True
     ) -> None:
-        self._screen, self._log, self._folder, self._resumes = screen, log, folder, resumes
-        self._finished = 0
-        self._left, self._seconds_left = TimeLeft(tasks), ""
-        self._followed: dict[int, FollowedTask] = {}
-        self._shown = FollowedTask(0, TaskTime(""))
-        self._looked_at = time.monotonic()
         # The most important columns come first; on a narrow terminal, only the last ones are truncated.
-        self._progress = Progress(
+        super().__init__(
+            screen,
             TextColumn("{task.fields[live]}", style="bold", table_column=Column(no_wrap=True, min_width=29)),
             TextColumn("{task.fields[left]}", style="cyan", table_column=Column(no_wrap=True, min_width=12)),
             BarColumn(bar_width=16 if screen.width >= 120 else 6),
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             TextColumn("{task.fields[facts]}", table_column=Column(no_wrap=True)),
-            console=screen,
-            transient=True,
-            disable=not screen.is_terminal,
         )
+        self._log, self._folder, self._resumes = log, folder, resumes
+        self._finished = 0
+        self._left, self._seconds_left = TimeLeft(tasks), ""
+        self._followed: dict[int, FollowedTask] = {}
+        self._shown = FollowedTask(0, TaskTime(""))
+        self._looked_at = time.monotonic()
         self._bars: dict[int, TaskID] = {}
-        self._lines = PlainLines(screen, self._words)
 
-    def __enter__(self) -> RunProgress:
-        self._progress.start()
+    def __enter__(self) -> Self:
+        self._progress.start()  # without a thread for plain lines: they are printed when steps are counted
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:

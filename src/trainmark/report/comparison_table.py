@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from trainmark import units
+from trainmark.analysis.grouping import grouped
 from trainmark.analysis.results import Comparison, GroupResult, MedianInterval
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import Key
@@ -25,9 +26,7 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
 
 
 def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
-    families: dict[int | None, list[int]] = {}
-    for position in positions:
-        families.setdefault(comparison.groups[position].reference, []).append(position)
+    families = grouped(positions, lambda position: comparison.groups[position].reference)
     starts = {members[0] for members in families.values()}
     ordered = [position for members in families.values() for position in members]
     rows = [GroupRow(comparison.groups[each], each, comparison.is_reference(each)) for each in ordered]

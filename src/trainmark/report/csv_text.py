@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterable
 
+from trainmark.analysis.grouping import grouped
 from trainmark.report.printable import printable
 from trainmark.report.table import Scalar, Table
 
@@ -18,12 +19,8 @@ def to_csv(tables: Iterable[Table]) -> str:
 
     Durations are in seconds, accuracies and margins are fractions; unknown values are empty.
     """
-    blocks: dict[tuple[str, ...], list[dict[str, Scalar]]] = {}
-    for table in tables:
-        for row in table.rows:
-            blocks.setdefault(tuple(row.data), []).append(dict(row.data))
     written = []
-    for keys, rows in blocks.items():
+    for keys, rows in grouped((row.data for table in tables for row in table.rows), tuple).items():
         text = io.StringIO()
         writer = csv.DictWriter(text, keys, lineterminator="\n")
         writer.writeheader()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable
+from typing import Any
 
 from trainmark.report.printable import printable
-from trainmark.report.table import Cell, Column, Table
+from trainmark.report.table import Cell, Field, Table
 
 
 def to_html(tables: Iterable[Table]) -> str:
@@ -30,7 +31,7 @@ def _one(table: Table) -> str:
     return "".join(lines)
 
 
-def _cell(cell: Cell, column: Column) -> str:
+def _cell(cell: Cell, column: Field[Any]) -> str:
     text = _escaped(cell.text)
     if cell.tone == "strong":
         text = f"<strong>{text}</strong>"
@@ -42,5 +43,5 @@ def _escaped(text: str) -> str:
     return html.escape(printable(text))
 
 
-def _aligned(column: Column) -> str:
+def _aligned(column: Field[Any]) -> str:
     return f' style="text-align:{column.align}"'

@@ -55,9 +55,8 @@ def _answer(found: Noise) -> str:
     known = next((each for each in found.smallest if each.difference is not None), None)
     if known is minute:
         return _detects(known)
-    answer = (
-        f"A minute holds only {_rounds(minute.rounds, found)}, fewer than the {FEWEST_FOR_INTERVAL} for an interval"
-    )
+    held = _rounds(minute.rounds, found)
+    answer = f"A minute holds only {held}, fewer than the {FEWEST_FOR_INTERVAL} for an interval"
     return f"{answer}." if known is None else f"{answer}. {_detects(known)}"
 
 

@@ -9,11 +9,8 @@ from trainmark.report.table import Cell, Field, Table, table_of
 
 def outside_table(title: str, found: tuple[Observation, ...]) -> Table:
     """Return a table with a row per observation."""
-    more = (
-        ""
-        if any(each.what == "data wait" for each in found)
-        else "; hook.batches shows the time spent waiting for data"
-    )
+    seen = any(each.what == "data wait" for each in found)
+    more = "" if seen else "; hook.batches shows the time spent waiting for data"
     return table_of(
         found,
         (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from trainmark import units
 from trainmark.analysis.predictions import Predictions, confusion
 from trainmark.record.record import Record
-from trainmark.report.table import Cell, Column, Field, Table, TableRow, table_of
+from trainmark.report.table import Cell, Field, Table, TableRow, table_of
 
 
 def confusion_table(found: Predictions, names: Sequence[str], side: str, record: Record, notes: Sequence[str]) -> Table:
@@ -26,7 +26,7 @@ def confusion_table(found: Predictions, names: Sequence[str], side: str, record:
     return Table(
         title=f"{record.workload.name}: {side}",
         conditions=tuple(f"{each[0].upper()}{each[1:]}." for each in notes),
-        columns=(Column("true"), *(Column(name, "right") for name in names), Column("recognised", "right")),
+        columns=(Field("true"), *(Field(name, align="right") for name in (*names, "recognised"))),
         rows=tuple(rows),
         notes=("Rows: true class; columns: predicted class.",),
         answer=Cell(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from trainmark import units
 from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueResult
+from trainmark.analysis.grouping import grouped
 from trainmark.record.facts import Key
 from trainmark.report.flat import flat_published
 from trainmark.report.table import Cell, Field, Table, Tone, number, span, table_of
@@ -26,27 +27,23 @@ def published_tables(results: Iterable[PublishedResult]) -> list[Table]:
     """Return a table of figures and one of timings per published run and group; one line for unmeasured runs."""
     results = list(results)
     several = len({result.key.machine for result in results if result.key is not None}) > 1
-    tables = []
-    unmeasured: dict[str, list[PublishedResult]] = {}
+    tables: list[Table] = []
     for result in results:
-        if result.key is None:
-            unmeasured.setdefault(result.workload, []).append(result)
-            continue
-        heading = _heading(result, result.key, several=several)
-        tables.append(_values_table(result, heading))
-        if result.timings:
-            tables.append(_timings_table(result, heading))
+        if result.key is not None:
+            tables += _measured_tables(result, _heading(result, result.key, several=several))
+    unmeasured = grouped((result for result in results if result.key is None), lambda result: result.workload)
     return tables + [_unmeasured_table(workload, missing) for workload, missing in unmeasured.items()]
 
 
-def _values_table(result: PublishedResult, heading: str) -> Table:
-    return table_of(
-        result.values,
-        _VALUE,
-        title=f"{heading}: compared with the published figures",
-        conditions=tuple(filter(None, (result.source, result.note and f"Note: {result.note}."))),
-        data=partial(flat_published, result),
-    )
+def _measured_tables(result: PublishedResult, heading: str) -> Iterator[Table]:
+    data = partial(flat_published, result)
+    title, note = f"{heading}: compared with the published figures", result.note and f"Note: {result.note}."
+    yield table_of(result.values, _VALUE, title=title, conditions=tuple(filter(None, (result.source, note))), data=data)
+    if result.timings:
+        yield table_of(result.timings, _TIMING, title=f"{heading}: time", conditions=(_NOT_JUDGED,), data=data)
+
+
+_NOT_JUDGED = "Not judged: the hardware differs. The last column says what the published times include."
 
 
 def _printed(value: ValueResult) -> Callable[[float | None], str]:
@@ -65,16 +62,6 @@ def _tolerance(value: ValueResult) -> str:
         return units.MISSING
     printed = _printed(value)
     return span(printed(value.low), printed(value.high))
-
-
-def _timings_table(result: PublishedResult, heading: str) -> Table:
-    return table_of(
-        result.timings,
-        _TIMING,
-        title=f"{heading}: time",
-        conditions=("Not judged: the hardware differs. The last column says what the published times include.",),
-        data=partial(flat_published, result),
-    )
 
 
 def _time(timing: TimingResult, value: float | None) -> Cell:

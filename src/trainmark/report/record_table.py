@@ -28,18 +28,13 @@ def record_tables(record: Record) -> list[Table]:
     return [_epochs_table(record), _final_table(record)]
 
 
-def _which(record: Record) -> str:
-    if record.process is not None:
-        return side_of(record)
-    return f"{record.workload.name}, {record.backend.name} {record.backend.style} on {record.device.id}"
-
-
 def _figures(record: Record) -> tuple[str, ...]:
     return _FIGURES_OF_TEXT if tokens_of(record) else _FIGURES
 
 
 def _epochs_table(record: Record) -> Table:
     count, unit = per_example(record)
+    which = f"{record.workload.name}, {record.backend.name} {record.backend.style} on {record.device.id}"
     return table_of(
         enumerate(record.epochs, 1),
         (
@@ -49,7 +44,7 @@ def _epochs_table(record: Record) -> Table:
             *map(_figure, _figures(record)),
             Field("evaluation", lambda of: units.seconds(of[1].evaluation_seconds), "right"),
         ),
-        title=f"{_which(record)}: {record.outcome.status}",
+        title=f"{side_of(record) if record.process else which}: {record.outcome.status}",
         conditions=(*_outcome(record), *_conditions(record)),
         notes=() if record.epochs else ("No epoch was completed.",),
     )
@@ -211,11 +206,8 @@ def _against_limit(known: Efficiency | None) -> Iterator[tuple[str, str, str]]:
     peak = f"{units.flops(known.peak_flops_per_second)}/s"
     yield "achieved", f"{units.flops(known.flops_per_second)}/s", "in the specified matrix products and convolutions"
     if known.nanogpt_mfu is not None:
-        yield (
-            "MFU, nanoGPT",
-            share_of_peak(known, known.nanogpt_mfu),
-            "(6N + 12·L·H·Q·T) FLOP per token, of the same peak",
-        )
+        formula = "(6N + 12·L·H·Q·T) FLOP per token, of the same peak"
+        yield "MFU, nanoGPT", share_of_peak(known, known.nanogpt_mfu), formula
     yield "MFU", share_of_peak(known), f"of {peak} in matrix products of {known.measured_by}, {when_measured(known)}"
     if known.datasheet_flops_per_second:
         promised = f"{units.flops(known.datasheet_flops_per_second)}/s"

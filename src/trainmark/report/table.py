@@ -4,35 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from trainmark import units
 
 Tone = Literal["plain", "strong", "dim", "good", "bad", "doubtful"]
 Scalar = str | float | int | bool | None
 Item = TypeVar("Item")
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column.
-
-    Args:
-        title: title, with the unit if the cells have none.
-        align: ``right`` for numbers.
-        optional: dropped if the terminal is narrow, from the last one on.
-        meaning: explanation in the legend.
-    """
-
-    title: str
-    align: Literal["left", "right"] = "left"
-    optional: bool = False
-    meaning: str = ""
-
-    @property
-    def heading(self) -> str:
-        """The title on one line."""
-        return self.title.replace("\n", " ")
 
 
 @dataclass(frozen=True)
@@ -43,6 +21,35 @@ class Cell:
     detail: str = ""
     tone: Tone = "plain"
     value: float | None = None
+
+
+@dataclass(frozen=True)
+class Field(Generic[Item]):
+    """A column, and the function that gives its cell for an item.
+
+    Args:
+        title: title, with the unit if the cells have none.
+        of: returns the cell, or the text of a plain one.
+        align: ``right`` for numbers.
+        optional: dropped if the terminal is narrow, from the last one on.
+        meaning: explanation in the legend.
+    """
+
+    title: str
+    of: Callable[[Item], Cell | str] = str
+    align: Literal["left", "right"] = "left"
+    optional: bool = False
+    meaning: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The title on one line."""
+        return self.title.replace("\n", " ")
+
+    def cell(self, item: Item) -> Cell:
+        """Return the cell for ``item``."""
+        shown = self.of(item)
+        return Cell(shown) if isinstance(shown, str) else shown
 
 
 @dataclass(frozen=True)
@@ -70,40 +77,15 @@ class Table:
 
     title: str
     conditions: tuple[str, ...] = ()
-    columns: tuple[Column, ...] = ()
+    columns: tuple[Field[Any], ...] = ()
     rows: tuple[TableRow, ...] = ()
     notes: tuple[str, ...] = ()
     answer: Cell | None = None
 
-    def legend(self, shown: Iterable[Column] | None = None) -> list[str]:
+    def legend(self, shown: Iterable[Field[Any]] | None = None) -> list[str]:
         """Return the meaning of each column, or only of the ``shown`` ones."""
         columns = self.columns if shown is None else shown
         return [f"{column.heading}: {column.meaning}" for column in columns if column.meaning]
-
-
-@dataclass(frozen=True)
-class Field(Generic[Item]):
-    """A column and a function that gives its cell for an item.
-
-    Args:
-        of: returns the cell, or the text of a plain one.
-    """
-
-    title: str
-    of: Callable[[Item], Cell | str]
-    align: Literal["left", "right"] = "left"
-    optional: bool = False
-    meaning: str = ""
-
-    @property
-    def column(self) -> Column:
-        """The column, without cells."""
-        return Column(self.title, self.align, self.optional, self.meaning)
-
-    def cell(self, item: Item) -> Cell:
-        """Return the cell for ``item``."""
-        shown = self.of(item)
-        return Cell(shown) if isinstance(shown, str) else shown
 
 
 def table_of(
@@ -124,7 +106,7 @@ def table_of(
         starts_section: whether to draw a line above an item's row.
     """
     rows = (TableRow(tuple(field.cell(item) for field in fields), data(item), starts_section(item)) for item in items)
-    return Table(title, conditions, tuple(field.column for field in fields), tuple(rows), notes, answer)
+    return Table(title, conditions, tuple(fields), tuple(rows), notes, answer)
 
 
 def number(value: float | None, written: Callable[[float | None], str]) -> Cell:

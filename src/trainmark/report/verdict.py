@@ -42,9 +42,8 @@ def verdict(work: MeasuredWork) -> Verdict:
     workload = work.sides[0].result.key.workload
     if not measured:
         failed = sum(side.result.failed for side in work.sides)
-        return Verdict(
-            f"No run of {workload} finished: {units.many(failed, 'run')} failed.", "bad", (Caveat.FAILED_RUNS,)
-        )
+        text = f"No run of {workload} finished: {units.many(failed, 'run')} failed."
+        return Verdict(text, "bad", (Caveat.FAILED_RUNS,))
     pair = work.answer
     found = _alone(workload, measured) if pair is None else _of_pair(workload, *pair)
     caveats = {*found.caveats}

@@ -24,7 +24,7 @@ from trainmark.report import tables
 from trainmark.report.charts import charts
 from trainmark.report.conditions import split
 from trainmark.report.csv_text import to_csv
-from trainmark.report.table import Cell, Column, Table, TableRow, span
+from trainmark.report.table import Cell, Field, Table, TableRow, span
 from trainmark.report.terminal import draw, draw_all
 from trainmark.report.works import works
 from trainmark.workload import catalog
@@ -245,7 +245,7 @@ def test_csv_is_unrounded_and_rectangular() -> None:
 
 
 def test_markdown_is_one_line_a_row_and_escapes_its_signs() -> None:
-    table = Table("a_b", (), (Column("x", "right"),), (TableRow((Cell("1|2", "3"),)),), ("*",))
+    table = Table("a_b", (), (Field("x", align="right"),), (TableRow((Cell("1|2", "3"),)),), ("*",))
     from trainmark.report.markdown import to_markdown
 
     assert to_markdown([table]) == "### a\\_b\n\n\n| x |\n| ---: |\n| 1\\|2 (3) |\n\n- \\*\n"
@@ -254,7 +254,7 @@ def test_markdown_is_one_line_a_row_and_escapes_its_signs() -> None:
 def test_square_brackets_are_words_not_markup() -> None:
     file = io.StringIO()
     console = Console(width=80, file=file)
-    draw(console, Table("t", (), (Column("x"),), (TableRow((Cell("[red]"),)),)))
+    draw(console, Table("t", (), (Field("x"),), (TableRow((Cell("[red]"),)),)))
     assert "[red]" in file.getvalue()
 
 

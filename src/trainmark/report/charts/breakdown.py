@@ -25,16 +25,13 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
         return None
     warned = [f" Caveats of {name}: {', '.join(each.caveats)}." for name, each in named if each.caveats]
     causes = list(dict.fromkeys(row["cause"] for row in rows))
-    drawing = (
-        alt.Chart(data(row for row in rows if row["share"] > 0))
-        .mark_bar()
-        .encode(
-            alt.X("share:Q", title="share of a step", axis=alt.Axis(format="%")),
-            alt.Y("step:N", title=None, sort=names),
-            color=alt.Color("cause:N", title=None, scale=alt.Scale(domain=causes)),
-            order="order:Q",
-            tooltip=["step:N", "cause:N", "words:N"],
-        )
+    bars = alt.Chart(data(row for row in rows if row["share"] > 0)).mark_bar()
+    drawing = bars.encode(
+        alt.X("share:Q", title="share of a step", axis=alt.Axis(format="%")),
+        alt.Y("step:N", title=None, sort=names),
+        color=alt.Color("cause:N", title=None, scale=alt.Scale(domain=causes)),
+        order="order:Q",
+        tooltip=["step:N", "cause:N", "words:N"],
     )
     return Chart(
         name="breakdown",

@@ -28,9 +28,8 @@ def gains(findings: Sequence[Finding]) -> Chart:
         for each in findings
     ]
     top = max([1.2, *(row["high"] or row["ratio"] for row in rows)])
-    scale = alt.Scale(
-        type="log", domain=[0.9 * min([0.9, *(row["low"] or row["ratio"] for row in rows)]), 1.6 * top], nice=False
-    )
+    bottom = min([0.9, *(row["low"] or row["ratio"] for row in rows)])
+    scale = alt.Scale(type="log", domain=[0.9 * bottom, 1.6 * top], nice=False)
     names = alt.Y("change:N", title=None, sort=[row["change"] for row in rows])
     base = alt.Chart(data(rows)).encode(names)
     ends = alt.X("ratio:Q", title="speed-up over the unchanged script", scale=scale)

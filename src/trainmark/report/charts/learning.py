@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from trainmark import units
 from trainmark.analysis.course import seconds_to
 from trainmark.analysis.statistics import median
-from trainmark.report.charts.chart import (
-    Chart,
-    MeasuredWork,
-    Rows,
-    colour,
-    data,
-    epoch_axis,
-    is_known,
-    said,
-    scale_of,
-)
+from trainmark.report.charts.chart import Chart, MeasuredWork, Rows, colour, data, epoch_axis, is_known, said, scale_of
 
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995)
 
@@ -34,40 +25,25 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart:
         if is_known(value := getattr(station, f"{split}_{quantity}"))
     ]
     epochs = {row["epoch"] for row in rows}
-    x = (
-        alt.X("epoch:Q", title="epoch", axis=epoch_axis(max(epochs, default=0)))
-        if over == "epoch"
-        else alt.X("seconds:Q", title="seconds of training", scale=scale_of(row["seconds"] for row in rows))
-    )
-    y = (
-        alt.Y("accuracy:Q", title="accuracy", axis=alt.Axis(format="~%"), scale=alt.Scale(zero=False))
-        if quantity == "accuracy"
-        else alt.Y("loss:Q", title="loss", scale=scale_of(row[quantity] for row in rows))
-    )
-    lines = (
-        alt.Chart(data(rows))
-        .mark_line(point={"size": 24, "filled": True}, strokeWidth=2)
-        .encode(
-            x,
-            y,
-            color=colour(work.labels),
-            strokeDash=alt.StrokeDash(
-                "of:N", legend=None, scale=alt.Scale(domain=["test", "train"], range=[[1, 0], [5, 4]])
-            ),
-            tooltip=["side:N", "of:N", "epoch:Q", alt.Tooltip("seconds:Q", format=".3~s"), f"{quantity}:Q"],
-        )
-    )
+    name, where, note = quantity, "epochs", "Solid: test; dashed: training. Medians over runs"
+    x = alt.X("epoch:Q", title="epoch", axis=epoch_axis(max(epochs, default=0)))
+    if over == "seconds":
+        name, where, note = f"{quantity}-by-seconds", "seconds of training", f"{note}; only training time counts"
+        x = alt.X("seconds:Q", title=where, scale=scale_of(row["seconds"] for row in rows))
     in_words = units.percent if quantity == "accuracy" else units.loss
+    y = alt.Y("loss:Q", title="loss", scale=scale_of(row[quantity] for row in rows))
+    if quantity == "accuracy":
+        y = alt.Y("accuracy:Q", title="accuracy", axis=alt.Axis(format="~%"), scale=alt.Scale(zero=False))
+    dash = alt.StrokeDash("of:N", legend=None, scale=alt.Scale(domain=["test", "train"], range=[[1, 0], [5, 4]]))
+    tooltip = ["side:N", "of:N", "epoch:Q", alt.Tooltip("seconds:Q", format=".3~s"), f"{quantity}:Q"]
     last = {f"{row['side']}, {row['of']}": in_words(row[quantity]) for row in rows}
-    where = "epochs" if over == "epoch" else "seconds of training"
     return Chart(
-        name=quantity if over == "epoch" else f"{quantity}-by-seconds",
+        name=name,
         title=f"{quantity.capitalize()} over {where}",
-        text=f"Lines. Last values: {said(f'{name} {value}' for name, value in last.items())}",
-        drawing=lines,
+        text=f"Lines. Last values: {said(f'{line} {value}' for line, value in last.items())}",
+        drawing=_lines(work, rows, 24).encode(x, y, strokeDash=dash, tooltip=tooltip),
         points=len(epochs),
-        note="Solid: test; dashed: training. Medians over runs"
-        + ("; only training time counts." if over == "seconds" else "."),
+        note=f"{note}.",
     )
 
 
@@ -84,15 +60,10 @@ def time_to_accuracy(work: MeasuredWork) -> Chart:
             middle = median([math.inf if seconds is None else seconds for seconds in reached])
             if is_known(middle):
                 rows.append({"side": side.label, "accuracy": level, "seconds": middle})
-    lines = (
-        alt.Chart(data(rows))
-        .mark_line(point={"size": 60, "filled": True}, strokeWidth=2)
-        .encode(
-            alt.X("accuracy:O", title="test accuracy", axis=alt.Axis(format=".3~%", labelAngle=0)),
-            alt.Y("seconds:Q", title="seconds of training", scale=scale_of(row["seconds"] for row in rows)),
-            color=colour(work.labels),
-            tooltip=["side:N", alt.Tooltip("accuracy:Q", format=".3~%"), alt.Tooltip("seconds:Q", format=".3~s")],
-        )
+    lines = _lines(work, rows, 60).encode(
+        alt.X("accuracy:O", title="test accuracy", axis=alt.Axis(format=".3~%", labelAngle=0)),
+        alt.Y("seconds:Q", title="seconds of training", scale=scale_of(row["seconds"] for row in rows)),
+        tooltip=["side:N", alt.Tooltip("accuracy:Q", format=".3~%"), alt.Tooltip("seconds:Q", format=".3~s")],
     )
     highest = {row["side"]: row for row in rows}
     return Chart(
@@ -104,3 +75,11 @@ def time_to_accuracy(work: MeasuredWork) -> Chart:
         points=len({row["accuracy"] for row in rows}),
         note="To the end of the first epoch with this accuracy, in the median run, if most runs reach it.",
     )
+
+
+def _lines(work: MeasuredWork, rows: Rows, size: int) -> Any:
+    """Return a line per side, with points of this ``size``."""
+    import altair as alt
+
+    lines = alt.Chart(data(rows)).mark_line(point={"size": size, "filled": True}, strokeWidth=2)
+    return lines.encode(color=colour(work.labels))

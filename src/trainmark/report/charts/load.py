@@ -38,21 +38,14 @@ def _cores(label: str, load: Load) -> Chart:
         if percent is not None
     ]
     means = _means(rows, "core", "percent")
-    drawing = (
-        alt.Chart(data(rows))
-        .mark_rect()
-        .encode(
-            _seconds("from:Q"),
-            x2="to:Q",
-            y=alt.Y("core:O", title="core"),
-            opacity=alt.Opacity(
-                "percent:Q",
-                title="utilisation (%)",
-                legend=alt.Legend(columns=6),
-                scale=alt.Scale(domain=[0, 100], range=[0.06, 1]),
-            ),
-            tooltip=["core:O", alt.Tooltip("percent:Q", format=".0f"), alt.Tooltip("from:Q", format=".3~s")],
-        )
+    scale = alt.Scale(domain=[0, 100], range=[0.06, 1])
+    cells = alt.Chart(data(rows)).mark_rect()
+    drawing = cells.encode(
+        _seconds("from:Q"),
+        x2="to:Q",
+        y=alt.Y("core:O", title="core"),
+        opacity=alt.Opacity("percent:Q", title="utilisation (%)", legend=alt.Legend(columns=6), scale=scale),
+        tooltip=["core:O", alt.Tooltip("percent:Q", format=".0f"), alt.Tooltip("from:Q", format=".3~s")],
     )
     return Chart(
         name="cores",
@@ -107,15 +100,12 @@ def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str)
         for number, value in enumerate(getattr(window, column))
         if value is not None
     ]
-    drawing = (
-        alt.Chart(data(rows))
-        .mark_line(strokeWidth=2)
-        .encode(
-            _seconds("second:Q"),
-            alt.Y("value:Q", title=unit, scale=alt.Scale(domainMin=0)),
-            color=alt.Color("gpu:N", title=None),
-            tooltip=["gpu:N", "second:Q", "value:Q"],
-        )
+    lines = alt.Chart(data(rows)).mark_line(strokeWidth=2)
+    drawing = lines.encode(
+        _seconds("second:Q"),
+        alt.Y("value:Q", title=unit, scale=alt.Scale(domainMin=0)),
+        color=alt.Color("gpu:N", title=None),
+        tooltip=["gpu:N", "second:Q", "value:Q"],
     )
     means = _means(rows, "gpu", "value").items()
     return Chart(

@@ -49,30 +49,14 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredSide, Efficiency]]) -> 
     ]
     # Anything further below the peak was not measured, and a logarithmic scale can't show zero.
     lowest = max(min(min(row["flops"] for row in rows), roof[0]["flops"]), peak * 1e-12, sys.float_info.min)
-    x = alt.X(
-        "intensity:Q",
-        title="intensity (FLOPs per byte)",
-        scale=alt.Scale(type="log", domain=[left, right]),
-    )
-    y = alt.Y(
-        "flops:Q",
-        title="FLOP/s",
-        axis=alt.Axis(format="~s"),
-        scale=alt.Scale(type="log", domain=[10 ** math.floor(math.log10(lowest)), 10 ** math.ceil(math.log10(peak))]),
-    )
-    works = list(dict.fromkeys(row["work"] for row in rows))
+    x = alt.X("intensity:Q", title="intensity (FLOPs per byte)", scale=alt.Scale(type="log", domain=[left, right]))
+    domain = [10 ** math.floor(math.log10(lowest)), 10 ** math.ceil(math.log10(peak))]
+    y = alt.Y("flops:Q", title="FLOP/s", axis=alt.Axis(format="~s"), scale=alt.Scale(type="log", domain=domain))
+    works = alt.Scale(domain=list(dict.fromkeys(row["work"] for row in rows)))
     line = alt.Chart(data(roof)).mark_line(strokeWidth=2.5, clip=True).encode(x, y)
-    marks = (
-        alt.Chart(data(rows))
-        .mark_point(filled=True, size=90, opacity=0.9, clip=True)
-        .encode(
-            x,
-            y,
-            color=alt.Color("work:N", title=None, scale=alt.Scale(domain=works)),
-            shape=alt.Shape("work:N", title=None, scale=alt.Scale(domain=works)),
-            tooltip=["work:N", "side:N", "words:N"],
-        )
-    )
+    points_of_sides = alt.Chart(data(rows)).mark_point(filled=True, size=90, opacity=0.9, clip=True)
+    colour, shape = (kind("work:N", title=None, scale=works) for kind in (alt.Color, alt.Shape))
+    marks = points_of_sides.encode(x, y, color=colour, shape=shape, tooltip=["work:N", "side:N", "words:N"])
     return Chart(
         name="roofline",
         title=f"Roofline: {where}",

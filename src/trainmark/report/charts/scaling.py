@@ -20,9 +20,7 @@ def scaling_chart(scaling: Scaling) -> Chart | None:
     tooltip = ["kind:N", "layout:N", "devices:Q", alt.Tooltip("rate:Q", format=".4~s"), "efficiency:N"]
     perfect = alt.Chart(data(_perfect(points))).encode(x, y, color=colour)
     measured = alt.Chart(data(points)).encode(x, color=colour)
-    bars = (
-        measured.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q")
-    )
+    intervals = measured.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2)
     dots = measured.mark_point(size=90, filled=True, opacity=1.0).encode(y, tooltip=tooltip)
     words = said(
         f"{point['layout']}, {units.count(round(point['rate']))} {scaling.unit} per second" for point in points
@@ -32,7 +30,7 @@ def scaling_chart(scaling: Scaling) -> Chart | None:
         name="scaling",
         title=f"{scaling.workload}: {scaling.unit} per second by devices",
         text=f"Measured: {words}",
-        drawing=alt.layer(line, bars, dots),
+        drawing=alt.layer(line, intervals.encode(y=alt.Y("low:Q"), y2="high:Q"), dots),
         points=len(points),
         height=300,
         note="Points: median over rounds, with its interval.",
