@@ -18,14 +18,7 @@ from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
 from trainmark.backends.limits import Convolving, DeviceLimits, Limited, QueuedWork
 from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset
-from trainmark.execute.protocol.answers import (
-    NOT_A_PART,
-    Dropped,
-    EvaluationTimed,
-    Preparing,
-    RoundTimed,
-    VariantsReady,
-)
+from trainmark.execute.protocol import answers
 from trainmark.execute.protocol.requests import Dissect
 from trainmark.execute.protocol.wire import Say
 from trainmark.execute.worker.order import epoch_plans, evaluation_sample
@@ -100,11 +93,11 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
     variants: dict[str, ReadyVariant] = {}
     steps = compile_seconds = None
     for number, asked in enumerate(request.variants):
-        say(Preparing(asked.name, number, len(request.variants)))
+        say(answers.Preparing(asked.name, number, len(request.variants)))
         workload, options = asked.workload, asked.options
         parts = backend.parts(options) if isinstance(backend, Separable) else frozenset()
         if asked.takes_away not in (None, *parts):
-            say(Dropped(asked.name, NOT_A_PART))
+            say(answers.Dropped(asked.name, answers.NOT_A_PART))
             continue
         options = dataclasses.replace(options, without=parts & frozenset(asked.without))
         try:
@@ -124,17 +117,21 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
         except Exception as error:
             if not variants:
                 raise
-            say(Dropped(asked.name, f"{type(error).__name__}: {error}"))
+            say(answers.Dropped(asked.name, f"{type(error).__name__}: {error}"))
             continue
         variants[asked.name] = made
     try:
         probes = _probes(backend, request, clock)
     except Exception as error:  # noqa: BLE001  (such as too little memory next to all these)
         probes = {}
-        say(Dropped("products alone", f"{type(error).__name__}: {error}"))
+        say(answers.Dropped("products alone", f"{type(error).__name__}: {error}"))
     sittings = _sittings(request, clock() - began)
     rounds = math.ceil(request.rounds / sittings)
-    say(VariantsReady(compile_seconds, {name: each.lengths for name, each in variants.items()}, sittings, rounds))
+    say(
+        answers.VariantsReady(
+            compile_seconds, {name: each.lengths for name, each in variants.items()}, sittings, rounds
+        )
+    )
     _time_rounds(request, rounds, request.budget / sittings, variants, probes, say, tick, clock)
     whole, asked = next(iter(variants.values())), request.variants[0]
     for index in range(request.evaluations):
@@ -142,7 +139,7 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
         chosen = () if sample is None else (sample,)
         start = clock()
         whole.trainer.evaluate("test", *chosen)
-        say(EvaluationTimed(clock() - start))
+        say(answers.EvaluationTimed(clock() - start))
 
 
 def _time_rounds(
@@ -163,7 +160,7 @@ def _time_rounds(
         both = {name: variants[name].seconds(tick, clock) for name in order}
         seconds = {name: step for name, (step, _) in both.items()}
         seconds |= {name: sum(probe.seconds(clock) for probe in group) for name, group in probes.items()}
-        say(RoundTimed(index, seconds, {name: start for name, (_, start) in both.items()}))
+        say(answers.RoundTimed(index, seconds, {name: start for name, (_, start) in both.items()}))
         if clock() > end and index + 1 >= _FEWEST_ROUNDS:
             break
 
