@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from trainmark.backends import registry
 from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
-from trainmark.backends.limits import Convolving, DeviceLimits, Limited, QueuedWork
+from trainmark.backends.limits import Convolving, DeviceLimits, Limited, QueuedWork, timed
 from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset
 from trainmark.execute.protocol import answers
@@ -79,11 +79,7 @@ class TimedWork:
 
     def seconds(self, clock: Clock) -> float:
         """Return the seconds of all the work that it represents."""
-        start = clock()
-        for _ in range(self.number):
-            self.work.queue()
-        self.work.wait()
-        return self.times * (clock() - start) / self.number
+        return self.times * timed(self.work, self.number, clock)
 
 
 def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) -> None:
@@ -275,6 +271,5 @@ def _largest_matrix(product: Product) -> int:
 
 def _ready(work: QueuedWork, times: float, clock: Clock) -> TimedWork:
     """Run the work once, to compile and allocate, and return it repeated until it fills a window."""
-    once = TimedWork(work, 1, 1.0)
-    once.seconds(clock)
-    return TimedWork(work, max(1, round(_PROBE_SECONDS / max(once.seconds(clock), 1e-7))), times)
+    timed(work, 1, clock)
+    return TimedWork(work, max(1, round(_PROBE_SECONDS / max(timed(work, 1, clock), 1e-7))), times)
