@@ -184,15 +184,9 @@ class BatchNorm(Bounded):
     def apply(self, shape: Shape) -> Applied:
         """Return the same shape."""
         channels = _image(self.kind, shape)[-1:]
-        return Applied(
-            shape,
-            {
-                "scale": Weight(channels, Constant(1.0)),
-                "shift": Weight(channels, Constant()),
-                "mean": Weight(channels, Constant(), trained=False),
-                "variance": Weight(channels, Constant(1.0), trained=False),
-            },
-        )
+        ones, zeros = Weight(channels, Constant(1.0)), Weight(channels, Constant())
+        running = {"mean": zeros._replace(trained=False), "variance": ones._replace(trained=False)}
+        return Applied(shape, {"scale": ones, "shift": zeros, **running})
 
 
 @dataclass(frozen=True)

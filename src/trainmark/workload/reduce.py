@@ -67,9 +67,8 @@ def ablated(workload: Workload) -> dict[Ablated, Workload]:
     if (less := _without(workload, *_NORMS)) != workload:
         found["norms"] = workload = less
     found["memory"] = without_elementwise(workload)
-    embeddings = [
-        layer for layer in workload.model if isinstance(layer, (layers.TokenEmbedding, layers.PositionEmbedding))
-    ]
+    embedding = (layers.TokenEmbedding, layers.PositionEmbedding)
+    embeddings = [layer for layer in workload.model if isinstance(layer, embedding)]
     if embeddings:
         found["embedding"] = dataclasses.replace(workload, model=tuple(embeddings))
     return found
@@ -99,14 +98,8 @@ def _subsampling(layer: layers.Layer) -> layers.Layer:
 
 def _rescaled(model: tuple[layers.Layer, ...], width: Callable[[int], int]) -> tuple[layers.Layer, ...]:
     """Change the width of every layer but the last one with weights, whose width is the number of classes."""
-    last = next(
-        (
-            layer
-            for layer in reversed(list(layers.every(model)))
-            if isinstance(layer, (layers.Dense, layers.Conv2D, layers.TiedHead))
-        ),
-        None,
-    )
+    ends = (layers.Dense, layers.Conv2D, layers.TiedHead)
+    last = next((layer for layer in reversed(list(layers.every(model))) if isinstance(layer, ends)), None)
 
     def rescaled(layer: Any) -> Any:
         side = None if layer is last else _WIDTHS.get(layer.kind)

@@ -46,23 +46,19 @@ def build(spec: definitions.Optimizer | None, *, keeps_gradients: bool) -> tuple
 def _update(spec: definitions.Optimizer | None) -> Update:
     if spec is None:
         return lambda weights, state, gradients, step: (weights, state)  # noqa: ARG005
-    update = _of_kind(spec)
-    if spec.clip_norm is None:
-        return update
-    norm = spec.clip_norm
-    return lambda weights, state, gradients, step: update(weights, state, _clipped(gradients, norm), step)
-
-
-def _of_kind(spec: definitions.Optimizer) -> Update:
+    update: Update
     match spec:
         case definitions.SGD():
-            return functools.partial(_sgd, spec)
+            update = functools.partial(_sgd, spec)
         case definitions.Adam() | definitions.AdamW():
-            return functools.partial(_adam, spec)
+            update = functools.partial(_adam, spec)
         case definitions.RMSprop():
-            return functools.partial(_rmsprop, spec)
+            update = functools.partial(_rmsprop, spec)
         case _:
             assert_never(spec)
+    if (norm := spec.clip_norm) is None:
+        return update
+    return lambda weights, state, gradients, step: update(weights, state, _clipped(gradients, norm), step)
 
 
 def _clipped(gradients: Parameters, most: float) -> Parameters:

@@ -101,14 +101,10 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
                 steps, compile_seconds = _steps_in(request.window, backend, workload, options, data, clock)
             # A step without input work uses the same batch every time.
             held = "input" in options.without and ("copy" in options.without or "copy" not in parts)
-            made, _ = _made(
-                backend,
-                workload.without_distortions() if "input" in options.without else workload,
-                options,
-                _cut(data, workload.batches) if held else data,
-                max(round(steps * asked.stretch), _FEWEST_STEPS if asked.stretch >= 1 else _FEWEST_LARGE_STEPS),
-                clock,
-            )
+            given = _cut(data, workload.batches) if held else data
+            count = max(round(steps * asked.stretch), _FEWEST_STEPS if asked.stretch >= 1 else _FEWEST_LARGE_STEPS)
+            workload = workload.without_distortions() if "input" in options.without else workload
+            made, _ = _made(backend, workload, options, given, count, clock)
             made.seconds(lambda: None, clock)
         except Exception as error:
             if not variants:
@@ -123,11 +119,8 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
         say(answers.Dropped("products alone", f"{type(error).__name__}: {error}"))
     sittings = _sittings(request, clock() - began)
     rounds = math.ceil(request.rounds / sittings)
-    say(
-        answers.VariantsReady(
-            compile_seconds, {name: each.lengths for name, each in variants.items()}, sittings, rounds
-        )
-    )
+    lengths = {name: each.lengths for name, each in variants.items()}
+    say(answers.VariantsReady(compile_seconds, lengths, sittings, rounds))
     _time_rounds(request, rounds, request.budget / sittings, variants, probes, say, tick, clock)
     whole, asked = next(iter(variants.values())), request.variants[0]
     for index in range(request.evaluations):
