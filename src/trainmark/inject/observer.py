@@ -90,6 +90,8 @@ class Observer:
         self._evaluated_at = -_OFTEN
         self._trains_in_eval = False
         self._step_began = 0.0
+        self._loader_place: str | None = None
+        self._is_cut = False
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
 
@@ -203,12 +205,16 @@ class Observer:
 
     def differentiated(self) -> None:
         """The gradients of a loss are computed; within an optimiser's step, that step begins only now."""
-        if self._step_began:
-            self._step_began = clock()
+        self._step_began = clock()
 
-    def stepping(self) -> None:
+    def stepping(self, *_: Any) -> None:
         """An optimiser begins a step."""
         self._step_began = clock()
+
+    @property
+    def is_stepping(self) -> bool:
+        """Whether an optimiser is within a step."""
+        return self._step_began > 0
 
     def stepped(self, leader: object, framework: str, steps: int = 1, examples: int | None = None) -> None:
         """An optimiser has ended a step: counts it if it is the first optimiser, pauses, and ends the training.
@@ -245,15 +251,19 @@ class Observer:
             self._add("saving", seconds)
             self.place("save", frame)
 
-    def synchronised(self, call: str, seconds: float, frame: FrameType) -> None:
-        """The user's code of ``frame`` has read a tensor by ``call``, such as ``.item()``."""
-        self._syncs[(frame.f_code.co_filename, frame.f_lineno), call] += 1
-        self._add("sync", seconds)
+    def synchronised(self, call: str, seconds: float, frame: FrameType, times: int = 1) -> None:
+        """The user's code of ``frame`` has read a tensor by ``call``, such as ``.item()``.
 
-    def copied(self, seconds: float) -> None:
-        """Data was copied to a device."""
+        Args:
+            times: number of reads that this one stands for.
+        """
+        self._syncs[(frame.f_code.co_filename, frame.f_lineno), call] += times
+        self._add("sync", times * seconds)
+
+    def copied(self, seconds: float, times: int = 1) -> None:
+        """Data was copied to a device; this copy stands for a number of ``times``."""
         if self._role == _SPEAKS:
-            self._add("copy", seconds)
+            self._add("copy", times * seconds)
 
     def changed(self, name: str, proof: str) -> None:
         """An experiment took effect; ``proof`` says how that is known."""
@@ -312,9 +322,6 @@ class Observer:
 
     # Private
 
-    _loader_place: str | None = None
-    _is_cut = False
-
     def _forked(self) -> None:
         if self._role != _UNDECIDED:
             self._role = _OFF
@@ -371,7 +378,8 @@ class Observer:
 
     def _count(self, loss: Any, steps: int) -> None:
         now = clock()
-        self._others.clear()
+        if self._others:
+            self._others.clear()
         totals, is_first = self._totals, not self._mark
         self.has_loader = self.has_loader or self._loaded > 0
         unsure = is_first and not self.has_loader  # of the first step, a part may not have been seen
@@ -381,8 +389,7 @@ class Observer:
         self._examples = self._tokens = self._loaded = 0
         self._epoch.examples += examples
         if loss is not None:
-            for _ in range(steps):
-                self._keep(loss)
+            self._keep(loss, steps)
         if is_first:  # its duration is unknown
             self._report_at, self._first_steps = now, steps
             if not self._own_epochs:
@@ -395,9 +402,10 @@ class Observer:
             self._epoch.waited += self._waited
             if self._step_began:
                 self._add("optimizer", now - self._step_began)
-            self._pace._mark += self._apart
-            self._pace._steps += steps - 1
-            self._pace.stepped(now, self._hook.FEWEST_STEPS)
+            if self._pace._turns is not None:
+                self._pace._mark += self._apart
+                self._pace._steps += steps - 1
+                self._pace.stepped(now, self._hook.FEWEST_STEPS)
             self._epoch.steps += steps
         self._mark, self._waited, self._apart, self._step_began = now, 0.0, 0.0, 0.0
         if self._due is not None:
@@ -414,15 +422,13 @@ class Observer:
         elif self._mark >= self._report_at:
             self._report(reads=False)
 
-    def _keep(self, loss: Any) -> None:
+    def _keep(self, loss: Any, steps: int) -> None:
         reported = self.steps <= _MOST_LOSSES or self.steps % _THEN_EVERY == 0
-        if not isinstance(loss, float):
-            self._unread += [loss] if reported else []
-            return
-        self._epoch.loss += loss
-        self._epoch.losses += 1
+        if isinstance(loss, float):
+            self._epoch.loss += steps * loss
+            self._epoch.losses += steps
         if reported:
-            self._losses.append(loss)
+            (self._losses if isinstance(loss, float) else self._unread).extend([loss] * steps)
 
     def _add(self, what: str, seconds: float) -> None:
         self._totals[what] = self._totals.get(what, 0.0) + seconds

@@ -117,7 +117,7 @@ class _Network:
 
 def _steps(_: Any, observer: Observer) -> None:
     optimizer: Any = importlib.import_module("torch.optim.optimizer")
-    optimizer.register_optimizer_step_pre_hook(observer.guarded(lambda *_: observer.stepping()))
+    optimizer.register_optimizer_step_pre_hook(observer.guarded(observer.stepping))
     optimizer.register_optimizer_step_post_hook(observer.guarded(lambda each, *_: observer.stepped(each, "torch")))
     keep_places(optimizer.Optimizer, observer)
 
@@ -126,7 +126,7 @@ def _losses(torch: Any, observer: Observer) -> None:
     ended, item = observer.guarded(observer.differentiated), torch.Tensor.item
 
     @observer.guarded
-    def keep(loss: Any, frame: Any) -> None:
+    def keep(loss: Any) -> None:
         if loss.numel() != 1:
             return
         if not loss.is_cpu:
@@ -135,15 +135,19 @@ def _losses(torch: Any, observer: Observer) -> None:
         else:
             observer.loss(item(loss) / (item(_SCALES[0]) if _SCALES else 1.0))
         if "backward" not in observer.places:
-            observer.place("backward", frame)
+            observer.place("backward", sys._getframe(1))
 
-    def differentiated(real: Callable[..., Any], loss: Any, *args: Any, **more: Any) -> Any:
-        keep(loss, sys._getframe(2))
-        found = real(loss, *args, **more)
-        ended()
+    backward = torch.Tensor.backward
+
+    @functools.wraps(backward)
+    def differentiated(loss: Any, *args: Any, **more: Any) -> Any:
+        keep(loss)
+        found = backward(loss, *args, **more)
+        if observer.is_stepping:
+            ended()
         return found
 
-    around(torch.Tensor, "backward", differentiated)
+    torch.Tensor.backward = differentiated
 
 
 def _scalers(torch: Any, observer: Observer) -> None:
@@ -169,12 +173,19 @@ def _scalers(torch: Any, observer: Observer) -> None:
 def _loaders(torch: Any, observer: Observer) -> None:
     module: Any = importlib.import_module("torch.utils.data.dataloader")
     keep_places(module.DataLoader, observer)
-    exhausted, read_out = observer.guarded(observer.exhausted), observer.guarded(observer.read_out)
+    advance = module._BaseDataLoaderIter.__next__
 
     @observer.guarded
-    def fetched(start: float, batch: Any) -> None:
+    def fetched(iterator: Any, start: float, batch: Any) -> None:
         first = _first_tensor(torch.Tensor, batch)
-        observer.fetched(start, first.shape[0] if first is not None and first.ndim else None)
+        observer.fetched(start, first.size(0) if first is not None and first.dim() else None)
+        steps_before, length = getattr(iterator, "_trainmark", (0, 0))
+        if iterator._num_yielded == length:
+            observer.read_out(steps_before)
+
+    @observer.guarded
+    def exhausted(iterator: Any) -> None:
+        observer.exhausted(getattr(iterator, "_trainmark", (observer.steps,))[0])
 
     @observer.guarded
     def opened(loader: Any, iterator: Any, start: float) -> None:
@@ -187,20 +198,19 @@ def _loaders(torch: Any, observer: Observer) -> None:
         opened(loader, found, start)
         return found
 
-    def advances(real: Callable[..., Any], iterator: Any) -> Any:
-        start, (steps_before, length) = clock(), getattr(iterator, "_trainmark", (observer.steps, 0))
+    @functools.wraps(advance)
+    def advances(iterator: Any) -> Any:
+        start = clock()
         try:
-            batch = real(iterator)
+            batch = advance(iterator)
         except StopIteration:
-            exhausted(steps_before)
+            exhausted(iterator)
             raise
-        fetched(start, batch)
-        if iterator._num_yielded == length:
-            read_out(steps_before)
+        fetched(iterator, start, batch)
         return batch
 
     around(module.DataLoader, "__iter__", opens)
-    around(module._BaseDataLoaderIter, "__next__", advances)
+    module._BaseDataLoaderIter.__next__ = advances
 
 
 def _length(loader: Any) -> int:
