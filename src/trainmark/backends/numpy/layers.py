@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from trainmark.backends.numpy.arithmetic import EXACT, Arithmetic
+from trainmark.errors import assert_never
 from trainmark.workload import layers as spec
 from trainmark.workload.model import LayerPlan
 
@@ -54,7 +55,9 @@ def build(
     arithmetic: Arithmetic = EXACT,
 ) -> Module:
     """Build the module of one layer; it reads ``weights`` and writes ``gradients`` under its parameter names."""
-    return _MODULES[type(plan.layer)](plan, weights, gradients, rng, arithmetic)
+    if (made := _MODULES.get(type(plan.layer))) is None:
+        assert_never(plan.layer)  # type: ignore[arg-type]  # a kind that has no module yet
+    return made(plan, weights, gradients, rng, arithmetic)
 
 
 def outputs(
