@@ -94,12 +94,12 @@ def measure(limits: DeviceLimits, device: Device, clock: Clock) -> DevicePeaks:
 
 def best_seconds(work: QueuedWork, clock: Clock, budget: float = _SECONDS_A_SIZE) -> float:
     """Return the seconds per repetition of ``work`` in the fastest of several windows."""
-    _timed(work, 1, clock)  # the first use: compiles, allocates
-    number = max(1, round(_WINDOW_SECONDS / max(_timed(work, 1, clock), 1e-7)))
+    timed(work, 1, clock)  # the first use: compiles, allocates
+    number = max(1, round(_WINDOW_SECONDS / max(timed(work, 1, clock), 1e-7)))
     end = clock() + budget
-    best = _timed(work, number, clock)
+    best = timed(work, number, clock)
     while clock() < end:
-        best = min(best, _timed(work, number, clock))
+        best = min(best, timed(work, number, clock))
     return best
 
 
@@ -116,7 +116,7 @@ def _products(limits: DeviceLimits, device: Device, clock: Clock) -> Iterator[tu
         yield 2 * size**3 / seconds, size
 
 
-def _timed(work: QueuedWork, number: int, clock: Clock) -> float:
+def timed(work: QueuedWork, number: int, clock: Clock) -> float:
     """Return the seconds per repetition when ``number`` repetitions are queued together."""
     start = clock()
     for _ in range(number):

@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmark.data.catalog import KnownDataset, KnownFile
+from trainmark.data.catalog import KnownDataset, KnownFile, dataset_sha256
 from trainmark.errors import DamagedData
 
 
@@ -34,6 +34,11 @@ class Holding:
     files: tuple[Held, ...]
     missing: tuple[str, ...]
     usable: bool
+
+    @property
+    def sha256(self) -> str:
+        """The checksum of a dataset of these files."""
+        return dataset_sha256(file.known for file in self.files)
 
     @property
     def complete(self) -> bool:

@@ -65,13 +65,7 @@ def read(known: KnownDataset, holding: Holding) -> Dataset:
     else:
         read_split = {"idx": _read_idx, "cifar10": _read_cifar10}[known.format]
         train, test = read_split(known, _of(holding, "train")), read_split(known, _of(holding, "test"))
-    return Dataset(
-        name=known.name,
-        train=train,
-        test=test,
-        sha256=catalog.dataset_sha256(file.known for file in holding.files),
-        complete=holding.complete,
-    )
+    return Dataset(known.name, train, test, holding.sha256, holding.complete)
 
 
 def _of(holding: Holding, split: SplitName) -> tuple[Held, ...]:

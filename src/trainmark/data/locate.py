@@ -177,13 +177,11 @@ def glimpse(
                 return Glimpse(name, holding.directory.resolve(), source, holding.complete)
     except DamagedData as error:
         return Glimpse(name, problem=str(error))
-    cached = None
     if not known.layouts:
         return Glimpse(name, source="memory", complete=True)
     with contextlib.suppress(OSError):  # problems of the cache are reported when it is needed
-        cached = folder.look(known, cache / known.layouts[0])
-    if cached is not None and cached.complete:
-        return Glimpse(name, cached.directory.resolve(), "cache", complete=True)
+        if (cached := folder.look(known, cache / known.layouts[0])) is not None and cached.complete:
+            return Glimpse(name, cached.directory.resolve(), "cache", complete=True)
     return Glimpse(name)
 
 
@@ -226,15 +224,7 @@ def _located(known: KnownDataset, holding: Holding, source: Source) -> Located:
     if not all(is_sound(file.path, file.known) for file in holding.files):
         read(known, holding)
     train, test = (sum(file.known.count(split) for file in holding.files) for split in SPLITS)
-    return Located(
-        name=known.name,
-        directory=holding.directory.resolve(),
-        source=source,
-        sha256=catalog.dataset_sha256(file.known for file in holding.files),
-        complete=holding.complete,
-        train_examples=train,
-        test_examples=test,
-    )
+    return Located(known.name, holding.directory.resolve(), source, holding.sha256, holding.complete, train, test)
 
 
 def _unavailable(known: KnownDataset, tried: list[str]) -> DataUnavailable:

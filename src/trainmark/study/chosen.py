@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 from trainmark.backends.base import Device, Options
 from trainmark.errors import UsageError
 from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import Seen
-from trainmark.execute.parent.process import Ending, ask
+from trainmark.execute.parent.process import AskOptions, Ending, ask
 from trainmark.execute.parent.request import Watcher
 from trainmark.execute.protocol.answers import Answer
 from trainmark.execute.protocol.requests import Request
@@ -49,30 +50,13 @@ class ChosenSide:
         """The options of its trainer."""
         return self.side.options(self.settings.seed, self.settings)
 
-    def ask(
-        self,
-        request: Request,
-        *,
-        hear: Callable[[Answer], None] = lambda _: None,
-        look: Callable[[int], None] = lambda _: None,
-        threads: int | None = None,
-    ) -> tuple[list[Answer], Ending]:
-        """Send ``request`` to a new process; returns its answers and how it ended.
+    def ask(self, request: Request, **options: Unpack[AskOptions]) -> tuple[list[Answer], Ending]:
+        """Send ``request`` to a new process, by default with the threads and the time limit of the settings.
 
-        Args:
-            hear: called with every answer.
-            look: called a few times a second with the number of steps done.
-            threads: CPU threads; None uses the settings.
+        Returns its answers and how it ended.
         """
-        settings = self.settings
-        return ask(
-            self.side.interpreter.path,
-            request,
-            hear=hear,
-            look=look,
-            threads=threads or settings.threads,
-            timeout=settings.timeout,
-        )
+        limits: AskOptions = {"threads": self.settings.threads, "timeout": self.settings.timeout}
+        return ask(self.side.interpreter.path, request, **limits | options)
 
 
 def choose(

@@ -16,7 +16,6 @@ from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import Interpreter
 from trainmark.execute.parent.request import Request
-from trainmark.workload.decode import Misfit
 from trainmark.workload.schedule import Quantity, Target
 from trainmark.workload.size import Size
 
@@ -197,7 +196,7 @@ def read_target(text: str | None) -> Target | None:
         raise UnknownName("quantity", written[1], quantities)
     try:
         target = Target(written[1], float(written[3])) if written else None  # type: ignore[arg-type]
-    except (ValueError, Misfit):
+    except ValueError:
         target = None
     if target is None or written is None or (written[2] == ">=") != target.is_accuracy:
         raise UsageError(

@@ -25,7 +25,7 @@ Path = tuple[str | int, ...]
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 
 
-class Misfit(Exception):
+class Misfit(ValueError):
     """Data that does not fit its type, at ``path``.
 
     A constructor raises it with only the field in the path; :func:`decode` prepends the path to the dataclass.

@@ -184,15 +184,9 @@ class BatchNorm(Bounded):
     def apply(self, shape: Shape) -> Applied:
         """Return the same shape."""
         channels = _image(self.kind, shape)[-1:]
-        return Applied(
-            shape,
-            {
-                "scale": Weight(channels, Constant(1.0)),
-                "shift": Weight(channels, Constant()),
-                "mean": Weight(channels, Constant(), trained=False),
-                "variance": Weight(channels, Constant(1.0), trained=False),
-            },
-        )
+        ones, zeros = Weight(channels, Constant(1.0)), Weight(channels, Constant())
+        running = {"mean": zeros._replace(trained=False), "variance": ones._replace(trained=False)}
+        return Applied(shape, {"scale": ones, "shift": zeros, **running})
 
 
 @dataclass(frozen=True)
@@ -279,50 +273,42 @@ class TiedHead:
         return Applied(_sequence(self.kind, shape))
 
 
+class Elementwise(Bounded):
+    """A layer without weights that changes each value."""
+
+    def apply(self, shape: Shape) -> Applied:
+        """Return the same shape."""
+        return Applied(shape)
+
+
 @dataclass(frozen=True)
-class ReLU:
+class ReLU(Elementwise):
     """``max(x, 0)``."""
 
     kind: Literal["relu"] = "relu"
 
-    def apply(self, shape: Shape) -> Applied:
-        """Return the same shape."""
-        return Applied(shape)
-
 
 @dataclass(frozen=True)
-class GELU:
+class GELU(Elementwise):
     """``x · Φ(x)``, exact, with the error function; Hendrycks and Gimpel 2016."""
 
     kind: Literal["gelu"] = "gelu"
 
-    def apply(self, shape: Shape) -> Applied:
-        """Return the same shape."""
-        return Applied(shape)
-
 
 @dataclass(frozen=True)
-class Scale(Bounded):
+class Scale(Elementwise):
     """``factor · x``."""
 
     factor: Positive
     kind: Literal["scale"] = "scale"
 
-    def apply(self, shape: Shape) -> Applied:
-        """Return the same shape."""
-        return Applied(shape)
-
 
 @dataclass(frozen=True)
-class Dropout(Bounded):
+class Dropout(Elementwise):
     """In training, zero each value with probability ``rate``, and scale the others by ``1/(1 - rate)``."""
 
     rate: Share
     kind: Literal["dropout"] = "dropout"
-
-    def apply(self, shape: Shape) -> Applied:
-        """Return the same shape."""
-        return Applied(shape)
 
 
 @dataclass(frozen=True)
@@ -386,29 +372,10 @@ class Repeat(Bounded):
         super().__post_init__()
 
 
-Layer = (
-    Dense
-    | Conv2D
-    | MaxPool
-    | AveragePool
-    | GlobalAveragePool
-    | LocalResponseNorm
-    | BatchNorm
-    | LayerNorm
-    | TokenEmbedding
-    | PositionEmbedding
-    | Attention
-    | TiedHead
-    | ReLU
-    | GELU
-    | Scale
-    | Dropout
-    | ChannelDropout
-    | Flatten
-    | LogSoftmax
-    | Residual
-    | Repeat
-)
+_OfImages = Conv2D | MaxPool | AveragePool | GlobalAveragePool | LocalResponseNorm | BatchNorm | ChannelDropout
+_OfSequences = TokenEmbedding | PositionEmbedding | Attention | TiedHead
+_OfAnyShape = Dense | LayerNorm | ReLU | GELU | Scale | Dropout | Flatten | LogSoftmax
+Layer = _OfImages | _OfSequences | _OfAnyShape | Residual | Repeat
 
 
 def every(model: tuple[Layer, ...]) -> Iterator[Layer]:

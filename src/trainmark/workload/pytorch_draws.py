@@ -24,6 +24,10 @@ Floats = NDArray[np.float32]
 _SD = 0.02
 """Standard deviation of all weights, before the residual projections are redrawn."""
 _AT_ONCE = 16
+_LOG = (
+    7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+    -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
+)  # fmt: skip
 _F = np.float32
 
 
@@ -157,18 +161,7 @@ def _log(x: Floats) -> Floats:
     exponent = (exponent - small).astype(np.float32)
     x = (mantissa - _F(1)) + np.where(small, mantissa, _F(0))
     square = x * x
-    y = x * _polynomial(
-        x,
-        7.0376836292e-2,
-        -1.1514610310e-1,
-        1.1676998740e-1,
-        -1.2420140846e-1,
-        1.4249322787e-1,
-        -1.6668057665e-1,
-        2.0000714765e-1,
-        -2.4999993993e-1,
-        3.3333331174e-1,
-    )
+    y = x * _polynomial(x, *_LOG)
     y = _fused(y, square, exponent * _F(-2.12194440e-4))
     y = x + _fused(square, -0.5, y)
     return _fused(exponent, 0.693359375, y)

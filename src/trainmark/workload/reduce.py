@@ -7,34 +7,14 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, Literal
 
+from trainmark.workload import layers
 from trainmark.workload.decode import Misfit
-from trainmark.workload.layers import (
-    GELU,
-    Attention,
-    BatchNorm,
-    ChannelDropout,
-    Conv2D,
-    Dense,
-    Dropout,
-    Layer,
-    LayerNorm,
-    LocalResponseNorm,
-    MaxPool,
-    PositionEmbedding,
-    ReLU,
-    Repeat,
-    Scale,
-    TiedHead,
-    TokenEmbedding,
-    changed,
-    every,
-)
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
 Ablated = Literal["attention", "norms", "memory", "embedding"]
-_NORMS = (LayerNorm, BatchNorm, LocalResponseNorm)
-_ELEMENTWISE = (ReLU, GELU, Dropout, ChannelDropout, Scale, *_NORMS)
+_NORMS = (layers.LayerNorm, layers.BatchNorm, layers.LocalResponseNorm)
+_ELEMENTWISE = (layers.ReLU, layers.GELU, layers.Dropout, layers.ChannelDropout, layers.Scale, *_NORMS)
 """Layers that read and write every value but compute little; removing them does not change the shapes."""
 
 _WIDTHS: dict[str, Any] = {"dense": "units", "conv2d": "filters", "token-embedding": "width", "attention": "heads"}
@@ -57,13 +37,13 @@ def reduced(workload: Workload, width: int | None = None, depth: int | None = No
         depth: largest number of repetitions of a repeated layer.
     """
 
-    def shallow(layer: Layer) -> Layer:
-        if depth is None or not isinstance(layer, Repeat):
+    def shallow(layer: layers.Layer) -> layers.Layer:
+        if depth is None or not isinstance(layer, layers.Repeat):
             return layer
         return dataclasses.replace(layer, times=min(layer.times, depth))
 
-    model = changed(workload.model, shallow)
-    first = next((getattr(layer, _WIDTHS[layer.kind]) for layer in every(model) if layer.kind in _WIDTHS), None)
+    model = layers.changed(workload.model, shallow)
+    first = next((getattr(layer, _WIDTHS[layer.kind]) for layer in layers.every(model) if layer.kind in _WIDTHS), None)
     if width is not None and first is not None:
         model = _rescaled(model, lambda old: max(1, round(old * width / first)))
     return dataclasses.replace(workload, model=model)
@@ -72,7 +52,7 @@ def reduced(workload: Workload, width: int | None = None, depth: int | None = No
 def without_elementwise(workload: Workload) -> Workload:
     """Keep only products and convolutions; pooling becomes subsampling if the shapes allow it."""
     with_pooling = _without(workload, *_ELEMENTWISE)
-    plain = dataclasses.replace(workload, model=changed(with_pooling.model, _subsampling))
+    plain = dataclasses.replace(workload, model=layers.changed(with_pooling.model, _subsampling))
     with contextlib.suppress(Misfit):
         if lay_out(plain).training_flops == lay_out(workload).training_flops:
             return plain
@@ -82,12 +62,13 @@ def without_elementwise(workload: Workload) -> Workload:
 def ablated(workload: Workload) -> dict[Ablated, Workload]:
     """Return the workload without ever more layers, by what is removed last; for ``embedding``, embeddings alone."""
     found: dict[Ablated, Workload] = {}
-    if (less := _without(workload, Attention)) != workload:
+    if (less := _without(workload, layers.Attention)) != workload:
         found["attention"] = workload = less
     if (less := _without(workload, *_NORMS)) != workload:
         found["norms"] = workload = less
     found["memory"] = without_elementwise(workload)
-    embeddings = [layer for layer in workload.model if isinstance(layer, (TokenEmbedding, PositionEmbedding))]
+    embedding = (layers.TokenEmbedding, layers.PositionEmbedding)
+    embeddings = [layer for layer in workload.model if isinstance(layer, embedding)]
     if embeddings:
         found["embedding"] = dataclasses.replace(workload, model=tuple(embeddings))
     return found
@@ -106,21 +87,22 @@ def with_batch(workload: Workload, size: int) -> Workload:
     return dataclasses.replace(workload, batches=dataclasses.replace(workload.batches, size=size, last="drop"))
 
 
-def _without(workload: Workload, *kinds: type[Layer]) -> Workload:
-    kept = changed(workload.model, lambda layer: None if isinstance(layer, kinds) else layer)
+def _without(workload: Workload, *kinds: type[layers.Layer]) -> Workload:
+    kept = layers.changed(workload.model, lambda layer: None if isinstance(layer, kinds) else layer)
     return dataclasses.replace(workload, model=kept)
 
 
-def _subsampling(layer: Layer) -> Layer:
-    return dataclasses.replace(layer, size=1, padding="valid") if isinstance(layer, MaxPool) else layer
+def _subsampling(layer: layers.Layer) -> layers.Layer:
+    return dataclasses.replace(layer, size=1, padding="valid") if isinstance(layer, layers.MaxPool) else layer
 
 
-def _rescaled(model: tuple[Layer, ...], width: Callable[[int], int]) -> tuple[Layer, ...]:
+def _rescaled(model: tuple[layers.Layer, ...], width: Callable[[int], int]) -> tuple[layers.Layer, ...]:
     """Change the width of every layer but the last one with weights, whose width is the number of classes."""
-    last = next((layer for layer in reversed(list(every(model))) if isinstance(layer, (Dense, Conv2D, TiedHead))), None)
+    ends = (layers.Dense, layers.Conv2D, layers.TiedHead)
+    last = next((layer for layer in reversed(list(layers.every(model))) if isinstance(layer, ends)), None)
 
     def rescaled(layer: Any) -> Any:
         side = None if layer is last else _WIDTHS.get(layer.kind)
         return layer if side is None else dataclasses.replace(layer, **{side: width(getattr(layer, side))})
 
-    return changed(model, rescaled)
+    return layers.changed(model, rescaled)

@@ -9,25 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmark.errors import SpecError
+from trainmark.workload import layers
 from trainmark.workload.decode import Misfit, decode, dotted, require
 from trainmark.workload.initializers import Normal
-from trainmark.workload.layers import (
-    GELU,
-    Attention,
-    ChannelDropout,
-    Dense,
-    Dropout,
-    Layer,
-    LayerNorm,
-    LogSoftmax,
-    PositionEmbedding,
-    Repeat,
-    Residual,
-    TiedHead,
-    TokenEmbedding,
-    changed,
-    every,
-)
 from trainmark.workload.losses import Loss, NegativeLogLikelihood
 from trainmark.workload.optimizers import Optimizer, WeightAverage
 from trainmark.workload.pixels import Input
@@ -48,7 +32,7 @@ class Workload:
     title: str
     dataset: str
     input: Input | Tokens
-    model: tuple[Layer, ...]
+    model: tuple[layers.Layer, ...]
     loss: Loss
     optimizer: Optimizer
     batches: Batches
@@ -59,7 +43,7 @@ class Workload:
 
     def __post_init__(self) -> None:
         require(bool(self.model), "model", "at least one layer", "none")
-        ends_in_log_softmax = isinstance(self.model[-1], LogSoftmax)
+        ends_in_log_softmax = isinstance(self.model[-1], layers.LogSoftmax)
         if isinstance(self.loss, NegativeLogLikelihood):
             require(
                 ends_in_log_softmax, "loss", "a last layer 'log-softmax' before the loss 'nll'", self.model[-1].kind
@@ -107,7 +91,7 @@ class Workload:
     @property
     def _draws_like_nanogpt(self) -> bool:
         batches, metrics = self.batches, self.metrics
-        known = all(_drawn_by_nanogpt(layer) for layer in every(self.model))
+        known = all(_drawn_by_nanogpt(layer) for layer in layers.every(self.model))
         equal = batches.size != "full" and batches.last == "drop" and self.schedule.shuffle == "with-replacement"
         return self.is_text and known and equal and metrics.sample is not None and metrics.before
 
@@ -123,7 +107,7 @@ class Workload:
 
     def deterministic(self) -> Workload:
         """Return the workload with only its weights random: no dropout, no distortions."""
-        return dataclasses.replace(self.without_distortions(), model=changed(self.model, _without_dropout))
+        return dataclasses.replace(self.without_distortions(), model=layers.changed(self.model, _without_dropout))
 
     def without_distortions(self) -> Workload:
         """Return the workload with the same images in every epoch."""
@@ -151,25 +135,25 @@ class Workload:
             raise SpecError(where, expected=misfit.expected, found=misfit.found) from None
 
 
-def _drawn_by_nanogpt(layer: Layer) -> bool:
+def _drawn_by_nanogpt(layer: layers.Layer) -> bool:
     """Whether ``pytorch_draws`` can draw its initial weights, and it draws nothing else."""
     match layer:
-        case Dense():
+        case layers.Dense():
             return layer.bias == "none" and isinstance(layer.kernel, Normal)
-        case TokenEmbedding() | PositionEmbedding():
+        case layers.TokenEmbedding() | layers.PositionEmbedding():
             return isinstance(layer.table, Normal)
-        case Attention():
+        case layers.Attention():
             return not layer.dropout and isinstance(layer.qkv, Normal) and isinstance(layer.out, Normal)
-        case LayerNorm():
+        case layers.LayerNorm():
             return not layer.shift
         case _:
-            return isinstance(layer, (Residual, Repeat, GELU, TiedHead))
+            return isinstance(layer, (layers.Residual, layers.Repeat, layers.GELU, layers.TiedHead))
 
 
-def _without_dropout(layer: Layer) -> Layer | None:
-    if isinstance(layer, Attention):
+def _without_dropout(layer: layers.Layer) -> layers.Layer | None:
+    if isinstance(layer, layers.Attention):
         return dataclasses.replace(layer, dropout=0.0)
-    return None if isinstance(layer, (Dropout, ChannelDropout)) else layer
+    return None if isinstance(layer, (layers.Dropout, layers.ChannelDropout)) else layer
 
 
 def _digest(*parts: Any) -> str:

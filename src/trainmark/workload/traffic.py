@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import math
 
-from trainmark.errors import assert_never
 from trainmark.workload.layers import Attention, BatchNorm, Conv2D, Dense, LayerNorm, TiedHead
 from trainmark.workload.model import Model
-from trainmark.workload.optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
+from trainmark.workload.optimizers import Optimizer, slots_of
 
 FLOAT32_BYTES = 4
 _KEEPING = (Dense, Conv2D, Attention, TiedHead, BatchNorm, LayerNorm)
 """Layers whose gradients need their inputs."""
 
 
-def states(optimizer: Optimizer) -> int:
-    """Return the number of state arrays per parameter."""
-    match optimizer:
-        case SGD():
-            return int(optimizer.momentum > 0)
-        case Adam() | AdamW():
-            return 2
-        case RMSprop():
-            return 1
-        case _:
-            assert_never(optimizer)
-
-
 def compulsory(model: Model, optimizer: Optimizer, batch: float, value_bytes: int = FLOAT32_BYTES) -> float:
     """Return the bytes if the batch is read once, and parameters and their states are read and written once."""
-    updated = 2 + 2 * states(optimizer)
+    updated = 2 + 2 * len(slots_of(optimizer))
     return value_bytes * (batch * math.prod(model.input_shape) + model.parameters * updated)
 
 
@@ -44,4 +30,4 @@ def held(model: Model, optimizer: Optimizer, value_bytes: int = FLOAT32_BYTES) -
     for plan in model.every_layer:
         if plan.name not in beside and isinstance(plan.layer, _KEEPING):
             kept += (5 if isinstance(plan.layer, Attention) else 1) * math.prod(plan.input_shape)
-    return FLOAT32_BYTES * model.parameters * (2 + states(optimizer)), value_bytes * kept
+    return FLOAT32_BYTES * model.parameters * (2 + len(slots_of(optimizer))), value_bytes * kept

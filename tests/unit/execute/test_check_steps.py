@@ -15,6 +15,7 @@ from tests.unit.workload.samples import a_workload
 from trainmark.analysis.parity import SideParity, judge
 from trainmark.backends.base import EpochPlan, Steps
 from trainmark.backends.numpy.backend import NumpyBackend, NumpyTrainer
+from trainmark.backends.numpy.layers import DropoutModule
 from trainmark.backends.stepwise import Arrays, State
 from trainmark.errors import TrainmarkError
 from trainmark.execute.protocol.answers import Answer, FreeLosses, NotChecked, StepChecked, of_kind
@@ -247,7 +248,7 @@ def dropping(change: Callable[[Any], Any]) -> Callable[..., NumpyTrainer]:
     def made(*arguments: Any) -> NumpyTrainer:
         trainer = NumpyTrainer(*arguments)
         for module in trainer._modules:
-            if hasattr(module, "_rng"):
+            if isinstance(module, DropoutModule):
                 change(module)
         return trainer
 
@@ -279,7 +280,7 @@ class OffInSteps(NumpyTrainer):
         return super()._forward(x, training=False)
 
     def _backward(self, x: Any, labels: Any) -> Any:
-        self._learning = [module for module in self._learning if not hasattr(module, "_rng")]
+        self._learning = [module for module in self._learning if not isinstance(module, DropoutModule)]
         return super()._backward(x, labels)
 
 

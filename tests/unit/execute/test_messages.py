@@ -86,7 +86,7 @@ def test_every_seed_of_the_fuzzing_is_understood(which: str) -> None:
         {"event": "Capable"},
         {"event": "RoundTimed", "index": 0, "seconds": 3, "starts": {}},
         {"event": "StepInspected", "step": 1},
-        {"event": "Multiplied", "product": {"device": 1}},
+        {"event": "Examined", "products": [{"device": 1}]},
         {"event": "Rehearsed", "done": -1, "of": 10},
         {"event": "StepChecked", "checks": {"step": 0, "checks": [{"part": "juggling"}]}},
         {"event": "FreeLosses", "losses": ["x"]},

@@ -13,17 +13,7 @@ from jax import Array
 
 from trainmark.backends.jax.network import Parameters
 from trainmark.errors import assert_never
-from trainmark.workload.optimizers import (
-    CLIP_EPSILON,
-    SGD,
-    Adam,
-    AdamW,
-    Optimizer,
-    RMSprop,
-    learning_rates,
-    slots_of,
-    weight_decay_of,
-)
+from trainmark.workload import optimizers as definitions
 
 State = dict[str, Parameters]
 Update = Callable[[Parameters, State, Parameters, Array], tuple[Parameters, State]]
@@ -34,7 +24,7 @@ GRADIENTS = "gradients"
 """Name of the gradients of the last step, where an optimiser keeps them among its states."""
 
 
-def build(spec: Optimizer | None, *, keeps_gradients: bool) -> tuple[tuple[str, ...], Update]:
+def build(spec: definitions.Optimizer | None, *, keeps_gradients: bool) -> tuple[tuple[str, ...], Update]:
     """Return the names of an optimiser's states, and its update.
 
     Args:
@@ -42,7 +32,7 @@ def build(spec: Optimizer | None, *, keeps_gradients: bool) -> tuple[tuple[str, 
         keeps_gradients: whether to keep them as a state; XLA doesn't compute unused values.
     """
     update = _update(spec)
-    names = () if spec is None else slots_of(spec)
+    names = () if spec is None else definitions.slots_of(spec)
     if not keeps_gradients:
         return names, update
 
@@ -53,37 +43,35 @@ def build(spec: Optimizer | None, *, keeps_gradients: bool) -> tuple[tuple[str, 
     return (*names, GRADIENTS), keeping
 
 
-def _update(spec: Optimizer | None) -> Update:
+def _update(spec: definitions.Optimizer | None) -> Update:
     if spec is None:
         return lambda weights, state, gradients, step: (weights, state)  # noqa: ARG005
-    update = _of_kind(spec)
-    if spec.clip_norm is None:
-        return update
-    norm = spec.clip_norm
-    return lambda weights, state, gradients, step: update(weights, state, _clipped(gradients, norm), step)
-
-
-def _of_kind(spec: Optimizer) -> Update:
+    update: Update
     match spec:
-        case SGD():
-            return functools.partial(_sgd, spec)
-        case Adam() | AdamW():
-            return functools.partial(_adam, spec)
-        case RMSprop():
-            return functools.partial(_rmsprop, spec)
+        case definitions.SGD():
+            update = functools.partial(_sgd, spec)
+        case definitions.Adam() | definitions.AdamW():
+            update = functools.partial(_adam, spec)
+        case definitions.RMSprop():
+            update = functools.partial(_rmsprop, spec)
         case _:
             assert_never(spec)
+    if (norm := spec.clip_norm) is None:
+        return update
+    return lambda weights, state, gradients, step: update(weights, state, _clipped(gradients, norm), step)
 
 
 def _clipped(gradients: Parameters, most: float) -> Parameters:
     norm = jnp.sqrt(sum(jnp.sum(jnp.square(each)) for each in gradients.values()))
-    share = jnp.minimum(1, most / (norm + CLIP_EPSILON))
+    share = jnp.minimum(1, most / (norm + definitions.CLIP_EPSILON))
     return _each(lambda g: g * share, gradients)
 
 
-def _sgd(spec: SGD, weights: Parameters, state: State, gradients: Parameters, step: Array) -> tuple[Parameters, State]:
+def _sgd(
+    spec: definitions.SGD, weights: Parameters, state: State, gradients: Parameters, step: Array
+) -> tuple[Parameters, State]:
     rate = _rate(spec, step, weights)
-    decays = {name: weight_decay_of(spec, name, weight.ndim) for name, weight in weights.items()}
+    decays = {name: definitions.weight_decay_of(spec, name, weight.ndim) for name, weight in weights.items()}
     gradients = {
         name: gradient + decays[name] * weights[name] if decays[name] else gradient
         for name, gradient in gradients.items()
@@ -102,10 +90,10 @@ def _sgd(spec: SGD, weights: Parameters, state: State, gradients: Parameters, st
 
 
 def _adam(
-    spec: Adam | AdamW, weights: Parameters, state: State, gradients: Parameters, step: Array
+    spec: definitions.Adam | definitions.AdamW, weights: Parameters, state: State, gradients: Parameters, step: Array
 ) -> tuple[Parameters, State]:
     rate = _rate(spec, step, weights)
-    decays = {name: weight_decay_of(spec, name, weight.ndim) for name, weight in weights.items()}
+    decays = {name: definitions.weight_decay_of(spec, name, weight.ndim) for name, weight in weights.items()}
     weights = {name: w * (1 - rate * decays[name]) if decays[name] else w for name, w in weights.items()}
     mean = _each(lambda m, g: spec.beta1 * m + (1 - spec.beta1) * g, state["mean"], gradients)
     square = _each(lambda v, g: spec.beta2 * v + (1 - spec.beta2) * g * g, state["square"], gradients)
@@ -118,7 +106,7 @@ def _adam(
 
 
 def _rmsprop(
-    spec: RMSprop, weights: Parameters, state: State, gradients: Parameters, step: Array
+    spec: definitions.RMSprop, weights: Parameters, state: State, gradients: Parameters, step: Array
 ) -> tuple[Parameters, State]:
     rate = _rate(spec, step, weights)
     square = _each(lambda a, g: spec.rho * a + (1 - spec.rho) * g * g, state["square"], gradients)
@@ -130,10 +118,10 @@ def _each(function: Callable[..., Array], *trees: Parameters) -> Parameters:
     return jax.tree.map(function, *trees)
 
 
-def _rate(spec: Optimizer, step: Array, weights: Parameters) -> Array:
+def _rate(spec: definitions.Optimizer, step: Array, weights: Parameters) -> Array:
     dtype: Any = next(iter(weights.values())).dtype
     if spec.course is not None:
-        course = learning_rates(spec.course, spec.learning_rate)
+        course = definitions.learning_rates(spec.course, spec.learning_rate)
         return jnp.asarray(course, dtype)[jnp.minimum(step, len(course) - 1)]
     rate = jnp.asarray(spec.learning_rate, dtype)
     if spec.staircase is None:

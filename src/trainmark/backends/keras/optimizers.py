@@ -14,37 +14,28 @@ import numpy as np
 from keras import ops
 
 from trainmark.errors import assert_never
-from trainmark.workload.optimizers import (
-    CLIP_EPSILON,
-    SGD,
-    Adam,
-    AdamW,
-    Optimizer,
-    RMSprop,
-    WeightAverage,
-    learning_rates,
-    slots_of,
-    weight_decay_of,
-)
+from trainmark.workload import optimizers as definitions
 
 
-def build(spec: Optimizer, average: WeightAverage | None, keys: Sequence[str]) -> keras.optimizers.Optimizer:
+def build(
+    spec: definitions.Optimizer, average: definitions.WeightAverage | None, keys: Sequence[str]
+) -> keras.optimizers.Optimizer:
     """Build the optimiser of ``spec``, which also keeps the average of the weights if there is one.
 
     Args:
         keys: those of the trained weights, in Keras's order.
     """
     match spec:
-        case SGD():
+        case definitions.SGD():
             # Keras's momentum is the velocity form; the buffer form is the same while the learning rate is constant.
             changes = spec.momentum and (spec.staircase or spec.course)
             same = spec.momentum_form == "velocity" or not changes
             if same and not (spec.weight_decay or spec.groups or spec.clip_norm) and average is None:
                 return keras.optimizers.SGD(_learning_rate(spec), np.float64(spec.momentum), spec.nesterov)
             return DefinedSGD(spec, average, keys)
-        case Adam() | AdamW():
+        case definitions.Adam() | definitions.AdamW():
             return DefinedAdam(spec, average, keys)
-        case RMSprop():
+        case definitions.RMSprop():
             return DefinedRMSprop(spec, average, keys)
         case _:
             assert_never(spec)
@@ -82,13 +73,13 @@ def keeping_gradients(optimizer: keras.optimizers.Optimizer) -> keras.optimizers
     return optimizer
 
 
-def slots(optimizer: keras.optimizers.Optimizer, spec: Optimizer) -> dict[str, tuple[list[Any], float]]:
+def slots(optimizer: keras.optimizers.Optimizer, spec: definitions.Optimizer) -> dict[str, tuple[list[Any], float]]:
     """Return Keras's arrays of each slot, in the order of the weights, and the slot as a multiple of them."""
     if isinstance(optimizer, Defined):
-        return {name: (arrays, 1.0) for name, arrays in zip(slots_of(spec), optimizer.slots, strict=True)}
-    assert isinstance(spec, SGD), "all others are defined here"
+        return {name: (arrays, 1.0) for name, arrays in zip(definitions.slots_of(spec), optimizer.slots, strict=True)}
+    assert isinstance(spec, definitions.SGD), "all others are defined here"
     form = 1.0 if spec.momentum_form == "velocity" else -1 / spec.learning_rate  # Keras's is the velocity
-    return dict.fromkeys(slots_of(spec), (optimizer.momentums, form))
+    return dict.fromkeys(definitions.slots_of(spec), (optimizer.momentums, form))
 
 
 def reset(optimizer: keras.optimizers.Optimizer, weights: list[Any]) -> None:
@@ -116,9 +107,9 @@ class Table(keras.optimizers.schedules.LearningRateSchedule):
         return ops.take(self._rates, ops.minimum(ops.cast(step, "int32"), self._last))
 
 
-def _learning_rate(spec: Optimizer) -> Any:
+def _learning_rate(spec: definitions.Optimizer) -> Any:
     if spec.course is not None:
-        return Table(learning_rates(spec.course, spec.learning_rate))
+        return Table(definitions.learning_rates(spec.course, spec.learning_rate))
     if spec.staircase is None:
         return float(spec.learning_rate)
     exact = np.dtype(keras.config.floatx()).type
@@ -133,7 +124,7 @@ class Defined(keras.optimizers.Optimizer):
     Keras also has a weight average, but its decay does not grow with the steps, and Keras clips without an epsilon.
     """
 
-    def __init__(self, spec: Any, average: WeightAverage | None, keys: Sequence[str]) -> None:
+    def __init__(self, spec: Any, average: definitions.WeightAverage | None, keys: Sequence[str]) -> None:
         super().__init__(_learning_rate(spec))
         self._spec, self._average, self._keys = spec, average, tuple(keys)
         self.averages: list[Any] = []
@@ -143,9 +134,9 @@ class Defined(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
-        self.slots = [self.add_optimizer_variables(variables, name) for name in slots_of(self._spec)]
+        self.slots = [self.add_optimizer_variables(variables, name) for name in definitions.slots_of(self._spec)]
         self._decays = [
-            weight_decay_of(self._spec, key, len(variable.shape))
+            definitions.weight_decay_of(self._spec, key, len(variable.shape))
             for key, variable in zip(self._keys, variables, strict=True)
         ]
         if self._average is not None:
@@ -175,7 +166,7 @@ class DefinedSGD(Defined):
     """Both forms of momentum, with weight decay added to the gradient; Keras's decay is decoupled."""
 
     def _move(self, variable: Any, gradient: Any, rate: Any, decay: float, *state: Any) -> None:
-        spec: SGD = self._spec
+        spec: definitions.SGD = self._spec
         if decay:
             gradient = gradient + decay * variable
         if not state:
@@ -192,7 +183,7 @@ class DefinedAdam(Defined):
     """Adam with ε outside the root of the corrected moment; Keras adds it to the root of the uncorrected one."""
 
     def _move(self, variable: Any, gradient: Any, rate: Any, decay: float, *state: Any) -> None:
-        spec: Adam | AdamW = self._spec
+        spec: definitions.Adam | definitions.AdamW = self._spec
         mean, square = state
         if decay:
             self.assign_sub(variable, rate * decay * variable)
@@ -207,7 +198,7 @@ class DefinedRMSprop(Defined):
     """RMSprop with ε outside the root; Keras adds it inside."""
 
     def _move(self, variable: Any, gradient: Any, rate: Any, decay: float, *state: Any) -> None:  # noqa: ARG002
-        spec: RMSprop = self._spec
+        spec: definitions.RMSprop = self._spec
         (square,) = state
         self.assign(square, spec.rho * square + (1 - spec.rho) * ops.square(gradient))
         self.assign_sub(variable, rate * gradient / (ops.sqrt(square) + spec.epsilon))
@@ -223,7 +214,7 @@ def _clipped(gradients: Sequence[Any], most: float | None) -> Sequence[Any]:
     if most is None:
         return gradients
     norm = ops.sqrt(sum(ops.sum(ops.square(gradient)) for gradient in gradients))
-    share = ops.minimum(most / (norm + CLIP_EPSILON), 1)
+    share = ops.minimum(most / (norm + definitions.CLIP_EPSILON), 1)
     return [gradient * share for gradient in gradients]
 
 

@@ -7,7 +7,8 @@ A module keeps what its backward pass needs from the forward pass. Activations a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -46,7 +47,7 @@ class Kinked(Protocol):
         """Let ``units`` of the input ``x`` of the last forward pass change sides in the next backward pass."""
 
 
-def build(  # noqa: C901  (one case a layer)
+def build(
     plan: LayerPlan,
     weights: Parameters,
     gradients: Parameters,
@@ -54,53 +55,9 @@ def build(  # noqa: C901  (one case a layer)
     arithmetic: Arithmetic = EXACT,
 ) -> Module:
     """Build the module of one layer; it reads ``weights`` and writes ``gradients`` under its parameter names."""
-    match layer := plan.layer:
-        case spec.Dense():
-            return DenseModule(plan, weights, gradients, arithmetic)
-        case spec.Conv2D():
-            return ConvModule(plan, weights, gradients, arithmetic)
-        case spec.MaxPool():
-            return MaxPoolModule(layer)
-        case spec.AveragePool():
-            return AveragePoolModule(layer, arithmetic)
-        case spec.GlobalAveragePool():
-            return GlobalAveragePoolModule(arithmetic)
-        case spec.BatchNorm():
-            return BatchNormModule(plan, weights, gradients, arithmetic)
-        case spec.LayerNorm():
-            return LayerNormModule(plan, weights, gradients, arithmetic)
-        case spec.TokenEmbedding():
-            return TokenEmbeddingModule(plan, weights, gradients, arithmetic)
-        case spec.PositionEmbedding():
-            return PositionEmbeddingModule(plan, weights, gradients, arithmetic)
-        case spec.Attention():
-            return AttentionModule(plan, weights, gradients, rng, arithmetic)
-        case spec.TiedHead():
-            return TiedHeadModule(plan, weights, gradients, arithmetic)
-        case spec.GELU():
-            return GELUModule(arithmetic)
-        case spec.Scale():
-            return ScaleModule(layer)
-        case spec.Residual():
-            body, shortcut = (
-                [build(each, weights, gradients, rng, arithmetic) for each in plans]
-                for plans in (plan.body, plan.shortcut)
-            )
-            return ResidualModule(body, shortcut, arithmetic)
-        case spec.Repeat():
-            raise AssertionError("its layers are laid out one by one")
-        case spec.LocalResponseNorm():
-            return LocalResponseNormModule(layer, plan.input_shape[-1], arithmetic)
-        case spec.Dropout() | spec.ChannelDropout():
-            return DropoutModule(layer, rng)
-        case spec.ReLU():
-            return ReLUModule()
-        case spec.Flatten():
-            return FlattenModule()
-        case spec.LogSoftmax():
-            return LogSoftmaxModule(arithmetic)
-        case _:
-            assert_never(layer)
+    if (made := _MODULES.get(type(plan.layer))) is None:
+        assert_never(plan.layer)  # type: ignore[arg-type]  # a kind that has no module yet
+    return made(plan, weights, gradients, rng, arithmetic)
 
 
 def outputs(
@@ -120,13 +77,19 @@ def outputs(
         yield plan, x
 
 
-class Weighted:
-    """A layer with weights; it reads them and adds their gradients by their names within the layer."""
+class LayerModule:
+    """What all modules keep; they read weights and add their gradients by their names within the layer."""
 
     def __init__(
-        self, plan: LayerPlan, weights: Parameters, gradients: Parameters, arithmetic: Arithmetic = EXACT
+        self,
+        plan: LayerPlan,
+        weights: Parameters,
+        gradients: Parameters,
+        rng: np.random.Generator,
+        arithmetic: Arithmetic,
     ) -> None:
-        self._plan, self._weights, self._gradients, self._arithmetic = plan, weights, gradients, arithmetic
+        self._plan, self._weights, self._gradients, self._rng = plan, weights, gradients, rng
+        self._arithmetic, self._rounded = arithmetic, arithmetic.rounded
         self._layer: Any = plan.layer
 
     def _weight(self, name: str) -> Array:
@@ -137,7 +100,7 @@ class Weighted:
         self._gradients[key] = self._gradients[key] + gradient if key in self._gradients else gradient
 
 
-class DenseModule(Weighted):
+class DenseModule(LayerModule):
     """``x @ kernel + bias``."""
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
@@ -188,11 +151,8 @@ class ConvModule(DenseModule):
         return _cropped(by_input, self._padding)
 
 
-class MaxPoolModule:
+class MaxPoolModule(LayerModule):
     """Maximum over windows; the gradient goes to the first maximum."""
-
-    def __init__(self, layer: spec.MaxPool) -> None:
-        self._layer = layer
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
         flat = self.windows(x)
@@ -224,11 +184,8 @@ class MaxPoolModule:
         return _cropped(by_input, self._padding)
 
 
-class AveragePoolModule:
+class AveragePoolModule(LayerModule):
     """Mean over windows."""
-
-    def __init__(self, layer: spec.AveragePool, arithmetic: Arithmetic = EXACT) -> None:
-        self._layer, self._rounded = layer, arithmetic.rounded
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
         size, stride, self._shape = self._layer.size, self._layer.stride, x.shape
@@ -245,11 +202,8 @@ class AveragePoolModule:
         return by_input
 
 
-class GlobalAveragePoolModule:
+class GlobalAveragePoolModule(LayerModule):
     """Mean of each channel."""
-
-    def __init__(self, arithmetic: Arithmetic = EXACT) -> None:
-        self._rounded = arithmetic.rounded
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
         self._shape = x.shape
@@ -260,7 +214,7 @@ class GlobalAveragePoolModule:
         return np.broadcast_to(self._rounded(share)[:, None, None, :], self._shape)
 
 
-class LayerNormModule(Weighted):
+class LayerNormModule(LayerModule):
     """``scale · x̂ + shift`` with ``x̂ = (x - mean)/√(variance + ε)`` of each row."""
 
     _over = -1  # the axis of mean and variance, with the other values in rows or columns
@@ -308,7 +262,7 @@ class BatchNormModule(LayerNormModule):
         return mean, variance
 
 
-class TokenEmbeddingModule(Weighted):
+class TokenEmbeddingModule(LayerModule):
     """Rows of a table."""
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
@@ -322,7 +276,7 @@ class TokenEmbeddingModule(Weighted):
         return NOT_COMPUTED
 
 
-class PositionEmbeddingModule(Weighted):
+class PositionEmbeddingModule(LayerModule):
     """Adds a row for each position."""
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
@@ -335,7 +289,7 @@ class PositionEmbeddingModule(Weighted):
         return gradient
 
 
-class TiedHeadModule(Weighted):
+class TiedHeadModule(LayerModule):
     """``x @ tableᵀ``."""
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
@@ -349,21 +303,14 @@ class TiedHeadModule(Weighted):
         return product(rows, self._weights[self._plan.table]).reshape(*gradient.shape[:-1], -1)
 
 
-class AttentionModule(Weighted):
+class AttentionModule(LayerModule):
     """Causal attention of several heads; arrays of heads are ``[batch, heads, length, ...]``."""
 
-    def __init__(
-        self,
-        plan: LayerPlan,
-        weights: Parameters,
-        gradients: Parameters,
-        rng: np.random.Generator,
-        arithmetic: Arithmetic = EXACT,
-    ) -> None:
-        super().__init__(plan, weights, gradients, arithmetic)
+    def __init__(self, plan: LayerPlan, *others: Any) -> None:
+        super().__init__(plan, *others)
         self._heads, dropped = self._layer.heads, self._layer.dropout
         self._scale = (plan.input_shape[-1] // self._heads) ** -0.5
-        self._dropout = DropoutModule(spec.Dropout(dropped), rng) if dropped else None
+        self._dropout = DropoutModule(replace(plan, layer=spec.Dropout(dropped)), *others) if dropped else None
 
     def forward(self, x: Array, training: bool) -> Array:
         product, (_, length, width) = self._arithmetic.product, x.shape
@@ -402,11 +349,12 @@ class AttentionModule(Weighted):
         return self._arithmetic.rounded(exponentials / exponentials.sum(axis=-1, keepdims=True))
 
 
-class ResidualModule:
+class ResidualModule(LayerModule):
     """``body(x) + shortcut(x)``."""
 
-    def __init__(self, body: list[Module], shortcut: list[Module], arithmetic: Arithmetic = EXACT) -> None:
-        self.body, self.shortcut, self._rounded = body, shortcut, arithmetic.rounded
+    def __init__(self, plan: LayerPlan, *others: Any) -> None:
+        super().__init__(plan, *others)
+        self.body, self.shortcut = ([build(each, *others) for each in plans] for plans in (plan.body, plan.shortcut))
 
     def forward(self, x: Array, training: bool) -> Array:
         y = x
@@ -427,24 +375,19 @@ class ResidualModule:
         return self._rounded(by_body + by_shortcut)
 
 
-def _through(branch: list[Module], gradient: Array) -> Array:
+def _through(branch: Sequence[Module], gradient: Array) -> Array:
     for module in reversed(branch):
         if gradient is not NOT_COMPUTED:
             gradient = module.backward(gradient)
     return gradient
 
 
-class LocalResponseNormModule:
+class LocalResponseNormModule(LayerModule):
     """``y = x · s^-beta`` with ``s = bias + alpha · Σ x²`` over neighbouring channels."""
 
-    def __init__(self, layer: spec.LocalResponseNorm, channels: int, arithmetic: Arithmetic = EXACT) -> None:
-        self._layer, self._rounded = layer, arithmetic.rounded
-        distance = np.abs(np.subtract.outer(np.arange(channels), np.arange(channels)))
-        self._neighbours = distance <= layer.radius
-
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
-        self._x = x
-        self._band = self._neighbours.astype(x.dtype)
+        self._x, channels = x, np.arange(x.shape[-1])
+        self._band = (np.abs(np.subtract.outer(channels, channels)) <= self._layer.radius).astype(x.dtype)
         self._scale = self._layer.bias + self._layer.alpha * (x * x @ self._band)
         return self._rounded(x * self._scale**-self._layer.beta)
 
@@ -454,11 +397,8 @@ class LocalResponseNormModule:
         return self._rounded(gradient * power) - self._rounded(2 * alpha * beta * self._x * through_scale)
 
 
-class DropoutModule:
+class DropoutModule(LayerModule):
     """Inverted dropout of single values, or of whole feature maps."""
-
-    def __init__(self, layer: spec.Dropout | spec.ChannelDropout, rng: np.random.Generator) -> None:
-        self._layer, self._rng = layer, rng
 
     def forward(self, x: Array, training: bool) -> Array:
         if not training:
@@ -473,7 +413,7 @@ class DropoutModule:
         return gradient * self._factor
 
 
-class ReLUModule:
+class ReLUModule(LayerModule):
     """``max(x, 0)``; the gradient at 0 is 0."""
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
@@ -488,11 +428,8 @@ class ReLUModule:
         return gradient * self._positive
 
 
-class GELUModule:
+class GELUModule(LayerModule):
     """``x · Φ(x)``."""
-
-    def __init__(self, arithmetic: Arithmetic = EXACT) -> None:
-        self._rounded = arithmetic.rounded
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
         self._x, self._below = x, _ERFC(x * -(0.5**0.5)).astype(x.dtype) / 2  # Φ(x)
@@ -503,20 +440,17 @@ class GELUModule:
         return self._rounded(gradient * (self._below + self._x * density), beside=np.abs(gradient * self._below))
 
 
-class ScaleModule:
+class ScaleModule(LayerModule):
     """``factor · x``."""
 
-    def __init__(self, layer: spec.Scale) -> None:
-        self._factor = layer.factor
-
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
-        return x * x.dtype.type(self._factor)
+        return x * x.dtype.type(self._layer.factor)
 
     def backward(self, gradient: Array) -> Array:
-        return gradient * gradient.dtype.type(self._factor)
+        return gradient * gradient.dtype.type(self._layer.factor)
 
 
-class FlattenModule:
+class FlattenModule(LayerModule):
     """Images to rows."""
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
@@ -527,11 +461,8 @@ class FlattenModule:
         return gradient.reshape(self._shape)
 
 
-class LogSoftmaxModule:
+class LogSoftmaxModule(LayerModule):
     """``x - log Σ exp x``, shifted by the maximum."""
-
-    def __init__(self, arithmetic: Arithmetic = EXACT) -> None:
-        self._rounded = arithmetic.rounded
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
         shifted = x - x.max(axis=1, keepdims=True)
@@ -546,3 +477,28 @@ class LogSoftmaxModule:
 def _cropped(padded: Array, padding: list[tuple[int, int]]) -> Array:
     (top, bottom), (left, right) = padding
     return padded[:, top : padded.shape[1] - bottom, left : padded.shape[2] - right]
+
+
+_MODULES: dict[type[spec.Layer], Callable[..., Module]] = {
+    spec.Dense: DenseModule,
+    spec.Conv2D: ConvModule,
+    spec.MaxPool: MaxPoolModule,
+    spec.AveragePool: AveragePoolModule,
+    spec.GlobalAveragePool: GlobalAveragePoolModule,
+    spec.BatchNorm: BatchNormModule,
+    spec.LayerNorm: LayerNormModule,
+    spec.TokenEmbedding: TokenEmbeddingModule,
+    spec.PositionEmbedding: PositionEmbeddingModule,
+    spec.Attention: AttentionModule,
+    spec.TiedHead: TiedHeadModule,
+    spec.GELU: GELUModule,
+    spec.Scale: ScaleModule,
+    spec.Residual: ResidualModule,
+    spec.LocalResponseNorm: LocalResponseNormModule,
+    spec.Dropout: DropoutModule,
+    spec.ChannelDropout: DropoutModule,
+    spec.ReLU: ReLUModule,
+    spec.Flatten: FlattenModule,
+    spec.LogSoftmax: LogSoftmaxModule,
+}
+"""All but the layers of a repeat, which are laid out one by one."""

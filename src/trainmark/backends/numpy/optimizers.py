@@ -11,17 +11,7 @@ from numpy.typing import NDArray
 
 from trainmark.backends.stepwise import Arrays, State
 from trainmark.errors import assert_never
-from trainmark.workload.optimizers import (
-    CLIP_EPSILON,
-    SGD,
-    Adam,
-    AdamW,
-    Optimizer,
-    RMSprop,
-    learning_rate_at,
-    slots_of,
-    weight_decay_of,
-)
+from trainmark.workload import optimizers as definitions
 
 Array = NDArray[Any]
 Parameters = dict[str, Array]
@@ -35,16 +25,16 @@ class Updater:
         step: number of updates so far.
     """
 
-    def __init__(self, spec: Optimizer, weights: Parameters, trained: Iterable[str]) -> None:
+    def __init__(self, spec: definitions.Optimizer, weights: Parameters, trained: Iterable[str]) -> None:
         trained = tuple(trained)
         self._spec, self._trained, self.step = spec, trained, 0
         self.slots: dict[str, Parameters] = {
-            slot: {name: np.zeros_like(weights[name]) for name in trained} for slot in slots_of(spec)
+            slot: {name: np.zeros_like(weights[name]) for name in trained} for slot in definitions.slots_of(spec)
         }
 
     def update(self, weights: Parameters, gradients: Parameters) -> None:
         """Update ``weights`` by one step."""
-        spec, rate = self._spec, learning_rate_at(self._spec, self.step)
+        spec, rate = self._spec, definitions.learning_rate_at(self._spec, self.step)
         self.step += 1
         share = clipped_share(spec, [gradients[name] for name in self._trained])
         for name in self._trained:
@@ -52,16 +42,16 @@ class Updater:
             if share < 1:
                 gradient = gradient * weight.dtype.type(share)
             state = {slot: arrays[name] for slot, arrays in self.slots.items()}
-            decay = weight_decay_of(spec, name, weight.ndim)
+            decay = definitions.weight_decay_of(spec, name, weight.ndim)
             match spec:
-                case SGD():
+                case definitions.SGD():
                     if decay:
                         gradient = gradient + decay * weight
                     _sgd(spec, rate, weight, gradient, state.get("momentum"))
-                case Adam() | AdamW():
+                case definitions.Adam() | definitions.AdamW():
                     weight *= 1 - rate * decay
                     _adam(spec, rate, self.step, weight, gradient, state["mean"], state["square"])
-                case RMSprop():  # the new average is used, and ε is outside the root
+                case definitions.RMSprop():  # the new average is used, and ε is outside the root
                     square = state["square"]
                     square *= spec.rho
                     square += (1 - spec.rho) * gradient * gradient
@@ -70,7 +60,7 @@ class Updater:
                     assert_never(spec)
 
 
-def updated(spec: Optimizer, state: State, gradients: Arrays) -> State:
+def updated(spec: definitions.Optimizer, state: State, gradients: Arrays) -> State:
     """Return weights and slots of ``state`` after one update, which leaves ``state`` as it is."""
     weights = {name: np.array(value) for name, value in state.weights.items()}
     updater = Updater(spec, weights, gradients)
@@ -81,15 +71,15 @@ def updated(spec: Optimizer, state: State, gradients: Arrays) -> State:
     return State(weights, updater.slots, state.average, updater.step)
 
 
-def clipped_share(spec: Optimizer, gradients: Sequence[Array]) -> float:
+def clipped_share(spec: definitions.Optimizer, gradients: Sequence[Array]) -> float:
     """Return the factor that clips all gradients, at most 1."""
     if spec.clip_norm is None:
         return 1.0
     norm = math.sqrt(sum(float(np.vdot(each, each)) for each in gradients))
-    return min(1.0, spec.clip_norm / (norm + CLIP_EPSILON))
+    return min(1.0, spec.clip_norm / (norm + definitions.CLIP_EPSILON))
 
 
-def _sgd(spec: SGD, rate: float, weight: Array, gradient: Array, momentum: Array | None) -> None:
+def _sgd(spec: definitions.SGD, rate: float, weight: Array, gradient: Array, momentum: Array | None) -> None:
     """Gradient descent, with either form of momentum."""
     if momentum is None:
         weight -= rate * gradient
@@ -103,7 +93,15 @@ def _sgd(spec: SGD, rate: float, weight: Array, gradient: Array, momentum: Array
         weight += spec.momentum * momentum - rate * gradient if spec.nesterov else momentum
 
 
-def _adam(spec: Adam | AdamW, rate: float, t: int, weight: Array, gradient: Array, mean: Array, square: Array) -> None:
+def _adam(
+    spec: definitions.Adam | definitions.AdamW,
+    rate: float,
+    t: int,
+    weight: Array,
+    gradient: Array,
+    mean: Array,
+    square: Array,
+) -> None:
     """Adam, with ε outside the root of the corrected second moment."""
     mean *= spec.beta1
     mean += (1 - spec.beta1) * gradient

@@ -40,8 +40,9 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
         if interpreter is None:
             named = f"Give its interpreter: --python {label}=/path/to/bin/python"
             raise UnknownName("interpreter label", label, by_label, otherwise=named)
-        if interpreter == THIS:
-            _require_installed(name)
+        if interpreter == THIS and not (entry := registry.find(name)).installed:
+            problem = f"the backend {name!r} needs {entry.needs}, which is not installed"
+            raise NotInstalled(problem, fix=f"Install it: {entry.install}")
         if (name, interpreter) not in choices:
             choices.append((name, interpreter))
     for interpreter in interpreters:
@@ -51,14 +52,6 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
                 fix=f"Name a backend for it: --backend {choices[0][0]}@{interpreter.label}",
             )
     return choices
-
-
-def _require_installed(name: str) -> None:
-    entry = registry.find(name)
-    if not entry.installed:
-        raise NotInstalled(
-            f"the backend {name!r} needs {entry.needs}, which is not installed", fix=f"Install it: {entry.install}"
-        )
 
 
 def require_answers(seen: Sequence[Seen]) -> None:

@@ -161,15 +161,8 @@ class CommandRun:
         """The request to the worker; ``weight_files`` are of no use to a command."""
         assert not any(weight_files)
         of = self.of
-        return RunScript(
-            origin,
-            tuple(self.words),
-            in_turns,
-            dict(self.side.environment),
-            of.inject,
-            of.most_steps,
-            str(of.directory) if of.scratch else None,
-        )
+        environment, scratch = dict(self.side.environment), str(of.directory) if of.scratch else None
+        return RunScript(origin, tuple(self.words), in_turns, environment, of.inject, of.most_steps, scratch)
 
     @property
     def key(self) -> RunKey:

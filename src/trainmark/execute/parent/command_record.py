@@ -11,22 +11,10 @@ from trainmark.execute.parent.command import CommandRun, program_of
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
 from trainmark.execute.protocol.answers import Answer, CommandExited, CommandStarted, EpochEnded, StepsObserved
+from trainmark.record import record as schema
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
-from trainmark.record.record import (
-    BackendRef,
-    DeviceRef,
-    Epoch,
-    Group,
-    Memory,
-    Outcome,
-    Process,
-    Python,
-    Record,
-    Samples,
-    Slice,
-    WorkloadRef,
-)
+from trainmark.record.record import Outcome, Record, Samples
 
 _MOST_LOSSES = 20_000
 """Of single steps, that a record keeps."""
@@ -77,7 +65,7 @@ class CommandRecordBuilder(RecordBuilder):
                 self._exited = answer
 
     @property
-    def slices(self) -> list[Slice]:
+    def slices(self) -> list[schema.Slice]:
         """The slices so far; none until the observer or the first epoch tells the examples of a step."""
         seen = self._observed
         per_step = self._examples_of_step if seen is None else seen.examples_per_step or 1.0
@@ -94,33 +82,33 @@ class CommandRecordBuilder(RecordBuilder):
         return self._record(
             outcome,
             samples,
-            DeviceRef(run.side.device, self._device_name, kind, gpu=gpu),
+            schema.DeviceRef(run.side.device, self._device_name, kind, gpu=gpu),
             self._windows,
             self._holds(outcome),
-            workload=WorkloadRef(of.name, of.fingerprint, of.fingerprint, {"command": list(of.template)}),
+            workload=schema.WorkloadRef(of.name, of.fingerprint, of.fingerprint, {"command": list(of.template)}),
             dataset=None,
-            backend=BackendRef(self._backend, self._versions, run.side.style, None, None),
-            python=Python(None, None, program, self._packages),
+            backend=schema.BackendRef(self._backend, self._versions, run.side.style, None, None),
+            python=schema.Python(None, None, program, self._packages),
             protocol="fresh",
             model=None,
             metrics=None,
-            memory=Memory(self._exited.host_peak_bytes if self._exited else None),
+            memory=schema.Memory(self._exited.host_peak_bytes if self._exited else None),
             process=self._process(),
             observed=self._seen(),
-            group=Group(run.group_id, run.session),
+            group=schema.Group(run.group_id, run.session),
         )
 
     def _seen(self) -> Observed | None:
         seen = self._observed
         return None if seen is None else Observed(**{**vars(seen), "losses": self._losses})
 
-    def _process(self) -> Process:
+    def _process(self) -> schema.Process:
         run = self.run
         end: dict[str, Any] = {"program_sha256": self._program_sha256, "environment": dict(run.side.environment)}
         if exited := self._exited:
             alike = ("seconds", "user_seconds", "system_seconds", "language", "odd", "left_out", "attached")
             end |= {"exit_code": exited.code, **{name: getattr(exited, name) for name in alike}}
-        return Process(run.words, str(run.of.directory), self._start, **end)
+        return schema.Process(run.words, str(run.of.directory), self._start, **end)
 
     @property
     def _versions(self) -> str | None:
@@ -142,11 +130,11 @@ class CommandRecordBuilder(RecordBuilder):
         return next((each.name for each in self.here.driver.gpus if each.index == self.gpu), None)
 
     @property
-    def _windows(self) -> list[Epoch]:
+    def _windows(self) -> list[schema.Epoch]:
         """Return the times of training: its epochs, or the whole process if it reports none."""
         if self.epochs or self._exited is None or self._start is None:
             return self.epochs
-        return [Epoch(0, self._start, self._exited.seconds, None, None)]
+        return [schema.Epoch(0, self._start, self._exited.seconds, None, None)]
 
     def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
         return {

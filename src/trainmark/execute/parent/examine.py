@@ -14,7 +14,7 @@ from trainmark.backends.examination import DeviceProduct, Examination
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.process import Ending, ask
-from trainmark.execute.protocol.answers import Answer, DevicesSeen, Examined, LibrariesLoaded, Multiplied
+from trainmark.execute.protocol.answers import Answer, Examined
 from trainmark.execute.protocol.requests import Examine
 
 _LOOK_SECONDS = 0.2
@@ -98,15 +98,8 @@ def _examine(entry: registry.Entry, timeout: float, stop: threading.Event) -> Fr
 
     def hear(answer: Answer) -> None:
         nonlocal framework
-        match answer:
-            case Examined():
-                framework = replace(framework, examination=answer.examination)
-            case DevicesSeen():
-                framework = replace(framework, version=answer.version, devices=answer.devices)
-            case Multiplied():
-                framework = replace(framework, products=(*framework.products, answer.product))
-            case LibrariesLoaded():
-                framework = replace(framework, libraries=answer.libraries)
+        if isinstance(answer, Examined):
+            framework = replace(framework, **vars(answer))
 
     def look(_: int) -> None:
         if stop.is_set():
@@ -121,14 +114,8 @@ def _examine(entry: registry.Entry, timeout: float, stop: threading.Event) -> Fr
     products, devices = framework.products, framework.devices
     if problem and devices is not None and len(products) < len(devices):
         products += (DeviceProduct(devices[len(products)], problem=problem),)
-    return replace(
-        framework,
-        version=_version(entry) if devices is None else framework.version,
-        products=products,
-        problem=problem,
-        printed=ending.tail,
-        seconds=time.monotonic() - start,
-    )
+    version, took = _version(entry) if devices is None else framework.version, time.monotonic() - start
+    return replace(framework, version=version, products=products, problem=problem, printed=ending.tail, seconds=took)
 
 
 def _version(entry: registry.Entry) -> str | None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Literal
+from typing import IO, Literal, TypedDict, Unpack
 
 import trainmark
 from trainmark.execute.parent.check import read
@@ -69,7 +69,6 @@ class Worker:
         self,
         python: Path,
         request: Callable[[float], Request],
-        *,
         hear: Callable[[Answer], None],
         threads: int | None = None,
         timeout: float | None = None,
@@ -235,37 +234,30 @@ class Ears:
         return True
 
 
-def ask(
-    python: Path,
-    request: Request,
-    *,
-    hear: Callable[[Answer], None] = lambda _: None,
-    look: Callable[[int], None] = lambda _: None,
-    threads: int | None = None,
-    timeout: float | None = None,
-) -> tuple[list[Answer], Ending]:
+class AskOptions(TypedDict, total=False):
+    """Options of :func:`ask`: those of :class:`Worker`, and ``look``.
+
+    It is called at a steady pace, a few times a second, with the number of steps counted so far.
+    """
+
+    hear: Callable[[Answer], None]
+    look: Callable[[int], None]
+    threads: int | None
+    timeout: float | None
+
+
+def ask(python: Path, request: Request, **options: Unpack[AskOptions]) -> tuple[list[Answer], Ending]:
     """Return all answers of a new process to ``request``, and how it ended.
-
-    Args:
-        look: called at a steady pace, a few times a second, with the number of steps counted so far.
-
-    The others are those of :class:`Worker`.
 
     Raises:
         ProtocolError: the process broke the protocol; it has been ended.
     """
-    (found,) = ask_all([(python, request)], hear=hear, look=look, threads=threads, timeout=timeout)
+    (found,) = ask_all([(python, request)], **options)
     return found
 
 
 def ask_all(
-    questions: Sequence[tuple[Path, Request]],
-    *,
-    at_once: int = 1,
-    hear: Callable[[Answer], None] = lambda _: None,
-    look: Callable[[int], None] = lambda _: None,
-    threads: int | None = None,
-    timeout: float | None = None,
+    questions: Sequence[tuple[Path, Request]], *, at_once: int = 1, **options: Unpack[AskOptions]
 ) -> Iterator[tuple[list[Answer], Ending]]:
     """Yield what :func:`ask` returns for each question, in their order; ``at_once`` processes run at the same time.
 
@@ -277,7 +269,7 @@ def ask_all(
         for number in range(len(questions)):
             while number >= len(workers) or workers[number][0] not in endings:
                 if len(workers) < min(len(endings) + at_once, len(questions)):
-                    workers.append(_asked(*questions[len(workers)], hear, threads, timeout))
+                    workers.append(_asked(*questions[len(workers)], options))
                     stack.enter_context(workers[-1][0])
                 live = [worker for worker, _ in workers if worker not in endings]
                 ready = ears.wait(live)
@@ -285,23 +277,23 @@ def ask_all(
                     if (ending := worker.attend(ready[worker])) is not None:
                         endings[worker] = ending
                         worker.close()
-                if ears.is_time_to_look() and live[-1] not in endings:
-                    look(live[-1].steps())
+                if ears.is_time_to_look() and live[-1] not in endings and "look" in options:
+                    options["look"](live[-1].steps())
             worker, answers = workers[number]
             yield answers, endings[worker]
 
 
-def _asked(
-    python: Path, request: Request, hear: Callable[[Answer], None], threads: int | None, timeout: float | None
-) -> tuple[Worker, list[Answer]]:
+def _asked(python: Path, request: Request, options: AskOptions) -> tuple[Worker, list[Answer]]:
     """Return a worker for ``request``, and the list of its answers, which grows."""
     answers: list[Answer] = []
 
     def collect(answer: Answer) -> None:
         answers.append(answer)
-        hear(answer)
+        if "hear" in options:
+            options["hear"](answer)
 
-    return Worker(python, lambda _: request, hear=collect, threads=threads, timeout=timeout), answers
+    limits = options.get("threads"), options.get("timeout")
+    return Worker(python, lambda _: request, collect, *limits), answers
 
 
 def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:

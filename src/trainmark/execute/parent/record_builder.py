@@ -25,6 +25,7 @@ from trainmark.record.store import safe_name
 
 NOT_LEARNING_MARGIN = 1e-3
 """To count as learning, the loss must fall by at least this share."""
+_FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
 
 class RecordBuilder:
@@ -96,16 +97,9 @@ class RecordBuilder:
 
     def add_slice(self, timed: SliceTimed, block: int, order: int, load: Load) -> Slice:
         """Keep a slice, its place in its round, and the load of other processes during it."""
-        found = Slice(
-            block=block,
-            order=order,
-            start_seconds=timed.start,
-            steps=timed.steps,
-            timed_steps=timed.timed_steps,
-            seconds=timed.seconds,
-            examples=timed.examples or timed.timed_steps,
-            **vars(load),
-        )
+        same: dict[str, Any] = {name: getattr(timed, name) for name in ("steps", "timed_steps", "seconds")}
+        same["examples"] = timed.examples or timed.timed_steps
+        found = Slice(block=block, order=order, start_seconds=timed.start, **same, **vars(load))
         self._slices.append(found)
         return found
 
@@ -116,31 +110,15 @@ class RecordBuilder:
 
     def _add_epoch(self, answer: EpochEnded) -> None:
         require_in_place(answer, len(self.epochs))
-        self.epochs.append(
-            Epoch(
-                index=answer.index,
-                start_seconds=answer.start,
-                seconds=answer.seconds,
-                windows=[Window(*window) for window in answer.windows] if len(answer.windows) > 1 else [],
-                steps=answer.steps,
-                examples=answer.examples,
-                data_wait_seconds=answer.data_wait_seconds,
-                train_loss=answer.train_loss,
-                train_accuracy=answer.train_accuracy,
-            )
-        )
+        windows = [Window(*window) for window in answer.windows] if len(answer.windows) > 1 else []
+        alike = ("index", "seconds", "steps", "examples", "data_wait_seconds", "train_loss", "train_accuracy")
+        same: dict[str, Any] = {name: getattr(answer, name) for name in alike}
+        self.epochs.append(Epoch(start_seconds=answer.start, windows=windows, **same))
 
     def _add_evaluation(self, answer: Evaluated) -> None:
         require_in_place(answer, len(self.epochs))
-        last = self.epochs[-1]
-        self.epochs[-1] = structs.replace(
-            last,
-            train_loss=last.train_loss if answer.train_loss is None else answer.train_loss,
-            train_accuracy=last.train_accuracy if answer.train_accuracy is None else answer.train_accuracy,
-            test_loss=answer.test_loss,
-            test_accuracy=answer.test_accuracy,
-            evaluation_seconds=answer.seconds,
-        )
+        known = {name: value for name in _FIGURES if (value := getattr(answer, name)) is not None}
+        self.epochs[-1] = structs.replace(self.epochs[-1], evaluation_seconds=answer.seconds, **known)
 
     def _in_slices(self) -> list[Epoch]:
         """Return the training of a run that has slices alone, as one epoch."""
@@ -155,15 +133,9 @@ class RecordBuilder:
     def _final(self) -> Final:
         if not self.epochs:
             return Final()
-        last = self.epochs[-1]
-        return Final(
-            train_loss=last.train_loss,
-            train_accuracy=last.train_accuracy,
-            test_loss=last.test_loss,
-            test_accuracy=last.test_accuracy,
-            training_seconds=math.fsum(epoch.seconds for epoch in self.epochs),
-            time_to_target_seconds=self._time_to_target(),
-        )
+        figures: dict[str, Any] = {name: getattr(self.epochs[-1], name) for name in _FIGURES}
+        seconds = math.fsum(epoch.seconds for epoch in self.epochs)
+        return Final(training_seconds=seconds, time_to_target_seconds=self._time_to_target(), **figures)
 
     def _record(
         self,
@@ -191,14 +163,8 @@ class RecordBuilder:
             Caveat.SHARED_DEVICE: here.is_shared(device.gpu),
             Caveat.SHORT_ENERGY_WINDOW: used is not None and samples is not None and is_too_short(windows, samples),
         }
-        found = noise(
-            windows or self._in_slices(),
-            samples,
-            cores=here.cores,
-            on_cpu=on_cpu,
-            gpu=device.gpu,
-            slowdown_bits=here.vendor.slowdown_bits,
-        )
+        timed, bits = windows or self._in_slices(), here.vendor.slowdown_bits
+        found = noise(timed, samples, cores=here.cores, on_cpu=on_cpu, gpu=device.gpu, slowdown_bits=bits)
         found |= {caveat for each in (common, holds) for caveat, applies in each.items() if applies}
         return Record(
             id=self.id,

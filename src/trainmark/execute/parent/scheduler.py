@@ -23,16 +23,7 @@ from trainmark.execute.parent.task import AnyRun, Task, parties
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS, Turn, Turns
 from trainmark.execute.parent.undisturbed import undisturbed
-from trainmark.execute.protocol.answers import (
-    Answer,
-    CommandStarted,
-    Diverged,
-    EpochEnded,
-    Failed,
-    Finished,
-    SliceTimed,
-    Waiting,
-)
+from trainmark.execute.protocol import answers
 from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.sampler import Row, Sampler, load_between
 from trainmark.record.record import Outcome, Peaks, Record, Status
@@ -63,7 +54,7 @@ class Observer:
     def run_started(self, task: Task[Any], run: Run | CommandRun, replayed: bool) -> None:
         """The process starts a run; a replayed one leaves no record."""
 
-    def heard(self, task: Task[Any], answer: Answer) -> None:
+    def heard(self, task: Task[Any], answer: answers.Answer) -> None:
         """The process has sent an answer about the run."""
 
     def counted(self, task: Task[Any], steps: int) -> None:
@@ -215,7 +206,7 @@ class _Conversation:
         self._idle: Sequence[_Conversation] = ()
         self._idle_before: float | None = None
         self._index = 0
-        self._end: Failed | Diverged | None = None
+        self._end: answers.Failed | answers.Diverged | None = None
         self.over = self.crowded_out = self.is_apart = False
 
     @property
@@ -321,28 +312,28 @@ class _Conversation:
             self._observer.sampled(self.task, self._sampler.latest, self._current.gpu)
             self._observer.counted(self.task, self.worker.steps())
 
-    def _hear(self, answer: Answer) -> None:
+    def _hear(self, answer: answers.Answer) -> None:
         match answer:
-            case Failed() | Diverged():
+            case answers.Failed() | answers.Diverged():
                 self._end = answer
-            case CommandStarted():  # sample the command, not the worker that starts it
+            case answers.CommandStarted():  # sample the command, not the worker that starts it
                 self._sampler.watch(answer.pid)
-            case Waiting() if self._turns is not None:
+            case answers.Waiting() if self._turns is not None:
                 self._turn = None
                 self._turns.waits(self, settled=answer.settled)
         if self._all_written:
             return
         self._current.hear(answer)
         match answer:
-            case SliceTimed():
+            case answers.SliceTimed():
                 self._keep(answer)
-            case EpochEnded():
+            case answers.EpochEnded():
                 self._current.hold_memory(self._sampler.proportional_bytes(self._current.rest_seconds))
         self._observer.heard(self.task, answer)
-        if isinstance(answer, Finished):
+        if isinstance(answer, answers.Finished):
             self._write(Outcome("ok"))
 
-    def _keep(self, timed: SliceTimed) -> None:
+    def _keep(self, timed: answers.SliceTimed) -> None:
         """Keep a slice, unless it belongs to no block."""
         turn, before = self._turn, self._before
         if turn is None or turn.block is None or before is None or self._turns is None:
@@ -380,9 +371,9 @@ def _cpu_seconds(conversations: Iterable[_Conversation]) -> float | None:
     return None if None in used else sum(filter(None, used))
 
 
-def _outcome(ending: Ending, said: Failed | Diverged | None) -> Outcome:
+def _outcome(ending: Ending, said: answers.Failed | answers.Diverged | None) -> Outcome:
     """Return the outcome of a run that did not finish."""
-    if isinstance(said, Diverged):
+    if isinstance(said, answers.Diverged):
         return Outcome("diverged", said.reason, step=said.step, loss_before=said.before)
     status: Status = "timeout" if ending.status == "timeout" else "failed"
     reason = said.reason if said is not None else ending.reason

@@ -10,24 +10,9 @@ from trainmark.execute.parent.plan import Run, Spreading
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
 from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Finished, RankBorn, Ready
+from trainmark.record import record as schema
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import (
-    BackendRef,
-    DatasetRef,
-    DeviceRef,
-    Group,
-    LogLine,
-    Memory,
-    MetricsRef,
-    ModelRef,
-    Outcome,
-    Peaks,
-    Python,
-    Record,
-    Samples,
-    Spread,
-    WorkloadRef,
-)
+from trainmark.record.record import Outcome, Record, Samples
 from trainmark.workload.schedule import Schedule
 
 FEWEST_STEPS_TO_LEARN = 10
@@ -54,7 +39,7 @@ class TrainingRecordBuilder(RecordBuilder):
         run: Run,
         seen: Seen,
         here: Here,
-        peaks: Peaks | None,
+        peaks: schema.Peaks | None,
         replayed: bool,
         token: str,
         rank: RankBorn | None = None,
@@ -65,7 +50,7 @@ class TrainingRecordBuilder(RecordBuilder):
         self._finished = Finished()
         self._losses: list[float] = []
         self._l2_losses: list[float] | None = None
-        self._log: list[LogLine] = []
+        self._log: list[schema.LogLine] = []
 
     def hear(self, answer: Answer) -> None:
         """Take in one answer of the run."""
@@ -101,7 +86,7 @@ class TrainingRecordBuilder(RecordBuilder):
         return self._record(
             outcome,
             samples,
-            DeviceRef(
+            schema.DeviceRef(
                 id=side.device,
                 name=device.name if device and accelerator else self.here.machine.cpu,
                 kind="accelerator" if accelerator else "cpu",
@@ -110,11 +95,11 @@ class TrainingRecordBuilder(RecordBuilder):
             ),
             self.epochs,
             self._holds(outcome),
-            workload=WorkloadRef(
+            workload=schema.WorkloadRef(
                 workload.name, workload.step_fingerprint, workload.schedule_fingerprint, workload.to_data()
             ),
-            dataset=DatasetRef(dataset.name, dataset.sha256, dataset.train_examples, dataset.test_examples),
-            backend=BackendRef(
+            dataset=schema.DatasetRef(dataset.name, dataset.sha256, dataset.train_examples, dataset.test_examples),
+            backend=schema.BackendRef(
                 name=side.backend,
                 version=side.version,
                 style=side.style,
@@ -122,11 +107,13 @@ class TrainingRecordBuilder(RecordBuilder):
                 compile_cache="none" if self._compile_seconds is None else "cold",  # no backend keeps one on disk
                 settings=self._finished.settings,
             ),
-            python=Python(side.interpreter.label, self.seen.python, str(side.interpreter.path), self._ready.packages),
+            python=schema.Python(
+                side.interpreter.label, self.seen.python, str(side.interpreter.path), self._ready.packages
+            ),
             protocol=self._schedule.protocol,
             weights_from=run.settings.weights_from[1] if run.settings.weights_from else None,
             published_run=run.course.published_run,
-            model=ModelRef(
+            model=schema.ModelRef(
                 model.parameters,
                 model.forward_flops,
                 model.training_flops,
@@ -138,9 +125,9 @@ class TrainingRecordBuilder(RecordBuilder):
             step_losses=self._losses,
             step_l2_losses=self._l2_losses,
             log=self._log,
-            metrics=MetricsRef(workload.metrics.train, workload.metrics.loss_includes_l2),
+            metrics=schema.MetricsRef(workload.metrics.train, workload.metrics.loss_includes_l2),
             peaks=self.peaks,
-            memory=Memory(self._finished.host_peak_bytes, self._finished.device_peak_bytes),
+            memory=schema.Memory(self._finished.host_peak_bytes, self._finished.device_peak_bytes),
             group=self._group(),
         )
 
@@ -148,9 +135,9 @@ class TrainingRecordBuilder(RecordBuilder):
     def _schedule(self) -> Schedule:
         return self.run.course.workload.schedule
 
-    def _group(self) -> Group:
+    def _group(self) -> schema.Group:
         run, rank = self.run, self._rank
-        return Group(
+        return schema.Group(
             run.group_id,
             run.session,
             run.settings.kind,
@@ -161,9 +148,9 @@ class TrainingRecordBuilder(RecordBuilder):
             values=dict(run.trial.values) if run.trial else None,
         )
 
-    def _spread(self, spread: Spreading) -> Spread:
+    def _spread(self, spread: Spreading) -> schema.Spread:
         layout = spread.layout
-        return Spread(
+        return schema.Spread(
             data=layout.data,
             pipeline=layout.pipeline,
             microbatches=layout.microbatches,
@@ -186,7 +173,7 @@ class TrainingRecordBuilder(RecordBuilder):
         self._losses += losses
         if l2_losses is not None:
             self._l2_losses = (self._l2_losses or []) + l2_losses
-        self._log += [LogLine(**vars(line)) for line in answer.log]
+        self._log += [schema.LogLine(**vars(line)) for line in answer.log]
 
     def _time_to_target(self) -> float | None:
         """Seconds of training up to the end of the epoch that reached the target: no compilation, no evaluation."""

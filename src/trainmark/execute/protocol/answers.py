@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from trainmark.backends.base import Capabilities
 from trainmark.backends.examination import DeviceProduct, Examination
@@ -14,34 +14,25 @@ from trainmark.execute.protocol.wire import LONGEST_SECONDS
 from trainmark.record.checks import StepChecks
 from trainmark.record.inspection import StepInspection
 from trainmark.record.observed import Observed
-from trainmark.workload.decode import annotations_of
+from trainmark.workload.decode import Bound, Bounded
 
 NOT_A_PART = "not a part of this step"
 """Reason to drop a variant that would omit a part the step doesn't have."""
 
 
-class Within(NamedTuple):
-    """The bounds of a number."""
-
-    low: float
-    high: float
+def _within(low: float, high: float) -> Bound:
+    return Bound(lambda value: low <= value <= high, f"{low:g} to {high:g}")
 
 
-Seconds = Annotated[float, Within(0, LONGEST_SECONDS)]
-Count = Annotated[int, Within(0, (1 << 53) - 1)]
-Positive = Annotated[int, Within(1, (1 << 53) - 1)]
+Seconds = Annotated[float, _within(0, LONGEST_SECONDS)]
+Count = Annotated[int, _within(0, (1 << 53) - 1)]
+Positive = Annotated[int, _within(1, (1 << 53) - 1)]
 _MOST_OBSERVED = 1e15
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Bounded):
     """Base class; rejects numbers out of range."""
-
-    def __post_init__(self) -> None:
-        for name, bounds in annotations_of(type(self)).items():  # type: ignore[arg-type]  # a class can be hashed
-            value = getattr(self, name)
-            if value is not None and not bounds.low <= value <= bounds.high:
-                raise ValueError(f"{name}: expected {bounds.low:g} to {bounds.high:g}, found {value}")
 
 
 @dataclass(frozen=True)
@@ -138,7 +129,7 @@ class SliceTimed(Answer):
     start: Seconds
     steps: Positive
     timed_steps: Positive
-    seconds: Annotated[float, Within(1e-9, LONGEST_SECONDS)]
+    seconds: Annotated[float, _within(1e-9, LONGEST_SECONDS)]
     examples: Count | None
 
 
@@ -196,7 +187,7 @@ class OfRank(Answer):
 class CommandStarted(Answer):
     """A command has started."""
 
-    pid: Annotated[int, Within(2, (1 << 31) - 1)]
+    pid: Annotated[int, _within(2, (1 << 31) - 1)]
     start: Seconds
 
 
@@ -207,7 +198,7 @@ class CommandExited(Answer):
     ``attached`` is whether the observer was started; None if it should not be.
     """
 
-    code: Annotated[int, Within(-(1 << 31), (1 << 31) - 1)]
+    code: Annotated[int, _within(-(1 << 31), (1 << 31) - 1)]
     seconds: Seconds
     user_seconds: Seconds
     system_seconds: Seconds
@@ -255,31 +246,14 @@ class PeaksMeasured(Answer):
 
 @dataclass(frozen=True)
 class Examined(Answer):
-    """How a framework fits this machine's devices."""
+    """How a framework fits this machine's devices, as far as it is known: a small matrix product on each of those it
+    sees, and the loaded GPU libraries, each with its files."""
 
-    examination: Examination
-
-
-@dataclass(frozen=True)
-class DevicesSeen(Answer):
-    """The devices a framework sees."""
-
-    version: str | None
-    devices: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Multiplied(Answer):
-    """A small matrix product on one device."""
-
-    product: DeviceProduct
-
-
-@dataclass(frozen=True)
-class LibrariesLoaded(Answer):
-    """The loaded GPU libraries, each with its files."""
-
-    libraries: dict[str, list[str]]
+    version: str | None = None
+    devices: tuple[str, ...] | None = None
+    examination: Examination | None = None
+    products: tuple[DeviceProduct, ...] = ()
+    libraries: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -312,7 +286,7 @@ class Preparing(Answer):
 
     name: str
     done: Count
-    of: Annotated[int, Within(1, 1 << 53)]
+    of: Annotated[int, _within(1, 1 << 53)]
 
 
 @dataclass(frozen=True)
@@ -329,8 +303,8 @@ class VariantsReady(Answer):
 
     compile_seconds: Seconds | None
     lengths: dict[str, tuple[int, int]]
-    sittings: Annotated[int, Within(1, 1 << 53)]
-    rounds: Annotated[int, Within(1, 1 << 53)]
+    sittings: Annotated[int, _within(1, 1 << 53)]
+    rounds: Annotated[int, _within(1, 1 << 53)]
 
 
 @dataclass(frozen=True)

@@ -218,21 +218,9 @@ class RunScript:
     scratch: str | None = None
 
 
-Request = (
-    Probe
-    | ListBackends
-    | MeasurePeaks
-    | Examine
-    | Predict
-    | Generate
-    | ReplayTraining
-    | Rehearse
-    | CheckSteps
-    | Train
-    | StartRanks
-    | Dissect
-    | RunScript
-)
+_AboutBackends = Probe | ListBackends | MeasurePeaks | Examine
+_AboutWorkloads = Predict | Generate | ReplayTraining | Rehearse | CheckSteps | Train | StartRanks | Dissect
+Request = _AboutBackends | _AboutWorkloads | RunScript
 _BY_NAME: dict[str, type[Request]] = {kind.__name__: kind for kind in get_args(Request)}
 
 

@@ -160,8 +160,8 @@ class _Update:
 
     def __init__(self, workload: Workload, unit: float) -> None:
         self._spec, self._average, self._unit = workload.optimizer, workload.weight_average, unit
-        self._units = _OPERATIONS + _coefficient(workload.optimizer)
-        self._last = _LAST * _sums(workload.optimizer)
+        sums, coefficient = _roundings(workload.optimizer)
+        self._units, self._last = _OPERATIONS + coefficient, _LAST * sums
 
     def checks(self, before: State, gradients: Arrays, after: State) -> Iterator[Check]:
         """Compare weights, the optimiser's state and the average after a step with those from the same gradients."""
@@ -227,28 +227,19 @@ def _all_alike(name: str, apart: Any, change: Any, last: Any, others: Any) -> Ch
     return Check("update", name, abs(factor) if math.isfinite(factor) else math.inf, bound, 1 + factor)
 
 
-def _sums(spec: Optimizer) -> int:
-    """Return how often an update rounds to the size of the weight itself."""
+def _roundings(spec: Optimizer) -> tuple[int, float]:
+    """Return how often an update rounds to the size of the weight itself, and how many units ``1 - β`` may be off if β
+    is rounded first."""
     match spec:
         case SGD():
-            return 2 if spec.nesterov else 1
-        case AdamW():  # weight decay: its factor, the product, and the sum
-            return 3
-        case Adam() | RMSprop():
-            return 1
+            return 2 if spec.nesterov else 1, 0.0
+        case Adam() | AdamW():
+            sums = 3 if isinstance(spec, AdamW) else 1  # weight decay: its factor, the product, and the sum
+            return sums, 1 / (1 - max(spec.beta1, spec.beta2))
+        case RMSprop():
+            return 1, 1 / (1 - spec.rho)
         case _:
             assert_never(spec)
-
-
-def _coefficient(spec: Optimizer) -> float:
-    """Return how many units ``1 - β`` may be off if β is rounded first."""
-    match spec:
-        case SGD():
-            return 0.0
-        case Adam() | AdamW():
-            return 1 / (1 - max(spec.beta1, spec.beta2))
-        case RMSprop():
-            return 1 / (1 - spec.rho)
 
 
 def _compared(part: CheckedPart, name: str, found: Any, expected: Any, moves: float) -> Check:

@@ -15,17 +15,10 @@ from dataclasses import dataclass
 
 from trainmark.backends import registry
 from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
-from trainmark.backends.limits import Convolving, DeviceLimits, Limited, QueuedWork
+from trainmark.backends.limits import Convolving, DeviceLimits, Limited, QueuedWork, timed
 from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset
-from trainmark.execute.protocol.answers import (
-    NOT_A_PART,
-    Dropped,
-    EvaluationTimed,
-    Preparing,
-    RoundTimed,
-    VariantsReady,
-)
+from trainmark.execute.protocol import answers
 from trainmark.execute.protocol.requests import Dissect
 from trainmark.execute.protocol.wire import Say
 from trainmark.execute.worker.order import epoch_plans, evaluation_sample
@@ -86,11 +79,7 @@ class TimedWork:
 
     def seconds(self, clock: Clock) -> float:
         """Return the seconds of all the work that it represents."""
-        start = clock()
-        for _ in range(self.number):
-            self.work.queue()
-        self.work.wait()
-        return self.times * (clock() - start) / self.number
+        return self.times * timed(self.work, self.number, clock)
 
 
 def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) -> None:
@@ -100,11 +89,11 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
     variants: dict[str, ReadyVariant] = {}
     steps = compile_seconds = None
     for number, asked in enumerate(request.variants):
-        say(Preparing(asked.name, number, len(request.variants)))
+        say(answers.Preparing(asked.name, number, len(request.variants)))
         workload, options = asked.workload, asked.options
         parts = backend.parts(options) if isinstance(backend, Separable) else frozenset()
         if asked.takes_away not in (None, *parts):
-            say(Dropped(asked.name, NOT_A_PART))
+            say(answers.Dropped(asked.name, answers.NOT_A_PART))
             continue
         options = dataclasses.replace(options, without=parts & frozenset(asked.without))
         try:
@@ -112,29 +101,26 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
                 steps, compile_seconds = _steps_in(request.window, backend, workload, options, data, clock)
             # A step without input work uses the same batch every time.
             held = "input" in options.without and ("copy" in options.without or "copy" not in parts)
-            made, _ = _made(
-                backend,
-                workload.without_distortions() if "input" in options.without else workload,
-                options,
-                _cut(data, workload.batches) if held else data,
-                max(round(steps * asked.stretch), _FEWEST_STEPS if asked.stretch >= 1 else _FEWEST_LARGE_STEPS),
-                clock,
-            )
+            given = _cut(data, workload.batches) if held else data
+            count = max(round(steps * asked.stretch), _FEWEST_STEPS if asked.stretch >= 1 else _FEWEST_LARGE_STEPS)
+            workload = workload.without_distortions() if "input" in options.without else workload
+            made, _ = _made(backend, workload, options, given, count, clock)
             made.seconds(lambda: None, clock)
         except Exception as error:
             if not variants:
                 raise
-            say(Dropped(asked.name, f"{type(error).__name__}: {error}"))
+            say(answers.Dropped(asked.name, f"{type(error).__name__}: {error}"))
             continue
         variants[asked.name] = made
     try:
         probes = _probes(backend, request, clock)
     except Exception as error:  # noqa: BLE001  (such as too little memory next to all these)
         probes = {}
-        say(Dropped("products alone", f"{type(error).__name__}: {error}"))
+        say(answers.Dropped("products alone", f"{type(error).__name__}: {error}"))
     sittings = _sittings(request, clock() - began)
     rounds = math.ceil(request.rounds / sittings)
-    say(VariantsReady(compile_seconds, {name: each.lengths for name, each in variants.items()}, sittings, rounds))
+    lengths = {name: each.lengths for name, each in variants.items()}
+    say(answers.VariantsReady(compile_seconds, lengths, sittings, rounds))
     _time_rounds(request, rounds, request.budget / sittings, variants, probes, say, tick, clock)
     whole, asked = next(iter(variants.values())), request.variants[0]
     for index in range(request.evaluations):
@@ -142,7 +128,7 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
         chosen = () if sample is None else (sample,)
         start = clock()
         whole.trainer.evaluate("test", *chosen)
-        say(EvaluationTimed(clock() - start))
+        say(answers.EvaluationTimed(clock() - start))
 
 
 def _time_rounds(
@@ -163,7 +149,7 @@ def _time_rounds(
         both = {name: variants[name].seconds(tick, clock) for name in order}
         seconds = {name: step for name, (step, _) in both.items()}
         seconds |= {name: sum(probe.seconds(clock) for probe in group) for name, group in probes.items()}
-        say(RoundTimed(index, seconds, {name: start for name, (_, start) in both.items()}))
+        say(answers.RoundTimed(index, seconds, {name: start for name, (_, start) in both.items()}))
         if clock() > end and index + 1 >= _FEWEST_ROUNDS:
             break
 
@@ -278,6 +264,5 @@ def _largest_matrix(product: Product) -> int:
 
 def _ready(work: QueuedWork, times: float, clock: Clock) -> TimedWork:
     """Run the work once, to compile and allocate, and return it repeated until it fills a window."""
-    once = TimedWork(work, 1, 1.0)
-    once.seconds(clock)
-    return TimedWork(work, max(1, round(_PROBE_SECONDS / max(once.seconds(clock), 1e-7))), times)
+    timed(work, 1, clock)
+    return TimedWork(work, max(1, round(_PROBE_SECONDS / max(timed(work, 1, clock), 1e-7))), times)

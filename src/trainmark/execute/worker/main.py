@@ -6,6 +6,7 @@ two readings, only the backend's code runs.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import itertools
 import math
@@ -223,8 +224,7 @@ def _train_repeat(
                 losses=steps.losses.tolist(),
                 l2_losses=None if steps.l2_losses is None else steps.l2_losses.tolist(),
                 log=_log_lines(epoch.edges, steps, plan, step, log_every) if log_every else [],
-                train_loss=running.get("train_loss"),
-                train_accuracy=running.get("train_accuracy"),
+                **running,
             )
         )
         _stop_if_diverged(steps, step, before)
@@ -233,8 +233,9 @@ def _train_repeat(
         if workload.schedule.evaluate == "every-epoch" or index == last:
             evaluated = answers.Evaluated(index, **_evaluated(state, index, clock))
             say(evaluated)
+            known = {name: value for name, value in vars(evaluated).items() if value is not None}
             until = workload.schedule.until
-            if until is not None and until.met_by({**running, **_known(evaluated)}.get(until.quantity)):
+            if until is not None and until.met_by((running | known).get(until.quantity)):
                 break
     if weights_file:
         path = Path(weights_file)
@@ -254,17 +255,12 @@ def _finished(trainer: Trainer, first_weights: Weights | None) -> answers.Finish
     )
 
 
-def _known(evaluated: answers.Evaluated) -> dict[str, float]:
-    """Return the available figures of an evaluation."""
-    return {name: value for name, value in vars(evaluated).items() if value is not None}
-
-
 def _unchanged(before: Weights, after: Weights) -> list[str]:
     """Return the names of the weights that are bitwise unchanged."""
     return [name for name, value in before.items() if np.array_equal(value, after[name])]
 
 
-def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, float]:
+def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, Any]:
     """Return the running training metrics of an epoch, weighted by batch size; empty if exact ones are requested."""
     if workload.metrics.train != "running":
         return {}
@@ -281,16 +277,10 @@ def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, flo
 
 
 def _evaluated(state: TrainingState, index: int, clock: Clock) -> dict[str, Any]:
-    start = clock()
-    test = state.evaluate("test", index)
-    train = state.evaluate("train", index) if state.request.workload.metrics.train == "exact" else None
-    return {
-        "seconds": clock() - start,
-        "test_loss": test.loss,
-        "test_accuracy": test.accuracy,
-        "train_loss": train.loss if train else None,
-        "train_accuracy": train.accuracy if train else None,
-    }
+    start, exact = clock(), state.request.workload.metrics.train == "exact"
+    splits: tuple[SplitName, ...] = ("test", "train") if exact else ("test",)
+    found = {f"{split}_{name}": value for split in splits for name, value in vars(state.evaluate(split, index)).items()}
+    return {"seconds": clock() - start, **found}
 
 
 def _log_lines(
@@ -298,17 +288,10 @@ def _log_lines(
 ) -> list[answers.LoggedStep]:
     lines = []
     for (start, earlier), (end, later) in itertools.pairwise(edges):
-        if (first_step + end - 1) % log_every:
+        step, loss, seconds = first_step + end - 1, float(steps.losses[end - 1]), later - earlier
+        if step % log_every:
             continue  # the end of an epoch, not of a stretch
-        seconds = later - earlier
-        lines.append(
-            answers.LoggedStep(
-                step=first_step + end - 1,
-                loss=float(steps.losses[end - 1]),
-                samples_per_second=sum(plan.sizes[start:end]) / seconds,
-                seconds_per_step=seconds / (end - start),
-            )
-        )
+        lines.append(answers.LoggedStep(step, loss, sum(plan.sizes[start:end]) / seconds, seconds / (end - start)))
     return lines
 
 
@@ -372,16 +355,16 @@ def _facts(request: requests.Train, can: Capabilities, data_sha256: str, weights
 
 def _examine(name: str, say: Say) -> None:
     """Send several answers, so that a crash loses only the remaining ones."""
-    backend = registry.load(name)
+    backend, seen = registry.load(name), answers.Examined()
     if isinstance(backend, Examinable):
-        say(answers.Examined(backend.examine()))
+        say(seen := dataclasses.replace(seen, examination=backend.examine()))
     can = registry.capabilities(name, backend)
     devices = tuple(device.id for device in can.devices)
-    say(answers.DevicesSeen(can.version, devices))
+    say(seen := dataclasses.replace(seen, version=can.version, devices=devices))
     if isinstance(backend, Examinable):
         for device in devices:
-            say(answers.Multiplied(try_product(backend, device)))
-            say(answers.LibrariesLoaded(loaded_libraries()))
+            say(seen := dataclasses.replace(seen, products=(*seen.products, try_product(backend, device))))
+            say(seen := dataclasses.replace(seen, libraries=loaded_libraries()))
 
 
 def loaded_libraries(maps: Path = Path("/proc/self/maps")) -> dict[str, list[str]]:

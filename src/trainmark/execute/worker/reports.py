@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 from trainmark.execute.protocol.answers import EpochEnded, Evaluated, SliceTimed, StepsObserved, Waiting
 from trainmark.execute.protocol.wire import LONGEST_SECONDS
 from trainmark.record.observed import Observed
-from trainmark.workload.decode import Misfit, decode
+from trainmark.workload.decode import decode
 
 VERSION = 1
 _T = TypeVar("_T")
@@ -127,7 +127,7 @@ class Reports:
         numbers = map(_figure, losses) if isinstance(losses, list) else ()
         try:
             found = decode(StepsObserved, fields)
-        except (Misfit, ValueError) as error:
+        except ValueError as error:
             self._leave_out(f"observed steps: {error}")
             return None
         return dataclasses.replace(found, losses=[number for number in numbers if number is not None])

@@ -17,16 +17,7 @@ from trainmark.errors import ExplanationFailed
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.scheduler import Observer
 from trainmark.execute.parent.task import Task
-from trainmark.execute.protocol.answers import (
-    NOT_A_PART,
-    Answer,
-    Dropped,
-    EvaluationTimed,
-    Preparing,
-    RoundTimed,
-    VariantsReady,
-    of_kind,
-)
+from trainmark.execute.protocol import answers
 from trainmark.execute.protocol.requests import Dissect, Variant
 from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide
@@ -110,7 +101,7 @@ def dissect(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> Dis
     return dataclasses.replace(_dissection(subject, subject.batch * model.training_flops, heard), threads_ratio=ratio)
 
 
-def _sit(subject: ExplainedSide, request: Dissect, tell: Tell) -> Iterator[list[Answer]]:
+def _sit(subject: ExplainedSide, request: Dissect, tell: Tell) -> Iterator[list[answers.Answer]]:
     """Yield the answers of each sitting; the first one decides how many there are."""
     number, of = 0, request.sittings
     while number < of:
@@ -118,7 +109,7 @@ def _sit(subject: ExplainedSide, request: Dissect, tell: Tell) -> Iterator[list[
         sitting = dataclasses.replace(request, sitting=number, sittings=of, evaluations=evaluations)
         heard = _hold(subject, sitting, tell)
         yield heard
-        number, of = number + 1, of_kind(heard, VariantsReady)[0].sittings
+        number, of = number + 1, answers.of_kind(heard, answers.VariantsReady)[0].sittings
 
 
 def sweep_devices(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> dict[str, dict[int, float]]:
@@ -158,7 +149,7 @@ def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estima
     return sliced.ratio()
 
 
-def _hold(subject: ExplainedSide, request: Dissect, tell: Tell) -> list[Answer]:
+def _hold(subject: ExplainedSide, request: Dissect, tell: Tell) -> list[answers.Answer]:
     """Carry out ``request`` in a process and return all its answers."""
     sittings, rounds = request.sittings, request.rounds
 
@@ -166,34 +157,34 @@ def _hold(subject: ExplainedSide, request: Dissect, tell: Tell) -> list[Answer]:
         place = f"process {request.sitting + 1} of {sittings}, " if sittings > 1 else ""
         tell(f"{place}{what}", (request.sitting + share) / sittings)
 
-    def hear(answer: Answer) -> None:
+    def hear(answer: answers.Answer) -> None:
         nonlocal sittings, rounds
         match answer:
-            case Preparing():
+            case answers.Preparing():
                 tell_of(f"preparing: {answer.name}", _PREPARING * answer.done / answer.of)
-            case VariantsReady():
+            case answers.VariantsReady():
                 sittings, rounds = answer.sittings, answer.rounds
-            case RoundTimed():
+            case answers.RoundTimed():
                 done = answer.index + 1
                 tell_of(f"round {done} of {rounds}", _PREPARING + (1 - _PREPARING) * done / rounds)
 
     threads = request.variants[0].options.threads
     heard, ending = subject.ask(request, hear=hear, threads=threads)
-    if ending.status != "done" or not {VariantsReady, RoundTimed} <= set(map(type, heard)):
+    if ending.status != "done" or not {answers.VariantsReady, answers.RoundTimed} <= set(map(type, heard)):
         raise ExplanationFailed(f"{subject.side.title} can't be explained", found=ending.reason or "no answer")
     return heard
 
 
-def _sitting(heard: list[Answer]) -> Sitting:
-    rounds, ready = of_kind(heard, RoundTimed), of_kind(heard, VariantsReady)[0]
+def _sitting(heard: list[answers.Answer]) -> Sitting:
+    rounds, ready = answers.of_kind(heard, answers.RoundTimed), answers.of_kind(heard, answers.VariantsReady)[0]
     return Sitting(tuple(each.seconds for each in rounds), tuple(each.starts for each in rounds), ready.lengths)
 
 
-def _dissection(subject: ExplainedSide, flops: float, heard: list[list[Answer]]) -> Dissection:
+def _dissection(subject: ExplainedSide, flops: float, heard: list[list[answers.Answer]]) -> Dissection:
     workload = subject.course.workload
     sizes = epoch_sizes(workload.schedule, workload.batches, subject.course.dataset.train_examples)
-    said = [answer for answers in heard for answer in answers]
-    dropped = [answer for answer in of_kind(said, Dropped) if answer.reason != NOT_A_PART]
+    said = [answer for sitting in heard for answer in sitting]
+    dropped = [answer for answer in answers.of_kind(said, answers.Dropped) if answer.reason != answers.NOT_A_PART]
     return Dissection(
         sittings=tuple(map(_sitting, heard)),
         steps_per_epoch=len(sizes[0]),
@@ -201,8 +192,8 @@ def _dissection(subject: ExplainedSide, flops: float, heard: list[list[Answer]])
         peak_flops=None if subject.peak_size is None else 2.0 * subject.peak_size**3,
         batch=subject.batch,
         larger=LARGER_TIMES,
-        evaluations=tuple(answer.seconds for answer in of_kind(said, EvaluationTimed)),
-        compile_seconds=of_kind(said, VariantsReady)[0].compile_seconds,
+        evaluations=tuple(answer.seconds for answer in answers.of_kind(said, answers.EvaluationTimed)),
+        compile_seconds=answers.of_kind(said, answers.VariantsReady)[0].compile_seconds,
         steps=sum(len(epoch) for epoch in sizes),
         looks=len(sizes) if workload.schedule.evaluate == "every-epoch" else 1,
         accelerator=subject.accelerator,
@@ -235,6 +226,6 @@ def _seconds_by_batch(subject: ExplainedSide, device: str, tell: Tell, seconds: 
         stretch = min(max(min(names) / size, _LEAST_STRETCH), _MOST_STRETCH)
         variants.append(Variant(name, with_batch(workload, size), options, stretch=stretch))
     heard = _hold(subject, _interleaved(subject, variants, _SWEEP_SHARE * seconds, _SWEEP_ROUNDS), tell)
-    rounds = [each.seconds for each in of_kind(heard, RoundTimed)]
+    rounds = [each.seconds for each in answers.of_kind(heard, answers.RoundTimed)]
     took = {size: lower_quartile([each[name] for each in rounds]) for size, name in names.items() if name in rounds[0]}
     return {size: each for size, each in took.items() if each > 0}

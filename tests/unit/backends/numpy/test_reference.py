@@ -12,13 +12,13 @@ from tests.unit.workload.samples import a_workload
 from trainmark.backends.base import EpochPlan
 from trainmark.backends.numpy.arithmetic import Moved
 from trainmark.backends.numpy.backend import NumpyBackend, NumpyTrainer
-from trainmark.backends.numpy.layers import MaxPoolModule
+from trainmark.backends.numpy.layers import MaxPoolModule, build
 from trainmark.backends.numpy.reference import SHOWN, Expected, Reference, pooled
 from trainmark.backends.stepwise import State
 from trainmark.data.dataset import Dataset
 from trainmark.workload.layers import Conv2D, Dense, Flatten, LocalResponseNorm, LogSoftmax, MaxPool, ReLU
 from trainmark.workload.losses import NegativeLogLikelihood
-from trainmark.workload.model import initial_weights, lay_out
+from trainmark.workload.model import initial_weights, lay_out, plans_of
 from trainmark.workload.pixels import Input, Standardize
 from trainmark.workload.precision import Precision
 from trainmark.workload.spec import Workload
@@ -183,7 +183,10 @@ def test_equal_inputs_and_clear_maxima_are_not_near(second: int, apart: float) -
 
 
 def test_the_other_side_of_a_maximum_is_the_runner_up() -> None:
-    module, x = MaxPoolModule(MaxPool(2, 2)), np.array([[3.0, 1.0, 9.0, 8.0], [2.0, 0.0, 7.0, 6.0]]).reshape(1, 2, 4, 1)
+    (plan,) = plans_of([MaxPool(2, 2)], (2, 4, 1))
+    module = build(plan, {}, {}, np.random.default_rng(0))
+    x = np.array([[3.0, 1.0, 9.0, 8.0], [2.0, 0.0, 7.0, 6.0]]).reshape(1, 2, 4, 1)
+    assert isinstance(module, MaxPoolModule)
     module.forward(x, True)
     module.take_other_side(np.array([[[[True], [False]]]]), x)
     gradient = module.backward(np.array([[[[1.0], [5.0]]]]))

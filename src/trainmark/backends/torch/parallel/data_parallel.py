@@ -99,12 +99,8 @@ class DataParallel(TorchTrainer):
         """Wrap ``network`` to average its gradients over all copies."""
         if not self._averages:
             return network
-        return DistributedDataParallel(
-            network,
-            device_ids=[self._device.index] if self._device.type == "cuda" else None,
-            process_group=self._ranks.copies,
-            **options,
-        )
+        devices = [self._device.index] if self._device.type == "cuda" else None
+        return DistributedDataParallel(network, device_ids=devices, process_group=self._ranks.copies, **options)
 
     def _whole_network(self) -> nn.Module:
         return self._network

@@ -39,13 +39,8 @@ class Ranks:
                 found=str(found),
                 fix="Give the same command on every machine.",
             )
-        dist.init_process_group(
-            "nccl" if place.type == "cuda" else "gloo",
-            store=_store(timeout),
-            rank=self.rank,
-            world_size=layout.ranks,
-            timeout=timeout,
-        )
+        kind, store = "nccl" if place.type == "cuda" else "gloo", _store(timeout)
+        dist.init_process_group(kind, store=store, rank=self.rank, world_size=layout.ranks, timeout=timeout)
         atexit.register(dist.destroy_process_group)  # its threads must end before the interpreter does
         # Consecutive ranks are the stages of one copy, since these communicate most.
         mesh = init_device_mesh(place.type, (layout.data, layout.pipeline), mesh_dim_names=(DATA, PIPELINE))
