@@ -96,18 +96,17 @@ def style(name: str) -> None:
     from trainmark.workload import catalog
     from trainmark.workload.model import initial_weights, lay_out
 
-    backend, *engine, style = name.split("_")
+    backend, *engine, how = name.split("_")
+    options = Options(how, "cpu", "fp32", SEED)  # type: ignore[arg-type]
     images, labels = _data()
     images = images[..., None]
     test = Split(images[:100], labels[:100])
     data = Dataset("random", Split(images, labels), test, sha256="", complete=True)
     workload = catalog.find("mnist-mlp128").with_schedule(epochs=EPOCHS, steps=None)
     model = lay_out(workload)
-    trainer = registry.load(":".join([backend, *engine])).trainer(
-        workload, model, data, Options(style, "cpu", "fp32", SEED)
-    )
+    trainer = registry.load(":".join([backend, *engine])).trainer(workload, model, data, options)
     trainer.load(initial_weights(model, SEED))
-    for number, plan in enumerate(epoch_plans(workload, EXAMPLES, SEED, inject=style == "fast")):
+    for number, plan in enumerate(epoch_plans(workload, EXAMPLES, SEED, inject=how == "fast")):
         if number == 0:
             trainer.compile(plan)
             hook.begin()
