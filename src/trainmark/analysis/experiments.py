@@ -71,6 +71,11 @@ EXPERIMENTS = {
         "Use larger batches ({value} times as large here), and tune the learning rate.",
         "learning",
     ),
+    "no-accumulation": Experiment(
+        "loader",
+        "one batch instead of {value} that are accumulated",
+        "Use batches {value} times as large instead of accumulating gradients.",
+    ),
     "bf16": Experiment("precision", "bf16 autocast", "Run the model under torch.autocast(device, torch.bfloat16)."),
     "foreach": Experiment("optimizer", "the optimiser's foreach implementation", "Pass foreach=True to the optimiser."),
     "channels-last": Experiment(

@@ -237,6 +237,32 @@ def test_batches_that_the_network_does_not_get_are_not_larger(apply: Callable[..
     assert notes.failures == {"batch=4": "the network does not get the loader's batches"}
 
 
+def accumulate(model: Any, times: int = 4) -> list[float]:
+    """Steps after every fourth batch, as users write it; returns the losses of the steps."""
+    optimizer, losses = torch.optim.SGD(model.parameters(), 0.1), [0.0]
+    for number, (x, y) in enumerate(torch.utils.data.DataLoader(Data(), BATCH)):
+        loss = torch.nn.functional.cross_entropy(model(x), y) / times
+        loss.backward()
+        losses[-1] += loss.item()
+        if (number + 1) % times == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(0.0)
+    return losses
+
+
+def test_accumulated_gradients_become_those_of_a_larger_batch(apply: Callable[..., Notes]) -> None:
+    seen = apply("look")
+    expected = accumulate(network())
+    assert json.loads(seen.changes["look"])["accumulates"] == 4
+    notes, model = apply("no-accumulation=4"), network()
+    computed = list[int]()
+    model[0].register_forward_hook(lambda _layer, args, _out: computed.append(len(args[0])))
+    assert accumulate(model) == pytest.approx(expected, rel=1e-5)
+    assert computed == [4 * BATCH] * (EXAMPLES // BATCH // 4)
+    assert notes.changes["no-accumulation=4"] == "one batch instead of 4"
+
+
 def test_attention_is_fused(apply: Callable[..., Notes]) -> None:
     layer, x = torch.nn.MultiheadAttention(8, 2, batch_first=True), torch.randn(2, 3, 8)
     expected, weights = layer(x, x, x)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 import trainmark.inject
 from trainmark.inject import observer as module
 from trainmark.inject.observer import FOLDER, Observer
+from trainmark.inject.patch import time_reads
 
 FILES = sorted(Path(trainmark.inject.__file__).parent.rglob("*.py"))
 
@@ -65,6 +67,29 @@ def test_of_two_optimisers_the_first_one_counts_until_it_stops(observer: Observe
     for _ in range(module._NEW_LEADER + 4):
         step(observer, second)
     assert observer.steps > 3
+
+
+class Value:
+    """A tensor on a CPU."""
+
+    device = SimpleNamespace(type="cpu")
+
+    def item(self) -> int:
+        return 1
+
+
+def test_of_many_reads_some_stand_for_all(observer: Observer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Value, "item", Value.item)  # undone after the test
+    time_reads(Value, ("item",), observer)
+    step(observer, Optimiser())
+    value, places = Value(), sys._getframe().f_lineno
+    for _ in range(800):
+        value.item()
+        value.item()
+    found = {int(at[1]): times for (at, _), times in observer._syncs.items()}
+    assert found.keys() == {places + 2, places + 3}
+    assert sum(found.values()) == pytest.approx(1600, abs=12)
+    assert found[places + 2] == pytest.approx(800, rel=0.25)
 
 
 def test_losses_and_a_partial_epoch_are_reported_at_the_end(observer: Observer, pipe: Path) -> None:

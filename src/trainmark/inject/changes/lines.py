@@ -42,8 +42,8 @@ def sample(observer: Any, tell: Callable[[dict[str, Any]], None]) -> None:
     thread = threading.get_ident()
 
     def run() -> None:
-        lines, parts, own = Counter[str](), Counter[str](), Counter[str]()
-        loading = set[str]()
+        counts: dict[str, Counter[str]] = {name: Counter() for name in ("lines", "parts", "own")}
+        loading: set[str] = set()
         while True:
             time.sleep(_EVERY_SECONDS)
             frame = sys._current_frames().get(thread)
@@ -51,18 +51,17 @@ def sample(observer: Any, tell: Callable[[dict[str, Any]], None]) -> None:
             if place is None:
                 continue
             part = _EVALUATION if observer.evaluates else _part(frame)
-            lines[place] += 1
-            parts[part] += 1
+            counts["lines"][place] += 1
+            counts["parts"][part] += 1
             if part == _OWN:
-                own[place] += 1
+                counts["own"][place] += 1
             elif part == "loader":
                 loading.add(place)
-            total = sum(parts.values())
+            total = sum(counts["parts"].values())
             if total % _TELL_EVERY == 0:
-                found = {"lines": lines, "parts": parts, "own": own}
                 shares = {
-                    name: {each: number / total for each, number in counts.most_common(_MOST)}
-                    for name, counts in found.items()
+                    name: {each: number / total for each, number in found.most_common(_MOST)}
+                    for name, found in counts.items()
                 }
                 tell({**shares, "samples": total, "loading": sorted(loading)[:_MOST]})
 

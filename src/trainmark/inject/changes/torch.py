@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -185,7 +186,8 @@ def pin(change: Change) -> None:
 def batch(change: Change) -> None:
     """Make the batches of every loader larger; counts if the network then gets so many examples."""
     times = int(change.value or 8)
-    sizes, calls = set[int](), itertools.count()
+    calls = itertools.count()
+    sizes: set[int] = set()
 
     def larger(arguments: dict[str, Any]) -> None:
         size = arguments.get("batch_size", 1)
@@ -209,6 +211,47 @@ def batch(change: Change) -> None:
 
     _with_loader(larger)
     _around_modules(call)
+
+
+def no_accumulation(change: Change) -> None:
+    """Compute what a step accumulates as one batch; its other batches are repeated, and nothing is computed for them."""
+    times, computed = int(change.value), 0
+    batches: dict[int, Any] = {}
+    latest: Any = None
+
+    def larger(arguments: dict[str, Any]) -> None:
+        arguments["batch_size"] *= times
+
+    def once(real: Inner, iterator: Any) -> Any:
+        if not computed or id(iterator) not in batches:
+            batches[id(iterator)] = real(iterator)
+        return batches[id(iterator)]
+
+    def weighted(value: Any) -> Any:
+        if value.requires_grad:
+            value.register_hook(lambda gradient: times * gradient)
+        return value
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        nonlocal computed, latest
+        if _evaluates(module):
+            return inner(*args, **kwargs)
+        computed += 1
+        if computed == 1:
+            latest = _mapped(weighted, inner(*args, **kwargs))
+            return latest
+        change.took(f"one batch instead of {times}")
+        return _mapped(lambda value: value.detach().requires_grad_(value.requires_grad), latest)
+
+    def stepped(*_: Any) -> None:
+        nonlocal computed
+        computed = 0
+
+    _with_loader(larger)
+    _around_modules(call)
+    for kind in (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter):
+        around(kind, "_next_data", once)
+    register_optimizer_step_post_hook(stepped)
 
 
 def _length(known: Any) -> int | None:
@@ -563,6 +606,12 @@ def look(change: Change) -> None:
         facts["attention"] |= inspect.signature(real).bind(*args, **kwargs).arguments.get("need_weights", True)
         return real(*args, **kwargs)
 
+    accumulated: Counter[str] = Counter()
+
+    def counts(name: str, real: Inner, *args: Any, **kwargs: Any) -> Any:
+        accumulated[name] += 1
+        return real(*args, **kwargs)
+
     def tell(sampled: dict[str, Any]) -> None:
         change.observer.changed("look", json.dumps({**facts, **sampled}))
 
@@ -571,6 +620,8 @@ def look(change: Change) -> None:
     def stepped(optimizer: Any, *_: Any) -> None:
         if busy is not None:
             busy.stepped()
+        facts["accumulates"] = min(accumulated["__next__"], accumulated["backward"])
+        accumulated.clear()
         if "optimizer" not in facts:
             group = optimizer.param_groups[0]
             facts["optimizer"] = type(optimizer).__name__
@@ -584,6 +635,8 @@ def look(change: Change) -> None:
     _with_loader(built)
     _around_modules(call)
     around(torch.nn.MultiheadAttention, "forward", attends)
+    for owner, name in ((dataloader._BaseDataLoaderIter, "__next__"), (torch.Tensor, "backward")):
+        around(owner, name, functools.partial(counts, name))
     register_optimizer_step_post_hook(stepped)
 
 

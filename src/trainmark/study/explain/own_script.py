@@ -188,6 +188,7 @@ class _Study:
         workers = facts.get("workers")
         reasons = {
             "workers": "the dataset is iterable" if facts.get("iterable") else "",
+            "no-accumulation": "" if facts.get("accumulates", 1) > 1 else "gradients are not accumulated",
             "prefetch": "the loader already has worker processes" if workers else "",
             "pin": "" if gpu else "there is no GPU",
             "tf32": "" if gpu else "there is no GPU",
@@ -214,6 +215,7 @@ class _Study:
             "workers": [f"workers={max(2, min(cores, 8))}"],
             "threads": [f"threads={number}" for number in (cores, 1) if number != threads],
             "batch": [f"batch={_MORE_BATCH}"],
+            "no-accumulation": [f"no-accumulation={facts.get('accumulates', 2)}"],
             "steps-per-execution": ["steps-per-execution=8"],
         }
         own = OF_KERAS if seen.framework == "keras" else [name for name in EXPERIMENTS if name not in ONLY_KERAS]
