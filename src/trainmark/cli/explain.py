@@ -35,14 +35,14 @@ Examples:
   trainmark explain mnist-cnn --backend jax --style fast --device cpu
   trainmark explain trainmark-results/RECORD.json           a recorded run; why it diverged, if it did
   trainmark explain A.json B.json                           why two runs took different times
-  trainmark explain -- python train.py --epochs 10          your own script: what makes it faster
+  trainmark explain -- python train.py --epochs 10          what makes your own script faster
 
 \b
 A WORKLOAD or RECORD is trained in short, interleaved stretches, complete and with one component of the step removed at
-a time. The time saved is the share of that component; the rest is reported as unexplained.
+a time. The time saved is that component's share; the rest is reported as unexplained.
 
 \b
-Exit codes: 0 done; 1 a process failed, or there was no answer; 2 usage; 130 interrupted.
+Exit codes: 0 done; 1 a process failed, or no explanation was found; 2 usage; 130 interrupted.
 """
 
 
@@ -70,13 +70,13 @@ class BeforeCommand(click.Command):
 @shared.seed_option("Seed of the weights.")
 @shared.number_option(
     "--seconds",
-    "Budget (120 for a COMMAND); more narrows the intervals.",
+    "Measurement budget (120 for a COMMAND); a larger one narrows the intervals.",
     click.FloatRange(1),
     default=100,
     metavar="S",
 )
 @click.option("--only", multiple=True, metavar="NAME", help="With a COMMAND: try only this change; repeatable.")
-@click.option("--chart", type=FILE, metavar="FILE", help="With a COMMAND: draw the speed-ups, as .svg or .png.")
+@click.option("--chart", type=FILE, metavar="FILE", help="With a COMMAND: chart of the speed-ups (.svg or .png).")
 @shared.size_option
 @shared.conditions_options
 @shared.data_dir_option
@@ -87,8 +87,8 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
     A RECORD is explained with the options it was run with. If it diverged or did not learn, it is trained again up to
     the step where it went wrong. Given two records, explains the difference.
 
-    Given a COMMAND, tries changes to your unchanged PyTorch or Keras script, each in a separate process, and compares
-    their speed and losses.
+    Given a COMMAND that runs a PyTorch or Keras script, tries changes without editing the script, each in a separate
+    process, and compares speed and losses.
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.study import explain
@@ -97,7 +97,7 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
         return _explain_command(words, target, options)
     _refuse(("only", "chart"), "these options need a COMMAND")
     if target is None:
-        raise UsageError("there is nothing to explain", expected="a WORKLOAD, a RECORD, or -- and a COMMAND", found="")
+        raise UsageError("nothing to explain", expected="a WORKLOAD, a RECORD, or -- and a COMMAND", found="")
     refuse_others(target)
     if other is not None:
         _refuse(_OF_MEASURING, "two records are explained without running anything")
@@ -127,7 +127,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         raise UsageError("a COMMAND takes no WORKLOAD or RECORD", expected="nothing before --", found=target)
     _refuse(
         ("backend", "style", "device", "dataset", "size", "precision", "pythons", "data_dir"),
-        "a COMMAND sets these itself",
+        "these options don't apply to a COMMAND",
     )
     if options["chart"]:
         require_drawable(options["chart"])
@@ -138,7 +138,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     seconds = options["seconds"] if given else own_script.SECONDS
     settings = Settings(seed=options["seed"], timeout=options["timeout"], threads=options["threads"])
     with TerminalProgress().working(
-        f"{measured.name}: {seconds:g} s of trying changes in copies of this folder"
+        f"{measured.name}: trying changes for {seconds:g} s, in copies of this folder"
     ) as tell:
         found = own_script.explain(measured, settings, tell, seconds, options["only"])
     said = answers(found.findings, found.combination, found.lines)

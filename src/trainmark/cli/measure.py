@@ -21,8 +21,9 @@ Examples:
 \b
 Placeholders in braces are filled in, and every combination is one side of the comparison. {seed} is --seed in the
 first round and increases by one per round. {{ and }} are literal braces.
-The steps of PyTorch, Keras and JAX scripts are observed. Other scripts report epochs with `from trainmark import hook`
-and `hook.epoch(loss=..., accuracy=..., examples=...)`; other languages use a protocol (docs/protocol.md).
+trainmark observes the steps of PyTorch, Keras and JAX scripts. Other scripts report epochs with
+`from trainmark import hook` and `hook.epoch(loss=..., accuracy=..., examples=...)`; other languages use a protocol
+(docs/protocol.md).
 
 \b
 Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
@@ -35,8 +36,8 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option("--vary", multiple=True, metavar="NAME=a,b", help="Values of {NAME}, separated by commas.")
 @click.option("--vary-env", multiple=True, metavar="NAME=a,b", help="Values of the environment variable NAME.")
 @click.option("--inject/--no-inject", default=True, help="Observe the steps of Python scripts.  [default: on]")
-@click.option("--steps", type=click.IntRange(1), metavar="N", help="End an observed training after N steps.")
-@click.option("--scratch", is_flag=True, help="Run in a copy of the working folder, which is deleted afterwards.")
+@click.option("--steps", type=click.IntRange(1), metavar="N", help="Stop training after N observed steps.")
+@click.option("--scratch", is_flag=True, help="Run in a temporary copy of the working folder.")
 @shared.repeats_option()
 @shared.budget_option(0.0)
 @shared.margin_option
@@ -46,13 +47,13 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.label_option
 @shared.timeout_option
 @shared.resume_option
-@click.option("--ignore-failure", is_flag=True, help="Run all rounds even if a run of the first round failed.")
+@click.option("--ignore-failure", is_flag=True, help="Run all rounds, even if a run in the first one fails.")
 @shared.results_options
 def command(words: tuple[str, ...], **options: Any) -> int:
     """Run any command in interleaved rounds, record each run, and compare them.
 
-    The command runs unchanged: trainmark measures its time, exit status, cores, GPUs, memory and energy and, in a
-    Python script that trains with PyTorch, Keras or JAX, its steps, losses and epochs.
+    The command runs unchanged. trainmark measures its time, exit code, CPU and GPU utilisation, memory and energy. In
+    Python scripts that train with PyTorch, Keras or JAX, it also observes steps, losses and epochs.
     """
     from trainmark.cli.run import show_records
     from trainmark.execute.parent import command as commands

@@ -14,7 +14,6 @@ from trainmark.report.table import Cell, Field, Table, interval, table_of
 _MOST_LINES, _LEAST_SHARE = 3, 0.1
 _MAY_HELP = 1.1
 """A change whose interval reaches above this is unclear; the others are not worth it."""
-_LEARNING = {"same": "the same", "better": "better", "worse": "worse", "unclear": "unclear"}
 
 
 def changes_table(
@@ -41,7 +40,7 @@ def changes_table(
         ),
         title=name,
         conditions=(
-            f"{observed.framework} on {observed.device}, a step takes {step}" + (f": {of_step}" if of_step else ""),
+            f"{observed.framework} on {observed.device}, {step} per step" + (f": {of_step}" if of_step else ""),
         ),
         notes=(*said[1:], *((f"Not measured: {reasons}.",) if reasons else ())),
         answer=Cell(said[0]),
@@ -54,14 +53,13 @@ def answers(findings: Sequence[Finding], combination: Finding | None, lines: Map
     advised = [each for each in winners if not each.harms or (each.kind == "learning" and each is winners[0])]
     said = [_advice(each) for each in advised]
     if not said:
-        none = "None of the changes that were tried makes this script clearly faster."
+        none = "No change makes this script clearly faster."
         said = [none if findings else "No changes were tried."]
     if combination is not None:
-        together = f"Together ({combination.change.replace('+', ', ')}): {times(combination)} as fast"
-        said.append(f"{together}{_but(combination)}.")
+        said.append(f"The combination {combination.change} is {times(combination)} faster{_but(combination)}.")
     for each in winners:
         if each not in advised:
-            said.append(f"{each.change} is {times(each)} as fast, but harms learning: its loss is worse.")
+            said.append(f"{each.change} is {times(each)} faster, but harms learning: the loss is higher.")
     losers = [each for each in findings if not each.wins]
     if unclear := ", ".join(each.change for each in losers if (each.speedup.high or math.inf) > _MAY_HELP):
         said.append(f"Too noisy to tell (increase --seconds): {unclear}.")
@@ -90,23 +88,22 @@ def shares(observed: Observed) -> dict[str, float]:
 def _advice(found: Finding) -> str:
     about = experiment(found.change)
     where = f" ({found.place})" if found.place else ""
-    gain = f"{times(found)} as fast"
     text = words(about.advice, found.change).removesuffix(".")
     if found.kind == "diagnosis":
-        return f"{text}{where}: at most {gain}."
-    return f"{text}{where}: {gain}{_but(found)}."
+        return f"{text}{where}. The gain is at most {times(found)}."
+    return f"{text}{where}. This is {times(found)} faster{_but(found)}."
 
 
 def _but(found: Finding) -> str:
     match found.learning:
         case "same":
-            return ", and it learns the same"
+            return " and learns the same"
         case "better":
             return ", and the loss falls faster"
         case "worse":
-            return ", but the loss is worse after the same number of examples"
+            return ", but the loss is higher after the same number of examples"
         case "unclear":
-            return "; whether it learns the same is unclear"
+            return "; the effect on learning is unclear"
 
 
 def times(found: Finding) -> str:
@@ -121,7 +118,7 @@ def _speedup(found: Finding) -> Cell:
 def _learning(found: Finding) -> Cell:
     if found.kind == "diagnosis":
         return Cell("diagnosis", tone="dim")
-    return Cell(_LEARNING[found.learning], tone="bad" if found.harms else "plain")
+    return Cell(found.learning, tone="bad" if found.harms else "plain")
 
 
 def _memory(found: Finding) -> Cell:

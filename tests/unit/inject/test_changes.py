@@ -234,7 +234,7 @@ def test_batches_that_the_network_does_not_get_are_not_larger(apply: Callable[..
         model(torch.randn(8, 3, 8, 8))
     for _ in range(4):
         model(torch.randn(8, 3, 8, 8))
-    assert notes.failures == {"batch=4": "the network does not get the loader's batches"}
+    assert notes.failures == {"batch=4": "the model does not receive the loader's batches"}
 
 
 def accumulate(model: Any, times: int = 4) -> list[float]:

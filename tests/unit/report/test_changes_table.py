@@ -23,19 +23,19 @@ def found(change: str, low: float, high: float, learning: Curve = "same", place:
 def test_the_first_sentence_says_what_to_do_in_which_line_and_what_it_gives() -> None:
     first, *_ = answers([found("workers=4", 1.4, 1.6, place="train.py:41")], None, {})
     assert first == (
-        "Load batches in worker processes: DataLoader(..., num_workers=4, persistent_workers=True) (train.py:41): "
-        "1.50× [1.40, 1.60] as fast, and it learns the same."
+        "Load batches in worker processes: DataLoader(..., num_workers=4, persistent_workers=True) (train.py:41). "
+        "This is 1.50× [1.40, 1.60] faster and learns the same."
     )
 
 
 @pytest.mark.parametrize(
     ("finding", "words"),
     [
-        (found("same-batch", 1.4, 1.6), "at most 1.50× [1.40, 1.60] as fast."),
+        (found("same-batch", 1.4, 1.6), "The gain is at most 1.50× [1.40, 1.60]."),
         (found("batch=8", 1.4, 1.6, "better"), "the loss falls faster"),
-        (found("fused", 1.4, 1.6, "unclear"), "whether it learns the same is unclear"),
-        (found("bf16", 1.4, 1.6, "worse"), "bf16 is 1.50× [1.40, 1.60] as fast, but harms learning"),
-        (found("batch=8", 1.4, 1.6, "worse"), "as fast, but the loss is worse after the same number of examples"),
+        (found("fused", 1.4, 1.6, "unclear"), "the effect on learning is unclear"),
+        (found("bf16", 1.4, 1.6, "worse"), "bf16 is 1.50× [1.40, 1.60] faster, but harms learning"),
+        (found("batch=8", 1.4, 1.6, "worse"), "faster, but the loss is higher after the same number of examples"),
         (found("fused", 0.9, 1.05), "Not worth it: fused."),
         (found("fused", 0.9, 1.3), "Too noisy to tell (increase --seconds): fused."),
     ],
@@ -46,25 +46,25 @@ def test_a_finding_is_put_into_words(finding: Finding, words: str) -> None:
 
 def test_without_a_winner_the_answer_says_so() -> None:
     first, *rest = answers([found("fused", 0.9, 1.05)], None, {"train.py:3": 0.7, "train.py:4": 0.05})
-    assert first.startswith("None of the changes")
+    assert first.startswith("No change makes")
     assert rest[-1] == "Your slowest lines: train.py:3 70 %."
 
 
 def test_changes_are_combined() -> None:
     both = Finding("fused+bf16", "change", None, Estimate(2.0, 1.9, 2.1), True, "same", "", None)
     said = answers([found("fused", 1.2, 1.3), found("bf16", 1.2, 1.3)], both, {})
-    assert "Together (fused, bf16): 2.00× [1.90, 2.10] as fast, and it learns the same." in said
+    assert "The combination fused+bf16 is 2.00× [1.90, 2.10] faster and learns the same." in said
 
 
 def test_the_table_has_shares_and_reasons() -> None:
     findings = [found("same-batch", 1.4, 1.6), found("batch=8", 1.4, 1.6, "worse")]
     findings[1] = replace(findings[1], memory=1.25)
     parts = shares(SEEN)
-    table = changes_table("train.py", SEEN, parts, findings, {"pin": "there is no GPU"}, ["Do this.", "And that."])
+    table = changes_table("train.py", SEEN, parts, findings, {"pin": "no GPU"}, ["Do this.", "And that."])
     assert table.answer is not None
     assert table.answer.text == "Do this."
-    assert table.conditions == ("torch on cpu, a step takes 20.0 ms: loader wait 25 %",)
-    assert table.notes == ("And that.", "Not measured: pin (there is no GPU).")
+    assert table.conditions == ("torch on cpu, 20.0 ms per step: loader wait 25 %",)
+    assert table.notes == ("And that.", "Not measured: pin (no GPU).")
     assert [row.cells[2].text for row in table.rows] == ["diagnosis", "worse"]
     assert table.rows[1].cells[2].tone == "bad"
     assert [row.cells[3].text for row in table.rows] == ["", "1.25×"]

@@ -33,7 +33,7 @@ def same_batch(change: Change) -> None:
     def again(real: Callable[..., Any], batches: Any) -> Any:
         number = batches.num_batches
         if number is None:
-            change.cannot("the number of batches of an epoch is unknown")
+            change.cannot("the number of batches per epoch is unknown")
             return real(batches)
         change.took("the first batch is repeated")
         if _ENGINE == "tensorflow":
@@ -101,7 +101,7 @@ def _after_compile(change: Change, does: Callable[[Any], None]) -> None:
         does(model)
 
     def applied(real: Callable[..., Any], *args: Any, **more: Any) -> Any:
-        change.cannot("the script has a custom loop instead of fit")  # unless it took effect before
+        change.cannot("the script uses a custom loop instead of fit")  # unless it took effect before
         return real(*args, **more)
 
     around(keras.Model, "compile", compiled)

@@ -79,7 +79,7 @@ def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> None:
                     break
             else:
                 if number == _WATCHED:
-                    change.cannot("no DataLoader and no function that returns batches was found")
+                    change.cannot("no DataLoader or function that returns batches found")
             returned.clear()
         out = inner(*args, **kwargs)
         if number < _WATCHED:
@@ -133,7 +133,7 @@ def workers(change: Change) -> None:
 
     def more(arguments: dict[str, Any]) -> None:
         if isinstance(arguments["dataset"], IterableDataset):
-            change.cannot("the dataset is iterable, so every process would yield all examples")
+            change.cannot("every worker of an IterableDataset would yield all examples")
         else:
             arguments.update(num_workers=number, persistent_workers=True)
 
@@ -170,7 +170,7 @@ def prefetch(change: Change) -> None:
 def pin(change: Change) -> None:
     """Copy batches from pinned memory without waiting."""
     if not torch.cuda.is_available():
-        return change.cannot("there is no GPU")
+        return change.cannot("no GPU")
 
     def to(real: Inner, self: Any, *args: Any, **kwargs: Any) -> Any:
         if self.device.type == "cpu" and self.is_pinned():
@@ -206,7 +206,7 @@ def batch(change: Change) -> None:
                 if any(number and number % size == 0 for number in given):
                     change.took(f"batches of {size} instead of {size // times}")
             if next(calls) == _WATCHED:
-                change.cannot("the network does not get the loader's batches")
+                change.cannot("the model does not receive the loader's batches")
         return inner(*args, **kwargs)
 
     _with_loader(larger)
@@ -287,7 +287,7 @@ def no_sync(change: Change) -> None:
             return real(self, *args, **kwargs)
         key = frame.f_code, frame.f_lasti, name, self.shape if self.ndim else ()
         if key in results:
-            change.took(f"{change.observer.users_place(frame)} reads an old value")
+            change.took(f"{change.observer.users_place(frame)} reuses an old value")
         else:
             results[key] = real(self, *args, **kwargs)
         return results[key]
@@ -364,7 +364,7 @@ def threads(change: Change) -> None:
     """Compute with this number of CPU threads, whatever the script sets."""
     number, process = int(change.value), os.getpid()
     if number > len(os.sched_getaffinity(0)):
-        return change.cannot("there are fewer cores than that")
+        return change.cannot(f"fewer than {number} cores are available")
 
     def keep(real: Inner, asked: int) -> None:
         if os.getpid() != process:  # a loader's process
@@ -404,7 +404,7 @@ def fp32(change: Change) -> None:
 def tf32(change: Change) -> None:
     """Let the GPU round the inputs of matrix products to TF32."""
     if not torch.cuda.is_available() or torch.cuda.get_device_capability() < (8, 0):
-        return change.cannot("there is no GPU with TF32")
+        return change.cannot("no GPU with TF32")
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.allow_tf32 = True
     change.took(f"the float32 matmul precision is {torch.get_float32_matmul_precision()}")
@@ -461,7 +461,7 @@ def compile(change: Change) -> None:
 
     seen, how = set(), {"mode": "reduce-overhead"} if change.word == "cuda-graphs" else {}
     if how and not torch.cuda.is_available():
-        return change.cannot("there is no GPU")
+        return change.cannot("no GPU")
 
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
         if id(module) not in seen:
@@ -555,7 +555,7 @@ def torch_optimizer(change: Change) -> None:
 
     def step(real: Inner, self: Any, closure: Any = None) -> Any:
         if type(self).__module__.startswith("torch.") or isinstance(self, tuple(_FUSED)):
-            change.cannot(f"{type(self).__name__} is PyTorch's own")
+            change.cannot(f"{type(self).__name__} is a PyTorch optimiser")
             return real(self) if closure is None else real(self, closure)
         if id(self) not in instead:
             out = real(self) if closure is None else real(self, closure)  # it creates its state

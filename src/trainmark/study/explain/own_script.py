@@ -165,8 +165,8 @@ class _Study:
         if seen is None or seen.steps < 2:
             raise ExplanationFailed(
                 f"{self.command.name} can't be explained",
-                expected="a Python script that trains with PyTorch, Keras or JAX, for at least two steps",
-                found=_why(record) or f"no training step was seen in {in_words(self.passed)}",
+                expected="a Python script that trains at least two steps with PyTorch, Keras or JAX",
+                found=_why(record) or f"no training step in {in_words(self.passed)}",
             )
         self.base = record
         self.start_seconds = watcher.start_seconds
@@ -181,35 +181,35 @@ class _Study:
         seen, cores = self.observed, len(usable_core_numbers())
         if seen.framework == "jax":
             self.left_out["all"] = (
-                "JAX has no changes yet; donate the state (donate_argnums), and run several steps in lax.scan"
+                "JAX is not supported yet; try donated buffers (donate_argnums) and several steps per call (lax.scan)"
             )
             return []
         gpu, threads = (seen.device or "cpu") != "cpu", seen.threads or cores
         workers = facts.get("workers")
         reasons = {
-            "workers": "the dataset is iterable" if facts.get("iterable") else "",
-            "no-accumulation": "" if facts.get("accumulates", 1) > 1 else "gradients are not accumulated",
+            "workers": "the dataset is an IterableDataset" if facts.get("iterable") else "",
+            "no-accumulation": "" if facts.get("accumulates", 1) > 1 else "the script doesn't accumulate gradients",
             "prefetch": "the loader already has worker processes" if workers else "",
-            "pin": "" if gpu else "there is no GPU",
-            "tf32": "" if gpu else "there is no GPU",
-            "fp16": "" if gpu else "it is meant for GPUs; --only fp16 tries it anyway",
+            "pin": "" if gpu else "no GPU",
+            "tf32": "" if gpu else "no GPU",
+            "fp16": "" if gpu else "meant for GPUs; use --only fp16 to try it anyway",
             "bf16": "" if seen.precision == "float32" else f"the weights are {seen.precision}",
             "mixed-bf16": "" if seen.precision == "float32" else f"the layers are {seen.precision}",
             "fp32": "" if seen.precision == "float64" else f"the weights are {seen.precision}",
             "fused": _flag(facts, "fused"),
             "foreach": _flag(facts, "foreach"),
-            "torch-optimizer": "" if facts.get("handwritten") else f"{facts.get('optimizer')} is already PyTorch's own",
+            "torch-optimizer": "" if facts.get("handwritten") else f"{facts.get('optimizer')} is a PyTorch optimiser",
             "no-evaluation": self._rare(seen.evaluations, seen.evaluation_seconds),
-            "no-grad": "" if facts.get("graded") else "no evaluation with gradients was seen",
+            "no-grad": "" if facts.get("graded") else "no evaluation records gradients",
             "no-saves": self._rare(seen.saves, seen.saving_seconds),
             "no-sync": self._rare(sum(seen.syncs.values()), seen.sync_seconds),
-            "attention": "" if facts.get("attention") else "no attention was seen that isn't fused",
-            "channels-last": "" if facts.get("conv") else "there are no 2-D convolutions",
+            "attention": "" if facts.get("attention") else "no unfused attention found",
+            "channels-last": "" if facts.get("conv") else "no 2-D convolutions",
             "compile": ""
             if self.seconds >= _SLOW_SECONDS
-            else f"it compiles first; --seconds {_SLOW_SECONDS:g} or --only compile tries it",
+            else f"needs time to compile; use --seconds {_SLOW_SECONDS:g} or --only",
         }
-        reasons["cuda-graphs"] = reasons["compile"] if gpu else "there is no GPU"
+        reasons["cuda-graphs"] = reasons["compile"] if gpu else "no GPU"
         values: dict[str, list[str]] = {
             "line": [],
             "workers": [f"workers={max(2, min(cores, 8))}"],
@@ -230,14 +230,14 @@ class _Study:
         if times >= _IN_EVERY_STEP * self.observed.steps:
             return ""
         share = (seconds or 0.0) / (self.observed.seconds + (seconds or 0.0))
-        return f"it takes {percent(share, 0)} of the time, but not in every step" if times else "none was seen"
+        return f"{percent(share, 0)} of the time, but too rare to measure" if times else "none observed"
 
     def _that_fit(self, planned: list[str]) -> list[str]:
         """Return as many as the time for the screening allows."""
         each = self._start_seconds(1) + 2 * _FEWEST_BLOCKS * self._slice_seconds
         number = max(int((_SCREENING * self.seconds - self.passed) / each) - 1, 1)
         enough = (self.passed + each * (len(planned) + 1)) / _SCREENING
-        late = f"out of time; --seconds {math.ceil(enough / 10) * 10} would be enough"
+        late = f"not enough time; use --seconds {math.ceil(enough / 10) * 10}"
         self.left_out |= dict.fromkeys(planned[number:], late)
         return planned[:number]
 
@@ -302,10 +302,10 @@ class _Study:
         )
         why_not = [failed[part] for part in change.split("+") if part in failed]
         why_not += [why for each in records if (why := _why(each))]
-        why_not += ["there is no evidence that it took effect" for part in change.split("+") if part not in proofs]
+        why_not += ["no evidence that it took effect" for part in change.split("+") if part not in proofs]
         ratio = speedup(of(reference), records, per_example=change.startswith("batch"))
         if why_not or ratio is None:
-            self.left_out[change] = why_not[0] if why_not else "the training ended before it could be compared"
+            self.left_out[change] = why_not[0] if why_not else "training ended before it could be compared"
             return None
         if reference == _SHORT:
             ratio = of_evaluation(ratio, _SHORT_STEPS, self.observed)
@@ -412,11 +412,11 @@ class _Watcher(Observer):
         """Show the time left, and end the first process after a few seconds of steps."""
         self._tell(self._what)
         if self._seen is None and self.start_seconds > self._patience:
-            raise RunStopped("no step was made")
+            raise RunStopped("no training step")
         if self._most < math.inf and self._seen is not None:
             passed = time.monotonic() - self._began - self.start_seconds
             if passed > self._most or (passed > _FIRST_SECONDS and self._seen.evaluations > 0):
-                raise RunStopped("enough was seen")
+                raise RunStopped("observed long enough")
 
 
 def _parties(changes: Sequence[str], most: int) -> Iterator[list[str]]:
@@ -436,7 +436,7 @@ def _flag(facts: Mapping[str, Any], flag: str) -> str:
     """Why an implementation of the optimiser can't be tried; empty if it can."""
     if flag not in facts:
         return f"{facts.get('optimizer', 'the optimiser')} has no {flag} implementation"
-    return "the script already uses it" if facts[flag] else ""
+    return "already used" if facts[flag] else ""
 
 
 def _peak_bytes(record: Record) -> int | None:
