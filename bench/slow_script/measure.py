@@ -3,8 +3,8 @@
     python bench/slow_script/measure.py [--only NAME,...] [--seconds 120] [--minutes 9] [--out FILE.jsonl]
 
 For each thing that bench/slow_script/train.py can plant: what is named first, what it promises, and what mending it by
-hand gives (the named change, or the script without what is planted), measured by `trainmark measure --vary` in the same minutes. Ends after --minutes; call it again to
-go on. `none` is a script without a fault.
+hand gives (the named change, or the script without what is planted), measured by `trainmark measure --vary` in the same
+minutes. Ends after --minutes; call it again to go on. `none` is a script without a fault.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _try(slow: str, seconds: float, *, mend: bool) -> dict[str, Any]:
 
 
 def _mended(folder: str, slow: str, first: str, seconds: float) -> float | None:
-    """What mending gives, in turns: the change that is named first if the script has it, else the script without the plant."""
+    """What the named change gives if the script can make it, else the script without the plant; in turns."""
     if slow in ("none", "tiny-batch") or not first:
         return None
     if first.partition("=")[0] in BY_HAND:
