@@ -2,9 +2,9 @@
 
     python bench/slow_script/measure.py [--only NAME,...] [--seconds 120] [--minutes 9] [--out FILE.jsonl]
 
-For each thing that bench/slow_script/train.py can plant: what is named first, what it promises, and what mending the
-script by hand gives, measured by `trainmark measure --vary` in the same minutes. Ends after --minutes; call it again to
-go on. `none` is a script without a fault.
+For each thing that bench/slow_script/train.py can plant: what is named first, what it promises, and what mending it by
+hand gives (the named change, or the script without what is planted), measured by `trainmark measure --vary` in the same
+minutes. Ends after --minutes; call it again to go on. `none` is a script without a fault.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ RIGHT = {
     "tiny-batch": {"batch"},
 }
 """Changes that name what is planted."""
+BY_HAND = ("threads", "workers", "fused", "foreach", "bf16")
+"""Changes that the script can make itself."""
 
 
 def main() -> None:
@@ -76,21 +78,24 @@ def _try(slow: str, seconds: float, *, mend: bool) -> dict[str, Any]:
             "slow": slow,
             "first": first["change"],
             "promised": first["speedup"]["value"],
-            "mended": _mended(folder, slow, seconds / 2) if mend else None,
+            "mended": _mended(folder, slow, first["change"], seconds / 2) if mend else None,
             "findings": [
                 {name: each[name] for name in ("change", "kind", "speedup", "learning", "place")} for each in findings
             ],
         }
 
 
-def _mended(folder: str, slow: str, seconds: float) -> float | None:
-    """What mending gives: the script as it is against the mended one, in turns; examples a second."""
-    if slow in ("none", "tiny-batch"):
+def _mended(folder: str, slow: str, first: str, seconds: float) -> float | None:
+    """What the named change gives if the script can make it, else the script without the plant; in turns."""
+    if slow in ("none", "tiny-batch") or not first:
         return None
-    words = [sys.executable, SCRIPT, "{how}"]
+    if first.partition("=")[0] in BY_HAND:
+        vary, words = f"change=,{first}", [sys.executable, SCRIPT, "--slow", slow, "--change={change}"]
+    else:
+        vary, words = f"how=--slow={slow},--like={slow}", [sys.executable, SCRIPT, "{how}"]
     out = str(Path(folder) / "records")
-    vary = f"how=--slow={slow},--like={slow}"
-    _trainmark(folder, "measure", "--vary", vary, "--budget", str(seconds), "--out", out, "--json", "--", *words)
+    budget = ["--repeats", "2", "--budget", str(seconds)]
+    _trainmark(folder, "measure", "--vary", vary, *budget, "--out", out, "--json", "--", *words)
     groups: list[dict[str, Any]] = _trainmark(folder, "compare", out, "--json")["groups"]
     ratio: float = groups[1]["speedup"]["ratio"]
     return ratio

@@ -109,10 +109,8 @@ def main() -> None:  # noqa: C901  (one branch per plant)
     slow, shape = options.slow, options.like or options.slow
     change, _, number = options.change.partition("=")
     torch.manual_seed(options.seed)
-    if slow == "one-thread":
-        torch.set_num_threads(1)
-    elif change == "threads":
-        torch.set_num_threads(int(number))
+    if slow == "one-thread" or change == "threads":
+        torch.set_num_threads(int(number or 1))
     x, labels = examples(20_000, options.seed)
     data: Dataset = TensorDataset(x, labels)
     if slow == "loader-sleep":
@@ -128,13 +126,14 @@ def main() -> None:  # noqa: C901  (one branch per plant)
     model = network(shape)
     if slow == "float64":
         model, test_x = model.double(), test_x.double()
+    faster = {change: True} if change in ("fused", "foreach") else {}
     if slow == "python-optimizer":
         optimizer: torch.optim.Optimizer = RowByRow(model.parameters(), 0.01)
     elif shape == "many-parameters":
-        optimizer = torch.optim.AdamW(model.parameters(), 1e-3, foreach=slow != shape)
+        optimizer = torch.optim.AdamW(model.parameters(), 1e-3, **(faster or {"foreach": slow != shape}))
     else:
-        rate, how = 100 if slow == "small-loss" else 0.01, {change: True} if change in ("fused", "foreach") else {}
-        optimizer = torch.optim.SGD(model.parameters(), rate, momentum=0.9, **how)
+        rate = 100 if slow == "small-loss" else 0.01
+        optimizer = torch.optim.SGD(model.parameters(), rate, momentum=0.9, **faster)
     raw = x.numpy()
 
     def evaluate() -> float:

@@ -78,7 +78,9 @@ def _explained(folder: str, words: list[str], seconds: float, *options: str) -> 
 
 def _measured(folder: str, vary: list[str], words: list[str], seconds: float) -> dict[str, Any]:
     out = str(Path(folder) / "records")
-    _trainmark(folder, "measure", *vary, "--budget", str(seconds), "--out", out, "--json", "--", *words)
+    _trainmark(
+        folder, "measure", *vary, "--repeats", "3", "--budget", str(seconds), "--out", out, "--json", "--", *words
+    )
     speedup: dict[str, Any] = json.loads(_trainmark(folder, "compare", out, "--json"))["groups"][1]["speedup"]
     return {key: speedup[key] for key in ("ratio", "low", "high", "verdict")}
 

@@ -214,7 +214,7 @@ def batch(change: Change) -> None:
 
 
 def no_accumulation(change: Change) -> None:
-    """Compute what a step accumulates as one batch; its other batches are repeated, and nothing is computed for them."""
+    """Compute what a step accumulates as one batch; nothing is computed for its other batches."""
     times, computed = int(change.value), 0
     batches: dict[int, Any] = {}
     latest: Any = None
