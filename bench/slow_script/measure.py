@@ -30,7 +30,7 @@ RIGHT = {
     "evaluation": {"no-evaluation"},
     "checkpoint": {"no-saves"},
     "transfer": {"line"},
-    "grad-evaluation": {"no-grad", "no-evaluation"},
+    "grad-evaluation": {"no-grad"},
     "tiny-batch": {"batch"},
 }
 """Changes that name what is planted."""

@@ -21,7 +21,7 @@ PLANTS = {
     "decode": "each example is decompressed and parsed when it is read, in the training process",
     "item": "every output is read with .item(), after every step",
     "python-optimizer": "an optimiser of its own that updates row by row",
-    "many-parameters": "AdamW updates 160 small tensors one after the other",
+    "many-parameters": "AdamW updates 256 small tensors one after the other",
     "one-thread": "one thread, though there are more cores",
     "float64": "the data is float64, so the network was made float64, too",
     "evaluation": "it evaluates after every step",
@@ -86,14 +86,29 @@ class RowByRow(torch.optim.Optimizer):
                     row.sub_(group["lr"] * kept)
 
 
+class Scales(nn.Module):
+    """Scales its input by many small parameters."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.scales = nn.ParameterList(torch.ones(2) for _ in range(width // 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.cat(list(self.scales))
+
+
 def network(slow: str) -> nn.Module:
-    """Three dense layers; many narrow ones where there shall be many parameters."""
-    if slow == "many-parameters":
-        narrow = [layer for _ in range(78) for layer in (nn.Linear(24, 24), nn.Tanh())]
-        return nn.Sequential(nn.Linear(784, 24), nn.Tanh(), *narrow, nn.Linear(24, 10))
+    """Three dense layers, with many small parameters between them if there shall be some."""
     width = 2048 if slow == "one-thread" else 512
+    scales = [Scales(width)] if slow == "many-parameters" else []
     return nn.Sequential(
-        nn.Linear(784, width), nn.ReLU(), nn.Dropout(0.1), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
+        nn.Linear(784, width),
+        *scales,
+        nn.ReLU(),
+        nn.Dropout(0.1),
+        nn.Linear(width, width),
+        nn.ReLU(),
+        nn.Linear(width, 10),
     )
 
 
@@ -120,7 +135,7 @@ def main() -> None:  # noqa: C901  (one branch per plant)
     elif slow == "float64":
         data = TensorDataset(x.double(), labels)
     test_x, test_labels = examples(4_000 if shape == "grad-evaluation" else 1_000, options.seed + 1)
-    size = {"tiny-batch": 4, "many-parameters": 512}.get(slow if slow == "tiny-batch" else shape, 128)
+    size = 4 if slow == "tiny-batch" else 128
     loading = {"num_workers": int(number), "persistent_workers": True} if change == "workers" else {}
     loader = DataLoader(data, batch_size=size, shuffle=True, drop_last=True, **loading)
     model = network(shape)

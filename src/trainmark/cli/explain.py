@@ -147,7 +147,8 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     data = {**vars(found), "observed": observed, "shares": parts, "sentences": said}
     data.pop("parts")
     parts |= {} if found.gpu_busy is None else {"GPU busy": found.gpu_busy}
-    table = changes_table(measured.name, observed, parts, found.findings, found.left_out, said)
+    place = f"{observed.framework} on {observed.device}"
+    table = changes_table(measured.name, place, found.step_seconds, parts, found.findings, found.left_out, said)
     show(data, [table], as_json=options["as_json"])
     if options["chart"]:
         write_file(options["chart"], in_format_of(options["chart"], [gains(found.findings)]))

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from .observer import Observer
 
-_ALL_READS, _GAPS = 100, (5, 11, 8, 7, 9)
-"""After so many reads only some are looked at, at uneven distances so that no line of a loop is missed."""
+_ALL_READS, _GAPS = 100, (5, 11, 8, 7, 7)
+"""After so many reads only some are looked at. Their distances add up to a prime, so no line of a loop is missed."""
 
 
 def around(kind: Any, name: str, by: Callable[..., Any]) -> None:
@@ -61,13 +61,14 @@ def _timed(read: Any, name: str, observer: Observer, copies: Iterable[str]) -> A
         if left:
             left -= 1
             return read(self, *args, **more)
-        frame = sys._getframe(1)
-        if not (observer.speaks and observer.is_users(frame)):
+        if not observer.speaks:
+            return read(self, *args, **more)
+        times, gap = gap + 1, next(all_first)
+        left, frame = gap, sys._getframe(1)
+        if not observer.is_users(frame):
             return read(self, *args, **more)
         start = clock()
         found = read(self, *args, **more)
-        times, gap = gap + 1, next(all_first)
-        left = gap
         if name not in copies or found.device.type == "cpu" != self.device.type:
             synchronised(word, clock() - start, frame, times)
         elif found.device != self.device:

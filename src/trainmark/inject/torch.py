@@ -50,6 +50,7 @@ class _Network:
         self._torch, self._observer = torch, observer
         self._root: Any = None
         self._search: Any = None
+        self._hook = -1
         self._autocast: Any = None
         self._tensor, self._has_tokens = torch.Tensor, False
 
@@ -66,8 +67,8 @@ class _Network:
             trains = torch.is_grad_enabled() and called.training
             if compiled or (trains and any(weight.requires_grad for weight in called.parameters())):
                 self._search.remove()
-                called.register_forward_pre_hook(self._observer.guarded(self._forward), with_kwargs=True)
-                self._root = called
+                hook = called.register_forward_pre_hook(self._observer.guarded(self._forward), with_kwargs=True)
+                self._root, self._hook = called, hook.id
                 self._observer.made_at("model", getattr(called, "_orig_mod", called))
                 self._forward(called, args, {})
             elif not trains:
@@ -82,6 +83,33 @@ class _Network:
             return real(*args, **more)
 
         around(torch, "compile", compiles)
+        for owner, name in (("jit", "script"), ("export", "export"), ("onnx", "export")):
+            if hasattr(torch, owner):
+                around(getattr(torch, owner), name, self._without_hook)
+        self._keep_out_of_files(torch.nn.Module)
+
+    def _without_hook(self, real: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        """Take the hook off while something looks into the module."""
+        modules = args[0].modules() if args and isinstance(args[0], self._torch.nn.Module) else ()
+        ours = [each._forward_pre_hooks for each in modules if self._hook in each._forward_pre_hooks]
+        taken = [hooks.pop(self._hook) for hooks in ours]
+        try:
+            return real(*args, **more)
+        finally:
+            for hooks, hook in zip(ours, taken):  # noqa: B905  (Python 3.8)
+                hooks[self._hook] = hook
+
+    def _keep_out_of_files(self, module: Any) -> None:
+        """Leave the hook out of a module that is saved whole; copies keep it."""
+
+        def state(network: Any) -> dict[str, Any]:
+            found = dict(network.__dict__)
+            if network is self._root and sys._getframe(1).f_globals.get("__name__") != "copy":
+                for name in ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"):
+                    found[name] = type(found[name])(each for each in found[name].items() if each[0] != self._hook)
+            return found
+
+        module.__getstate__ = state
 
     def _forward(self, called: Any, args: Any, more: Any) -> None:
         if args and getattr(args[0], "is_meta", False):  # only shapes are computed

@@ -18,15 +18,25 @@ _MAY_HELP = 1.1
 
 def changes_table(
     name: str,
-    observed: Observed,
+    place: str,
+    step_seconds: float,
     parts: Mapping[str, float],
     findings: Sequence[Finding],
     left_out: Mapping[str, str],
     said: Sequence[str],
 ) -> Table:
-    """Return the table of the findings; the first sentence of ``said`` is its answer."""
-    step = units.seconds(observed.seconds / max(observed.steps - 1, 1))
-    of_step = ", ".join(f"{what} {units.percent(share, 0)}" for what, share in parts.items() if share > 0.01)
+    """Return the table of the findings.
+
+    Args:
+        name: of the script.
+        place: the framework and the device.
+        step_seconds: of the unchanged script.
+        parts: shares of its time.
+        findings: one row each.
+        left_out: why other changes have no row.
+        said: sentences; the first one is the answer.
+    """
+    of_time = ", ".join(f"{what} {units.percent(share, 0)}" for what, share in parts.items() if share > 0.01)
     reasons = "; ".join(f"{change} ({why})" for change, why in left_out.items())
     return table_of(
         findings,
@@ -39,9 +49,7 @@ def changes_table(
             Field("description", lambda each: Cell(_does(each), tone="dim"), optional=True),
         ),
         title=name,
-        conditions=(
-            f"{observed.framework} on {observed.device}, {step} per step" + (f": {of_step}" if of_step else ""),
-        ),
+        conditions=(f"{place}, {units.seconds(step_seconds)} per step" + (f"; time: {of_time}" if of_time else ""),),
         notes=(*said[1:], *((f"Not measured: {reasons}.",) if reasons else ())),
         answer=Cell(said[0]),
     )
@@ -49,7 +57,7 @@ def changes_table(
 
 def answers(findings: Sequence[Finding], combination: Finding | None, lines: Mapping[str, float]) -> list[str]:
     """Return what to do first, then the other sentences about the findings."""
-    winners = [each for each in findings if each.wins]
+    winners = [each for each in findings if each.wins and each.fresh]
     advised = [each for each in winners if not each.harms or (each.kind == "learning" and each is winners[0])]
     said = [_advice(each) for each in advised]
     if not said:
@@ -60,6 +68,8 @@ def answers(findings: Sequence[Finding], combination: Finding | None, lines: Map
     for each in winners:
         if each not in advised:
             said.append(f"{each.change} is {times(each)} faster, but harms learning: the loss is higher.")
+    if once := ", ".join(each.change for each in findings if each.wins and not each.fresh):
+        said.append(f"Measured only once (increase --seconds): {once}.")
     losers = [each for each in findings if not each.wins]
     if unclear := ", ".join(each.change for each in losers if (each.speedup.high or math.inf) > _MAY_HELP):
         said.append(f"Too noisy to tell (increase --seconds): {unclear}.")
@@ -72,7 +82,7 @@ def answers(findings: Sequence[Finding], combination: Finding | None, lines: Map
 
 
 def shares(observed: Observed) -> dict[str, float]:
-    """Return the shares of a step's time that were observed, if they were not sampled; they may overlap."""
+    """Return the shares of the time that were observed, if they were not sampled; they may overlap."""
     seconds = {
         "loader wait": observed.loader_wait_seconds,
         "copies": observed.copy_seconds,

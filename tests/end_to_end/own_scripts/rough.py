@@ -1,8 +1,10 @@
 """A script that does what an observer may trip over; started as ``python -m own_scripts.rough``."""
 
+import copy
 import importlib.abc
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -36,6 +38,8 @@ def train() -> None:
         model(torch.ones(8, 4)).square().mean().backward()
         optimizer.step()
         if step == 5:
+            assert b"trainmark" not in pickle.dumps(model)
+            torch.jit.script(copy.deepcopy(model))(torch.ones(8, 4))
             child = os.fork()
             if not child:
                 other(30)

@@ -356,7 +356,7 @@ def test_what_the_plan_depends_on_is_reported(apply: Callable[..., Notes]) -> No
 
 
 def test_the_parts_of_a_step_are_sampled(apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "_EVERY_SECONDS", 0.0005)
+    monkeypatch.setattr(lines, "_EVERY_SECONDS", (0.0002, 0.001))
     monkeypatch.setattr(lines, "_TELL_EVERY", 10)
     interval = sys.getswitchinterval()
     notes = apply("look")

@@ -86,10 +86,12 @@ def test_of_many_reads_some_stand_for_all(observer: Observer, monkeypatch: pytes
     for _ in range(800):
         value.item()
         value.item()
-    found = {int(at[1]): times for (at, _), times in observer._syncs.items()}
-    assert found.keys() == {places + 2, places + 3}
-    assert sum(found.values()) == pytest.approx(1600, abs=12)
-    assert found[places + 2] == pytest.approx(800, rel=0.25)
+        value.item()
+        eval("value.item()", {"value": value})
+    found = {line: times for ((_, line), _), times in observer._syncs.items() if line > 1}
+    assert found.keys() == {places + 2, places + 3, places + 4}
+    assert sum(found.values()) == pytest.approx(2400, rel=0.1)
+    assert max(found.values()) < 1.3 * min(found.values())
 
 
 def test_losses_and_a_partial_epoch_are_reported_at_the_end(observer: Observer, pipe: Path) -> None:

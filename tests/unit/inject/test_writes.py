@@ -71,6 +71,19 @@ def _hdf5(path: Path) -> None:
             assert file["weights"][1] == 2
 
 
+def _read_and_write(path: Path) -> None:
+    with path.open("r+") as file:
+        assert file.read() == BEFORE
+        file.write("ours")
+
+
+def _lock(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
+    os.fchmod(descriptor, 0o600)
+    os.close(descriptor)
+    assert Path(os.devnull).stat().st_mode & 0o666 == 0o666
+
+
 def _copy(path: Path) -> None:
     Path("new").write_text("ours")
     shutil.copy("new", path)
@@ -85,6 +98,8 @@ def _copy(path: Path) -> None:
         _replace,
         _move_away,
         _copy,
+        _read_and_write,
+        _lock,
         _compressed,
         _hdf5,
         Path.unlink,

@@ -50,6 +50,12 @@ def test_without_a_winner_the_answer_says_so() -> None:
     assert rest[-1] == "Your slowest lines: train.py:3 70 %."
 
 
+def test_what_was_measured_once_is_not_advised() -> None:
+    first, *rest = answers([replace(found("fused", 1.4, 1.6), fresh=False)], None, {})
+    assert first.startswith("No change makes")
+    assert rest == ["Measured only once (increase --seconds): fused."]
+
+
 def test_changes_are_combined() -> None:
     both = Finding("fused+bf16", "change", None, Estimate(2.0, 1.9, 2.1), True, "same", "", None)
     said = answers([found("fused", 1.2, 1.3), found("bf16", 1.2, 1.3)], both, {})
@@ -60,10 +66,12 @@ def test_the_table_has_shares_and_reasons() -> None:
     findings = [found("same-batch", 1.4, 1.6), found("batch=8", 1.4, 1.6, "worse")]
     findings[1] = replace(findings[1], memory=1.25)
     parts = shares(SEEN)
-    table = changes_table("train.py", SEEN, parts, findings, {"pin": "no GPU"}, ["Do this.", "And that."])
+    table = changes_table(
+        "train.py", "torch on cpu", 0.02, parts, findings, {"pin": "no GPU"}, ["Do this.", "And that."]
+    )
     assert table.answer is not None
     assert table.answer.text == "Do this."
-    assert table.conditions == ("torch on cpu, 20.0 ms per step: loader wait 25 %",)
+    assert table.conditions == ("torch on cpu, 20.0 ms per step; time: loader wait 25 %",)
     assert table.notes == ("And that.", "Not measured: pin (no GPU).")
     assert [row.cells[2].text for row in table.rows] == ["diagnosis", "worse"]
     assert table.rows[1].cells[2].tone == "bad"

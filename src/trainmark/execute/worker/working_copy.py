@@ -1,4 +1,4 @@
-"""A copy of the working folder for an experiment, of which dozens may be alive: what is large is linked, not copied."""
+"""A copy of the working folder for an experiment, of which several may be alive: large files are linked."""
 
 from __future__ import annotations
 
@@ -9,12 +9,29 @@ from pathlib import Path
 from trainmark.execute.protocol.requests import NOT_COPIED
 
 _LARGE_BYTES, _MANY_ENTRIES = 1 << 20, 256
+_MOST_BYTES, _MOST_FILES = 1 << 26, 2_000
+"""Of all files that are copied; those after them are linked."""
 _LINKED_FOLDERS = ("venv", "node_modules", *NOT_COPIED)
 
 
-def linked(folder: Path, copy: Path) -> Path:
+class _Copied:
+    """What has been copied so far."""
+
+    size = files = 0
+
+    def takes(self, path: Path) -> bool:
+        """Whether a file is copied as well."""
+        size = path.stat().st_size
+        if size > min(_LARGE_BYTES, _MOST_BYTES - self.size) or self.files >= _MOST_FILES:
+            return False
+        self.size, self.files = self.size + size, self.files + 1
+        return True
+
+
+def linked(folder: Path, copy: Path, copied: _Copied | None = None) -> Path:
     """Copy a folder's small files; links everything else, which something else must keep from being written."""
     copy.mkdir()
+    copied = copied or _Copied()
     for path in folder.iterdir():
         target = copy / path.name
         if not os.access(path, os.R_OK):
@@ -22,11 +39,11 @@ def linked(folder: Path, copy: Path) -> Path:
         elif path.is_dir() and not path.is_symlink():
             small = path.name not in _LINKED_FOLDERS and sum(1 for _ in path.iterdir()) <= _MANY_ENTRIES
         else:
-            small = path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGE_BYTES
+            small = path.is_file() and not path.is_symlink() and copied.takes(path)
         if not small:
             target.symlink_to(path.resolve())
         elif path.is_dir():
-            linked(path, target)
+            linked(path, target, copied)
         else:
             shutil.copy2(path, target)
     return copy

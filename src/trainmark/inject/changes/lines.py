@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import threading
 import time
@@ -12,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PARTS = {
-    "utils/data/dataloader.py": "loader",
-    "autograd/__init__.py": "backward",
-    "autograd/graph.py": "backward",
-    "optim/optimizer.py": "optimizer",
+    "torch/utils/data/dataloader.py": "loader",
+    "torch/autograd/__init__.py": "backward",
+    "torch/autograd/graph.py": "backward",
+    "torch/optim/optimizer.py": "optimizer",
     "torch/serialization.py": "saving",
-    "nn/modules/module.py": "forward",
+    "torch/nn/modules/module.py": "forward",
     "torch/nn/functional.py": "forward",
 }
 """What PyTorch does while a file of its own is on the stack; the innermost one tells."""
@@ -25,7 +26,8 @@ _EVALUATION, _OWN = "evaluation", "your own code"
 _SWITCH_SECONDS = 0.0001
 """How long Python lets the training run on before it takes a sample; with the usual 5 ms, code of many short operations
 would end before it is seen."""
-_EVERY_SECONDS, _TELL_EVERY, _MOST = 0.005, 50, 20
+_EVERY_SECONDS, _TELL_EVERY, _MOST = (0.002, 0.008), 50, 20
+"""At uneven times, since steps may take as long as the time between two samples."""
 
 
 def stack(observer: Any) -> list[str]:
@@ -44,13 +46,12 @@ def sample(observer: Any, tell: Callable[[dict[str, Any]], None]) -> None:
     def run() -> None:
         counts: dict[str, Counter[str]] = {name: Counter() for name in ("lines", "parts", "own")}
         loading: set[str] = set()
+        pauses = random.Random(0)
         while True:
-            time.sleep(_EVERY_SECONDS)
-            frame = sys._current_frames().get(thread)
-            place = observer.users_place(frame)
+            time.sleep(pauses.uniform(*_EVERY_SECONDS))
+            place, part = _now(observer, thread)
             if place is None:
                 continue
-            part = _EVALUATION if observer.evaluates else _part(frame)
             counts["lines"][place] += 1
             counts["parts"][part] += 1
             if part == _OWN:
@@ -70,12 +71,23 @@ def sample(observer: Any, tell: Callable[[dict[str, Any]], None]) -> None:
     threading.Thread(target=run, daemon=True).start()
 
 
-def _part(frame: Any) -> str:
+def _now(observer: Any, thread: int) -> tuple[str | None, str]:
+    """Return the user's line that a thread executes, and the part of the step."""
+    frame = sys._current_frames().get(thread)
+    place = observer.users_place(frame)
+    return place, _EVALUATION if observer.evaluates else _part(frame, observer)
+
+
+def _part(frame: Any, observer: Any) -> str:
+    of_user = False
     for each in _frames(frame):
         name = each.f_code.co_filename
         for ending, part in _PARTS.items():
             if name.endswith(ending):
                 return part
+        if of_user and "torch/optim/" in name:  # a closure, as Lightning has it
+            return _OWN
+        of_user = of_user or observer.is_users(each)
     return _OWN
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import itertools
 import json
@@ -10,6 +11,7 @@ import os
 import sys
 import threading
 from collections import Counter
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -66,11 +68,11 @@ def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> None:
             del returned[:-20]
 
     def before(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        sys.setprofile(None)
         if not module.training or loaded:
             return inner(*args, **kwargs)
         number = next(calls)
         if 1 <= number <= _WATCHED:
-            sys.setprofile(None)
             given = {id(each) for each in _tensors((args, kwargs))}
             for frame, value in reversed(returned):
                 if given & {id(each) for each in _tensors(value)}:
@@ -185,19 +187,8 @@ def pin(change: Change) -> None:
 
 def batch(change: Change) -> None:
     """Make the batches of every loader larger; counts if the network then gets so many examples."""
-    times = int(change.value or 8)
-    calls = itertools.count()
-    sizes: set[int] = set()
-
-    def larger(arguments: dict[str, Any]) -> None:
-        size = arguments.get("batch_size", 1)
-        if size is None or arguments.get("batch_sampler") is not None:
-            change.cannot("the loader has no batch_size")
-        elif (length := _length(arguments["dataset"])) is not None and length < times * size:
-            change.cannot("the dataset has too few examples")
-        else:
-            arguments["batch_size"] = times * size
-            sizes.add(times * size)
+    times, calls = int(change.value or 8), itertools.count()
+    sizes = _enlarge(change, times)
 
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
         if not change.done and not _evaluates(module):
@@ -209,20 +200,40 @@ def batch(change: Change) -> None:
                 change.cannot("the model does not receive the loader's batches")
         return inner(*args, **kwargs)
 
-    _with_loader(larger)
     _around_modules(call)
+
+
+def _enlarge(change: Change, times: int) -> set[int]:
+    """Multiply the batch size of every loader; returns the sizes."""
+    sizes: set[int] = set()
+
+    def larger(arguments: dict[str, Any]) -> None:
+        size = arguments["batch_size"]
+        if arguments["batch_sampler"] is not None:
+            return  # it is made from another loader, as in Accelerate
+        if size is None:
+            change.cannot("the loader has no batch_size")
+        elif (length := _length(arguments["dataset"])) is not None and length < times * size:
+            change.cannot("the dataset has too few examples")
+        else:
+            arguments["batch_size"] = times * size
+            sizes.add(times * size)
+
+    _with_loader(larger)
+    return sizes
 
 
 def no_accumulation(change: Change) -> None:
     """Compute what a step accumulates as one batch; nothing is computed for its other batches."""
-    times, computed = int(change.value), 0
+    times, computed, loads = int(change.value), 0, 0
     batches: dict[int, Any] = {}
-    latest: Any = None
-
-    def larger(arguments: dict[str, Any]) -> None:
-        arguments["batch_size"] *= times
+    results: Any = None
 
     def once(real: Inner, iterator: Any) -> Any:
+        nonlocal loads
+        if any(map(_evaluates, latest)):
+            return real(iterator)
+        loads += 1
         if not computed or id(iterator) not in batches:
             batches[id(iterator)] = real(iterator)
         return batches[id(iterator)]
@@ -233,22 +244,24 @@ def no_accumulation(change: Change) -> None:
         return value
 
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
-        nonlocal computed, latest
+        nonlocal computed, loads, results
         if _evaluates(module):
             return inner(*args, **kwargs)
-        computed += 1
+        computed, loaded, loads = computed + 1, loads, 0
+        if not loaded:
+            change.cannot("the model is called several times for a batch")
         if computed == 1:
-            latest = _mapped(weighted, inner(*args, **kwargs))
-            return latest
+            results = _mapped(weighted, inner(*args, **kwargs))
+            return results
         change.took(f"one batch instead of {times}")
-        return _mapped(lambda value: value.detach().requires_grad_(value.requires_grad), latest)
+        return _mapped(lambda value: value.detach().requires_grad_(value.requires_grad), results)
 
     def stepped(*_: Any) -> None:
         nonlocal computed
         computed = 0
 
-    _with_loader(larger)
-    _around_modules(call)
+    _enlarge(change, times)
+    latest = _around_modules(call)
     for kind in (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter):
         around(kind, "_next_data", once)
     register_optimizer_step_post_hook(stepped)
@@ -597,20 +610,29 @@ def look(change: Change) -> None:
         facts["iterable"] |= isinstance(arguments["dataset"], IterableDataset)
 
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
-        facts["conv"] |= any(isinstance(each, torch.nn.Conv2d) for each in module.modules())
+        if id(module) not in known:
+            known.add(id(module))
+            facts["conv"] |= any(isinstance(each, torch.nn.Conv2d) for each in module.modules())
+            facts["attention"] |= bool(_eager(module))
         facts["graded"] |= not module.training and torch.is_grad_enabled()
-        facts["attention"] |= bool(_eager(module))
+        of_step["calls"] += not _evaluates(module)
         return inner(*args, **kwargs)
 
     def attends(real: Inner, *args: Any, **kwargs: Any) -> Any:
         facts["attention"] |= inspect.signature(real).bind(*args, **kwargs).arguments.get("need_weights", True)
         return real(*args, **kwargs)
 
-    accumulated: Counter[str] = Counter()
+    known: set[int] = set()
+    of_step: Counter[Any] = Counter()
+    accumulated: Counter[int] = Counter()
 
-    def counts(name: str, real: Inner, *args: Any, **kwargs: Any) -> Any:
-        accumulated[name] += 1
+    def differentiates(real: Inner, *args: Any, **kwargs: Any) -> Any:
+        of_step["backward"] += 1
         return real(*args, **kwargs)
+
+    def fetches(real: Inner, iterator: Any) -> Any:
+        of_step[id(iterator)] += not any(map(_evaluates, latest))
+        return real(iterator)
 
     def tell(sampled: dict[str, Any]) -> None:
         change.observer.changed("look", json.dumps({**facts, **sampled}))
@@ -620,8 +642,10 @@ def look(change: Change) -> None:
     def stepped(optimizer: Any, *_: Any) -> None:
         if busy is not None:
             busy.stepped()
-        facts["accumulates"] = min(accumulated["__next__"], accumulated["backward"])
-        accumulated.clear()
+        batches = {number for number in of_step.values() if number}
+        accumulated[batches.pop() if len(batches) == 1 else 1] += 1
+        facts["accumulates"] = accumulated.most_common(1)[0][0]
+        of_step.clear()
         if "optimizer" not in facts:
             group = optimizer.param_groups[0]
             facts["optimizer"] = type(optimizer).__name__
@@ -633,24 +657,29 @@ def look(change: Change) -> None:
             lines.sample(change.observer, tell)
 
     _with_loader(built)
-    _around_modules(call)
+    latest = _around_modules(call)
     around(torch.nn.MultiheadAttention, "forward", attends)
-    for owner, name in ((dataloader._BaseDataLoaderIter, "__next__"), (torch.Tensor, "backward")):
-        around(owner, name, functools.partial(counts, name))
+    around(torch.Tensor, "backward", differentiates)
+    around(dataloader._BaseDataLoaderIter, "__next__", fetches)
     register_optimizer_step_post_hook(stepped)
 
 
 def protect(writes: Any) -> None:
     """Save to nowhere what would be saved outside of the experiment's folders."""
     _set(torch, "save", writes.to_nowhere(torch.save, 1))
+    _set(torch.jit, "save", writes.to_nowhere(torch.jit.save, 1))
+    _set(torch.jit.ScriptModule, "save", writes.unless_elsewhere(torch.jit.ScriptModule.save, 1))
+    if find_spec("safetensors"):
+        safetensors: Any = importlib.import_module("safetensors")
+        saves = writes.to_nowhere(safetensors.serialize_file, 1)
+        for name in ("safetensors", "safetensors.torch", "safetensors.numpy"):
+            if name in sys.modules:
+                _set(sys.modules[name], "serialize_file", saves)
     writes.redirect_hdf5()
 
     def started(*_: Any) -> None:
         hook.remove()
         writes.redirect_hdf5()
-        module = sys.modules.get("safetensors.torch")
-        if module is not None:
-            _set(module, "serialize_file", writes.to_nowhere(module.serialize_file, 1))
 
     hook = register_optimizer_step_pre_hook(started)
 

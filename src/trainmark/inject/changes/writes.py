@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import bz2
 import functools
+import hashlib
 import io
 import os
 import shutil
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _PIPES = "TRAINMARK_OBSERVER"
 _CHANGE = ("remove", "unlink", "rmdir", "mkdir", "truncate", "rename", "replace", "link", "symlink", "chmod", "utime")
-_set = setattr
+_set, _copy = setattr, shutil.copyfile
 
 
 class Writes:
@@ -43,6 +44,14 @@ class Writes:
             return False
         return not (real + os.sep).startswith(self._allowed)
 
+    def _instead(self, path: Any, *, copied: bool) -> str:
+        """Return a temporary file for one that may not be written, with what that has if it is ``copied``."""
+        name = hashlib.sha256(os.path.realpath(os.fsencode(path))).hexdigest()
+        instead = os.path.join(tempfile.gettempdir(), f"instead-{name[:20]}")  # noqa: PTH118
+        if copied and not os.path.exists(instead):  # noqa: PTH110
+            _copy(path, instead)
+        return instead
+
     def redirect(self) -> None:
         """Discard writes elsewhere from now on."""
         opened, opens = builtins.open, os.open
@@ -50,13 +59,15 @@ class Writes:
         @functools.wraps(opened)
         def open_(file: Any, mode: str = "r", *args: Any, **more: Any) -> Any:
             if set(mode) & set("wax+") and self.elsewhere(file):
-                file, mode = os.devnull, mode.replace("x", "w")
+                kept = "r" in mode and os.path.isfile(file)  # noqa: PTH113
+                file, mode = self._instead(file, copied=kept) if "+" in mode else os.devnull, mode.replace("x", "w")
             return opened(file, mode, *args, **more)
 
         @functools.wraps(opens)
         def opens_(path: Any, flags: int, *args: Any, **more: Any) -> int:
             if flags & _WRITES and more.get("dir_fd") is None and self.elsewhere(path):
-                path, flags = os.devnull, flags & ~os.O_EXCL
+                kept = os.path.isfile(path) and not flags & os.O_TRUNC  # noqa: PTH113
+                path, flags = self._instead(path, copied=kept), flags & ~os.O_EXCL | os.O_CREAT
             return opens(path, flags, *args, **more)
 
         _set(builtins, "open", open_)

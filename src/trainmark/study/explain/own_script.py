@@ -62,6 +62,7 @@ _SHORT = f"short={_SHORT_STEPS}"
 """Epochs of so many steps, to compare evaluations that come after them."""
 _IN_EVERY_STEP = 1 / 8
 """Evaluations a step from which they are a part of the steps; as the observer has it."""
+_FEWEST_SECONDS_OF_A_PROCESS = 300.0
 _SLOW_SECONDS = 300.0
 """With at least this time, changes that start slowly are tried."""
 
@@ -76,6 +77,7 @@ class OwnScript:
         lines: share of the time of each line of the user's, the largest first.
         parts: share of the time of each part of a step, the largest first; empty if they were not sampled.
         gpu_busy: share of a few steps in which the GPU computes; None without one.
+        step_seconds: duration of a step of the unchanged script, beside others that wait.
         findings: what each change gives, those to name first at the top.
         combination: several changes together; None if fewer than two are worth it.
         left_out: why changes were not tried, or could not be.
@@ -87,6 +89,7 @@ class OwnScript:
     lines: Mapping[str, float]
     parts: Mapping[str, float]
     gpu_busy: float | None
+    step_seconds: float
     findings: tuple[Finding, ...]
     combination: Finding | None
     left_out: Mapping[str, str]
@@ -111,6 +114,8 @@ def explain(
             raise UnknownName("change", name, EXPERIMENTS)
     with tempfile.TemporaryDirectory(prefix="trainmark-explain-", ignore_cleanup_errors=True) as folder:
         command = dataclasses.replace(command, inject=True, scratch=True, most_steps=None)
+        limit = settings.timeout or max(_FEWEST_SECONDS_OF_A_PROCESS, 3 * seconds)  # a change may hang the script
+        settings = dataclasses.replace(settings, timeout=limit)
         study = _Study(command, settings, Store(Path(folder)), tell, seconds)
         return study.explain(only)
 
@@ -122,6 +127,7 @@ class _Study:
     store: Store
     tell: Tell
     seconds: float
+    step_seconds: float = 0.0
     started: float = field(default_factory=time.monotonic)
     records: dict[str, list[Record]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -144,15 +150,21 @@ class _Study:
             findings[slowest.change] = max(known, slowest, key=lambda each: each.speedup.value)
         combined = self._measure_again(candidates(findings.values()))
         for name in [*findings, *combined]:
-            if (again := self._finding(name, fresh=True)) is not None:
+            again = self._finding(name, fresh=True)
+            if again is not None:
                 findings[name] = again
+            elif name in self.left_out:  # it failed in the fresh rounds
+                findings.pop(name, None)
         combinations = [findings.pop(name) for name in combined if name in findings]
-        singles = [each for each in findings.values() if each.can_be_made]
-        best = max([*combinations, *singles], key=lambda each: each.speedup.value, default=None)
+        of_slices = [each.seconds / each.timed_steps for run in self.records[UNCHANGED] for each in run.slices]
+        self.step_seconds = statistics.median(of_slices or [self.step_seconds])
+        makeable = [each for each in [*combinations, *findings.values()] if each.can_be_made and each.fresh]
+        best = max(makeable, key=lambda each: each.speedup.value, default=None)
         together = best if best in combinations else None
         every, name = tuple(ranked(findings.values())), self.command.name
         self.tell("done", 1.0)
-        sampled = facts.get("lines", {}), facts.get("parts", {}), facts.get("busy")
+        parts = {} if self._on_gpu else facts.get("parts", {})
+        sampled = facts.get("lines", {}), parts, facts.get("busy"), self.step_seconds
         return OwnScript(name, self.observed, *sampled, every, together, dict(self.left_out), self.passed)
 
     # The unchanged script
@@ -184,10 +196,12 @@ class _Study:
                 "JAX is not supported yet; try donated buffers (donate_argnums) and several steps per call (lax.scan)"
             )
             return []
-        gpu, threads = (seen.device or "cpu") != "cpu", seen.threads or cores
-        workers = facts.get("workers")
+        gpu, threads = self._on_gpu, seen.threads or cores
+        workers, wanted = facts.get("workers"), max(2, min(cores, 8))
         reasons = {
-            "workers": "the dataset is an IterableDataset" if facts.get("iterable") else "",
+            "workers": "the dataset is an IterableDataset"
+            if facts.get("iterable")
+            else f"the loader already has {wanted} workers" * (workers == wanted),
             "no-accumulation": "" if facts.get("accumulates", 1) > 1 else "the script doesn't accumulate gradients",
             "prefetch": "the loader already has worker processes" if workers else "",
             "pin": "" if gpu else "no GPU",
@@ -212,7 +226,7 @@ class _Study:
         reasons["cuda-graphs"] = reasons["compile"] if gpu else "no GPU"
         values: dict[str, list[str]] = {
             "line": [],
-            "workers": [f"workers={max(2, min(cores, 8))}"],
+            "workers": [f"workers={wanted}"],
             "threads": [f"threads={number}" for number in (cores, 1) if number != threads],
             "batch": [f"batch={_MORE_BATCH}"],
             "no-accumulation": [f"no-accumulation={facts.get('accumulates', 2)}"],
@@ -224,6 +238,10 @@ class _Study:
         self.left_out |= {name: reasons[name] for name in own if reasons.get(name)}
         names = [name for name in own if not reasons.get(name)]
         return [change for name in names for change in values.get(name, [name])]
+
+    @property
+    def _on_gpu(self) -> bool:
+        return (self.observed.device or "cpu") != "cpu"
 
     def _rare(self, times: int, seconds: float | None) -> str:
         """Why something can't be left out of the steps; empty if it belongs to them."""
@@ -253,9 +271,11 @@ class _Study:
 
     def _screen(self, planned: Sequence[str]) -> dict[str, Finding]:
         """Measure every change once, in parties that fit into memory."""
+        waiting = len(planned)
         for party in _parties(planned, self._most_alive()):
             left = _SCREENING * self.seconds - self.passed - self._start_seconds(len(party) + 1)
-            self._round([UNCHANGED, *party], self._blocks(left * len(party) / len(planned), len(party) + 1))
+            self._round([UNCHANGED, *party], self._blocks(left * len(party) / waiting, len(party) + 1))
+            waiting -= len(party)
         found = {change: self._finding(change) for change in planned}
         return {change: finding for change, finding in found.items() if finding is not None}
 
@@ -309,7 +329,9 @@ class _Study:
             return None
         if reference == _SHORT:
             ratio = of_evaluation(ratio, _SHORT_STEPS, self.observed)
-        unchanged = [_losses(each) for each in (self.base, *self.records[UNCHANGED])]
+        unchanged = [
+            _losses(each) for each in ([self.base] if reference == UNCHANGED else []) + self.records[reference]
+        ]
         batch = int(change.partition("=")[2] or _MORE_BATCH) if change.startswith("batch") else 1
         curve = compare_losses(unchanged, [_losses(each) for each in self.records[side]], batch)
         proof = "; ".join(proofs[part] for part in change.split("+"))
@@ -330,10 +352,13 @@ class _Study:
     def _of_lines(self, facts: Mapping[str, Any]) -> Finding | None:
         """What the slowest statement in the user's own code takes, by samples; ``no-sync`` if it reads results."""
         seen, own, number = self.observed, facts.get("own", {}), facts.get("samples", 0)
+        if self._on_gpu:  # a line may wait for what the GPU computes
+            return None
+        evaluates = facts.get("parts", {}).get("evaluation", 0.0) if self._rare(seen.evaluations, None) else 0.0
         avoid = [*facts.get("stack", ()), *facts.get("loading", ()), *seen.places.values()]
         parts = [lines_around(place, self.command.directory, avoid) for place in own if place not in avoid]
         best = max(parts, key=lambda part: sum(own.get(each, 0.0) for each in part), default=[])
-        share = min(sum(own.get(each, 0.0) for each in best), 0.99)
+        share = min(sum(own.get(each, 0.0) for each in best) / max(1 - evaluates, 0.01), 0.99)
         if share < _LEAST_OF_LINES:
             return None
         half = 2 * math.sqrt(share * (1 - share) / number)
@@ -342,7 +367,7 @@ class _Study:
         place = best[0] if len(best) == 1 else f"{best[0]}-{last}"
         often = {call.split()[0] for call, times in seen.syncs.items() if times >= seen.steps / 2}
         name = "no-sync" if often & {*best} else "line"
-        return Finding(name, "diagnosis", experiment(name).part, ratio, False, "unclear", _SAMPLED, place)
+        return Finding(name, "diagnosis", experiment(name).part, ratio, True, "unclear", _SAMPLED, place)
 
     def _place(self, part: Part) -> str | None:
         places, syncs = self.observed.places, self.observed.syncs
@@ -354,6 +379,8 @@ class _Study:
 
     def _most_alive(self) -> int:
         """How many sides fit into memory, with the unchanged script."""
+        if self._on_gpu:  # its memory is shared, and a process may take all of it
+            return 1
         needs, left = _peak_bytes(self.base), read_host().memory_available_bytes
         return max(int(_MEMORY_SHARE * left / needs) - 1, 1) if needs and left else 8
 
@@ -428,7 +455,13 @@ def _parties(changes: Sequence[str], most: int) -> Iterator[list[str]]:
 
 def _exclude(one: str, other: str) -> bool:
     """Whether two changes exclude each other."""
-    alike = ({"fused", "foreach", "torch-optimizer"}, {"bf16", "fp16"}, {"threads"}, {"workers", "prefetch"})
+    alike = (
+        {"fused", "foreach", "torch-optimizer"},
+        {"bf16", "fp16"},
+        {"threads"},
+        {"workers", "prefetch"},
+        {"compile", "cuda-graphs"},
+    )
     return any({each.partition("=")[0] for each in (one, other)} <= names for names in alike)
 
 
