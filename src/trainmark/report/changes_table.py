@@ -59,10 +59,8 @@ def answers(findings: Sequence[Finding], combination: Finding | None, lines: Map
     """Return what to do first, then the other sentences about the findings."""
     winners = [each for each in findings if each.wins and each.fresh]
     advised = [each for each in winners if not each.harms or (each.kind == "learning" and each is winners[0])]
-    said = [_advice(each) for each in advised]
-    if not said:
-        none = "No change makes this script clearly faster."
-        said = [none if findings else "No changes were tried."]
+    none = "No change makes this script clearly faster." if findings else "No changes were tried."
+    said = [_advice(each) for each in advised] or [none]
     if combination is not None:
         said.append(f"The combination {combination.change} is {times(combination)} faster{_but(combination)}.")
     for each in winners:

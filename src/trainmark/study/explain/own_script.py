@@ -455,14 +455,8 @@ def _parties(changes: Sequence[str], most: int) -> Iterator[list[str]]:
 
 def _exclude(one: str, other: str) -> bool:
     """Whether two changes exclude each other."""
-    alike = (
-        {"fused", "foreach", "torch-optimizer"},
-        {"bf16", "fp16"},
-        {"threads"},
-        {"workers", "prefetch"},
-        {"compile", "cuda-graphs"},
-    )
-    return any({each.partition("=")[0] for each in (one, other)} <= names for names in alike)
+    alike = "fused foreach torch-optimizer", "bf16 fp16", "threads", "workers prefetch", "compile cuda-graphs"
+    return any({each.partition("=")[0] for each in (one, other)} <= {*names.split()} for names in alike)
 
 
 def _flag(facts: Mapping[str, Any], flag: str) -> str:
