@@ -31,8 +31,9 @@ _PROCESS_NOISE = 0.015
 """Logarithm by which processes of the same training differ; added to intervals from blocks."""
 _MANY_ROUNDS, _MANY_BLOCKS = 6, 8
 """Rounds that give an interval by themselves; undisturbed blocks that are enough without the others."""
-_MUCH_MORE, _IF_WORSE = 2.0, 4.0
-"""Factors of logarithms: a change of learning comes first only if it gives so much more than any other change."""
+_MUCH_MORE, _IF_NOT_AS_GOOD = 2.0, 4.0
+"""Factors of logarithms: a change of learning comes first only if it gives so much more than any other change. The second
+one holds unless it is known to learn as well."""
 _MOST = 0.6
 """Share of a diagnosis's gain (logarithms) that a change must reach to be named instead of it."""
 
@@ -92,7 +93,7 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
         if not found.wins:
             return 3, 0.0, -_gain(found)
         if found.kind == "learning":
-            factor = _IF_WORSE if found.harms else _MUCH_MORE
+            factor = _MUCH_MORE if found.learning in ("same", "better") else _IF_NOT_AS_GOOD
             return 0 if _gain(found) > factor * others else 1, -_gain(found), 0.0
         if found.harms:
             return 2, -_gain(found), 0.0
