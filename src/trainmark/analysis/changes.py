@@ -32,8 +32,8 @@ _PROCESS_NOISE = 0.015
 _MANY_ROUNDS, _MANY_BLOCKS = 6, 8
 """Rounds that give an interval by themselves; undisturbed blocks that are enough without the others."""
 _MUCH_MORE, _IF_NOT_AS_GOOD = 2.0, 4.0
-"""Factors of logarithms: a change of learning comes first only if it gives so much more than any other change. The second
-one holds unless it is known to learn as well."""
+"""Factors of logarithms: a change of learning comes first only if it gives so much more than any other change. The
+second one holds unless it is known to learn as well."""
 _MOST = 0.6
 """Share of a diagnosis's gain (logarithms) that a change must reach to be named instead of it."""
 
