@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import math
+import typing
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from trainmark.backends.numpy.layers import Module, Parameters, build
+from trainmark.backends.numpy.layers import _MODULES, Module, Parameters, build
 from trainmark.workload.layers import (
     GELU,
     Attention,
@@ -25,6 +26,7 @@ from trainmark.workload.layers import (
     MaxPool,
     PositionEmbedding,
     ReLU,
+    Repeat,
     Residual,
     Scale,
     TiedHead,
@@ -35,6 +37,11 @@ from trainmark.workload.model import LayerPlan, Model, plans_of
 from .differences import Float64, by_differences
 
 Shape = tuple[int, ...]
+
+
+def test_every_kind_of_layer_has_a_module() -> None:
+    kinds = {each for each in typing.get_args(Layer) if each is not Repeat}  # its layers are laid out one by one
+    assert _MODULES.keys() == kinds
 
 
 def module_of(layer: Layer, shape: Shape) -> tuple[Module, Parameters, Parameters]:
