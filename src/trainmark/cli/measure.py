@@ -21,9 +21,8 @@ Examples:
 \b
 Placeholders in braces are filled in, and every combination is one side of the comparison. {seed} is --seed in the
 first round and increases by one per round. {{ and }} are literal braces.
-trainmark observes the steps of PyTorch, Keras and JAX scripts. Other scripts report epochs with
-`from trainmark import hook` and `hook.epoch(loss=..., accuracy=..., examples=...)`; other languages use a protocol
-(docs/protocol.md).
+The steps of PyTorch, Keras and JAX scripts are observed. Other scripts report epochs with `from trainmark import hook`
+and `hook.epoch(loss=..., accuracy=..., examples=...)`; other languages use a protocol (docs/protocol.md).
 
 \b
 Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .observer import Observer
 
-_ALL_READS, _GAPS = 100, (5, 11, 8, 7, 7)
+_ALL_READS, _GAPS = 1_000, (5, 11, 8, 7, 7)
 """After so many reads only some are looked at. Their distances add up to a prime, so no line of a loop is missed."""
 
 
