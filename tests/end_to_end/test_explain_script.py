@@ -56,6 +56,14 @@ def test_a_script_without_a_step_is_said_to_have_none(command: CommandLine, fold
     assert "PyTorch" in err
 
 
+def test_a_script_that_fails_by_itself_is_not_explained(command: CommandLine, folder: Path) -> None:
+    shutil.copy(SCRIPTS / "crash.py", folder)
+    code, _, err = command.run("explain", "--seconds", "10", "--", "python", "crash.py")
+    assert code == 1
+    assert "crash.py fails without any change" in err
+    assert "the last words" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

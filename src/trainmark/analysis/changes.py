@@ -19,6 +19,8 @@ from trainmark.record.record import Record
 
 SMALLEST_GAIN = 1.03
 """Smaller speed-ups are not worth a change."""
+SAMPLED = "samples of the running lines"
+"""Proof of a finding that no experiment gave; such shares are estimates."""
 Curve = Literal["same", "better", "worse", "unclear"]
 
 _FEWEST_LOSSES, _MOST_LOSSES = 8, 2_000

@@ -88,7 +88,7 @@ def write_file(path: Path, content: bytes) -> None:
             f"can't write {path}",
             expected="an existing, writable folder",
             found=error.strerror or str(error),
-            fix="Choose another file with -o.",
+            fix="Choose another file.",
         ) from error
 
 

@@ -49,6 +49,8 @@ class Observer:
         describe: of each framework: returns ``threads``, ``precision`` and ``device``, as far as they are known.
         read_losses: of each framework: converts losses that were kept by reference to numbers; may synchronise.
         has_loader: whether a loader tells the numbers of examples, else :meth:`forward` should be given them.
+        step_began: when the optimiser's current step began; 0 outside of one.
+        evaluates_since: when the current evaluation began; None outside of one.
         is_led: whether a framework that is built on another one reports the steps itself, as Keras does in ``fit``.
     """
 
@@ -86,10 +88,10 @@ class Observer:
         self._epoch = _Epoch()
         self._due: float | None = None
         self._tested_at: float | None = None
-        self._evaluates_since: float | None = None
+        self.evaluates_since: float | None = None
         self._evaluated_at = -_OFTEN
         self._trains_in_eval = False
-        self._step_began = 0.0
+        self.step_began = 0.0
         self._loader_place: str | None = None
         self._is_cut = False
         if hasattr(os, "register_at_fork"):
@@ -124,11 +126,6 @@ class Observer:
     def speaks(self) -> bool:
         """Whether this process is the one that is reported; False before its first step."""
         return self._role == _SPEAKS
-
-    @property
-    def evaluates(self) -> bool:
-        """Whether an evaluation has begun and not ended, as far as is known."""
-        return self._evaluates_since is not None
 
     # What happens
 
@@ -172,7 +169,7 @@ class Observer:
             tokens: number of tokens of the batch, if it has any.
         """
         if grad and (training or self._trains_in_eval):
-            if self._evaluates_since is not None:
+            if self.evaluates_since is not None:
                 self._trains_again(clock())
             self._examples += examples or 0
             self._tokens += tokens or 0
@@ -181,15 +178,15 @@ class Observer:
 
     def evaluating(self, since: float | None = None) -> None:
         """An evaluation has begun, now or at ``since``; it ends with :meth:`evaluated`, or before the next step."""
-        if self._evaluates_since is None and self._role == _SPEAKS:
+        if self.evaluates_since is None and self._role == _SPEAKS:
             self._end_read_epoch()
-            self._evaluates_since = since or clock()
+            self.evaluates_since = since or clock()
             self.place("evaluation", sys._getframe(1))
         self._waited, self._loaded = 0.0, 0
 
     def evaluated(self, loss: float | None = None, accuracy: float | None = None) -> None:
         """An evaluation has ended, with these results."""
-        if self._evaluates_since is not None:
+        if self.evaluates_since is not None:
             self._evaluated(clock(), loss, accuracy)
         self._waited, self._loaded = 0.0, 0
 
@@ -204,22 +201,17 @@ class Observer:
 
         A step's loss is the sum of those since the previous step of any optimiser.
         """
-        if self._evaluates_since is not None:  # the network trains in evaluation mode, such as with frozen layers
-            self._trains_in_eval, self._evaluates_since = True, None
+        if self.evaluates_since is not None:  # the network trains in evaluation mode, such as with frozen layers
+            self._trains_in_eval, self.evaluates_since = True, None
         self._loss = value if self._loss is None else self._loss + value
 
     def differentiated(self) -> None:
         """The gradients of a loss are computed; within an optimiser's step, that step begins only now."""
-        self._step_began = clock()
+        self.step_began = clock()
 
     def stepping(self, *_: Any) -> None:
         """An optimiser begins a step."""
-        self._step_began = clock()
-
-    @property
-    def is_stepping(self) -> bool:
-        """Whether an optimiser is within a step."""
-        return self._step_began > 0
+        self.step_began = clock()
 
     def stepped(self, leader: object, framework: str, steps: int = 1, examples: int | None = None) -> None:
         """An optimiser has ended a step: counts it if it is the first optimiser, pauses, and ends the training.
@@ -405,14 +397,14 @@ class Observer:
             if "loader_wait" in totals:
                 totals["loader_wait"] += self._waited
             self._epoch.waited += self._waited
-            if self._step_began:
-                self._add("optimizer", now - self._step_began)
+            if self.step_began:
+                self._add("optimizer", now - self.step_began)
             if self._pace._turns is not None:
                 self._pace._mark += self._apart
                 self._pace._steps += steps - 1
                 self._pace.stepped(now, self._hook.FEWEST_STEPS)
             self._epoch.steps += steps
-        self._mark, self._waited, self._apart, self._step_began = now, 0.0, 0.0, 0.0
+        self._mark, self._waited, self._apart, self.step_began = now, 0.0, 0.0, 0.0
         if self._due is not None:
             self._due = now
             self._end_due_epoch()
@@ -440,12 +432,12 @@ class Observer:
 
     def _trains_again(self, now: float) -> None:
         """An evaluation has ended; when, is only known by the loader."""
-        later = [at for at in (self._opened, self._fetch) if (self._evaluates_since or now) < at]
+        later = [at for at in (self._opened, self._fetch) if (self.evaluates_since or now) < at]
         self._evaluated(later[0] if later else now)
 
     def _evaluated(self, end: float, loss: float | None = None, accuracy: float | None = None) -> None:
         """An evaluation has ended."""
-        start, self._evaluates_since = self._evaluates_since or end, None
+        start, self.evaluates_since = self.evaluates_since or end, None
         self._counts["evaluations"] += 1
         self._add("evaluation", end - start)
         often, self._evaluated_at = self.steps - self._evaluated_at < _OFTEN, self.steps
@@ -490,7 +482,7 @@ class Observer:
             return
         if self._own_epochs and self._hook._epochs == 0:
             self._own_epochs = False
-        if self._evaluates_since is not None:
+        if self.evaluates_since is not None:
             self._trains_again(clock())
         self._end_read_epoch()
         if self._epoch.steps and not self._is_cut:

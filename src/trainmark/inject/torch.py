@@ -171,7 +171,7 @@ def _losses(torch: Any, observer: Observer) -> None:
     def differentiated(loss: Any, *args: Any, **more: Any) -> Any:
         keep(loss)
         found = backward(loss, *args, **more)
-        if observer.is_stepping:
+        if observer.step_began:
             ended()
         return found
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from trainmark import units
-from trainmark.analysis.changes import Finding
+from trainmark.analysis.changes import SAMPLED, Finding
 from trainmark.analysis.experiments import experiment, words
 from trainmark.record.observed import Observed
 from trainmark.report.table import Cell, Field, Table, interval, table_of
@@ -98,7 +98,7 @@ def _advice(found: Finding) -> str:
     where = f" ({found.place})" if found.place else ""
     text = words(about.advice, found.change).removesuffix(".")
     if found.kind == "diagnosis":
-        return f"{text}{where}. The gain is at most {times(found)}."
+        return f"{text}{where}. The gain is {'about' if found.proof == SAMPLED else 'at most'} {times(found)}."
     return f"{text}{where}. This is {times(found)} faster{_but(found)}."
 
 

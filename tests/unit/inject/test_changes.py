@@ -42,7 +42,7 @@ class Notes:
     def cannot(self, name: str, why: str) -> None:
         self.failures[name] = why
 
-    evaluates = False
+    evaluates_since = None
 
     def is_users(self, frame: FrameType) -> bool:
         return frame.f_code.co_filename == __file__
@@ -224,7 +224,7 @@ def test_batches_are_larger(apply: Callable[..., Notes]) -> None:
 def test_a_data_set_may_be_too_small_for_larger_batches(apply: Callable[..., Notes]) -> None:
     notes = apply("batch=16")
     assert len(train()) == 2 * EXAMPLES / BATCH
-    assert notes.failures == {"batch=16": "the dataset has too few examples"}
+    assert notes.failures == {"batch=16": "the dataset has too few examples for batches 16 times as large"}
 
 
 def test_batches_that_the_network_does_not_get_are_not_larger(apply: Callable[..., Notes]) -> None:

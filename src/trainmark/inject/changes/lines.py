@@ -75,7 +75,7 @@ def _now(observer: Any, thread: int) -> tuple[str | None, str]:
     """Return the user's line that a thread executes, and the part of the step."""
     frame = sys._current_frames().get(thread)
     place = observer.users_place(frame)
-    return place, _EVALUATION if observer.evaluates else _part(frame, observer)
+    return place, _EVALUATION if observer.evaluates_since is not None else _part(frame, observer)
 
 
 def _part(frame: Any, observer: Any) -> str:

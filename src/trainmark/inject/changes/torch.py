@@ -196,8 +196,9 @@ def batch(change: Change) -> None:
             for size in sizes:
                 if any(number and number % size == 0 for number in given):
                     change.took(f"batches of {size} instead of {size // times}")
-            if next(calls) == _WATCHED:
-                change.cannot("the model does not receive the loader's batches")
+            if next(calls) == _WATCHED or not sizes:
+                few = f"the dataset has too few examples for batches {times} times as large"
+                change.cannot("the model does not receive the loader's batches" if sizes else few)
         return inner(*args, **kwargs)
 
     _around_modules(call)
@@ -213,9 +214,7 @@ def _enlarge(change: Change, times: int) -> set[int]:
             return  # it is made from another loader, as in Accelerate
         if size is None:
             change.cannot("the loader has no batch_size")
-        elif (length := _length(arguments["dataset"])) is not None and length < times * size:
-            change.cannot("the dataset has too few examples")
-        else:
+        elif (length := _length(arguments["dataset"])) is None or length >= times * size:
             arguments["batch_size"] = times * size
             sizes.add(times * size)
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainmark.analysis.changes import Finding, candidates, compare_losses, of_evaluation, ranked, speedup
+from trainmark.analysis.changes import SAMPLED, Finding, candidates, compare_losses, of_evaluation, ranked, speedup
 from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS, Part, experiment
 from trainmark.analysis.statistics import Estimate
 from trainmark.errors import ExplanationFailed, UnknownName
@@ -54,7 +54,6 @@ _ROUNDS = 3
 _WINNERS = 3
 _MEMORY_SHARE = 0.7
 _MORE_BATCH = 8
-_SAMPLED = "samples of the running lines"
 _LEAST_OF_LINES = 0.05
 """Share of the time from which a statement in the user's own code is worth naming."""
 _SHORT_STEPS = 4
@@ -80,7 +79,8 @@ class OwnScript:
         step_seconds: duration of a step of the unchanged script, beside others that wait.
         findings: what each change gives, those to name first at the top.
         combination: several changes together; None if fewer than two are worth it.
-        left_out: why changes were not tried, or could not be.
+        left_out: why changes were not tried, or failed.
+        unsuitable: why other changes don't apply to this script.
         seconds: how long it took.
     """
 
@@ -93,6 +93,7 @@ class OwnScript:
     findings: tuple[Finding, ...]
     combination: Finding | None
     left_out: Mapping[str, str]
+    unsuitable: Mapping[str, str]
     seconds: float
 
 
@@ -131,6 +132,7 @@ class _Study:
     started: float = field(default_factory=time.monotonic)
     records: dict[str, list[Record]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    unsuitable: dict[str, str] = field(default_factory=dict)
     rounds: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     screened: dict[str, int] = field(default_factory=dict)
     session: str = field(default_factory=lambda: secrets.token_hex(6))
@@ -165,7 +167,8 @@ class _Study:
         self.tell("done", 1.0)
         parts = {} if self._on_gpu else facts.get("parts", {})
         sampled = facts.get("lines", {}), parts, facts.get("busy"), self.step_seconds
-        return OwnScript(name, self.observed, *sampled, every, together, dict(self.left_out), self.passed)
+        reasons = dict(self.left_out), dict(self.unsuitable)
+        return OwnScript(name, self.observed, *sampled, every, together, *reasons, self.passed)
 
     # The unchanged script
 
@@ -179,6 +182,12 @@ class _Study:
                 f"{self.command.name} can't be explained",
                 expected="a Python script that trains at least two steps with PyTorch, Keras or JAX",
                 found=_why(record) or f"no training step in {in_words(self.passed)}",
+            )
+        if (why := _why(record)) is not None:
+            raise ExplanationFailed(
+                f"{self.command.name} fails without any change",
+                expected="a script that trains until it is stopped",
+                found=why,
             )
         self.base = record
         self.start_seconds = watcher.start_seconds
@@ -235,7 +244,9 @@ class _Study:
         own = OF_KERAS if seen.framework == "keras" else [name for name in EXPERIMENTS if name not in ONLY_KERAS]
         if only:
             return [change for name in only for change in (values.get(name, [name]))]
-        self.left_out |= {name: reasons[name] for name in own if reasons.get(name)}
+        why_not = {name: reasons[name] for name in own if reasons.get(name)}
+        self.left_out |= {name: why for name, why in why_not.items() if "--" in why}  # an option would try it
+        self.unsuitable = {name: why for name, why in why_not.items() if "--" not in why}
         names = [name for name in own if not reasons.get(name)]
         return [change for name in names for change in values.get(name, [name])]
 
@@ -286,7 +297,7 @@ class _Study:
             fits = not any(_exclude(each.change, other) for other in valid)
             if fits and each.kind == "change" and not each.harms and self._sides_of(each.change)[0] != _SHORT:
                 valid.append(each.change)
-        single = [each.change for each in winners if each.proof != _SAMPLED]
+        single = [each.change for each in winners if each.proof != SAMPLED]
         self.screened = {name: len(records) for name, records in self.records.items()}
         if not single:
             return []
@@ -367,7 +378,7 @@ class _Study:
         place = best[0] if len(best) == 1 else f"{best[0]}-{last}"
         often = {call.split()[0] for call, times in seen.syncs.items() if times >= seen.steps / 2}
         name = "no-sync" if often & {*best} else "line"
-        return Finding(name, "diagnosis", experiment(name).part, ratio, True, "unclear", _SAMPLED, place)
+        return Finding(name, "diagnosis", experiment(name).part, ratio, True, "unclear", SAMPLED, place)
 
     def _place(self, part: Part) -> str | None:
         places, syncs = self.observed.places, self.observed.syncs
