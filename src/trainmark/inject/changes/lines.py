@@ -75,7 +75,8 @@ def _now(observer: Any, thread: int) -> tuple[str | None, str]:
     """Return the user's line that a thread executes, and the part of the step."""
     frame = sys._current_frames().get(thread)
     place = observer.users_place(frame)
-    return place, _EVALUATION if observer.evaluates_since is not None else _part(frame, observer)
+    part = _part(frame, observer)  # the first batch after an evaluation is loaded before that is known to have ended
+    return place, _EVALUATION if observer.evaluates_since is not None and part != "loader" else part
 
 
 def _part(frame: Any, observer: Any) -> str:
