@@ -146,9 +146,9 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     parts = dict(found.parts or shares(observed))
     data = {**vars(found), "observed": observed, "shares": parts, "sentences": said}
     data.pop("parts")
-    parts |= {} if found.gpu_busy is None else {"GPU busy": found.gpu_busy}
+    shown = parts if found.gpu_busy is None else {**parts, "GPU busy": found.gpu_busy}
     place = f"{observed.framework} on {observed.device}"
-    table = changes_table(measured.name, place, found.step_seconds, parts, found.findings, found.left_out, said)
+    table = changes_table(measured.name, place, found.step_seconds, shown, found.findings, found.left_out, said)
     show(data, [table], as_json=options["as_json"])
     if options["chart"]:
         write_file(options["chart"], in_format_of(options["chart"], [gains(found.findings)]))
