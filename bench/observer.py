@@ -53,8 +53,8 @@ def batches(loader: Any, iterate: Any, advance: Any) -> Iterator[Any]:
 def training(torch: Any, width: int) -> Callable[[int, bool], float]:
     """A training as most scripts have it; returns a function that trains some steps and returns the seconds of one.
 
-    Without the observer it calls PyTorch's own functions and has no hooks. Nothing is patched anew between stretches, and
-    each way has its own loop, since Python would have to adapt its code each time.
+    Without the observer it calls PyTorch's own functions and has no hooks. Nothing is patched anew between stretches,
+    and each way has its own loop, since Python would have to adapt its code each time.
     """
     data = torch.utils.data.TensorDataset(torch.randn(64 * 50, 64), torch.randint(0, 10, (64 * 50,)))
     loader = torch.utils.data.DataLoader(data, batch_size=64)

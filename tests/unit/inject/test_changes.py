@@ -263,6 +263,13 @@ def test_accumulated_gradients_become_those_of_a_larger_batch(apply: Callable[..
     assert notes.changes["no-accumulation=4"] == "one batch instead of 4"
 
 
+def test_too_few_examples_for_one_batch_are_no_gain(apply: Callable[..., Notes]) -> None:
+    notes = apply("no-accumulation=16")
+    accumulate(network())
+    assert notes.changes == {}
+    assert "too few examples" in notes.failures["no-accumulation=16"]
+
+
 def test_attention_is_fused(apply: Callable[..., Notes]) -> None:
     layer, x = torch.nn.MultiheadAttention(8, 2, batch_first=True), torch.randn(2, 3, 8)
     expected, weights = layer(x, x, x)

@@ -247,8 +247,9 @@ def no_accumulation(change: Change) -> None:
         if _evaluates(module):
             return inner(*args, **kwargs)
         computed, loaded, loads = computed + 1, loads, 0
-        if not loaded:
-            change.cannot("the model is called several times for a batch")
+        if not loaded or not sizes:
+            many = "the model is called several times for a batch"
+            change.cannot(many if sizes else f"the dataset has too few examples for batches {times} times as large")
         if computed == 1:
             results = _mapped(weighted, inner(*args, **kwargs))
             return results
@@ -259,7 +260,7 @@ def no_accumulation(change: Change) -> None:
         nonlocal computed
         computed = 0
 
-    _enlarge(change, times)
+    sizes = _enlarge(change, times)
     latest = _around_modules(call)
     for kind in (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter):
         around(kind, "_next_data", once)
