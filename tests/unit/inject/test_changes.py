@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -69,9 +71,13 @@ def apply(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Notes]]:
         all_changes.apply(notes, changes)
         return notes
 
-    threads, hooks = torch.get_num_threads(), optimizers._global_optimizer_post_hooks
+    ended = threading.Event()
+    monkeypatch.setattr(lines, "_pauses", lambda: iter(lambda: 1.0 if ended.is_set() else 0.0005, 1.0))
+    threads, interval, hooks = torch.get_num_threads(), sys.getswitchinterval(), optimizers._global_optimizer_post_hooks
     known = list(hooks)
     yield applied
+    ended.set()
+    sys.setswitchinterval(interval)
     torch.set_num_threads(threads)
     torch.set_default_dtype(torch.float32)
     for key in set(hooks) - set(known):
@@ -363,9 +369,7 @@ def test_what_the_plan_depends_on_is_reported(apply: Callable[..., Notes]) -> No
 
 
 def test_the_parts_of_a_step_are_sampled(apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "_EVERY_SECONDS", (0.0002, 0.001))
     monkeypatch.setattr(lines, "_TELL_EVERY", 10)
-    interval = sys.getswitchinterval()
     notes = apply("look")
     data, evaluations = SlowToRead(), list[Any]()
 
@@ -376,7 +380,6 @@ def test_the_parts_of_a_step_are_sampled(apply: Callable[..., Notes], monkeypatc
             pass
 
     train(data=data, evaluate=both)
-    sys.setswitchinterval(interval)
     facts = json.loads(notes.changes["look"])
     assert facts["parts"].keys() >= {"loader", "backward", "your own code"}
     assert sum(facts["parts"].values()) == pytest.approx(1)
@@ -384,6 +387,21 @@ def test_the_parts_of_a_step_are_sampled(apply: Callable[..., Notes], monkeypatc
     ours = both.__code__.co_firstlineno
     assert {int(each.rpartition(":")[2]) for each in facts["own"]} & {ours + 3, ours + 4}, facts["own"]
     assert facts["samples"] >= 10
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_no_garbage_is_collected_while_frames_are_read(monkeypatch: pytest.MonkeyPatch, collects: bool) -> None:
+    """Otherwise Python crashes: finalizers let the thread run on, whose frames are read."""
+    notes, states = Notes(), list[bool]()
+    monkeypatch.setattr(notes, "users_place", lambda frame: states.append(gc.isenabled()))
+    if not collects:
+        gc.disable()
+    try:
+        assert lines._now(notes, threading.get_ident()) == (None, "your own code")
+        assert states == [False]
+        assert gc.isenabled() is collects
+    finally:
+        gc.enable()
 
 
 def test_the_time_that_a_device_computes() -> None:

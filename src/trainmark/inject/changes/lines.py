@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 import threading
@@ -10,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _PARTS = {
     "torch/utils/data/dataloader.py": "loader",
@@ -26,8 +27,7 @@ _EVALUATION, _OWN = "evaluation", "your own code"
 _SWITCH_SECONDS = 0.0001
 """How long Python lets the training run on before it takes a sample; with the usual 5 ms, code of many short operations
 would end before it is seen."""
-_EVERY_SECONDS, _TELL_EVERY, _MOST = (0.002, 0.008), 50, 20
-"""At uneven times, since steps may take as long as the time between two samples."""
+_TELL_EVERY, _MOST = 50, 20
 
 
 def stack(observer: Any) -> list[str]:
@@ -46,9 +46,8 @@ def sample(observer: Any, tell: Callable[[dict[str, Any]], None]) -> None:
     def run() -> None:
         counts: dict[str, Counter[str]] = {name: Counter() for name in ("lines", "parts", "own")}
         loading: set[str] = set()
-        pauses = random.Random(0)
-        while True:
-            time.sleep(pauses.uniform(*_EVERY_SECONDS))
+        for pause in _pauses():
+            time.sleep(pause)
             place, part = _now(observer, thread)
             if place is None:
                 continue
@@ -71,11 +70,24 @@ def sample(observer: Any, tell: Callable[[dict[str, Any]], None]) -> None:
     threading.Thread(target=run, daemon=True).start()
 
 
+def _pauses() -> Iterator[float]:
+    """Uneven ones, since steps may take as long as the time between two samples."""
+    drawn = random.Random(0)
+    while True:
+        yield drawn.uniform(0.002, 0.008)
+
+
 def _now(observer: Any, thread: int) -> tuple[str | None, str]:
     """Return the user's line that a thread executes, and the part of the step."""
-    frame = sys._current_frames().get(thread)
-    place = observer.users_place(frame)
-    part = _part(frame, observer)  # the first batch after an evaluation is loaded before that is known to have ended
+    collects = gc.isenabled()
+    gc.disable()  # reading a frame may collect garbage, whose finalizers let the thread run on: the frame is freed
+    try:
+        frame = sys._current_frames().get(thread)
+        place = observer.users_place(frame)
+        part = _part(frame, observer)  # a batch after an evaluation is loaded before that is known to have ended
+    finally:
+        if collects:
+            gc.enable()
     return place, _EVALUATION if observer.evaluates_since is not None and part != "loader" else part
 
 
