@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from trainmark.measure.cpu import Core, read_cores, read_pressure
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.caveats import BUSY_SHARE
+
+if TYPE_CHECKING:
+    from psutil import Process
 
 _LEAST_CORES = 0.05
 
@@ -61,8 +64,8 @@ class Neighbours:
         """Return the running processes that used the most CPU time since then."""
         seconds = time.perf_counter() - self._start
         found = [
-            Neighbour(name, pid, (used - self._before.get((pid, name), 0.0)) / seconds)
-            for (pid, name), used in _cpu_seconds().items()
+            Neighbour(str(process.info["name"]), process.pid, (used - self._before.get(process, 0.0)) / seconds)
+            for process, used in _cpu_seconds().items()
         ]
         found.sort(key=lambda each: -each.cores)
         return [each for each in found[:most] if each.cores >= _LEAST_CORES]
@@ -87,14 +90,10 @@ def _usable_cores() -> Core:
     return Core(*(sum(getattr(core, name) for core in usable) for name in ("busy", "stolen", "total")))
 
 
-def _cpu_seconds() -> dict[tuple[int, str], float]:
+def _cpu_seconds() -> dict[Process, float]:
     """Return the CPU seconds of every process except this one and its descendants."""
     import psutil
 
-    ours = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
-    found = {}
-    for process in psutil.process_iter(["name", "cpu_times"]):
-        times = process.info["cpu_times"]
-        if times is not None and process.pid not in ours:
-            found[process.pid, str(process.info["name"])] = times.user + times.system
-    return found
+    ours = {psutil.Process(), *psutil.Process().children(recursive=True)}
+    every = psutil.process_iter(["name", "cpu_times"])
+    return {each: sum(each.info["cpu_times"][:2]) for each in every if each.info["cpu_times"] and each not in ours}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 
+import psutil
 import pytest
 
 from trainmark.measure import neighbours
 from trainmark.measure.cpu import Core
-from trainmark.measure.neighbours import HostLoad, read_load
+from trainmark.measure.neighbours import HostLoad, Neighbours, read_load
 
 
 def test_busy_and_stolen_time_are_shares_of_the_usable_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,3 +41,28 @@ def test_a_system_that_reports_nothing_has_no_load(monkeypatch: pytest.MonkeyPat
 )
 def test_a_fifth_of_the_cores_is_too_much(load: HostLoad, is_high: bool) -> None:
     assert load.is_high is is_high
+
+
+RENAMED = """
+import sys, time
+while time.process_time() < 0.4: pass
+print("used", flush=True)
+for line in sys.stdin:
+    with open("/proc/self/comm", "w") as file:
+        file.write("renamed")
+    print("renamed", flush=True)
+"""
+
+
+def test_what_a_process_used_before_does_not_count_even_if_it_is_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: [])  # the process below is a neighbour
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", RENAMED], stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
+        assert process.stdin and process.stdout
+        assert process.stdout.readline() == "used\n"
+        neighbours = Neighbours()
+        process.stdin.write("\n")
+        assert process.stdout.readline() == "renamed\n"
+        assert psutil.Process(process.pid).name() == "renamed"
+        assert process.pid not in {each.pid for each in neighbours.busiest(1000) if each.cores > 1}
+        process.stdin.close()
