@@ -74,6 +74,7 @@ def test_a_script_that_fails_by_itself_is_not_explained(command: CommandLine, fo
         ((), "WORKLOAD"),
         (("--",), "WORKLOAD"),
         (("--chart", "gains.txt", "--", "python", "slow_loader.py"), ".svg"),
+        (("--chart", "nowhere/gains.svg", "--", "python", "slow_loader.py"), "a folder that exists"),
         (("--", "no-such-program"), "no-such-program"),
         (("--", "python", "slow_loader.py", "--device", "{device}"), "device"),
     ],

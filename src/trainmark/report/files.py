@@ -30,9 +30,11 @@ def drawn(path: Path, works: Sequence[MeasuredWork], names: Sequence[str]) -> by
 
 
 def require_drawable(path: Path) -> None:
-    """Raise UsageError if the suffix is not an image format, NotInstalled if the drawing libraries are missing."""
+    """Raise UsageError if no image can be written there, NotInstalled if the drawing libraries are missing."""
     if path.suffix not in ENDINGS:
         raise UsageError(f"can't draw {path}", expected=f"a file name that ends in {' or '.join(ENDINGS)}")
+    if not path.parent.is_dir():
+        raise UsageError(f"can't write {path}", expected="a folder that exists", found=str(path.parent))
     require_extras("report")
 
 

@@ -67,7 +67,8 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     speed = _speed(here, there, these.speedup, disturbed=Caveat.TOO_DISTURBED in caveats)
     judged = Caveat.RANDOM_DATA not in caveats
     learning = _learning(these.learning) if judged else "; the data are random, so learning is not judged"
-    return Verdict(f"{speed}{learning} ({workload}{how}{whole}).", tone, caveats)
+    again = " Measure again when they have ended." if Caveat.TOO_DISTURBED in caveats else ""
+    return Verdict(f"{speed}{learning} ({workload}{how}{whole}).{again}", tone, caveats)
 
 
 def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:

@@ -113,6 +113,16 @@ def test_what_concerns_epochs_does_not_make_slices_doubtful(caveat: Caveat) -> N
     assert said([*slow, *busy]).tone == "doubtful"
 
 
+def test_a_disturbed_measurement_says_what_to_do() -> None:
+    every = []
+    for device, pace, orders in (("cpu", 2.0, (0, 3)), ("cuda:0", 0.5, (1, 2))):
+        stolen = [structs.replace(each, stolen_share=0.5) for each in slices(pace, orders)]
+        every += [structs.replace(each, slices=stolen) for each in rounds([pace] * 4, device=device)]
+    text = said(every).text
+    assert text.startswith("No verdict, because other programs disturbed the machine: cuda:0 and cpu, 4.00× [")
+    assert text.endswith("). Measure again when they have ended.")
+
+
 def test_few_rounds_are_not_sure() -> None:
     found = said([*rounds([2.0]), *rounds([1.0], device="cuda:0")])
     assert "2.00× as fast as cpu, in too few rounds for a verdict" in found.text

@@ -67,7 +67,7 @@ def test_a_record_is_readable() -> None:
 
 def test_a_single_epoch_is_not_called_steady() -> None:
     text = view(a_record(seconds=(4.0,)))
-    assert "the only one" in text
+    assert "the only whole one" in text
     assert "one-epoch: a single epoch" in text
     assert "steady" not in text
     assert "median of the steady epochs" in view(a_record(seconds=(4.0, 2.0)))
