@@ -38,10 +38,10 @@ class FastOnTensorFlow(KerasFastTrainer):
             row = self._learn(*self._examples(x, y, batches, step))
             if not self._updates:
                 self._unsettle(self._network.trainable_variables[0].value, step)
-            return step + 1, tf.tensor_scatter_nd_update(rows, [[step]], [row])
+            return step + 1, rows.write(step, row)
 
-        rows = tf.zeros((MOST_STEPS, 3), self._dtype)
-        return tf.while_loop(lambda step, _: step < count, one_step, (0, rows))[1]
+        rows = tf.TensorArray(self._dtype, MOST_STEPS)
+        return tf.while_loop(lambda step, _: step < count, one_step, (0, rows))[1].stack()
 
     def _gathered(self, x: Any, indices: Any) -> Any:
         return tf.gather(x, indices)

@@ -190,7 +190,8 @@ class TorchFastTrainer(TorchTrainer):
             if spec is not None:
                 x = augment(spec, self._images, self._place.augmented[places], taken)
                 return x.contiguous(memory_format=self._format), y
-            x = self._images[taken]  # index_select would not keep the channels last
+            quick = self._format == torch.contiguous_format  # index_select would not keep the channels last
+            x = self._images.index_select(0, taken) if quick else self._images[taken]
         return (x if self._workload.input.distortions is None else self._prepared(x)), y
 
     def _step_on(self, x: Tensor, y: Tensor, row: Tensor) -> None:
