@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 RECIPES = Path(__file__).parents[1] / "examples" / "recipes"
-EXAMPLES, EPOCHS, SEED = 60_000, 6, 1
+EXAMPLES, EPOCHS, SEED = 60_000, 16, 1
 
 
 def main() -> None:
