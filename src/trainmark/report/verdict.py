@@ -64,10 +64,11 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     whole = ", from start to end" if these.speedup.of == "process" else ""
     harmless = HARMLESS | _OF_EPOCHS if these.speedup.of == "slice" else HARMLESS
     tone = SPEED_TONES[these.speedup.verdict] if harmless.issuperset(caveats) else "doubtful"
-    speed = _speed(here, there, these.speedup, disturbed=Caveat.TOO_DISTURBED in caveats)
+    disturbed = Caveat.TOO_DISTURBED in caveats
+    speed = _speed(here, there, these.speedup, disturbed=disturbed)
     judged = Caveat.RANDOM_DATA not in caveats
     learning = _learning(these.learning) if judged else "; the data are random, so learning is not judged"
-    again = " Measure again when they have ended." if Caveat.TOO_DISTURBED in caveats else ""
+    again = " Measure again when the machine is idle." if disturbed else ""
     return Verdict(f"{speed}{learning} ({workload}{how}{whole}).{again}", tone, caveats)
 
 

@@ -391,7 +391,7 @@ def test_the_parts_of_a_step_are_sampled(apply: Callable[..., Notes], monkeypatc
 
 @pytest.mark.parametrize("collects", [True, False])
 def test_no_garbage_is_collected_while_frames_are_read(monkeypatch: pytest.MonkeyPatch, collects: bool) -> None:
-    """Otherwise Python crashes: finalizers let the thread run on, whose frames are read."""
+    """Otherwise Python 3.11 may crash: while finalizers run, the thread runs on, and its frames are freed."""
     notes, states = Notes(), list[bool]()
     monkeypatch.setattr(notes, "users_place", lambda frame: states.append(gc.isenabled()))
     if not collects:

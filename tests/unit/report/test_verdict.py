@@ -120,7 +120,7 @@ def test_a_disturbed_measurement_says_what_to_do() -> None:
         every += [structs.replace(each, slices=stolen) for each in rounds([pace] * 4, device=device)]
     text = said(every).text
     assert text.startswith("No verdict, because other programs disturbed the machine: cuda:0 and cpu, 4.00× [")
-    assert text.endswith("). Measure again when they have ended.")
+    assert text.endswith("). Measure again when the machine is idle.")
 
 
 def test_few_rounds_are_not_sure() -> None:

@@ -80,7 +80,7 @@ def _pauses() -> Iterator[float]:
 def _now(observer: Any, thread: int) -> tuple[str | None, str]:
     """Return the user's line that a thread executes, and the part of the step."""
     collects = gc.isenabled()
-    gc.disable()  # reading a frame may collect garbage, whose finalizers let the thread run on: the frame is freed
+    gc.disable()  # else reading a frame may run finalizers, meanwhile the thread runs on, and the frame is freed
     try:
         frame = sys._current_frames().get(thread)
         place = observer.users_place(frame)
