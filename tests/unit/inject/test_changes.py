@@ -379,9 +379,13 @@ def test_the_parts_of_a_step_are_sampled(apply: Callable[..., Notes], monkeypatc
         while time.monotonic() < end:  # the user's own
             pass
 
-    train(data=data, evaluate=both)
-    facts = json.loads(notes.changes["look"])
-    assert facts["parts"].keys() >= {"loader", "backward", "your own code"}
+    expected = {"loader", "backward", "your own code"}
+    for _ in range(30):  # a short part may be missed for a while
+        train(data=data, evaluate=both)
+        facts = json.loads(notes.changes["look"])
+        if facts["parts"].keys() >= expected:
+            break
+    assert facts["parts"].keys() >= expected
     assert sum(facts["parts"].values()) == pytest.approx(1)
     assert facts["parts"]["loader"] > facts["parts"]["backward"], "it sleeps"
     ours = both.__code__.co_firstlineno
