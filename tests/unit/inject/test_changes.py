@@ -358,7 +358,8 @@ def test_every_experiment_of_the_plan_is_known_in_the_users_process() -> None:
     assert {name for name in EXPERIMENTS if name.replace("-", "_") in of_keras} == set(OF_KERAS)
 
 
-def test_what_the_plan_depends_on_is_reported(apply: Callable[..., Notes]) -> None:
+def test_what_the_plan_depends_on_is_reported(apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_TELL_EVERY", 10**9)  # a slow machine would take enough samples after it evaluates
     notes = apply("look")
     train(evaluate=evaluate)
     facts = json.loads(notes.changes["look"])
@@ -383,7 +384,7 @@ def test_the_parts_of_a_step_are_sampled(apply: Callable[..., Notes], monkeypatc
     for _ in range(30):  # a short part may be missed for a while
         train(data=data, evaluate=both)
         facts = json.loads(notes.changes["look"])
-        if facts["parts"].keys() >= expected:
+        if facts.get("parts", {}).keys() >= expected:
             break
     assert facts["parts"].keys() >= expected
     assert sum(facts["parts"].values()) == pytest.approx(1)
