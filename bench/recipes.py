@@ -1,6 +1,6 @@
 """Is each recipe (examples/recipes) as fast as its style? Both as commands, in turns, by `trainmark measure`.
 
-    python bench/recipes.py [--only torch_fast,...] [--seconds 60] [--minutes 9] [--out FILE.jsonl]
+    python bench/recipes.py [--only torch_fast,...] [--seconds 300] [--minutes 9] [--out FILE.jsonl]
 
 The recipe and the style train mnist-mlp128 on the same random images; each reports its epochs by the hook. Printed: the
 speed of the recipe relative to its style, with the interval, which should lie within 0.95 to 1.05. Ends after
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 RECIPES = Path(__file__).parents[1] / "examples" / "recipes"
-EXAMPLES, EPOCHS, SEED = 60_000, 16, 1
+EXAMPLES, EPOCHS, SEED = 60_000, 8, 1
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
     names = sorted(each.stem for each in RECIPES.glob("*.py"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(names))
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
