@@ -90,10 +90,8 @@ def advise(found: Dissection, attribution: Attribution, recipe: str = "") -> tup
     """
     if largest_cause(attribution) is None:
         return ()
-    for share in attribution.shares:
-        if _is_certain(share) and (against := tuple(_against(share, found, recipe))):
-            return against
-    return ()
+    every = (tuple(_against(share, found, recipe)) for share in attribution.shares if _is_certain(share))
+    return next(filter(None, every), ())
 
 
 def largest_cause(attribution: Attribution) -> Share | None:

@@ -230,16 +230,14 @@ def _without_launches(name: str, seconds: Round, found: Dissection) -> float | N
     return None if unknown or launches is None or name not in seconds else seconds[name] - launches
 
 
-def _on_top(found: Dissection, step: float) -> list[Share]:
-    """Return the shares of evaluation and compilation, averaged over the scheduled steps of the training."""
-    shares = []
+def _on_top(found: Dissection, step: float) -> Iterator[Share]:
+    """Yield the shares of evaluation and compilation, averaged over the scheduled steps of the training."""
     if found.evaluations:
         each = found.looks / found.steps / step
         low, high = (bound(found.evaluations) * each for bound in (min, max))
-        shares.append(Share("evaluation", statistics.median(found.evaluations) * each, low, high, on_top=True))
+        yield Share("evaluation", statistics.median(found.evaluations) * each, low, high, on_top=True)
     if found.compile_seconds is not None:
-        shares.append(Share("compile", found.compile_seconds / found.steps / step, None, None, on_top=True))
-    return shares
+        yield Share("compile", found.compile_seconds / found.steps / step, None, None, on_top=True)
 
 
 def _typical(found: Dissection) -> Iterator[tuple[Round, Round]]:

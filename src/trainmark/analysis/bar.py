@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from trainmark.analysis.grouping import grouped
 from trainmark.analysis.results import Comparison, GroupResult
 from trainmark.errors import UsageError
 from trainmark.record.caveats import Caveat
@@ -33,11 +34,9 @@ def fail_below(comparison: Comparison, ratio: float) -> Bar:
     """
     if not 0 < ratio < math.inf:
         raise UsageError("the value of --fail-below is out of range", expected="a number above 0", found=f"{ratio:g}")
-    found: dict[str, list[GroupResult]] = {name: [] for name in ("cleared", "missed", "unjudged", "disturbed")}
-    for position, group in enumerate(comparison.groups):
-        if not comparison.is_reference(position):
-            found[_judged(group, ratio)].append(group)
-    return Bar(ratio, **{name: tuple(groups) for name, groups in found.items()})
+    compared = (group for position, group in enumerate(comparison.groups) if not comparison.is_reference(position))
+    found = grouped(compared, lambda group: _judged(group, ratio))
+    return Bar(ratio, **{name: tuple(found.get(name, ())) for name in ("cleared", "missed", "unjudged", "disturbed")})
 
 
 def _judged(group: GroupResult, ratio: float) -> str:

@@ -130,10 +130,9 @@ def speedup(reference: Sequence[Record], these: Sequence[Record], *, per_example
     Args:
         per_example: compare the time of an example, for steps of different sizes; by default, that of a step.
     """
-    sliced = compare_slices(
-        *([*runs] if per_example else [_by_steps(each) for each in runs] for runs in (reference, these))
-    )
-    if sliced is None:
+    if not per_example:
+        reference, these = ([_by_steps(each) for each in runs] for runs in (reference, these))
+    if (sliced := compare_slices(reference, these)) is None:
         return None
     if len(sliced.kept) >= _MANY_ROUNDS:
         return paired_difference(sliced.kept).exponential()

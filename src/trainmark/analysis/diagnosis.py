@@ -168,9 +168,8 @@ def _frozen(replay: Replay) -> Diagnosis | None:
             f"{gradients[asleep[0]]:.3g} in the reference"
         )
         return _diagnosis("nothing-is-training", first.step, f"update {asleep[0]}", evidence)
-    return _dead(replay) or _diagnosis(
-        "nothing-is-training", first.step, f"gradient {matrices[0]}", f"the gradient of {', '.join(matrices)} is zero"
-    )
+    evidence = f"the gradient of {', '.join(matrices)} is zero"
+    return _dead(replay) or _diagnosis("nothing-is-training", first.step, f"gradient {matrices[0]}", evidence)
 
 
 def _dead(replay: Replay) -> Diagnosis | None:

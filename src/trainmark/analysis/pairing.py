@@ -6,7 +6,9 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
+from trainmark.analysis.grouping import grouped
 from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, Estimate, paired_difference, unpaired_difference
 from trainmark.analysis.summary import RunSummary
 
@@ -52,24 +54,22 @@ def match(reference: Sequence[RunSummary], these: Sequence[RunSummary], of: Read
         of: the compared figure; runs without it are omitted.
         pairs: False for ``continued`` repeats, which follow each other in one process and are never interleaved.
     """
-    a, b = _by_round(reference, of), _by_round(these, of)
+    left, right = _known(reference, of), _known(these, of)
+    a, b = _by_round(left), _by_round(right)
     shared = sorted(a.keys() & b.keys()) if pairs else []
-    left, right = _values(reference, of), _values(these, of)
     enough_unpaired = min(len(left), len(right)) >= FEWEST_FOR_INTERVAL
     if len(shared) >= FEWEST_FOR_INTERVAL or (shared and not enough_unpaired):
         return Match(tuple(a[round] for round in shared), tuple(b[round] for round in shared), paired=True)
-    return Match(left, right, paired=False)
+    return Match(tuple(value for _, value in left), tuple(value for _, value in right), paired=False)
 
 
-def _values(runs: Sequence[RunSummary], of: Reading) -> tuple[float, ...]:
-    return tuple(value for run in runs if (value := of(run)) is not None and math.isfinite(value))
+def _known(runs: Sequence[RunSummary], of: Reading) -> list[tuple[Round, float]]:
+    """Return the round and the value of each run that has one."""
+    values = (((run.group, run.round), of(run)) for run in runs)
+    return [(round, value) for round, value in values if value is not None and math.isfinite(value)]
 
 
-def _by_round(runs: Sequence[RunSummary], of: Reading) -> dict[Round, float]:
+def _by_round(known: Sequence[tuple[Round, float]]) -> dict[Round, float]:
     """Return one value per round; the mean if a round has several runs of one group."""
-    collected: dict[Round, list[float]] = {}
-    for run in runs:
-        value = of(run)
-        if value is not None and math.isfinite(value):
-            collected.setdefault((run.group, run.round), []).append(value)
-    return {round: statistics.fmean(values) for round, values in collected.items()}
+    rounds = grouped(known, itemgetter(0))
+    return {round: statistics.fmean(value for _, value in same) for round, same in rounds.items()}

@@ -68,9 +68,9 @@ def paired_difference(
     return Estimate(middle.mean, middle.mean - half, middle.mean + half)
 
 
-def trimmed_mean(values: Sequence[float], trimmed: float = TRIMMED) -> float:
+def trimmed_mean(values: Sequence[float]) -> float:
     """Return the trimmed mean of at least one value."""
-    return _middle(values, trimmed).mean
+    return _middle(values, TRIMMED).mean
 
 
 def unpaired_difference(these: Sequence[float], others: Sequence[float], trimmed: float = TRIMMED) -> Estimate:

@@ -83,6 +83,11 @@ def summarize(record: Record) -> RunSummary:
     train_loss = record.final.train_loss
     if diverged and train_loss is None:
         train_loss = math.nan
+    caveats = {*record.caveats}
+    if len(whole_epochs(record.epochs)) == 1:
+        caveats.add(Caveat.ONE_EPOCH)
+    if diverged or (train_loss is not None and not math.isfinite(train_loss)):
+        caveats.add(Caveat.NOT_LEARNING)
     return RunSummary(
         group=f"{record.group.id}/{record.group.session}",
         round=record.round,
@@ -97,7 +102,7 @@ def summarize(record: Record) -> RunSummary:
         test_loss=record.final.test_loss,
         test_accuracy=record.final.test_accuracy,
         weights_sha256=record.model.initial_weights_sha256 if record.model else None,
-        caveats=frozenset(record.caveats) | _derived_caveats(record, train_loss),
+        caveats=frozenset(caveats),
     )
 
 
@@ -105,12 +110,3 @@ def _training_seconds(record: Record) -> float | None:
     if record.final.training_seconds is not None:
         return record.final.training_seconds
     return math.fsum(epoch.seconds for epoch in record.epochs) if record.epochs else None
-
-
-def _derived_caveats(record: Record, train_loss: float | None) -> frozenset[Caveat]:
-    derived = set()
-    if len(whole_epochs(record.epochs)) == 1:
-        derived.add(Caveat.ONE_EPOCH)
-    if record.outcome.status == "diverged" or (train_loss is not None and not math.isfinite(train_loss)):
-        derived.add(Caveat.NOT_LEARNING)
-    return frozenset(derived)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from trainmark.analysis.grouping import grouped
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import tokens_of
 from trainmark.record.record import Record, Status
@@ -82,32 +83,27 @@ def sweeps(records: Iterable[Record]) -> list[Sweep]:
 
     A repeated trial counts once: a finished one is preferred, then the newest.
     """
-    groups: dict[str, dict[int, Record]] = {}
-    for record in sorted(records, key=lambda each: (each.created, each.id)):
-        if not is_trial(record) or record.group.rank is not None:
-            continue
-        trials, number = groups.setdefault(record.group.id, {}), record.group.trial or 0
-        before = trials.get(number)
-        if before is None or before.outcome.status != "ok" or record.outcome.status == "ok":
-            trials[number] = record
-    return [_sweep([trials[number] for number in sorted(trials)]) for trials in groups.values()]
+    trials = [record for record in records if is_trial(record) and record.group.rank is None]
+    ordered = sorted(trials, key=lambda each: (each.created, each.id))
+    return [_sweep(each) for each in grouped(ordered, lambda record: record.group.id).values()]
 
 
-def _sweep(records: list[Record]) -> Sweep:
-    """Return the sweep of these records, one per trial, in the order of their numbers."""
+def _sweep(every: list[Record]) -> Sweep:
+    """Return the sweep of these records, the newest of which is last."""
+    finished_last = sorted(every, key=lambda record: record.outcome.status == "ok")
+    trials = {record.group.trial or 0: record for record in finished_last}
+    records = [trials[number] for number in sorted(trials)]
     first = records[0]
     results = sorted((_result(record) for record in records), key=_rank)
-    grid: dict[str, dict[Value, None]] = {}
-    for record in records:
-        for key, value in (record.group.values or {}).items():
-            grid.setdefault(key, {})[value] = None
+    points = [record.group.values or {} for record in records]
+    keys = dict.fromkeys(key for point in points for key in point)
     backend = first.backend
     precision = "" if backend.precision in (None, "fp32") else f" {backend.precision}"
     return Sweep(
         workload=first.workload.name,
         dataset=first.dataset.name if first.dataset else "",
         side=f"{backend.name} {backend.style} {first.device.id}{precision}{_layout(first)}",
-        grid={key: _ordered(values) for key, values in grid.items()},
+        grid={key: _ordered(dict.fromkeys(point[key] for point in points if key in point)) for key in keys},
         trials=tuple(results),
         best=results[0].trial if results[0].outcome == "ok" else None,
         side_by_side=any(Caveat.SIDE_BY_SIDE in record.caveats for record in records),

@@ -100,13 +100,8 @@ def _published(position: int, group: GroupResult) -> Iterator[DeviceReference]:
     workload = next((each for each in listed if each.step_fingerprint == key.step_fingerprint), None)
     if workload is None or workload.published is None or not key.train_examples:
         return
-    for run in workload.published.runs:
-        for timing in run.timings:
-            if timing.quantity != "epoch_seconds" or "not named" in timing.hardware:
-                continue
-            pace = key.train_examples / timing.value
-            how = f"published, {timing.includes}"
-            source = workload.published.source
-            yield DeviceReference(
-                position, timing.hardware, False, pace, how, source, (group.samples_per_second or 0.0) / pace
-            )
+    for timing in (each for run in workload.published.runs for each in run.timings):
+        if timing.quantity == "epoch_seconds" and "not named" not in timing.hardware:
+            pace, how = key.train_examples / timing.value, f"published, {timing.includes}"
+            ratio = (group.samples_per_second or 0.0) / pace
+            yield DeviceReference(position, timing.hardware, False, pace, how, workload.published.source, ratio)

@@ -29,9 +29,8 @@ def _with_fingerprints(ref: WorkloadRef) -> WorkloadRef:
         workload = Workload.from_data(ref.spec)
     except Misfit:
         return ref
-    return structs.replace(
-        ref, step_fingerprint=workload.step_fingerprint, schedule_fingerprint=workload.schedule_fingerprint
-    )
+    step, schedule = workload.step_fingerprint, workload.schedule_fingerprint
+    return structs.replace(ref, step_fingerprint=step, schedule_fingerprint=schedule)
 
 
 def _without_placeholders(record: Record) -> Record:

@@ -161,9 +161,8 @@ def load(paths: Iterable[Path]) -> list[Record]:
         elif regular.is_file(path):
             files[path.resolve()] = None
         else:
-            raise UsageError(
-                f"no records at {path}", expected="a record or a folder of records", found=regular.found_at(path)
-            )
+            there = regular.found_at(path)
+            raise UsageError(f"no records at {path}", expected="a record or a folder of records", found=there)
     records: list[Record] = []
     strays: list[ForeignRecord] = []
     seen: set[bytes] = set()

@@ -41,9 +41,8 @@ def request_of(record: Record, asked: Request) -> Request:
         lay_out(workload)
         settings = dataclasses.replace(asked.settings, seed=seed, **limits_of(record))
     except (Misfit, UsageError) as error:
-        raise ForeignRecord(
-            f"the workload of {record.id} can't be read", expected=error.expected, found=str(error.found)
-        ) from error
+        problem = f"the workload of {record.id} can't be read"
+        raise ForeignRecord(problem, expected=error.expected, found=str(error.found)) from error
     label = "" if record.python.label == "default" else f"@{record.python.label}"
     return dataclasses.replace(
         asked,

@@ -54,9 +54,8 @@ def require_able(side: Side, stages: int, spreads: Literal["processes", "devices
     if side.style == "compiled":
         raise Unsupported(f"{side.backend} does not scale the style 'compiled'", fix="Use --style fast or idiomatic.")
     if stages > 1 and PRECISIONS[side.precision].mixed:
-        raise Unsupported(
-            f"{side.backend} does not split a network into stages in {side.precision}", expected=listed(mixed=False)
-        )
+        problem = f"{side.backend} does not split a network into stages in {side.precision}"
+        raise Unsupported(problem, expected=listed(mixed=False))
 
 
 def require_divisible(

@@ -28,9 +28,8 @@ def measure(
     running = partial(progress.running, folder=store.folder, resumes=False)
     start = time.perf_counter()
     with store.locked():
-        one, other = compare_settings(
-            chosen, dict.fromkeys(LABELS, chosen.settings), store, running, budget, progress.say, labels
-        )
+        sides = dict.fromkeys(LABELS, chosen.settings)
+        one, other = compare_settings(chosen, sides, store, running, budget, progress.say, labels)
     seconds = time.perf_counter() - start
     found = noise_of(one, other, seconds, budget.margin)
     if found is None:

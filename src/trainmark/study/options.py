@@ -276,9 +276,8 @@ def working_folder() -> Path:
     try:
         return Path.cwd()
     except OSError as error:
-        raise UsageError(
-            "the working folder no longer exists", found=error.strerror or str(error), fix="cd to another folder."
-        ) from error
+        found = error.strerror or str(error)
+        raise UsageError("the working folder no longer exists", found=found, fix="cd to another folder.") from error
 
 
 def _interpreter(text: str) -> Interpreter:

@@ -101,14 +101,13 @@ def measure(plan: ParityPlan, tell: Tell = lambda *_: None) -> Parity:
 def _judged(plan: ParityPlan, place: str) -> Iterator[SideParity]:
     """Check each side; on the CPU two at a time, since nothing is timed."""
     workload, folder, settings = plan.course.workload, plan.course.dataset.folder, plan.request.settings
-    questions = [
-        (
-            side.interpreter.path,
-            CheckSteps(side.backend, workload, folder, side.options(settings.seed, settings), place, plan.free_steps),
-        )
-        for side in plan.sides
-    ]
+
+    def question(side: Side) -> tuple[Path, CheckSteps]:
+        options = side.options(settings.seed, settings)
+        return side.interpreter.path, CheckSteps(side.backend, workload, folder, options, place, plan.free_steps)
+
     at_once = 2 if all(side.device == "cpu" for side in plan.sides) else 1
+    questions = list(map(question, plan.sides))
     answered = ask_all(questions, at_once=at_once, threads=settings.threads, timeout=settings.timeout)
     for side, (heard, ending) in zip(plan.sides, answered, strict=True):
         how = "timeout" if ending.status == "timeout" else "failed"

@@ -85,8 +85,7 @@ def predict(model: TrainedModel, tell: Tell = lambda *_: None) -> Predictions:
     heard, ending = chosen.ask(request, hear=hear)
     scored = next(iter(of_kind(heard, Scored)), None)
     if ending.status != "done" or scored is None:
-        raise PredictionFailed(
-            f"{side.title} can't predict with {model.weights.name}", found=ending.reason or "no answer"
-        )
+        problem = f"{side.title} can't predict with {model.weights.name}"
+        raise PredictionFailed(problem, found=ending.reason or "no answer")
     shares = probabilities(np.array(outputs, np.float64))
     return Predictions(shares, np.array(scored.labels, np.int64), scored.loss, scored.accuracy)

@@ -244,9 +244,8 @@ def _blocks(records: Sequence[Record], left: float) -> int | None:
 
 def _start_seconds(of_a_round: Sequence[Record]) -> float:
     """Processes start at the same time, and compile one after the other."""
-    return max(each.setup_seconds or 0.0 for each in of_a_round) + sum(
-        each.compile_seconds or 0.0 for each in of_a_round
-    )
+    slowest = max(each.setup_seconds or 0.0 for each in of_a_round)
+    return slowest + sum(each.compile_seconds or 0.0 for each in of_a_round)
 
 
 def _seconds(blocks: Iterable[Sequence[Slice]]) -> float:
@@ -269,12 +268,9 @@ def _decided(records: Sequence[Record], margin: float) -> bool:
 
 def _round(planned: Sequence[Task[AnyRun]], number: int, blocks: int, *, observed: bool = False) -> list[Task[AnyRun]]:
     """One more round of every side; of a training, or of an ``observed`` command, slices alone."""
-    last, more = max(task.round for task in planned), list[Task[Any]]()
-    for task in planned:
-        if task.round == last:
-            again: Task[Any] = task.in_round(number)
-            more.append(slices_alone(again, blocks) if observed or isinstance(again.first, Run) else again)
-    return more
+    last = max(task.round for task in planned)
+    again: list[Task[Any]] = [task.in_round(number) for task in planned if task.round == last]
+    return [slices_alone(each, blocks) if observed or isinstance(each.first, Run) else each for each in again]
 
 
 def slices_alone(task: Task[AnyRun], blocks: int | None = None) -> Task[AnyRun]:

@@ -10,7 +10,7 @@ import msgspec
 
 from trainmark.errors import ProtocolError
 from trainmark.execute.protocol.answers import ANSWERS, Answer, EpochEnded, Evaluated, EvaluatedBefore, OfRank
-from trainmark.execute.protocol.wire import Message
+from trainmark.execute.protocol.wire import Message, broken
 from trainmark.record.codec import require_shallow
 from trainmark.units import many
 
@@ -49,8 +49,5 @@ def require_in_place(answer: EpochEnded | Evaluated | EvaluatedBefore, epochs: i
     """Raise ProtocolError unless ``answer`` is the epoch after ``epochs`` earlier ones, or the test of the last one."""
     index = -1 if isinstance(answer, EvaluatedBefore) else answer.index
     if index != (epochs if isinstance(answer, EpochEnded) else epochs - 1):
-        raise ProtocolError(
-            "the measured process broke the protocol",
-            expected="epochs in order, each before its test",
-            found=f"{type(answer).__name__} {index} after {many(epochs, 'epoch')}",
-        )
+        found = f"{type(answer).__name__} {index} after {many(epochs, 'epoch')}"
+        raise broken("epochs in order, each before its test", found)

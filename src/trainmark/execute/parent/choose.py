@@ -140,6 +140,5 @@ def _require_each(
     """Raise an error for a named choice that no backend supports."""
     for name in asked:
         if name not in found:
-            raise next(
-                (refusal for refusal in refusals if isinstance(refusal, kind) and name in str(refusal)), refusals[0]
-            )
+            about = (refusal for refusal in refusals if isinstance(refusal, kind) and name in str(refusal))
+            raise next(about, refusals[0])

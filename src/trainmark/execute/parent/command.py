@@ -144,11 +144,10 @@ class CommandRun:
     def program_sha256(self) -> str | None:
         """Checksum of the script among its words, else of the program if that is a path; it changes with an edit."""
         found = _script(self.words) or (self.words[0] if "/" in self.words[0] else None)
-        path = self.of.directory / found if found else None
-        if path is None:
+        if found is None:
             return None
         try:
-            return hashlib.sha256(regular.read(path, _LARGEST_PROGRAM)).hexdigest()
+            return hashlib.sha256(regular.read(self.of.directory / found, _LARGEST_PROGRAM)).hexdigest()
         except OSError:  # such as one that can be executed but not read
             return None
 
@@ -206,9 +205,8 @@ def sides(
                 expected=f"a word that contains {{{name}}}, such as --{name} {{{name}}}",
                 found=" ".join(command.template),
             )
-    return [
-        CommandSide(values, environment) for values in _combined(every) for environment in _combined(variables or {})
-    ]
+    environments = _combined(variables or {})
+    return [CommandSide(values, environment) for values in _combined(every) for environment in environments]
 
 
 def _combined(varied: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
@@ -247,10 +245,8 @@ def require_small(folder: Path) -> None:
 def name_of(words: Sequence[str]) -> str:
     """The file of a script among the words, else the module of ``python -m``, else the program."""
     words = _launched(words)
-    module = (
-        next((name for flag, name in itertools.pairwise(words) if flag == "-m"), None) if is_python(words) else None
-    )
-    return Path(_script(words) or module or words[0]).name or words[0]
+    modules = (name for flag, name in itertools.pairwise(words) if flag == "-m" and is_python(words))
+    return Path(_script(words) or next(modules, None) or words[0]).name or words[0]
 
 
 def program_of(words: Sequence[str]) -> str:

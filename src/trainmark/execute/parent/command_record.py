@@ -32,9 +32,8 @@ class CommandRecordBuilder(RecordBuilder):
     run: CommandRun
 
     def __init__(self, run: CommandRun, here: Here, token: str) -> None:
-        super().__init__(
-            run, (run.of.name, *run.side.values.values(), *run.side.environment.values(), f"r{run.round}", token), here
-        )
+        parts = (run.of.name, *run.side.values.values(), *run.side.environment.values(), f"r{run.round}", token)
+        super().__init__(run, parts, here)
         self._packages: dict[str, str] = {}
         self._program_sha256 = run.program_sha256  # as it is now: it may be edited while it runs
         self._exited: CommandExited | None = None

@@ -63,10 +63,7 @@ class _Stopped(Exception):
 
 
 def examine_all(
-    names: Sequence[str] | None = None,
-    timeout: float = TIMEOUT_SECONDS,
-    *,
-    at_once: bool = True,
+    names: Sequence[str] | None = None, timeout: float = TIMEOUT_SECONDS, *, at_once: bool = True
 ) -> tuple[Framework, ...]:
     """Examine every framework of this interpreter, including those not installed.
 

@@ -99,8 +99,7 @@ def find_peaks(
                 if kept is not None:
                     keep.put(conditions, kept)
             measured[place] = kept
-        peaks = measured[place]
-        if peaks is not None:
+        if (peaks := measured[place]) is not None:
             found[side, threads] = peaks
     return found
 
@@ -139,10 +138,9 @@ def _measure(
         heard, _ = ask(side.interpreter.path, request, threads=threads, timeout=TIMEOUT_SECONDS)
     except (ProtocolError, OSError):  # the run itself will report what is wrong with this interpreter
         return None
-    measured = of_kind(heard, PeaksMeasured)
-    if not measured:
+    found = next((answer.peaks for answer in of_kind(heard, PeaksMeasured)), None)
+    if found is None:
         return None
-    found = measured[0].peaks
     more = {
         "matmul_size": found.matmul_size,
         "copied_bytes": found.copied_bytes,

@@ -94,8 +94,7 @@ class Spreading:
     @property
     def title(self) -> str:
         """Title for the user."""
-        apart = "" if self.layout.reduces else ", without averaging"
-        return f"{self.layout.title}{apart}"
+        return self.layout.title + ("" if self.layout.reduces else ", without averaging")
 
 
 @dataclass(frozen=True)

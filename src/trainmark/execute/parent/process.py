@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Literal, TypedDict, Unpack
 
 import trainmark
@@ -63,6 +62,9 @@ class Worker:
         hear: called with every message.
         threads: CPU threads, set by environment variables.
         timeout: seconds after which the process is ended, without pauses.
+
+    Attributes:
+        sources: its open sources of messages and output, each with a function that reads it; False at its end.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class Worker:
         self._threads, self._timeout = threads, timeout
         self._tail = b""
         self._reason: str | None = None
-        self._sources: dict[Source, Callable[[], bool]] = {}
+        self.sources: dict[Source, Callable[[], bool]] = {}
         self._done_at: float | None = None
         self._gone_at: float | None = None
         self._paused_at: float | None = None
@@ -111,14 +113,11 @@ class Worker:
                 self._channel.send(self._request(self.origin))
             self.steps = position(shared)
             assert self._process.stdout is not None
-            self._sources = {
-                self._channel: self._answers,
-                self._process.stdout: self._prints,
-            }
+            self.sources = {self._channel: self._answers, self._process.stdout: self._prints}
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -129,11 +128,6 @@ class Worker:
     def pid(self) -> int:
         """Id of the process."""
         return self._process.pid
-
-    @property
-    def sources(self) -> Iterable[Source]:
-        """Its open sources of messages and output."""
-        return tuple(self._sources)
 
     def send(self, message: object) -> None:
         """Send a message; ignored if the process has ended, since its exit says why."""
@@ -153,8 +147,8 @@ class Worker:
             ProtocolError: the process broke the protocol.
         """
         for source in ready:
-            if not self._sources[source]():
-                del self._sources[source]
+            if not self.sources[source]():
+                del self.sources[source]
         now = time.perf_counter()
         if self._timeout is not None and self._active_seconds(now) > self._timeout:
             return self._ending("timeout", "exceeded --timeout")
@@ -164,7 +158,7 @@ class Worker:
             # A grandchild may keep the pipe open or print for ever, but all messages of the process have been read.
             return self._end()
         hangs = self._done_at is not None and now > self._done_at + _GRACE_SECONDS  # it has sent everything
-        return self._end() if hangs or not self._sources else None
+        return self._end() if hangs or not self.sources else None
 
     def _active_seconds(self, now: float) -> float:
         """Return the seconds since the start, without pauses."""

@@ -204,26 +204,21 @@ def scheduled(workload: Workload, request: Request) -> Workload:
     if request.published and workload.published is None:
         raise UsageError(f"there are no published figures for {workload.name!r}", fix="Run it without --published.")
     _require_seed_of_pytorch(workload, request)
-    changes: dict[str, object] = {}
-    drawn = workload.schedule.shuffle == "with-replacement"  # without passes, an epoch is what the workload says
-    whole: dict[str, object] = {"steps": None} if drawn else {"steps": None, "steps_per_epoch": None}
-    if request.epochs is not None:
-        changes |= whole | {"epochs": request.epochs}
-    if request.steps is not None:
-        changes |= whole | {"steps": request.steps}
-    if request.dataset_repeats is not None:
-        changes["dataset_repeats"] = request.dataset_repeats
+    options = {name: getattr(request, name) for name in ("epochs", "steps", "dataset_repeats", "protocol", "until")}
+    changes = {name: value for name, value in options.items() if value is not None}
     if request.until is not None:
         if (request.protocol or workload.schedule.protocol) == "continued":
             raise UsageError(
                 f"--until can't be combined with the continued protocol of {workload.name}",
                 fix="Use --protocol fresh.",
             )
-        changes |= {"until": request.until, "evaluate": "every-epoch"}
+        changes["evaluate"] = "every-epoch"
         if request.epochs is None and request.steps is None:
-            changes |= whole | {"epochs": MOST_EPOCHS_UNTIL}
-    if request.protocol is not None:
-        changes["protocol"] = request.protocol
+            changes["epochs"] = MOST_EPOCHS_UNTIL
+    if changes.keys() & {"epochs", "steps"}:
+        changes.setdefault("steps", None)
+        if workload.schedule.shuffle != "with-replacement":  # without passes, an epoch is what the workload says
+            changes["steps_per_epoch"] = None
     workload = workload.with_schedule(**changes)
     if request.dataset_repeats is not None and workload.schedule.steps_per_epoch is not None:
         raise UsageError(
@@ -306,9 +301,8 @@ def _start_weights(request: Request, workloads: list[Workload]) -> tuple[Path, s
     record = store.read(request.weights_from)
     file = request.weights_from.with_suffix(".safetensors")  # next to it, whatever the record's id
     if not regular.is_file(file):
-        raise UsageError(
-            f"the record {record.id} has no weights", expected=str(file), fix="Train it again with --save-weights."
-        )
+        problem = f"the record {record.id} has no weights"
+        raise UsageError(problem, expected=str(file), fix="Train it again with --save-weights.")
     for workload in workloads:
         weights.require_fit(weights.load(file), lay_out(workload), file)
     return file.resolve(), record.id

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from trainmark.errors import ProtocolError
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.plan import Run, Spreading
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
 from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Finished, RankBorn, Ready
+from trainmark.execute.protocol.wire import broken
 from trainmark.record import record as schema
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Outcome, Record, Samples
@@ -165,11 +165,8 @@ class TrainingRecordBuilder(RecordBuilder):
         whole = answer.steps == len(losses) == len(losses if l2_losses is None else l2_losses)
         alike = not self.epochs or (l2_losses is None) == (self._l2_losses is None)
         if not (whole and alike):
-            raise ProtocolError(
-                "the measured process broke the protocol",
-                expected=f"a loss for each of the {answer.steps or 0:,} steps of an epoch, of the same kinds as before",
-                found=f"{len(losses):,} losses",
-            )
+            expected = f"a loss for each of the {answer.steps or 0:,} steps of an epoch, of the same kinds as before"
+            raise broken(expected, f"{len(losses):,} losses")
         self._losses += losses
         if l2_losses is not None:
             self._l2_losses = (self._l2_losses or []) + l2_losses
@@ -207,10 +204,8 @@ class TrainingRecordBuilder(RecordBuilder):
     @property
     def _is_oversubscribed(self) -> bool:
         """Whether the ranks of this machine have more threads than it has cores."""
-        spread = self.run.spread
-        if spread is None or self.run.side.device != "cpu":
-            return False
-        return spread.ranks_here * (self.run.settings.threads or 1) > len(self.here.cores)
+        ranks = self.run.spread.ranks_here if self.run.spread and self.run.side.device == "cpu" else 0
+        return ranks * (self.run.settings.threads or 1) > len(self.here.cores)
 
     def _learned(self, outcome: Outcome) -> bool:
         """Whether the data loss fell, without the L2 term, which falls by itself; uses the last tenth of the steps.
@@ -222,9 +217,8 @@ class TrainingRecordBuilder(RecordBuilder):
         stands_still = len(self._unchanged) == len(self.run.course.model.trained)
         if outcome.status != "ok" or not self._losses or stands_still or self._guesses:
             return False
-        losses = [
-            loss - l2 for loss, l2 in zip(self._losses, self._l2_losses or [0.0] * len(self._losses), strict=True)
-        ]
+        l2_losses = self._l2_losses or [0.0] * len(self._losses)
+        losses = [loss - l2 for loss, l2 in zip(self._losses, l2_losses, strict=True)]
         tail = losses[-max(1, len(losses) // 10) :]
         last = math.fsum(tail) / len(tail)
         continues = self.run.repeat > 0 and self._schedule.protocol == "continued"

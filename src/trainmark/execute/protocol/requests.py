@@ -232,7 +232,5 @@ def read(message: Message) -> Request:
     try:
         return decode(_BY_NAME[event], fields)
     except Misfit as misfit:
-        place = dotted(misfit.path) or "its keys"
-        raise ProtocolError(
-            f"the request {event} is invalid at {place}", expected=misfit.expected, found=misfit.found
-        ) from misfit
+        problem = f"the request {event} is invalid at {dotted(misfit.path) or 'its keys'}"
+        raise ProtocolError(problem, expected=misfit.expected, found=misfit.found) from misfit

@@ -121,15 +121,16 @@ def position(descriptor: int) -> Callable[[], int]:
     return lambda: shared[0]
 
 
+def broken(expected: str, found: str) -> ProtocolError:
+    """Return the error for a message that the measured process should not have sent."""
+    return ProtocolError("the measured process broke the protocol", expected=expected, found=found)
+
+
 def _parsed(line: bytes) -> Message:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict) or not isinstance(message.get("event"), str):
-        raise ProtocolError(
-            "the measured process broke the protocol",
-            expected="one JSON object with the key 'event' per line",
-            found=repr(line[:80]),
-        )
+        raise broken("one JSON object with the key 'event' per line", repr(line[:80]))
     return message

@@ -92,9 +92,8 @@ def check_steps(
     for problem in found:
         say(StepChecked(_checked(subject, trainer, problem, update)))
     if not isinstance(trainer, Stepwise):
-        say(
-            NotChecked("layers, gradients, updates and state are not checked: the backend can't set and read its state")
-        )
+        parts = "layers, gradients, updates and state"
+        say(NotChecked(f"{parts} are not checked: the backend can't set and read its state"))
     elif not _repeats(subject, trainer, first):
         say(NotChecked("it is not deterministic: two equal steps gave different results"))
     _check_order(subject, first, order, say)
@@ -332,9 +331,8 @@ def _require_same_shapes(given: State, found: State) -> None:
     for name in sorted(expected.keys() | got.keys()):
         one, other = (str(shapes.get(name, "nothing")) for shapes in (expected, got))
         if one != other:
-            raise TrainmarkError(
-                f"the backend returns other arrays than it was given, at {name}", expected=one, found=other
-            )
+            problem = f"the backend returns other arrays than it was given, at {name}"
+            raise TrainmarkError(problem, expected=one, found=other)
 
 
 def _shapes(state: State) -> dict[str, tuple[int, ...]]:

@@ -209,8 +209,7 @@ def _plan(workload: Workload, examples: int, steps: int, options: Options) -> Ep
 
 def _cut(data: Dataset, batches: Batches) -> Dataset:
     """Return the first batch of the training set, and the whole test set."""
-    size = batches.sizes(len(data.train))[0]
-    train = data.train.part(size)
+    train = data.train.part(batches.sizes(len(data.train))[0])
     return dataclasses.replace(data, train=train, complete=False)
 
 

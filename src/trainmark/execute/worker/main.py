@@ -139,9 +139,8 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
     state = TrainingState(request, trainer, examples, pacing, drawn)
     first = next(state.plans(), None)
     if first is None:
-        raise DataError(
-            "no step to train", expected="at least one whole batch", found=f"{len(data.train)} training examples"
-        )
+        found = f"{len(data.train)} training examples"
+        raise DataError("no step to train", expected="at least one whole batch", found=found)
     say(
         answers.Ready(
             seconds=clock() - request.origin,
@@ -223,7 +222,7 @@ def _train_repeat(
                 examples=sum(plan.sizes),
                 losses=steps.losses.tolist(),
                 l2_losses=None if steps.l2_losses is None else steps.l2_losses.tolist(),
-                log=_log_lines(epoch.edges, steps, plan, step, log_every) if log_every else [],
+                log=list(_log_lines(epoch.edges, steps, plan, step, log_every)) if log_every else [],
                 **running,
             )
         )
@@ -285,14 +284,11 @@ def _evaluated(state: TrainingState, index: int, clock: Clock) -> dict[str, Any]
 
 def _log_lines(
     edges: list[tuple[int, float]], steps: Steps, plan: EpochPlan, first_step: int, log_every: int
-) -> list[answers.LoggedStep]:
-    lines = []
+) -> Iterator[answers.LoggedStep]:
     for (start, earlier), (end, later) in itertools.pairwise(edges):
         step, loss, seconds = first_step + end - 1, float(steps.losses[end - 1]), later - earlier
-        if step % log_every:
-            continue  # the end of an epoch, not of a stretch
-        lines.append(answers.LoggedStep(step, loss, sum(plan.sizes[start:end]) / seconds, seconds / (end - start)))
-    return lines
+        if step % log_every == 0:  # else the end of an epoch, not of a stretch
+            yield answers.LoggedStep(step, loss, sum(plan.sizes[start:end]) / seconds, seconds / (end - start))
 
 
 def _stop_if_diverged(steps: Steps, first_step: int, before: float | None) -> None:

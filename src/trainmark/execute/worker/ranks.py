@@ -49,16 +49,10 @@ def launch(request: StartRanks, say: Say, position_descriptor: int, turns: Turns
         threading.Thread(target=relay.pass_down, args=(turns,), daemon=True).start()
         logs = Path(folder) / "logs"
         logs.mkdir()
+        command = sys.executable, str(BOOTSTRAP), RANK_FLAG, str(relay.address)
+        spec = layout.LaunchSpec(command, request.ranks, training.options.device, rendezvous, str(logs))
         with relay.listening():
-            fall = backend.launch(
-                layout.LaunchSpec(
-                    command=(sys.executable, str(BOOTSTRAP), RANK_FLAG, str(relay.address)),
-                    ranks=request.ranks,
-                    device=training.options.device,
-                    rendezvous=rendezvous,
-                    logs=str(logs),
-                )
-            )
+            fall = backend.launch(spec)
         if fall is not None:
             # The first rank that reports a failure is the cause: the others only lose the connection to it.
             rank = next(iter(relay.reasons), fall.rank) if fall.exit_code >= 0 else fall.rank

@@ -82,7 +82,8 @@ class Reports:
         if event == "hello":
             if self._greeted:  # a child process that also imports the hook, such as a loader
                 return None
-            self._greeted, self.language = True, _word(message.get("language"))
+            language = message.get("language")
+            self._greeted, self.language = True, language[:100] if isinstance(language, str) else None
         elif event == "epoch" and message.get("index", self._epochs) == self._epochs < _MOST_EPOCHS:
             found = self._epoch(message, now)
         elif event == "test" and self._untested:
@@ -135,9 +136,8 @@ class Reports:
     def _epoch(self, message: dict[str, Any], now: float) -> EpochEnded:
         packages = message.get("packages")
         if isinstance(packages, dict):
-            self.packages = {
-                name[:100]: version[:100] for name, version in list(packages.items())[:50] if isinstance(version, str)
-            }
+            first = list(packages.items())[:50]
+            self.packages = {name[:100]: version[:100] for name, version in first if isinstance(version, str)}
         index, self._epochs, self._untested = self._epochs, self._epochs + 1, True
         windows, self._windows = [*self._windows, (self._edge, now - self._edge)], []
         evaluation, self._evaluation = self._evaluation, 0.0
@@ -240,7 +240,3 @@ def _shown(value: Any) -> str:
         return repr(value)
     except RecursionError:
         return f"of type {type(value).__name__}"
-
-
-def _word(value: Any) -> str | None:
-    return value[:100] if isinstance(value, str) else None

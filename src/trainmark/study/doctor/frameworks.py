@@ -159,14 +159,11 @@ def agree(frameworks: Sequence[Framework]) -> Finding:
 def runs_on(architectures: Sequence[str], capability: tuple[int, int]) -> bool:
     """Whether one of ``architectures`` is machine code for a GPU of ``capability``: the same generation and not newer;
     with a letter after it, exactly the same."""
-    for name in architectures:
-        code = _MACHINE_CODE.fullmatch(name)
-        if code is None or int(code[1]) != capability[0]:
-            continue
-        earlier = int(code[2]) < capability[1] and code[3] != "a" and capability not in _JETSON
-        if int(code[2]) == capability[1] or earlier:
-            return True
-    return False
+    major, minor = capability
+    codes = [code for name in architectures if (code := _MACHINE_CODE.fullmatch(name)) and int(code[1]) == major]
+    if any(int(code[2]) == minor for code in codes):
+        return True
+    return capability not in _JETSON and any(int(code[2]) < minor and code[3] != "a" for code in codes)
 
 
 def compiles_for(architectures: Sequence[str], capability: tuple[int, int]) -> bool:

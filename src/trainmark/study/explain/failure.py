@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainmark.analysis.diagnosis import Diagnosis, Replay, diagnose
@@ -87,18 +87,16 @@ def _steps(record: Record, chosen: ChosenSide) -> int:
     return min(made, _MOST_STEPS)
 
 
-def _notes(record: Record, replay: Replay) -> list[str]:
-    notes = []
+def _notes(record: Record, replay: Replay) -> Iterator[str]:
     if record.weights_from is not None or (record.protocol == "continued" and record.repeat):
-        notes.append("the run started from trained weights; the replay can only start from new ones")
+        yield "the run started from trained weights; the replay can only start from new ones"
     if record.backend.style == "idiomatic":
-        notes.append("the replay used trainmark's order of batches, not the framework's")
+        yield "the replay used trainmark's order of batches, not the framework's"
     if record.outcome.status == "diverged" and replay.losses:
         if replay.failed_at is None:
             steps = f"{len(replay.losses):,} steps"
-            notes.append(f"the replay did not fail in {steps}: the failure depends on chance or on the batch order")
+            yield f"the replay did not fail in {steps}: the failure depends on chance or on the batch order"
         elif replay.failed_at != record.outcome.step:
-            notes.append(f"the run failed at step {record.outcome.step}, the replay at step {replay.failed_at}")
+            yield f"the run failed at step {record.outcome.step}, the replay at step {replay.failed_at}"
     if replay.losses and not math.isfinite(replay.losses[0]):
-        notes.append("the first loss is already not finite")
-    return notes
+        yield "the first loss is already not finite"

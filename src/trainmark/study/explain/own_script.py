@@ -25,7 +25,6 @@ from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS, Pa
 from trainmark.analysis.statistics import Estimate
 from trainmark.errors import ExplanationFailed, UnknownName
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
-from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.scheduler import Observer, RunStopped, execute
 from trainmark.execute.parent.task import Task
@@ -167,15 +166,14 @@ class _Study:
         self.tell("done", 1.0)
         parts = {} if self._on_gpu else facts.get("parts", {})
         sampled = facts.get("lines", {}), parts, facts.get("busy"), self.step_seconds
-        reasons = dict(self.left_out), dict(self.unsuitable)
-        return OwnScript(name, self.observed, *sampled, every, together, *reasons, self.passed)
+        return OwnScript(name, self.observed, *sampled, every, together, self.left_out, self.unsuitable, self.passed)
 
     # The unchanged script
 
     def _watch_unchanged(self) -> tuple[Observed, dict[str, Any]]:
         most = min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
         watcher = _Watcher(self.tell_time, "the unchanged script", most, max(_PATIENCE_SECONDS, self.seconds))
-        (record,) = execute([self._task("look", None, 0)], {}, self.store, watcher, look_around)
+        (record,) = execute([self._task("look", None, 0)], {}, self.store, watcher)
         seen = record.observed
         if seen is None or seen.steps < 2:
             raise ExplanationFailed(
@@ -328,9 +326,8 @@ class _Study:
         if fresh and not records:
             return None
         seen = [each.observed for each in records if each.observed is not None]
-        proofs, failed = (
-            {k: v for each in seen for k, v in getattr(each, name).items()} for name in ("changed", "failed")
-        )
+        proofs = {part: proof for each in seen for part, proof in each.changed.items()}
+        failed = {part: why for each in seen for part, why in each.failed.items()}
         why_not = [failed[part] for part in change.split("+") if part in failed]
         why_not += [why for each in records if (why := _why(each))]
         why_not += ["no evidence that it took effect" for part in change.split("+") if part not in proofs]
@@ -340,9 +337,8 @@ class _Study:
             return None
         if reference == _SHORT:
             ratio = of_evaluation(ratio, _SHORT_STEPS, self.observed)
-        unchanged = [
-            _losses(each) for each in ([self.base] if reference == UNCHANGED else []) + self.records[reference]
-        ]
+        base = [self.base] if reference == UNCHANGED else []
+        unchanged = [_losses(each) for each in base + self.records[reference]]
         batch = int(change.partition("=")[2] or _MORE_BATCH) if change.startswith("batch") else 1
         curve = compare_losses(unchanged, [_losses(each) for each in self.records[side]], batch)
         proof = "; ".join(proofs[part] for part in change.split("+"))
@@ -404,7 +400,7 @@ class _Study:
         number = next(self.rounds)
         tasks = [self._task(side, blocks, number) for side in sides]
         watcher = _Watcher(self.tell_time, f"{many(len(changes) - 1, 'change')} against the unchanged script")
-        for record in execute(tasks, {}, self.store, watcher, look_around):
+        for record in execute(tasks, {}, self.store, watcher):
             found = re.match(r"change=(\S+)", record.backend.style or "")
             self.records.setdefault(found[1] if found else UNCHANGED, []).append(record)
 
@@ -457,11 +453,10 @@ class _Watcher(Observer):
                 raise RunStopped("observed long enough")
 
 
-def _parties(changes: Sequence[str], most: int) -> Iterator[list[str]]:
+def _parties(changes: Sequence[str], most: int) -> list[Sequence[str]]:
     """Split changes into parties of about equal sizes."""
     number = -(-len(changes) // most)
-    for index in range(number):
-        yield list(changes[index::number])
+    return [changes[index::number] for index in range(number)]
 
 
 def _exclude(one: str, other: str) -> bool:

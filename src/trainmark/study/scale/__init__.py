@@ -6,7 +6,7 @@ Averaged gradients of several devices equal those of one device, so the losses m
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -198,12 +198,9 @@ def _plain(workload: Workload, question: Question) -> Workload:
     return plain if size == "full" else with_batch(plain, size)
 
 
-def _notices(workload: Workload, question: Question, side: Side, settings: Settings, cores: int) -> list[str]:
-    found = []
+def _notices(workload: Workload, question: Question, side: Side, settings: Settings, cores: int) -> Iterator[str]:
     if workload.deterministic() != workload:
-        found.append("dropout and distortions are off, so that losses can be compared")
-    if side.device == "cpu" and question.most_ranks * (settings.threads or 1) > cores:
-        found.append(
-            f"{question.most_ranks} ranks share {cores} cores, so larger layouts don't show the effect of more hardware"
-        )
-    return found
+        yield "dropout and distortions are off, so that losses can be compared"
+    ranks = question.most_ranks
+    if side.device == "cpu" and ranks * (settings.threads or 1) > cores:
+        yield f"{ranks} ranks share {cores} cores, so larger layouts don't show the effect of more hardware"

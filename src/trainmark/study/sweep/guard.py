@@ -22,9 +22,8 @@ _TRIES, _PAUSE_SECONDS = 40, 0.05
 def clear(folder: Path, spared: int) -> None:
     """Kill every process that has a file below ``folder`` open, except ``spared`` and this one; remove the folder."""
     for _ in range(_TRIES):  # a process that is starting may open its files later
-        found = [
-            each for each in psutil.process_iter() if each.pid not in (spared, os.getpid()) and _uses(each, folder)
-        ]
+        others = (each for each in psutil.process_iter() if each.pid not in (spared, os.getpid()))
+        found = [each for each in others if _uses(each, folder)]
         for process in found:
             process.kill()
         if not found:

@@ -122,10 +122,9 @@ def prepare(
     selection = requests.select(request, watcher, ask)
     ((workload, able),) = selection.able
     side = min(able, key=lambda side: (side.device == "cpu", side.style != "fast"))
+    asked = (side.style,), (side.device,), side.precision, request.settings
     for point in trials:
-        choose.choose_sides(
-            point.workload, selection.seen, (side.style,), (side.device,), side.precision, request.settings
-        )
+        choose.choose_sides(point.workload, selection.seen, *asked)
     located = requests.locate_one(request, workload, watcher)
     if layout is not None:
         there = selection.by_side[side.backend, side.interpreter.label]
@@ -189,9 +188,8 @@ def require_own_gpu(device: str, gpus: float, ranks: int = 1) -> None:
     if gpus > 1 and gpus != int(gpus):
         raise UsageError(f"--gpus-per-trial {gpus:g} can't be reserved", expected="a fraction of one, or whole GPUs")
     if kind == "cuda" and ranks > 1 and gpus < ranks:
-        raise UsageError(
-            f"the {ranks} ranks of a trial need a GPU each", expected=f"--gpus-per-trial {ranks}", found=f"{gpus:g}"
-        )
+        problem = f"the {ranks} ranks of a trial need a GPU each"
+        raise UsageError(problem, expected=f"--gpus-per-trial {ranks}", found=f"{gpus:g}")
     if kind == "cuda" and gpus and index.isdecimal() and int(index) >= max(gpus, 1):
         raise UsageError(
             f"a trial does not see {device}",
