@@ -36,7 +36,7 @@ Examples:
 @click.option(
     "--by",
     metavar="[device|backend|style|machine|python]",
-    shell_complete=complete.one_of(complete.dimensions),
+    shell_complete=complete.one_of(lambda: ("device", "backend", "style", "machine", "python")),
     help="Compare only along this dimension, all else equal.",
 )
 @baseline_option

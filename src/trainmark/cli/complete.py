@@ -65,11 +65,6 @@ def datasets() -> list[str]:
     return list(CATALOG)
 
 
-def styles() -> tuple[str, ...]:
-    """Return the training styles."""
-    return "idiomatic", "compiled", "fast"
-
-
 def precisions() -> tuple[str, ...]:
     """Return the training precisions."""
     from trainmark.workload.precision import PRECISIONS
@@ -77,16 +72,11 @@ def precisions() -> tuple[str, ...]:
     return tuple(PRECISIONS)
 
 
-def dimensions() -> tuple[str, ...]:
-    """Return the dimensions to compare along."""
-    return "device", "backend", "style", "machine", "python"
-
-
 workload_or_file = one_of(workloads, files=True)
 
 NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "--backend": backends,
-    "--style": styles,
+    "--style": lambda: ("idiomatic", "compiled", "fast"),
     "--device": devices,
     "--dataset": datasets,
     "--precision": precisions,

@@ -68,7 +68,6 @@ def _rows(group: Verbs, context: click.Context, verb: str, words: list[str]) -> 
 
 def _row(group: Verbs, made: click.Context, verb: str, option: click.Option) -> dict[str, Any]:
     name = option.name or ""
-    source, where = "default", "default"
     match made.get_parameter_source(name):
         case ParameterSource.COMMANDLINE:
             source = where = "command line"
@@ -77,7 +76,7 @@ def _row(group: Verbs, made: click.Context, verb: str, option: click.Option) -> 
         case ParameterSource.DEFAULT_MAP:
             source, where = "file", group.configuration(made).place_of(verb, option)
         case _:  # not set, or without a source because the words could not be parsed
-            pass
+            source = where = "default"
     value = made.params.get(name)
     value = str(value) if isinstance(value, Path) else value
     return {"verb": verb, "option": key_of(option), "value": value, "source": source, "where": where}

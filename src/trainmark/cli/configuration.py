@@ -35,9 +35,7 @@ class Configuration:
     path: tuple[str, ...] = ()
     table: Mapping[str, Any] = field(default_factory=dict)
 
-    def defaults(
-        self, verb: str, command: click.Command, verbs: Iterable[str], find: Callable[[str], click.Command]
-    ) -> dict[str, Any]:
+    def defaults(self, verb: str, verbs: Iterable[str], find: Callable[[str], click.Command]) -> dict[str, Any]:
         """The values for the options of ``verb``, by parameter.
 
         Args:
@@ -47,7 +45,7 @@ class Configuration:
         Raises:
             UsageError: an unknown key, or a value that its option does not take; says file and line.
         """
-        known, found = options_of(command), dict[str, Any]()
+        known, found = options_of(find(verb)), dict[str, Any]()
         own = self.table.get(verb, {})
         if not isinstance(own, dict):
             raise self._error((verb,), "a table", own)

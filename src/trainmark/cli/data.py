@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from trainmark.cli import complete
 from trainmark.cli.list import datasets
 from trainmark.cli.options import data_dir_option
-from trainmark.cli.output import json_option, print_json
+from trainmark.cli.output import json_option, print_json, terminal_progress
 from trainmark.data.cache import cache_dir, environment_dir
+from trainmark.data.catalog import CATALOG, SplitName, find
 from trainmark.errors import UsageError
 from trainmark.report.terminal import console
-
-if TYPE_CHECKING:
-    from trainmark.data.catalog import SplitName
 
 EPILOG = """\b
 Examples:
@@ -70,7 +68,6 @@ def command(
 
 
 def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path | None, *, as_json: bool) -> None:
-    from trainmark.data.catalog import find
     from trainmark.data.load import load
     from trainmark.report.terminal_image import draw_image
 
@@ -108,7 +105,6 @@ def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path |
 
 
 def _listed(names: tuple[str, ...], data_dir: Path | None) -> list[dict[str, Any]]:
-    from trainmark.data.catalog import CATALOG, find
     from trainmark.data.locate import glimpse
 
     wanted = [find(name).name for name in names] or list(CATALOG)
@@ -122,26 +118,20 @@ def _listed(names: tuple[str, ...], data_dir: Path | None) -> list[dict[str, Any
 
 
 def _located(names: tuple[str, ...], data_dir: Path | None, *, download: bool) -> list[dict[str, Any]]:
-    from trainmark.data.catalog import CATALOG
     from trainmark.data.locate import locate
-    from trainmark.progress.terminal import TerminalProgress
 
-    find = partial(locate, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=download)
-    with TerminalProgress().preparing() as progress:
-        every = [find(name, progress=progress) for name in names or CATALOG]
+    located = partial(locate, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=download)
+    with terminal_progress().preparing() as progress:
+        every = [located(name, progress=progress) for name in names or CATALOG]
     return [asdict(found) | {"directory": None if found.directory is None else str(found.directory)} for found in every]
 
 
 def _size(row: dict[str, Any]) -> str:
-    from trainmark.data.catalog import CATALOG
-
     what = "tokens" if CATALOG[row["name"]].is_text else "examples"
     return f"{row['train_examples']:,} training and {row['test_examples']:,} test {what}"
 
 
 def _listing(row: dict[str, Any]) -> str:
-    from trainmark.data.catalog import CATALOG
-
     what = f"{row['name']}: {row['title']} ({_size(row)})"
     if row["problem"] is not None:
         return f"{what}; unusable: {row['problem']}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 SCHEMA = 1
 _TONES: dict[str, Tone] = {"FAIL": "bad", "WARN": "doubtful", "PASS": "good", "SKIP": "dim"}
 """The statuses in display order."""
-_PROBLEMS = ("FAIL", "WARN")
 
 EPILOG = """\b
 Examples:
@@ -58,15 +56,14 @@ def command(quick: bool, verbose: bool, data_dir: Path | None, as_json: bool) ->
             lambda name: locate(name, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=False),
             (cache_dir(), working_folder()),
         )
-    data = {"schema": SCHEMA, "checks": [asdict(check) for check in checks]}
-    show(data, [_table(checks, verbose=verbose)], as_json=as_json)
+    show({"schema": SCHEMA, "checks": checks}, [_table(checks, verbose=verbose)], as_json=as_json)
     return FAILED if any(check.status == "FAIL" for check in checks) else OK
 
 
 def _table(checks: list[Check], *, verbose: bool) -> Table:
     """Return the verdict and the problems and, if ``verbose``, the other checks below them."""
     ordered = sorted(checks, key=lambda check: list(_TONES).index(check.status))
-    shown = [check for check in ordered if verbose or check.fix or check.status in _PROBLEMS]
+    shown = [check for check in ordered if verbose or check.fix or check.status in ("FAIL", "WARN")]
     others = len(checks) - len(shown)
     return table_of(
         shown,

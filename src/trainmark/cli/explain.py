@@ -13,8 +13,7 @@ from trainmark import regular
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.options import FILE
-from trainmark.cli.output import json_option, say, show, write_file
+from trainmark.cli.output import file_option, json_option, say, show, terminal_progress, write_file
 from trainmark.cli.show import refuse_others
 from trainmark.errors import ExplanationFailed, UsageError
 from trainmark.record.caveats import Caveat
@@ -76,7 +75,7 @@ class BeforeCommand(click.Command):
     metavar="S",
 )
 @click.option("--only", multiple=True, metavar="NAME", help="With a COMMAND: try only this change; repeatable.")
-@click.option("--chart", type=FILE, metavar="FILE", help="With a COMMAND: chart of the speed-ups (.svg or .png).")
+@file_option("--chart", "With a COMMAND: chart of the speed-ups (.svg or .png).")
 @shared.size_option
 @shared.conditions_options
 @shared.data_dir_option
@@ -90,7 +89,6 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
     Given a COMMAND that runs a PyTorch or Keras script, tries changes without editing the script, each in a separate
     process, and compares speed and losses.
     """
-    from trainmark.progress.terminal import TerminalProgress
     from trainmark.study import explain
 
     if words := click.get_current_context().meta.get(BeforeCommand.KEY):
@@ -103,7 +101,7 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
         _refuse(_OF_MEASURING, "two records are explained without running anything")
         return _set_against(_existing(target), _existing(other), as_json=options["as_json"])
 
-    progress, request = TerminalProgress(), shared.request_of(options)
+    progress, request = terminal_progress(), shared.request_of(options)
     if target.endswith(".json") or (regular.is_file(Path(target)) and not target.endswith(".toml")):
         _refuse(_OF_A_RUN, "a record is explained with the options of its run", "Explain the workload instead.")
         return _explain_record(_existing(target), request, progress, options)
@@ -116,7 +114,6 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     """Try changes to a user's script."""
     from trainmark.execute.parent import command as commands
     from trainmark.execute.parent.plan import Settings
-    from trainmark.progress.terminal import TerminalProgress
     from trainmark.report.changes_table import answers, changes_table, shares
     from trainmark.report.charts.gains import gains
     from trainmark.report.files import in_format_of, require_drawable
@@ -137,9 +134,8 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     given = click.get_current_context().get_parameter_source("seconds") is ParameterSource.COMMANDLINE
     seconds = options["seconds"] if given else own_script.SECONDS
     settings = Settings(seed=options["seed"], timeout=options["timeout"], threads=options["threads"])
-    with TerminalProgress().working(
-        f"{measured.name}: trying changes for {seconds:g} s, in copies of this folder"
-    ) as tell:
+    title = f"{measured.name}: trying changes for {seconds:g} s, in copies of this folder"
+    with terminal_progress().working(title) as tell:
         found = own_script.explain(measured, settings, tell, seconds, options["only"])
     said = answers(found.findings, found.combination, found.lines)
     observed = dataclasses.replace(found.observed, losses=[], changed={})
@@ -271,6 +267,7 @@ def _tell_from_outside(record: Record, options: dict[str, Any]) -> int:
 def _tell_of_record(record: Record, why_not: str, progress: TerminalProgress, options: dict[str, Any]) -> int:
     """Explain a record that can't be run again from its data alone."""
     from trainmark.analysis.attribution import from_record
+    from trainmark.record.facts import facts_of
     from trainmark.report.explanation_table import explanation_table
 
     attribution = from_record(record)
@@ -281,10 +278,7 @@ def _tell_of_record(record: Record, why_not: str, progress: TerminalProgress, op
         progress.say(f"note: {why_not}; this explanation uses the record alone")
     data: dict[str, Any] = {
         "record": record.id,
-        "workload": record.workload.name,
-        "backend": record.backend.name,
-        "style": record.backend.style,
-        "device": record.device.id,
+        **facts_of(record, ("workload", "backend", "style", "device")),
         "not_measured_because": why_not,
         "step_seconds": attribution.step_seconds.value,
         "shares": attribution.shares,

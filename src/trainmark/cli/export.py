@@ -8,9 +8,8 @@ from pathlib import Path
 
 import click
 
-from trainmark.cli.main import OK
 from trainmark.cli.options import records_argument
-from trainmark.cli.output import comparable, json_option, print_json, say, write_file
+from trainmark.cli.output import comparable, json_option, print_json, say, text_of, write_file
 from trainmark.errors import OutputError
 
 FORMS = ("csv", "markdown", "tensorboard", "mlflow")
@@ -39,7 +38,7 @@ MLflow `pip install 'trainmark[mlflow]'`, which needs a server; for sqlite:///ml
     help="A file; a folder for TensorBoard; a tracking URI for MLflow.",
 )
 @json_option
-def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> int:
+def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> None:
     """Write records for other tools: one line per run (csv), the comparison (markdown), or every number over time.
 
     RECORD is a file or a folder of records.
@@ -51,14 +50,13 @@ def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> i
     from trainmark.report.export.tensorboard import to_tensorboard
     from trainmark.report.extras import require_extras
     from trainmark.report.runs_table import runs_table
-    from trainmark.report.tables import comparison_markdown
 
     records = load(paths)
     written = [output]
     if form == "csv":
         write_file(Path(output), to_csv([runs_table(records)]).encode())
     elif form == "markdown":
-        write_file(Path(output), comparison_markdown(compare(comparable(records))).encode())
+        write_file(Path(output), text_of(compare(comparable(records)), form).encode())
     elif form == "tensorboard":
         require_extras("tensorboard")
         with _told(output, OSError):
@@ -75,7 +73,6 @@ def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> i
         already = len(records) - len(written) if form == "mlflow" else 0
         there = f"; {already:,} already existed" if already else ""
         say(f"wrote {len(records) - already:,} records to {output}{there}")
-    return OK
 
 
 @contextlib.contextmanager

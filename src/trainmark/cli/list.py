@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.cli.options import python_option
-from trainmark.cli.output import json_option, print_json
+from trainmark.cli.output import json_option, print_json, terminal_progress
 from trainmark.report.table import Field, Table, table_of
 from trainmark.report.terminal import console, draw_all
 
@@ -54,14 +54,12 @@ def _answers(
     subjects: Sequence[str], interpreters: Sequence[Interpreter]
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield each subject with its rows as soon as they are known."""
-    from trainmark.progress.terminal import TerminalProgress
-
     there: dict[Interpreter, list[tuple[Seen, str]]] = {}
     for subject in subjects:
         if subject in ("workloads", "datasets"):
             yield subject, workloads() if subject == "workloads" else datasets()
             continue
-        with TerminalProgress().preparing() as watcher:
+        with terminal_progress().preparing() as watcher:
             rows = backends() if subject == "backends" else devices(watcher)
             for interpreter in interpreters:
                 if interpreter not in there:
@@ -78,17 +76,16 @@ def workloads() -> list[dict[str, Any]]:
     from trainmark.workload import catalog
     from trainmark.workload.model import lay_out
 
-    found = {name: catalog.find(name) for name in catalog.names()}
     return [
         {
-            "name": name,
+            "name": workload.name,
             "title": workload.title,
             "dataset": workload.dataset,
             "parameters": lay_out(workload).parameters,
             "training_flops_per_example": lay_out(workload).training_flops,
             "published_runs": len(workload.published.runs) if workload.published else 0,
         }
-        for name, workload in found.items()
+        for workload in map(catalog.find, catalog.names())
     ]
 
 

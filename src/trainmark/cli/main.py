@@ -110,7 +110,7 @@ class Verbs(click.Group):
             option.envvar = variable_of(option)
         root = ctx.find_root()
         file = self.configuration(ctx)
-        root.default_map = {**(root.default_map or {}), verb: file.defaults(verb, command, VERBS, self._found)}
+        root.default_map = {**(root.default_map or {}), verb: file.defaults(verb, VERBS, self._found)}
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

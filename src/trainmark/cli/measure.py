@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from trainmark.cli import options as shared
+from trainmark.cli.output import terminal_progress
 from trainmark.errors import UsageError
 
 EPILOG = """\b
@@ -57,7 +58,6 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     from trainmark.cli.run import show_records
     from trainmark.execute.parent import command as commands
     from trainmark.execute.parent.plan import Settings
-    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store
     from trainmark.study.options import read_prices, working_folder
     from trainmark.study.run import measure
@@ -71,7 +71,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     sides = commands.sides(
         measured, options["device"], _varied(options["vary"]), _varied(options["vary_env"], "--vary-env")
     )
-    progress, rounds = TerminalProgress(quiet=options["quiet"]), shared.round_options(options)
+    progress, rounds = terminal_progress(quiet=options["quiet"]), shared.round_options(options)
     records, earlier = measure(measured, sides, options["repeats"], settings, store, progress, rounds)
     return show_records(records, earlier, store, options)
 

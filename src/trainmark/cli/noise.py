@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import click
 
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
-from trainmark.cli.output import json_option, show
+from trainmark.cli.output import json_option, show, terminal_progress
 
 FOLDER = "noise"
 
@@ -42,16 +41,14 @@ def command(**options: Any) -> None:
     Two identical sides are interleaved as in `trainmark run`. Any difference between them is noise: from other
     programs, clock frequency or memory layout.
     """
-    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store
     from trainmark.report.noise_table import noise_table
     from trainmark.study import noise
     from trainmark.study.chosen import choose
     from trainmark.study.rounds import Budget
 
-    progress = TerminalProgress()
-    request = shared.request_of(options)
-    request = dataclasses.replace(request, styles=request.styles or ("idiomatic",))
+    progress = terminal_progress()
+    request = shared.request_of({**options, "style": options["style"] or ("idiomatic",)})
     with progress.preparing() as watcher:
         chosen = choose(request, watcher)
     budget = Budget(options["budget"], options["margin"] / 100)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trainmark.study.run import RoundOptions
 
 DEFAULT_OUT = Path("trainmark-results")
-PATH, FILE = click.Path(path_type=Path), click.Path(path_type=Path, dir_okay=False)
+PATH = click.Path(path_type=Path)
 
 Decorator = Callable[[Any], Any]
 

@@ -10,6 +10,8 @@ import click
 
 from trainmark.errors import OutputError
 from trainmark.regular import write_atomically
+from trainmark.report.printable import STEERING, printable
+from trainmark.report.terminal import console, draw_all
 from trainmark.units import many
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trainmark.analysis.results import Comparison
+    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.record import Record
     from trainmark.report.table import Table
 
@@ -74,9 +77,14 @@ def comparable(records: list[Record]) -> list[Record]:
 
 def say(text: str) -> None:
     """Print a message on stderr, with control sequences in names escaped."""
-    from trainmark.report.printable import printable
-
     click.echo(f"trainmark: {printable(text)}", err=True)
+
+
+def terminal_progress(*, quiet: bool = False) -> TerminalProgress:
+    """Return a study's progress on stderr. It is imported on use, since importing rich is slow."""
+    from trainmark.progress.terminal import TerminalProgress
+
+    return TerminalProgress(quiet=quiet)
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -94,8 +102,6 @@ def write_file(path: Path, content: bytes) -> None:
 
 def show(data: Any, tables: Iterable[Table], *, as_json: bool, legend: bool = False) -> None:
     """Print ``data`` as JSON, or draw its tables, with the ``legend`` of their columns."""
-    from trainmark.report.terminal import console, draw_all
-
     if as_json:
         print_json(data)
     else:
@@ -110,7 +116,6 @@ def print_json(value: Any) -> None:
 def as_json(value: Any) -> str:
     """Return ``value`` as JSON text, with non-finite numbers as strings."""
     from trainmark.record.codec import to_plain
-    from trainmark.report.printable import STEERING
 
     text = json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
     return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -9,7 +9,7 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, legend_option, show
+from trainmark.cli.output import json_option, legend_option, show, terminal_progress
 from trainmark.units import many
 
 EPILOG = """\b
@@ -48,11 +48,10 @@ def command(**options: Any) -> int:
     Compares every side (a backend in a style on a device) with a float64 reference, step by step. If a side differs, it
     says which part is wrong: input, forward pass, loss, gradient, update, state, batch order or dropout.
     """
-    from trainmark.progress.terminal import TerminalProgress
     from trainmark.report.parity_table import parity_tables
     from trainmark.study import parity
 
-    progress = TerminalProgress()
+    progress = terminal_progress()
     with progress.preparing() as watcher:
         plan = parity.prepare(shared.request_of(options), options["steps"], watcher)
     for notice in plan.notices:

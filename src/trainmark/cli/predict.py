@@ -9,11 +9,10 @@ import click
 
 from trainmark import regular
 from trainmark.cli import options as shared
-from trainmark.cli.main import OK
-from trainmark.cli.output import file_option, json_option, print_json, say, write_file
+from trainmark.cli.output import file_option, json_option, print_json, say, terminal_progress, write_file
 from trainmark.errors import UsageError
 from trainmark.execute.parent.bounds import MOST_SEED
-from trainmark.report.terminal import console
+from trainmark.report.terminal import console, draw
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,14 +50,13 @@ Examples:
 @shared.timeout_option
 @shared.data_dir_option
 @json_option
-def command(path: Path, **options: Any) -> int:
+def command(path: Path, **options: Any) -> None:
     """Predict the test set or continue a text, with a record's backend and weights.
 
     The record must come from a run with --save-weights.
     """
     from trainmark.data.catalog import find
     from trainmark.data.load import load
-    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import read
     from trainmark.study import predict
 
@@ -66,12 +64,13 @@ def command(path: Path, **options: Any) -> int:
     _require_endings(output, grid)
     if not regular.is_file(path):
         raise UsageError(f"no record at {path}", expected="a record's file", found=regular.found_at(path))
-    record, progress = read(path), TerminalProgress()
+    record, progress = read(path), terminal_progress()
     with progress.preparing() as watcher:
         model = predict.prepare(record, path, shared.request_of(options), watcher)
     of_text = {name: options[name] for name in _OF_TEXT if options[name] is not None}
     if model.chosen.course.workload.is_text:
-        return _continue(model, progress, _OF_TEXT | of_text, options)
+        _continue(model, progress, _OF_TEXT | of_text, options)
+        return
     if of_text:
         raise UsageError(f"--{next(iter(of_text))} is only for text", found=f"a record of {record.workload.name}")
     dataset = model.chosen.course.dataset
@@ -99,18 +98,16 @@ def command(path: Path, **options: Any) -> int:
         print_json(_data(model, found, names, index))
     else:
         _show(model, found, names, index, images)
-    return OK
 
 
 _OF_TEXT = {"prompt": "\n", "length": 200, "temperature": 1.0, "seed": 1, "top": None, "attention": None}
 """Options for text workloads, with their defaults."""
 
 
-def _continue(model: TrainedModel, progress: TerminalProgress, asked: dict[str, Any], options: dict[str, Any]) -> int:
+def _continue(model: TrainedModel, progress: TerminalProgress, asked: dict[str, Any], options: dict[str, Any]) -> None:
     """Continue a text, and show the requested results; ``asked`` has the options for texts."""
     from trainmark.report.continuation import attention_image, attention_lines, next_table
     from trainmark.report.png import png
-    from trainmark.report.terminal import draw
     from trainmark.study import generate
 
     for name in ("output", "index"):
@@ -134,14 +131,13 @@ def _continue(model: TrainedModel, progress: TerminalProgress, asked: dict[str, 
         data |= {"record": model.record.id, "prompt": prompt, "text": found.text, "notes": model.notes}
         data["next"] = [{"character": each, "probability": share} for each, share in likeliest]
         print_json(data | {"attention_shares": None if shares is None else shares.tolist()})
-        return OK
+        return
     screen = console()
     screen.print(f"{prompt}{found.text}", markup=False, highlight=False, soft_wrap=True)
     if asked["top"] is not None:
         draw(screen, next_table(likeliest, prompt))
     for line in () if shares is None else attention_lines(shares, prompt):
         screen.print(line, markup=False, highlight=False, no_wrap=True)
-    return OK
 
 
 def _layer_and_head(text: str) -> tuple[int, int]:
@@ -193,7 +189,6 @@ def _show(
     model: TrainedModel, found: Predictions, names: tuple[str, ...], index: int | None, images: NDArray[np.uint8]
 ) -> None:
     from trainmark.report.predictions_table import confusion_table, probabilities_table
-    from trainmark.report.terminal import draw
     from trainmark.report.terminal_image import draw_image
 
     screen = console()

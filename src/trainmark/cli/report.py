@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from trainmark.cli.main import OK
 from trainmark.cli.options import PATH, baseline_option, records_argument, typed
 from trainmark.cli.output import file_option, json_option, print_json, say, write_file
 
@@ -40,7 +39,7 @@ For examples with predictions: trainmark predict RECORD --grid FILE.
     help="Output of trainmark explain --json to include.",
 )
 @json_option
-def command(paths: tuple[Path, ...], **options: Any) -> int:
+def command(paths: tuple[Path, ...], **options: Any) -> None:
     """Write a page with the answer, tables and charts about records.
 
     RECORD is a file or a folder of records.  [default: trainmark-results]
@@ -72,4 +71,3 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
         say(f"wrote {output}")
     if options["opens"] and not webbrowser.open(output.absolute().as_uri()):
         say(f"no browser was found; open {output} yourself")
-    return OK

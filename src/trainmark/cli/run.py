@@ -10,7 +10,7 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import export, print_json
+from trainmark.cli.output import export, print_json, terminal_progress
 from trainmark.report.terminal import console, draw_all
 from trainmark.units import many
 
@@ -93,12 +93,11 @@ def command(**options: Any) -> int:
     best installed backend, in the styles idiomatic and fast, on every device. The sides are interleaved in slices of a
     tenth of a second, and rounds continue until the verdict is decided or the --budget is used up.
     """
-    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store
     from trainmark.study.run import run
 
     store, request = Store(options["out"]), shared.request_of(options)
-    progress = TerminalProgress(quiet=options["quiet"])
+    progress = terminal_progress(quiet=options["quiet"])
     records, earlier = run(request, store, progress, shared.round_options(options))
     return show_records(records, earlier, store, options)
 

@@ -12,7 +12,7 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, legend_option, show, write_file
+from trainmark.cli.output import json_option, legend_option, show, terminal_progress, write_file
 from trainmark.errors import UsageError
 from trainmark.units import many
 
@@ -90,13 +90,12 @@ def command(**options: Any) -> int:
     Copies of the network share each batch and average their gradients; a pipeline splits each copy into stages. Every
     rank has the same number of threads in all layouts.
     """
-    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store, safe_name
     from trainmark.report.scale_table import scale_tables
     from trainmark.study import scale
     from trainmark.study.earlier import earlier_records
 
-    progress = TerminalProgress()
+    progress = terminal_progress()
     if options["plot"] is not None:
         from trainmark.report.files import require_drawable
 
@@ -146,12 +145,10 @@ def _question(options: dict[str, Any]) -> Question:
 
 def _require_meant(options: dict[str, Any]) -> None:
     """Refuse options without effect; otherwise two machines could each train alone and report success."""
-    for option, without, needs in (
-        ("--rdzv-endpoint", options["rdzv_endpoint"] and not options["nnodes"], "--nnodes N"),
-        ("--microbatches", options["microbatches"] and max(options["pipeline"]) == 1, "--pipeline with 2 or more"),
-    ):
-        if without:
-            raise UsageError(f"{option} has no effect here", expected=f"{needs} as well")
+    if options["rdzv_endpoint"] and not options["nnodes"]:
+        raise UsageError("--rdzv-endpoint has no effect here", expected="--nnodes N as well")
+    if options["microbatches"] and max(options["pipeline"]) == 1:
+        raise UsageError("--microbatches has no effect here", expected="--pipeline with 2 or more as well")
 
 
 def _announcement(plan: ScalePlan) -> str:

@@ -12,7 +12,7 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, show
+from trainmark.cli.output import json_option, show, terminal_progress
 from trainmark.errors import NotInstalled
 from trainmark.units import many
 
@@ -105,7 +105,6 @@ def command(**options: Any) -> int:
     machine, or on the cluster at --address.
     """
     from trainmark.execute.parent.probe import probe
-    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store
     from trainmark.study.sweep import plan
     from trainmark.study.sweep.private import keep_private
@@ -129,7 +128,7 @@ def command(**options: Any) -> int:
 
     request = shared.request_of({**options, "threads": threads})
     points = plan.read(request, options["grid"], options["ranges"], options["samples"], asha=options["asha"])
-    progress = TerminalProgress()
+    progress = terminal_progress()
     store = Store(options["out"] / FOLDER)
     with contextlib.ExitStack() as stack:
         cluster: Cluster | None = None

@@ -23,7 +23,7 @@ from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Eva
 from trainmark.measure.sampler import Row, tree_percent
 from trainmark.progress.line import ProgressLine
 from trainmark.progress.time_left import TaskTime, Throughput, TimeLeft, kind_of, whole_seconds
-from trainmark.record.facts import FACTS
+from trainmark.record.facts import tokens_of
 from trainmark.record.record import Record
 from trainmark.report.labels import side_of
 from trainmark.report.length import asks_for_steps, length
@@ -69,7 +69,12 @@ class RunProgress(ProgressLine, Observer):
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._progress.stop()
         if kind is KeyboardInterrupt:
-            self._tell_what_is_kept()
+            finished, again = f"Records: {self._folder}", "the same command starts over"
+            if self._resumes:
+                finished = f"Finished runs are in {self._folder} (trainmark compare {self._folder})"
+                again = "--resume with the same command continues"
+            kept = finished if self._finished else "No run finished"
+            self._screen.print(f"{kept}; {again}.", soft_wrap=True, markup=False)
 
     def task_started(self, task: Task[Any]) -> None:
         """Follow a new process."""
@@ -105,7 +110,7 @@ class RunProgress(ProgressLine, Observer):
             total=shown.steps or None,
             completed=steps,
             live=shown.live,
-            facts=shown.words,
+            facts=" · ".join(filter(None, (shown.facts, shown.use))),
             left=self._seconds_left if bar == min(self._bars.values()) else "",
         )
         self._lines.look()
@@ -131,16 +136,6 @@ class RunProgress(ProgressLine, Observer):
         """Use its duration for the time left of similar tasks."""
         self._left.done(self._followed.pop(id(task)).time)
         self._progress.remove_task(self._bars.pop(id(task)))
-
-    def _tell_what_is_kept(self) -> None:
-        folder, again = self._folder, "the same command starts over"
-        finished = f"Records: {folder}"
-        if self._resumes:
-            finished = f"Finished runs are in {folder} (trainmark compare {folder})"
-            again = "--resume with the same command continues"
-        self._screen.print(
-            f"{finished if self._finished else 'No run finished'}; {again}.", soft_wrap=True, markup=False
-        )
 
 
 class FollowedTask:
@@ -172,11 +167,6 @@ class FollowedTask:
     def pace(self, samples_per_second: float) -> str:
         """Return a rate in tokens for a text, else in samples."""
         return units.rate(samples_per_second * (self._tokens or 1), "tokens/s" if self._tokens else "samples/s")
-
-    @property
-    def words(self) -> str:
-        """Return its other facts and its utilisation."""
-        return " · ".join(filter(None, (self.facts, self.use)))
 
     def run_started(self, run: Run | CommandRun, *, replayed: bool) -> None:
         """Start a run."""
@@ -269,7 +259,7 @@ def _summary(record: Record, turn: str) -> str:
         facts.append(f"{came} in {units.seconds(record.final.training_seconds)}")
         if (rate := summarize(record).samples_per_second) is not None:
             facts.append(pace(rate, record))
-    if FACTS["tokens"].of(record) and record.final.test_loss is not None:
+    if tokens_of(record) and record.final.test_loss is not None:
         facts.append(f"test loss {units.loss(record.final.test_loss)}")
     elif record.final.test_accuracy is not None:
         facts.append(f"test accuracy {units.percent(record.final.test_accuracy)}")

@@ -26,7 +26,6 @@ class StudyProgress(ProgressLine):
 
     def __enter__(self) -> Self:
         self._screen.print(f"{self._title}.", soft_wrap=True, markup=False, highlight=False)
-        self._started = time.monotonic()
         return super().__enter__()
 
     def tell(self, what: str, share: float) -> None:

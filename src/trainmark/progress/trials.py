@@ -13,7 +13,7 @@ from trainmark.execute.parent.plan import Run
 from trainmark.progress.runs import print_ended
 from trainmark.progress.study import StudyProgress
 from trainmark.record.caveats import Caveat
-from trainmark.record.facts import FACTS
+from trainmark.record.facts import tokens_of
 from trainmark.record.record import Record
 from trainmark.workload.grid import title
 
@@ -53,7 +53,7 @@ def _summary(record: Record) -> str:
     if record.outcome.status != "ok":
         return f"{which}: {record.outcome.status}, {record.outcome.reason}"
     early = f", stopped after epoch {len(record.epochs)}" if Caveat.STOPPED_EARLY in record.caveats else ""
-    text = FACTS["tokens"].of(record) is not None
-    learnt = f"test loss {units.loss(record.final.test_loss)}"
-    learnt = learnt if text else f"test accuracy {units.percent(record.final.test_accuracy)}"
+    learnt = f"test accuracy {units.percent(record.final.test_accuracy)}"
+    if tokens_of(record) is not None:
+        learnt = f"test loss {units.loss(record.final.test_loss)}"
     return f"{which}: {learnt}, trained {units.seconds(record.final.training_seconds)}{early}"

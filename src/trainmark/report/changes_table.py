@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from trainmark import units
-from trainmark.analysis.changes import SAMPLED, Finding
+from trainmark.analysis.changes import SAMPLED, Curve, Finding
 from trainmark.analysis.experiments import experiment, words
 from trainmark.record.observed import Observed
 from trainmark.report.table import Cell, Field, Table, interval, table_of
@@ -14,6 +14,12 @@ from trainmark.report.table import Cell, Field, Table, interval, table_of
 _MOST_LINES, _LEAST_SHARE = 3, 0.1
 _MAY_HELP = 1.1
 """A change whose interval reaches above this is unclear; the others are not worth it."""
+_LEARNING: dict[Curve, str] = {
+    "same": " and learns the same",
+    "better": ", and the loss falls faster",
+    "worse": ", but the loss is higher after the same number of examples",
+    "unclear": "; the effect on learning is unclear",
+}
 
 
 def changes_table(
@@ -62,7 +68,8 @@ def answers(findings: Sequence[Finding], combination: Finding | None, lines: Map
     none = "No change makes this script clearly faster." if findings else "No changes were tried."
     said = [_advice(each) for each in advised] or [none]
     if combination is not None:
-        said.append(f"The combination {combination.change} is {times(combination)} faster{_but(combination)}.")
+        learns = _LEARNING[combination.learning]
+        said.append(f"The combination {combination.change} is {times(combination)} faster{learns}.")
     for each in winners:
         if each not in advised:
             said.append(f"{each.change} is {times(each)} faster, but harms learning: the loss is higher.")
@@ -99,19 +106,7 @@ def _advice(found: Finding) -> str:
     text = words(about.advice, found.change).removesuffix(".")
     if found.kind == "diagnosis":
         return f"{text}{where}. The gain is {'about' if found.proof == SAMPLED else 'at most'} {times(found)}."
-    return f"{text}{where}. This is {times(found)} faster{_but(found)}."
-
-
-def _but(found: Finding) -> str:
-    match found.learning:
-        case "same":
-            return " and learns the same"
-        case "better":
-            return ", and the loss falls faster"
-        case "worse":
-            return ", but the loss is higher after the same number of examples"
-        case "unclear":
-            return "; the effect on learning is unclear"
+    return f"{text}{where}. This is {times(found)} faster{_LEARNING[found.learning]}."
 
 
 def times(found: Finding) -> str:

@@ -26,8 +26,7 @@ def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
         data[name] = data[name] or dict.fromkeys(field.name for field in dataclasses.fields(kind))
     for name, value in data.items():
         flat |= {f"{name}_{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
-    flat["caveats"] = caveats
-    return flat
+    return {**flat, "caveats": caveats}
 
 
 def flat_published(result: PublishedResult, figure: ValueResult | TimingResult) -> dict[str, Scalar]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from trainmark.errors import NotInstalled, UnknownName
 from trainmark.report.table import Scalar
 
-Library = Literal["pandas", "polars"]
-LIBRARIES: tuple[Library, ...] = ("pandas", "polars")
+LIBRARIES = ("pandas", "polars")
 
 
 def frame(rows: Iterable[Mapping[str, Scalar]], library: str | None = None) -> Any:

@@ -30,12 +30,15 @@ def published_tables(results: Iterable[PublishedResult]) -> list[Table]:
     tables: list[Table] = []
     for result in results:
         if result.key is not None:
-            tables += _measured_tables(result, _heading(result, result.key, several=several))
+            tables += _measured_tables(result, result.key, several=several)
     unmeasured = grouped((result for result in results if result.key is None), lambda result: result.workload)
     return tables + [_unmeasured_table(workload, missing) for workload, missing in unmeasured.items()]
 
 
-def _measured_tables(result: PublishedResult, heading: str) -> Iterator[Table]:
+def _measured_tables(result: PublishedResult, key: Key, *, several: bool) -> Iterator[Table]:
+    """Yield the tables of figures and of timings; their titles name the machine if there are ``several``."""
+    machine = f" of {key.machine}" if several else ""
+    heading = f"{result.workload}, {result.run}, {key.backend} {key.style} on {key.device}{machine}"
     data = partial(flat_published, result)
     title, note = f"{heading}: compared with the published figures", result.note and f"Note: {result.note}."
     yield table_of(result.values, _VALUE, title=title, conditions=tuple(filter(None, (result.source, note))), data=data)
@@ -76,12 +79,6 @@ def _unmeasured_table(workload: str, missing: Sequence[PublishedResult]) -> Tabl
         title=f"{workload}: published, but not measured here",
         conditions=(f"no records of {names}. To measure: trainmark run {workload} --published",),
     )
-
-
-def _heading(result: PublishedResult, key: Key, *, several: bool) -> str:
-    """Return the heading, with the machine if there are ``several``."""
-    machine = f" of {key.machine}" if several else ""
-    return f"{result.workload}, {result.run}, {key.backend} {key.style} on {key.device}{machine}"
 
 
 def _name(quantity: str) -> str:

@@ -65,8 +65,8 @@ def _final_table(record: Record) -> Table:
     single = Caveat.ONE_EPOCH in run.caveats
     figures = [(each.replace("_", " "), _shown(each, final), _how(record, each)) for each in _figures(record)]
     pairs = [
-        *_process(record.process),
-        *_observed(record.observed),
+        *(_process(record.process) if record.process else ()),
+        *(_observed(record.observed) if record.observed else ()),
         ("training", units.seconds(final.training_seconds), "sum of the epochs, without evaluation"),
         ("epoch", units.seconds(run.epoch_seconds), "the only whole one" if single else "median of the steady epochs"),
         ("throughput", pace(run.samples_per_second, record), "only whole epoch" if single else "steady epoch"),
@@ -77,7 +77,7 @@ def _final_table(record: Record) -> Table:
         ("time to target", units.seconds(final.time_to_target_seconds), ""),
         ("host memory", units.bytes_(record.memory.host_peak_bytes), "peak"),
         ("device memory", units.bytes_(record.memory.device_peak_bytes), "peak"),
-        *_seen(record.samples),
+        *(_seen(record.samples) if record.samples else ()),
         ("energy", units.joules(energy.joules), energy.source or ""),
         *_against_limit(efficiency(record, run.samples_per_second, limits_of([record]))),
     ]
@@ -153,20 +153,16 @@ def _shown(figure: str, of: Epoch | Final) -> str:
     return units.percent(value) if figure.endswith("accuracy") else units.loss(value)
 
 
-def _process(process: Process | None) -> Iterator[tuple[str, str, str]]:
+def _process(process: Process) -> Iterator[tuple[str, str, str]]:
     """Yield the figures of a whole command."""
-    if process is None:
-        return
     yield "whole command", units.seconds(process.seconds), "from start to end"
     if process.user_seconds is not None and process.system_seconds is not None:
         system = units.seconds(process.system_seconds)
         yield "CPU time", units.seconds(process.user_seconds + process.system_seconds), f"{system} of it in the kernel"
 
 
-def _observed(seen: Observed | None) -> Iterator[tuple[str, str, str]]:
+def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
     """Yield what the observer saw of the steps of a command."""
-    if seen is None:
-        return
     yield "steps", f"{seen.steps:,}", "the first one is not timed" + ("; ended early" if seen.ended_early else "")
     yield "step", units.seconds(seen.seconds / max(seen.steps - 1, 1) or None), "mean, without evaluation"
     for name, count in (("examples", seen.examples_per_step), ("tokens", seen.tokens_per_step)):
@@ -183,10 +179,8 @@ def _observed(seen: Observed | None) -> Iterator[tuple[str, str, str]]:
         yield "step loss", units.loss(seen.losses[-1]), f"last step; first step: {units.loss(seen.losses[0])}"
 
 
-def _seen(samples: Samples | None) -> Iterator[tuple[str, str, str]]:
+def _seen(samples: Samples) -> Iterator[tuple[str, str, str]]:
     """Yield the figures sampled from outside, over the whole run."""
-    if samples is None:
-        return
     tree = median(samples.tree_cpu_percent or ())
     resident = [size for size in samples.tree_resident_bytes or () if size is not None]
     note = f"{units.many(len(samples.t), 'sample')}, every {units.seconds(samples.interval_seconds)}"

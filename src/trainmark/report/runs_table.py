@@ -37,7 +37,6 @@ def _part(record: Record) -> str:
     return ", ".join(words)
 
 
-_PLANNED = ("workload", "backend", "version", "style", "device")
 _FIGURES = (
     "process_seconds", "epoch_seconds", "training_seconds",
     "train_loss", "train_accuracy", "test_loss", "test_accuracy",
@@ -48,7 +47,7 @@ def _data(record: Record, run: RunSummary, machine: str) -> dict[str, Scalar]:
     return {
         "record": record.id,
         "created": record.created,
-        **facts_of(record, _PLANNED),
+        **facts_of(record, ("workload", "backend", "version", "style", "device")),
         "machine": machine,
         **facts_of(record, ("round", "seed", "outcome")),
         "reason": record.outcome.reason,

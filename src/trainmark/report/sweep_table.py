@@ -25,13 +25,15 @@ def sweep_table(sweep: Sweep) -> Table:
     def varied(key: str) -> Field[TrialResult]:
         return Field(key, lambda trial: _value(trial.values.get(key), tone(trial, "strong")), "right")
 
-    accuracy = Field[TrialResult]("test\nacc.", lambda trial: _accuracy(trial, tone(trial, "good")), "right")
+    def accuracy(trial: TrialResult) -> Cell:
+        return Cell(units.percent(trial.test_accuracy), "", tone(trial, "good"), trial.test_accuracy)
+
     return table_of(
         sweep.trials,
         (
             Field("trial", lambda trial: Cell(str(trial.trial), "", tone(trial, "strong"), trial.trial), "right"),
             *map(varied, sweep.grid),
-            *(() if sweep.is_text else (accuracy,)),
+            *(() if sweep.is_text else (Field("test\nacc.", accuracy, "right"),)),
             Field("test\nloss", lambda trial: number(trial.test_loss, units.loss), "right"),
             Field("training", lambda trial: number(trial.training_seconds, units.seconds), "right"),
             Field("outcome", _outcome),
@@ -59,10 +61,6 @@ def sentence(sweep: Sweep) -> str:
     lost = sum(trial.outcome != "ok" for trial in sweep.trials)
     failed = f" {units.many(lost, 'trial')} did not finish." if lost else ""
     return f"The best of {trials} of {sweep.workload} with {sweep.side} is {values}{learnt}.{failed}"
-
-
-def _accuracy(trial: TrialResult, tone: Tone) -> Cell:
-    return Cell(units.percent(trial.test_accuracy), "", tone, trial.test_accuracy)
 
 
 def _outcome(trial: TrialResult) -> Cell:

@@ -18,9 +18,8 @@ def draw_image(screen: Console, image: NDArray[Any]) -> None:
     from rich.text import Text
 
     if screen.color_system is None:
-        grey = image.mean(axis=2)
-        for line in grey:
-            screen.print(Text("".join(2 * _SHADES[int(value * len(_SHADES) / 256)] for value in line).rstrip()))
+        for greys in image.mean(axis=2):
+            screen.print(Text("".join(2 * _SHADES[int(grey * len(_SHADES) / 256)] for grey in greys).rstrip()))
         return
     colours = np.broadcast_to(image, (*image.shape[:2], 3))
     for row in range(0, len(colours), 2):

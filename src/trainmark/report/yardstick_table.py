@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 from trainmark import units
 from trainmark.analysis.results import Comparison, DeviceReference
 from trainmark.report.table import Cell, Field, Table, table_of
 
 
-def yardstick_table(comparison: Comparison, rows: Sequence[DeviceReference]) -> Table:
+def yardstick_table(comparison: Comparison) -> Table:
     """Return a table with a row per group and reference device."""
 
     def side(row: DeviceReference) -> Cell:
@@ -21,7 +20,7 @@ def yardstick_table(comparison: Comparison, rows: Sequence[DeviceReference]) -> 
         return units.rate(comparison.groups[row.position].samples_per_second, "").strip()
 
     return table_of(
-        rows,
+        comparison.references,
         (
             Field("measured here", side),
             Field("samples\nper s", here, "right"),
@@ -32,8 +31,8 @@ def yardstick_table(comparison: Comparison, rows: Sequence[DeviceReference]) -> 
         ),
         title="Compared with reference devices",
         notes=(
-            *(_sentence(comparison, row) for row in rows if row.same_model),
-            *(dict.fromkeys(f"{row.device}: {row.source}" for row in rows)),
+            *(_sentence(comparison, row) for row in comparison.references if row.same_model),
+            *(dict.fromkeys(f"{row.device}: {row.source}" for row in comparison.references)),
         ),
         data=dataclasses.asdict,
     )

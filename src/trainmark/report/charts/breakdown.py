@@ -26,18 +26,14 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
     warned = [f" Caveats of {name}: {', '.join(each.caveats)}." for name, each in named if each.caveats]
     causes = list(dict.fromkeys(row["cause"] for row in rows))
     bars = alt.Chart(data(row for row in rows if row["share"] > 0)).mark_bar()
-    drawing = bars.encode(
-        alt.X("share:Q", title="share of a step", axis=alt.Axis(format="%")),
-        alt.Y("step:N", title=None, sort=names),
-        color=alt.Color("cause:N", title=None, scale=alt.Scale(domain=causes)),
-        order="order:Q",
-        tooltip=["step:N", "cause:N", "words:N"],
-    )
+    x = alt.X("share:Q", title="share of a step", axis=alt.Axis(format="%"))
+    y = alt.Y("step:N", title=None, sort=names)
+    colour = alt.Color("cause:N", title=None, scale=alt.Scale(domain=causes))
     return Chart(
         name="breakdown",
         title="Where the time of a step goes",
         text="Bars: " + said(f"{row['step']}, {row['cause']} {row['words']}" for row in rows),
-        drawing=drawing,
+        drawing=bars.encode(x, y, color=colour, order="order:Q", tooltip=["step:N", "cause:N", "words:N"]),
         points=len(rows),
         height=44 * len({row["step"] for row in rows}),
         note="Measured by removing one component at a time. Negative shares are listed in the description, not drawn: "

@@ -173,10 +173,8 @@ def bars(
         if is_known(amount) and amount > 0
     ]
     room = alt.Scale(domain=[0.0, _ROOM * max((row["amount"] for row in rows), default=1.0)], nice=False)
-    base = alt.Chart(data(rows)).encode(
-        alt.X("amount:Q", title=axis, axis=alt.Axis(format="~s", tickCount=5), scale=room),
-        alt.Y("side:N", title=None, sort=work.labels),
-    )
+    x = alt.X("amount:Q", title=axis, axis=alt.Axis(format="~s", tickCount=5), scale=room)
+    base = alt.Chart(data(rows)).encode(x, alt.Y("side:N", title=None, sort=work.labels))
     drawn = base.mark_bar().encode(color=colour(work.labels, legend=None), tooltip=["side:N", "words:N"])
     figures = base.mark_text(align="left", dx=5).encode(text="words:N")
     return Chart(

@@ -47,6 +47,5 @@ def gains(findings: Sequence[Finding]) -> Chart:
         ),
         points=len(rows),
         note="Each change alone against the unchanged script, interleaved; above 1 is faster.",
-        fewest=1,
         height=30 * len(rows),
     )

@@ -60,18 +60,16 @@ def time_to_accuracy(work: MeasuredWork) -> Chart:
             middle = median([math.inf if seconds is None else seconds for seconds in reached])
             if is_known(middle):
                 rows.append({"side": side.label, "accuracy": level, "seconds": middle})
-    lines = _lines(work, rows, 60).encode(
-        alt.X("accuracy:O", title="test accuracy", axis=alt.Axis(format=".3~%", labelAngle=0)),
-        alt.Y("seconds:Q", title="seconds of training", scale=scale_of(row["seconds"] for row in rows)),
-        tooltip=["side:N", alt.Tooltip("accuracy:Q", format=".3~%"), alt.Tooltip("seconds:Q", format=".3~s")],
-    )
+    x = alt.X("accuracy:O", title="test accuracy", axis=alt.Axis(format=".3~%", labelAngle=0))
+    y = alt.Y("seconds:Q", title="seconds of training", scale=scale_of(row["seconds"] for row in rows))
+    tooltip = ["side:N", alt.Tooltip("accuracy:Q", format=".3~%"), alt.Tooltip("seconds:Q", format=".3~s")]
     highest = {row["side"]: row for row in rows}
     return Chart(
         name="time-to-accuracy",
         title="Time to accuracy",
         text="Lines. Highest accuracy reached: "
         + said(f"{side}, {row['accuracy']:.1%} after {units.seconds(row['seconds'])}" for side, row in highest.items()),
-        drawing=lines,
+        drawing=_lines(work, rows, 60).encode(x, y, tooltip=tooltip),
         points=len({row["accuracy"] for row in rows}),
         note="To the end of the first epoch with this accuracy, in the median run, if most runs reach it.",
     )

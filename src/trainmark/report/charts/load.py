@@ -38,20 +38,16 @@ def _cores(label: str, load: Load) -> Chart:
         if percent is not None
     ]
     means = _means(rows, "core", "percent")
-    scale = alt.Scale(domain=[0, 100], range=[0.06, 1])
     cells = alt.Chart(data(rows)).mark_rect()
-    drawing = cells.encode(
-        _seconds("from:Q"),
-        x2="to:Q",
-        y=alt.Y("core:O", title="core"),
-        opacity=alt.Opacity("percent:Q", title="utilisation (%)", legend=alt.Legend(columns=6), scale=scale),
-        tooltip=["core:O", alt.Tooltip("percent:Q", format=".0f"), alt.Tooltip("from:Q", format=".3~s")],
-    )
+    x, y = _seconds("from:Q"), alt.Y("core:O", title="core")
+    scale = alt.Scale(domain=[0, 100], range=[0.06, 1])
+    opacity = alt.Opacity("percent:Q", title="utilisation (%)", legend=alt.Legend(columns=6), scale=scale)
+    tooltip = ["core:O", alt.Tooltip("percent:Q", format=".0f"), alt.Tooltip("from:Q", format=".3~s")]
     return Chart(
         name="cores",
         title=f"CPU cores: {label}",
         text="Heat strips. Mean utilisation: " + said(f"core {core} {share:.0f} %" for core, share in means.items()),
-        drawing=drawing,
+        drawing=cells.encode(x, y, x2="to:Q", opacity=opacity, tooltip=tooltip),
         points=len({row["from"] for row in rows}),
         height=max(4 * len(means), min(26 * len(means), 320)),
         note=_note(load),
@@ -101,18 +97,14 @@ def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str)
         if value is not None
     ]
     lines = alt.Chart(data(rows)).mark_line(strokeWidth=2)
-    drawing = lines.encode(
-        _seconds("second:Q"),
-        alt.Y("value:Q", title=unit, scale=alt.Scale(domainMin=0)),
-        color=alt.Color("gpu:N", title=None),
-        tooltip=["gpu:N", "second:Q", "value:Q"],
-    )
+    x, y = _seconds("second:Q"), alt.Y("value:Q", title=unit, scale=alt.Scale(domainMin=0))
+    colour = alt.Color("gpu:N", title=None)
     means = _means(rows, "gpu", "value").items()
     return Chart(
         name=name,
         title=f"{title}: {label}",
         text="Lines over time. Means: " + said(f"{gpu} {units.significant(value)} {unit}" for gpu, value in means),
-        drawing=drawing,
+        drawing=lines.encode(x, y, color=colour, tooltip=["gpu:N", "second:Q", "value:Q"]),
         points=len({row["second"] for row in rows}),
         height=_HEIGHT,
         note=_note(load),

@@ -82,11 +82,9 @@ def times(work: MeasuredWork) -> Chart:
             if is_known(seconds)
         ]
     shown = [what for what in quantities if what in {row["what"] for row in rows}]
-    base = alt.Chart(data(rows)).encode(
-        alt.X("what:N", title=None, sort=shown, axis=alt.Axis(labelAngle=0)),
-        alt.Y("seconds:Q", title="seconds"),
-        xOffset=alt.XOffset("side:N", sort=work.labels),
-    )
+    x = alt.X("what:N", title=None, sort=shown, axis=alt.Axis(labelAngle=0))
+    y = alt.Y("seconds:Q", title="seconds")
+    base = alt.Chart(data(rows)).encode(x, y, xOffset=alt.XOffset("side:N", sort=work.labels))
     drawn = base.mark_bar().encode(color=colour(work.labels), tooltip=["side:N", "what:N", "words:N"])
     figures = base.mark_text(dy=-7, fontSize=11).encode(text="words:N")
     return Chart(

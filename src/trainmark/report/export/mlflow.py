@@ -13,19 +13,18 @@ _MOST_AT_ONCE = 1000
 _ENDINGS = {"ok": "FINISHED", "interrupted": "KILLED"}
 
 
-def to_mlflow(records: Iterable[Record], uri: str, experiment: str = EXPERIMENT) -> list[str]:
+def to_mlflow(records: Iterable[Record], uri: str) -> list[str]:
     """Log each new record to a tracking server or store, and return the ids of the runs. Needs mlflow.
 
     Args:
         uri: as ``MLFLOW_TRACKING_URI``: ``http://...``, ``sqlite:///mlflow.db``, or a folder.
-        experiment: name of the experiment; created if absent.
     """
     from mlflow import MlflowClient
     from mlflow.entities import Metric, Param
 
     client = MlflowClient(tracking_uri=uri)
-    known = client.get_experiment_by_name(experiment)
-    place = known.experiment_id if known else client.create_experiment(experiment)
+    known = client.get_experiment_by_name(EXPERIMENT)
+    place = known.experiment_id if known else client.create_experiment(EXPERIMENT)
     made = []
     for record in records:
         quoted = record.id.replace("'", "")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmark.record.facts import facts_of
-from trainmark.record.record import Record
+from trainmark.record.record import Record, Samples
 
 _OF_AN_EPOCH = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "evaluation_seconds")
 
@@ -47,7 +47,8 @@ def points(record: Record) -> Iterator[ScalarPoint]:
                 "step/loss", first + number, epoch.start_seconds + epoch.seconds * (number + 1) / steps, loss
             )
         first += steps
-    yield from _samples(record)
+    if record.samples is not None:
+        yield from _samples(record.samples)
 
 
 def start_of(record: Record) -> float:
@@ -81,10 +82,7 @@ def results(record: Record) -> dict[str, float]:
     return {name: value for name, value in known.items() if value is not None and math.isfinite(value)}
 
 
-def _samples(record: Record) -> Iterator[ScalarPoint]:
-    samples = record.samples
-    if samples is None:
-        return
+def _samples(samples: Samples) -> Iterator[ScalarPoint]:
     for column, name in (("tree_cpu_percent", "cpu_percent"), ("tree_resident_bytes", "resident_bytes")):
         for row, (second, value) in enumerate(zip(samples.t, getattr(samples, column) or (), strict=False)):
             if value is not None:
