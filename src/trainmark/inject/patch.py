@@ -28,7 +28,11 @@ def around(kind: Any, name: str, by: Callable[..., Any]) -> None:
     def replaced(*args: Any, **more: Any) -> Any:
         return by(real, *args, **more)
 
-    setattr(owner, name, replaced)
+    put(owner, name, replaced)
+
+
+put = setattr
+"""Replaces something of a framework; tests undo what it did."""
 
 
 def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -59,15 +59,10 @@ class Notes:
 def apply(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Notes]]:
     """Apply changes for the time of a test."""
 
-    def around(kind: Any, name: str, by: Any) -> None:
-        monkeypatch.setattr(kind, name, getattr(kind, name))  # undone after the test
-        patch.around(kind, name, by)
-
     def applied(names: str) -> Notes:
         notes = Notes()
         monkeypatch.setenv(all_changes.VARIABLE, names)
-        monkeypatch.setattr(changes, "_set", monkeypatch.setattr)
-        monkeypatch.setattr(changes, "around", around)
+        monkeypatch.setattr(patch, "put", monkeypatch.setattr)
         all_changes.apply(notes, changes)
         return notes
 
@@ -351,7 +346,7 @@ def test_an_error_is_reported_and_the_training_goes_on(apply: Callable[..., Note
 
 
 def test_every_experiment_of_the_plan_is_known_in_the_users_process() -> None:
-    keras = Path(changes.__file__).with_name("keras.py").read_text()
+    keras = Path(all_changes.__file__).with_name("keras.py").read_text()
     of_keras = set(re.findall(r"^(?:def )?([a-z]\w+)(?: = |\(change)", keras, re.MULTILINE))
     of_torch = {name for name in EXPERIMENTS if hasattr(changes, name.replace("-", "_"))}
     assert of_torch == EXPERIMENTS.keys() - {*ONLY_KERAS, "line"}, "lines are sampled"

@@ -12,7 +12,12 @@ from __future__ import annotations
 import importlib
 import os
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Inner = Callable[..., Any]
 
 VARIABLE = "TRAINMARK_CHANGES"
 

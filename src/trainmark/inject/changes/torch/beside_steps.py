@@ -1,0 +1,121 @@
+"""What a training does beside its steps: it reads results, evaluates and saves."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import itertools
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils.data import DataLoader
+
+from ... import patch
+from ...patch import around
+from .outermost import around_modules, evaluates, tensors
+
+if TYPE_CHECKING:
+    from .. import Change, Inner
+
+
+def no_sync(change: Change) -> None:
+    """Lines of the user's that read a result get that of the line's first call again."""
+    results: dict[Any, Any] = {}
+
+    def stale(name: str, real: Inner, self: Any, *args: Any, **kwargs: Any) -> Any:
+        frame = sys._getframe(2)
+        if (name == "cpu" and self.device.type == "cpu") or not change.observer.is_users(frame):
+            return real(self, *args, **kwargs)
+        key = frame.f_code, frame.f_lasti, name, self.shape if self.ndim else ()
+        if key in results:
+            change.took(f"{change.observer.users_place(frame)} reuses an old value")
+        else:
+            results[key] = real(self, *args, **kwargs)
+        return results[key]
+
+    for name in ("item", "__float__", "__int__", "tolist", "cpu"):
+        around(torch.Tensor, name, functools.partial(stale, name))
+
+
+def no_evaluation(change: Change) -> None:
+    """While the model evaluates, loaders end after a batch, and the model repeats its first output."""
+    outputs: dict[Any, Any] = {}
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if not evaluates(module):
+            return inner(*args, **kwargs)
+        key = id(module), str([tuple(each.shape) for each in tensors((args, kwargs))])
+        if key in outputs:
+            change.took("the model repeats its first output")
+        else:
+            outputs[key] = inner(*args, **kwargs)
+        return outputs[key]
+
+    _shorten(change, around_modules(call), 1, evaluating=True)
+
+
+def no_grad(change: Change) -> None:
+    """Evaluate without recording gradients."""
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if module.training or not torch.is_grad_enabled():
+            return inner(*args, **kwargs)
+        change.took(f"{type(module).__name__} evaluates without gradients")
+        with torch.no_grad():
+            return inner(*args, **kwargs)
+
+    around_modules(call)
+
+
+def short(change: Change) -> None:
+    """End every loader of a training after a few batches, so that an evaluation comes soon."""
+    latest = around_modules(lambda _, inner, args, kwargs: inner(*args, **kwargs))
+    _shorten(change, latest, int(change.value), evaluating=False)
+
+
+def _shorten(change: Change, latest: list[Any], number: int, *, evaluating: bool) -> None:
+    """End every loader after a ``number`` of batches while the latest module evaluates, or while it doesn't."""
+
+    def first_few(real: Inner, self: Any) -> Any:
+        if any(map(evaluates, latest)) is not evaluating:
+            return real(self)
+        change.took(f"loaders end after batch {number}")
+        return itertools.islice(real(self), number)
+
+    around(DataLoader, "__iter__", first_few)
+
+
+def no_saves(change: Change) -> None:
+    """Save nothing."""
+
+    def nothing(real: Inner, *_: Any, **__: Any) -> None:
+        change.took(f"{real.__name__} does nothing")
+
+    around(torch, "save", nothing)
+    for module, names in (("numpy", ("save", "savez", "savez_compressed")), ("safetensors.torch", ("save_file",))):
+        for name in names:
+            if hasattr(sys.modules.get(module), name):
+                around(sys.modules[module], name, nothing)
+
+
+def protect(writes: Any) -> None:
+    """Save to nowhere what would be saved outside of the experiment's folders."""
+    patch.put(torch, "save", writes.to_nowhere(torch.save, 1))
+    patch.put(torch.jit, "save", writes.to_nowhere(torch.jit.save, 1))
+    patch.put(torch.jit.ScriptModule, "save", writes.unless_elsewhere(torch.jit.ScriptModule.save, 1))
+    if find_spec("safetensors"):
+        safetensors: Any = importlib.import_module("safetensors")
+        saves = writes.to_nowhere(safetensors.serialize_file, 1)
+        for name in ("safetensors", "safetensors.torch", "safetensors.numpy"):
+            if name in sys.modules:
+                patch.put(sys.modules[name], "serialize_file", saves)
+    writes.redirect_hdf5()
+
+    def started(*_: Any) -> None:
+        hook.remove()
+        writes.redirect_hdf5()
+
+    hook = register_optimizer_step_pre_hook(started)

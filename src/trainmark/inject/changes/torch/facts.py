@@ -1,0 +1,85 @@
+"""What can be changed, told before anything is."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd import DeviceType
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils.data import IterableDataset, dataloader
+
+from ...patch import around
+from .. import lines
+from ..busy import Busy
+from .loader import with_loader
+from .model import eager
+from .optimizer import is_handwritten
+from .outermost import around_modules, evaluates
+
+if TYPE_CHECKING:
+    from .. import Change, Inner
+
+
+def look(change: Change) -> None:
+    """Report what the plan of the experiments depends on, and the lines of the user's that take the most time."""
+    facts: dict[str, Any] = {"workers": 0, "iterable": False, "conv": False, "graded": False, "attention": False}
+
+    def built(arguments: dict[str, Any]) -> None:
+        facts["workers"] = max(facts["workers"], arguments["num_workers"])
+        facts["iterable"] |= isinstance(arguments["dataset"], IterableDataset)
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if id(module) not in known:
+            known.add(id(module))
+            facts["conv"] |= any(isinstance(each, torch.nn.Conv2d) for each in module.modules())
+            facts["attention"] |= bool(eager(module))
+        facts["graded"] |= not module.training and torch.is_grad_enabled()
+        of_step["calls"] += not evaluates(module)
+        return inner(*args, **kwargs)
+
+    def attends(real: Inner, *args: Any, **kwargs: Any) -> Any:
+        facts["attention"] |= inspect.signature(real).bind(*args, **kwargs).arguments.get("need_weights", True)
+        return real(*args, **kwargs)
+
+    known: set[int] = set()
+    of_step: Counter[Any] = Counter()
+    accumulated: Counter[int] = Counter()
+
+    def differentiates(real: Inner, *args: Any, **kwargs: Any) -> Any:
+        of_step["backward"] += 1
+        return real(*args, **kwargs)
+
+    def fetches(real: Inner, iterator: Any) -> Any:
+        of_step[id(iterator)] += not any(map(evaluates, latest))
+        return real(iterator)
+
+    def tell(sampled: dict[str, Any]) -> None:
+        change.observer.changed("look", json.dumps({**facts, **sampled}))
+
+    busy = Busy(DeviceType.CUDA, lambda share: facts.update(busy=share)) if torch.cuda.is_available() else None
+
+    def stepped(optimizer: Any, *_: Any) -> None:
+        if busy is not None:
+            busy.stepped()
+        batches = {number for number in of_step.values() if number}
+        accumulated[batches.pop() if len(batches) == 1 else 1] += 1
+        facts["accumulates"] = accumulated.most_common(1)[0][0]
+        of_step.clear()
+        if "optimizer" not in facts:
+            group = optimizer.param_groups[0]
+            facts["optimizer"] = type(optimizer).__name__
+            facts["handwritten"] = is_handwritten(optimizer)
+            facts.update((flag, group[flag]) for flag in ("fused", "foreach") if flag in group)
+            facts["stack"] = lines.stack(change.observer)
+            lines.sample(change.observer, tell)
+
+    with_loader(built)
+    latest = around_modules(call)
+    around(torch.nn.MultiheadAttention, "forward", attends)
+    around(torch.Tensor, "backward", differentiates)
+    around(dataloader._BaseDataLoaderIter, "__next__", fetches)
+    register_optimizer_step_post_hook(stepped)

@@ -1,0 +1,160 @@
+"""Changes to how the model computes: threads, number formats, memory format, compilation, attention."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import os
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from ...patch import around
+from .outermost import around_modules, mapped, tensors
+
+if TYPE_CHECKING:
+    from .. import Change, Inner
+
+
+def threads(change: Change) -> None:
+    """Compute with this number of CPU threads, whatever the script sets."""
+    number, process = int(change.value), os.getpid()
+    if number > len(os.sched_getaffinity(0)):
+        return change.cannot(f"fewer than {number} cores are available")
+
+    def keep(real: Inner, asked: int) -> None:
+        if os.getpid() != process:  # a loader's process
+            real(asked)
+
+    def look(*_: Any) -> None:
+        if torch.get_num_threads() == number:
+            change.took(f"PyTorch uses {number} threads")
+
+    torch.set_num_threads(number)
+    around(torch, "set_num_threads", keep)
+    register_optimizer_step_post_hook(look)
+
+
+def fp32(change: Change) -> None:
+    """Compute in single precision instead of double."""
+
+    def single(value: Any) -> Any:
+        return value.float() if value.dtype is torch.float64 else value
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if any(each.dtype is torch.float64 for each in itertools.chain(module.parameters(), module.buffers())):
+            module.float()
+        out = inner(*mapped(single, args), **mapped(single, kwargs))
+        if any(each.dtype is torch.float32 for each in tensors(out)):
+            change.took("the model computes in fp32")
+        return out
+
+    def default(real: Inner, dtype: Any) -> None:
+        real(torch.float32 if dtype in (torch.float64, torch.DoubleTensor) else dtype)
+
+    around(torch, "set_default_dtype", default)
+    around(torch.nn.Module, "double", lambda _, self: self.float())
+    around_modules(call, losses=True)
+
+
+def tf32(change: Change) -> None:
+    """Let the GPU round the inputs of matrix products to TF32."""
+    if not torch.cuda.is_available() or torch.cuda.get_device_capability() < (8, 0):
+        return change.cannot("no GPU with TF32")
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.allow_tf32 = True
+    change.took(f"the float32 matmul precision is {torch.get_float32_matmul_precision()}")
+
+
+def bf16(change: Change) -> None:
+    """Compute matrix products and convolutions in 16 bits; the results of the outermost modules are fp32 again."""
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[change.word]
+
+    def look(_module: Any, _args: Any, out: Any) -> None:
+        if any(each.dtype is dtype for each in tensors(out)):
+            change.took(f"layers compute in {change.name}")
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        hooks = [] if change.done else [each.register_forward_hook(look) for each in module.modules()]
+        device = next(module.parameters()).device.type
+        with torch.autocast(device, dtype=dtype):
+            out = inner(*args, **kwargs)
+        for hook in hooks:
+            hook.remove()
+        return mapped(lambda value: value.float() if value.dtype is dtype else value, out)
+
+    around_modules(call)
+
+
+fp16 = bf16
+
+
+def channels_last(change: Change) -> None:
+    """Keep images and the weights of 2-D convolutions with their channels last."""
+    layout = torch.channels_last
+    known: dict[int, list[Any]] = {}
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if id(module) not in known:
+            known[id(module)] = [each.weight for each in module.modules() if isinstance(each, torch.nn.Conv2d)]
+            if weights := known[id(module)]:
+                module.to(memory_format=layout)
+                if all(each.is_contiguous(memory_format=layout) for each in weights):
+                    change.took(f"{len(weights)} convolutions are in channels-last format")
+        if known[id(module)]:
+            args = mapped(lambda value: value.contiguous(memory_format=layout) if value.ndim == 4 else value, args)
+        return inner(*args, **kwargs)
+
+    around_modules(call)
+
+
+def compile(change: Change) -> None:
+    """Compile every outermost module; for a GPU also with CUDA graphs."""
+    from torch._dynamo.utils import counters
+
+    seen, how = set(), {"mode": "reduce-overhead"} if change.word == "cuda-graphs" else {}
+    if how and not torch.cuda.is_available():
+        return change.cannot("no GPU")
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if id(module) not in seen:
+            seen.add(id(module))
+            module.compile(**how)
+        out = inner(*args, **kwargs)
+        if counters["stats"].get("unique_graphs"):
+            change.took(f"{type(module).__name__} is compiled")
+        return out
+
+    around_modules(call)
+
+
+cuda_graphs = compile
+
+
+def attention(change: Change) -> None:
+    """Use fused attention: by not computing weights that nn.MultiheadAttention also returns, or Transformers' sdpa."""
+
+    def only_output(real: Inner, *args: Any, **kwargs: Any) -> Any:
+        bound = inspect.signature(real).bind(*args, **kwargs)
+        bound.arguments["need_weights"] = False
+        return real(*bound.args, **bound.kwargs)
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        for config in eager(module):
+            config._attn_implementation = "sdpa"
+        return inner(*args, **kwargs)
+
+    def fused(real: Inner, *args: Any, **kwargs: Any) -> Any:
+        change.took("scaled_dot_product_attention is called")
+        return real(*args, **kwargs)
+
+    around(torch.nn.MultiheadAttention, "forward", only_output)
+    around(torch.nn.functional, "scaled_dot_product_attention", fused)
+    around_modules(call)
+
+
+def eager(module: Any) -> list[Any]:
+    """Return the configurations of Transformers' models that ask for attention step by step."""
+    configs = [getattr(each, "config", None) for each in module.modules()]
+    return [each for each in configs if getattr(each, "_attn_implementation", None) == "eager"]

@@ -1,0 +1,113 @@
+"""Other implementations of the optimiser."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.optim.optimizer import Optimizer
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ... import patch
+from ...patch import around
+from .outermost import tensors
+
+if TYPE_CHECKING:
+    from .. import Change, Inner
+
+
+def fused(change: Change) -> None:
+    """Use another implementation of PyTorch's own optimisers."""
+    flag = change.name
+    other = {"fused": "foreach", "foreach": "fused"}[flag]
+
+    def step(real: Inner, self: Any, *args: Any, **kwargs: Any) -> Any:
+        if change.done:
+            return real(self, *args, **kwargs)
+        if flag not in self.param_groups[0]:
+            change.cannot(f"{type(self).__name__} has no {flag} implementation")
+            return real(self, *args, **kwargs)
+        for group in self.param_groups:
+            group[flag] = True
+            if other in group:
+                group[other] = False
+        with _Calls() as calls:
+            out = real(self, *args, **kwargs)
+        for name in calls.names:
+            if name.startswith(f"aten._{flag}_"):
+                change.took(f"{type(self).__name__} calls {name}")
+        return out
+
+    _around_steps(step)
+
+
+foreach = fused
+
+
+class _Calls(TorchDispatchMode):  # type: ignore[misc]
+    """Keeps the names of the functions that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+def torch_optimizer(change: Change) -> None:
+    """Use PyTorch's fused optimiser with as much state instead of one written by hand."""
+    instead: dict[int, Any] = {}
+
+    def step(real: Inner, self: Any, closure: Any = None) -> Any:
+        if not is_handwritten(self):
+            change.cannot(f"{type(self).__name__} is a PyTorch optimiser")
+            return real(self) if closure is None else real(self, closure)
+        if id(self) not in instead:
+            out = real(self) if closure is None else real(self, closure)  # it creates its state
+            instead[id(self)] = _like(self)
+            change.took(f"{type(instead[id(self)]).__name__} replaces {type(self).__name__}")
+            return out
+        for own, theirs in zip(instead[id(self)].param_groups, self.param_groups):  # noqa: B905  (Python 3.8)
+            own["lr"] = theirs.get("lr", own["lr"])
+        return instead[id(self)].step(closure)
+
+    _around_steps(step)
+
+
+def is_handwritten(optimizer: Any) -> bool:
+    """Return whether an optimiser is neither PyTorch's nor derived from one that is fused."""
+    fused = torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW
+    return not (type(optimizer).__module__.startswith("torch.") or isinstance(optimizer, fused))
+
+
+def _like(optimizer: Any) -> Any:
+    """Return PyTorch's fused optimiser with as many numbers of state per weight."""
+    groups = [{"params": group["params"], "lr": group.get("lr", 1e-3)} for group in optimizer.param_groups]
+    weights = sum(each.numel() for group in groups for each in group["params"])
+    known = {id(each) for group in groups for each in group["params"]}
+    own = {name: value for name, value in vars(optimizer).items() if name not in ("param_groups", "defaults")}
+    held = {id(each): each.numel() for each in tensors(own) if id(each) not in known}
+    moments = round(sum(held.values()) / weights)
+    if moments > 1:
+        return torch.optim.Adam(groups, fused=True)
+    return torch.optim.SGD(groups, lr=1e-3, momentum=0.9 if moments else 0.0, fused=True)
+
+
+def _around_steps(step: Inner) -> None:
+    """Call ``step`` around the step of every optimiser, inside of its hooks."""
+
+    def built(real: Inner, self: Any, *args: Any, **kwargs: Any) -> None:
+        real(self, *args, **kwargs)
+        kind = type(self)
+        inner = getattr(kind.step, "__wrapped__", kind.step)
+        if not getattr(inner, "of_trainmark", False):
+            mine = functools.wraps(inner)(functools.partial(step, inner))
+            mine.of_trainmark = True  # type: ignore[attr-defined]
+            hooked = Optimizer.profile_hook_step(mine)
+            hooked.hooked = True
+            patch.put(kind, "step", hooked)
+
+    around(Optimizer, "__init__", built)

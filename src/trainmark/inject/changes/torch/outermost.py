@@ -1,0 +1,52 @@
+"""The outermost modules of a training, and the tensors that they get."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ...patch import around
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .. import Inner
+
+
+mapped = functools.partial(pytree.tree_map_only, torch.Tensor)
+
+
+def around_modules(call: Callable[[Any, Inner, Any, Any], Any], *, losses: bool = False) -> list[Any]:
+    """Call ``call`` around every module that no other module calls; returns a list with the latest of them.
+
+    Args:
+        losses: also around those without weights, such as losses.
+    """
+    inside, latest = threading.local(), list[Any]()
+
+    def outer(real: Inner, module: Any, *args: Any, **kwargs: Any) -> Any:
+        if getattr(inside, "module", False) or not (losses or next(module.parameters(), None) is not None):
+            return real(module, *args, **kwargs)
+        latest[:] = [module]
+        inside.module = True
+        try:
+            return call(module, functools.partial(real, module), args, kwargs)
+        finally:
+            inside.module = False
+
+    around(torch.nn.Module, "__call__", outer)
+    return latest
+
+
+def evaluates(module: Any) -> bool:
+    """Return whether a module that is called now doesn't train."""
+    return not module.training or not torch.is_grad_enabled()
+
+
+def tensors(value: Any) -> list[Any]:
+    """Return the tensors in nested containers."""
+    return [each for each in pytree.tree_flatten(value)[0] if isinstance(each, torch.Tensor)]
