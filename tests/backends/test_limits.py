@@ -22,15 +22,15 @@ backend = registry.load(sys.argv[1])
 assert isinstance(backend, Limited)
 limits = backend.limits(Options("fast", "cpu", sys.argv[2], 0, threads=1))
 asked = ([Product(size, size, size), Product(8, size, 8, turned=True)] for size in (512, 2048))
-small, large = (best_seconds(limits.products(each), time.perf_counter, 0.1) for each in asked)
+small, large = (best_seconds(limits.products(each), time.perf_counter, 0.5) for each in asked)
 grown = large / small
 if isinstance(limits, Convolving):
     layers = ([Convolution(batch, 24, 24, 8, 5, 16, True, 2)] for batch in (4, 256))
-    small, large = (best_seconds(limits.convolutions(each), time.perf_counter, 0.1) for each in layers)
+    small, large = (best_seconds(limits.convolutions(each), time.perf_counter, 0.5) for each in layers)
     assert large > 6 * small, (small, large)
 else:
     assert sys.argv[1] == "numpy", "every framework has convolutions of its own"
-print(grown, 2 * 2**26 / best_seconds(limits.copy(2**26), time.perf_counter, 0.1))
+print(grown, 2 * 2**26 / best_seconds(limits.copy(2**26), time.perf_counter, 0.5))
 """
 
 

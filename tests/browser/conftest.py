@@ -14,6 +14,9 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+PATIENCE = 120_000
+"""Milliseconds that a busy machine may need."""
+
 
 @dataclass
 class Opened:
@@ -35,6 +38,7 @@ class Window:
         file = self._folder / "page.html"
         file.write_text(html)
         page = self._browser.new_context(**context).new_page()
+        page.set_default_timeout(PATIENCE)
         opened = Opened(page)
         page.on(
             "console", lambda said: opened.complaints.append(said.text) if said.type in ("error", "warning") else None
@@ -42,17 +46,17 @@ class Window:
         page.on("pageerror", lambda error: opened.complaints.append(str(error)))
         page.on("request", lambda request: opened.requests.append(request.url))
         page.goto(file.as_uri())
-        page.wait_for_selector("html[data-drawn=yes]", timeout=60_000)
+        page.wait_for_selector("html[data-drawn=yes]", timeout=PATIENCE)
         if unfolds:
             page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
             drawn = "[...document.querySelectorAll('.drawing')].every((each) => each.dataset.drawn === 'yes')"
-            page.wait_for_function(drawn, timeout=60_000)
+            page.wait_for_function(drawn, timeout=PATIENCE)
         return opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium."""
+    """Debian's Chromium; it ends with the file, so that its event loop and its processes disturb no other test."""
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("chromium is not installed (apt install chromium)")
@@ -62,7 +66,7 @@ def browser() -> Iterator[Browser]:
 
     with sync_playwright() as playwright:
         # As root in a container there is no sandbox to be had; the pages are our own.
-        made = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        made = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"], timeout=PATIENCE)
         yield made
         made.close()
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.browser.conftest import PATIENCE
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
@@ -104,6 +106,7 @@ def small_site(root: Path, readme: str) -> None:
 def test_it_is_whole_without_a_network_on_a_phone(address: str, browser: Browser, page: str, scheme: str) -> None:
     context = browser.new_context(color_scheme=scheme, viewport={"width": 390, "height": 844})  # type: ignore[arg-type]
     window = context.new_page()
+    window.set_default_timeout(PATIENCE)
     asked: list[str] = []
     window.on("request", lambda request: asked.append(request.url))
     said: list[str] = []

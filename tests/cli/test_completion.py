@@ -65,7 +65,7 @@ def typed(shell: str, folder: Path, line: str) -> str:
 
     def until(text: str) -> None:
         nonlocal said
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while text not in said:
             assert time.monotonic() < deadline, said
             if select.select([terminal], [], [], 1)[0]:

@@ -130,7 +130,7 @@ def test_github_makes_no_link_and_no_mention_of_a_name_in_markdown(tmp_path: Pat
     assert not re.search(r"://|www\.|@\w|#\d|GH-\d", seen, re.IGNORECASE)
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 def test_paths_that_are_no_files_are_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("p.json", "p.toml"):
         os.mkfifo(tmp_path / name)

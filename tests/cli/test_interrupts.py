@@ -56,7 +56,7 @@ def test_a_module_that_drops_what_is_raised_in_it_does_not_drop_an_interrupt(tmp
 def test_an_import_that_hangs_is_interrupted(tmp_path: Path) -> None:
     begun = time.monotonic()
     assert play(tmp_path, ENDS.replace("sleep(10)", "sleep(0)"), 60, "SIGINT").stdout.split()[0] == "dropped"
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun < 55
 
 
 def test_outside_an_import_it_comes_at_once(tmp_path: Path) -> None:
@@ -73,11 +73,12 @@ except KeyboardInterrupt:
 def test_after_an_import_it_waits_for_what_must_be_done_whole(tmp_path: Path) -> None:
     held = """
 from trainmark.execute.parent.undisturbed import undisturbed
-interrupts._LOOK_AGAIN = 0.2
+interrupts._LOOK_AGAIN = 1.0
 try:
     import drops
     with undisturbed():
-        time.sleep(0.5)
+        while signal.getitimer(signal.ITIMER_REAL)[0]:
+            time.sleep(0.01)
         print("whole")
     print("went on")
 except KeyboardInterrupt:
@@ -92,9 +93,9 @@ def test_what_waits_for_the_last_import_does_not_come_after_the_end(tmp_path: Pa
 from trainmark.cli import main
 class Last:
     def __del__(self, sleep=time.sleep):
-        sleep(0.3)
+        sleep(2.5)
 last = Last()
-interrupts._LOOK_AGAIN = 0.1
+interrupts._LOOK_AGAIN = 2.0
 def run(_):
     import drops
     return 0
@@ -107,6 +108,9 @@ main.main()
 
 def test_several_at_once_are_one(tmp_path: Path) -> None:
     twice = """
+from types import SimpleNamespace
+now = [0.0]
+interrupts.time = SimpleNamespace(monotonic=lambda: now[0])
 try:
     os.kill(os.getpid(), which)
 except KeyboardInterrupt:
@@ -114,7 +118,7 @@ except KeyboardInterrupt:
     print("cleaned up", flush=True)
 try:
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(1.1)
+    now[0] = 1.1
     os.kill(os.getpid(), signal.SIGTERM)
     print("went on")
 except KeyboardInterrupt:

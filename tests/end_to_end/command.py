@@ -151,8 +151,8 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def wait_until(holds: Callable[[], T], seconds: float = 30.0) -> T:
-    """What ``holds()`` gives as soon as that is something; fails when it never does."""
+def wait_until(holds: Callable[[], T], seconds: float = 120.0) -> T:
+    """What ``holds()`` gives as soon as that is something; fails when it never does, even on a busy machine."""
     import time
 
     deadline = time.monotonic() + seconds

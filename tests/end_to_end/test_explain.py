@@ -147,7 +147,7 @@ def test_ctrl_c_leaves_no_process(command: CommandLine) -> None:
 
     children = wait_until(lambda: found if (found := measured(process.pid)) else None)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert children and not alive(children)

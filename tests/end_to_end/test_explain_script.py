@@ -12,6 +12,8 @@ from tests.end_to_end.command import CommandLine
 
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.timeout(900)  # a dozen processes import PyTorch, which takes long on a busy machine
+
 SCRIPTS = Path(__file__).parent / "own_scripts"
 
 
@@ -39,7 +41,8 @@ def test_the_loader_is_named_and_nothing_of_the_users_changes(command: CommandLi
     assert first["fresh"], "it was measured again"
     assert first["proof"] == "Slow is no longer read"
     assert found["shares"]["loader"] > 0.5
-    assert "not from another process" in found["left_out"]["workers=2"]
+    (why,) = (why for change, why in found["left_out"].items() if change.startswith("workers="))  # as many as cores
+    assert "not from another process" in why
     assert "slow_loader.py:27" in found["sentences"][0]
     assert found["observed"]["saves"] > 0
     assert max(found["lines"], key=found["lines"].get) == "slow_loader.py:18"

@@ -45,7 +45,7 @@ def test_at_each_phase(fresh: CommandLine, phase: str, processes: int, how: sign
     wait_until(there)
     family = wait_until(lambda: descendants(process.pid))
     process.send_signal(how)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert not alive(family), "nobody is left behind"
@@ -60,7 +60,7 @@ def test_two_live_sides(command: CommandLine) -> None:
     wait_until(lambda: len(measured(process.pid)) >= 2)
     family = wait_until(lambda: descendants(process.pid))
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert not alive(family)
@@ -75,7 +75,7 @@ def test_while_an_interpreter_hangs(command: CommandLine, tmp_path: Path) -> Non
     process = command.start("run", "--backend", "fake@slow", "--python", f"slow={hanging}", "--out", str(command.out))
     family = wait_until(lambda: descendants(process.pid))
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert not alive(family)
 
@@ -87,7 +87,7 @@ def test_while_data_is_made(command: CommandLine, tmp_path: Path) -> None:
     folder = cache / "trainmark" / command.data.directory.name
     wait_until(lambda: (folder / ".lock").exists())
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "trainmark: interrupted" in err and "Traceback" not in err
     assert [path.name for path in folder.iterdir()] == [".lock"], "no file that is not whole"
@@ -100,7 +100,7 @@ def test_kill_9_keeps_what_is_finished_and_resume_does_the_rest(command: Command
     family = descendants(process.pid)
     process.kill()
     process.communicate()
-    wait_until(lambda: not alive(family), 10)
+    wait_until(lambda: not alive(family))
     kept = {path: path.read_bytes() for path in command.out.glob("*.json")}
     assert kept
     code, _, err = command.run(*arguments, "--resume")

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -68,7 +67,7 @@ def test_a_script_that_reports_is_measured_by_its_epochs(command: CommandLine, s
     assert [epoch.examples for epoch in first.epochs] == [600] * 3
     assert [epoch.train_loss for epoch in first.epochs] == [2.0, 1.0, pytest.approx(2 / 3)]
     assert first.final.test_accuracy == pytest.approx(0.7)
-    assert all(0.05 <= epoch.seconds < 1 for epoch in first.epochs)
+    assert all(0.05 <= epoch.seconds < 20 for epoch in first.epochs)
     assert first.process is not None and first.process.seconds is not None
     assert first.process.seconds > sum(epoch.seconds for epoch in first.epochs)
     assert first.process.language is not None and first.process.language.startswith("Python 3")
@@ -81,7 +80,7 @@ STEPS = """
 import sys, time
 from trainmark import hook
 for epoch in range(4):
-    for batch in hook.batches(range(100)):
+    for batch in hook.batches(range(40)):
         time.sleep(float(sys.argv[1]))
     hook.epoch(loss=1.0 - epoch / 10, examples=1000)
 """
@@ -91,23 +90,26 @@ def test_scripts_that_report_take_turns(command: CommandLine, tmp_path: Path) ->
     script = tmp_path / "steps.py"
     script.write_text(STEPS)
     code, err, records = measured(
-        command, sys.executable, str(script), "{wait}", options=("--vary", "wait=0.01,0.02", "--repeats", "3")
+        command, sys.executable, str(script), "{wait}", options=("--vary", "wait=0.02,0.06", "--repeats", "3")
     )
     assert code == 0, err
-    paces: dict[str, list[float]] = {"0.01": [], "0.02": []}
+    paces: dict[str, list[float]] = {"0.02": [], "0.06": []}
     for record in records:
         assert len(record.slices) >= 4
         paces[record.process.argv[-1]].append(median(each.seconds / each.examples for each in record.slices))
         assert all(each.seconds >= SLICE_SECONDS and each.timed_steps >= 2 for each in record.slices)
-        trained = sum(epoch.seconds for epoch in record.epochs)
-        assert record.process.seconds == pytest.approx(trained, abs=1.0), "pauses are part of neither"
+        trained, began = sum(epoch.seconds for epoch in record.epochs), record.epochs[0].start_seconds
+        last = (record.epochs[-1].windows or record.epochs)[-1]
+        paused = last.start_seconds + last.seconds - began - trained
+        apart = record.process.seconds - trained - (began - record.process.start_seconds)
+        assert 0 <= apart < 0.5 * paused, "pauses are part of neither"
         assert sum(len(epoch.windows) > 1 for epoch in record.epochs) >= 1
-    assert all(short < 0.75 * long for short, long in zip(paces["0.01"], paces["0.02"], strict=True))
+    assert all(short < 0.75 * long for short, long in zip(paces["0.02"], paces["0.06"], strict=True))
     code, out, _ = command.run("compare", str(command.out), "--format", "json")
     assert code == 0
     second = json.loads(out)["groups"][1]["speedup"]
     assert second["of"] == "slice"
-    assert second["ratio"] == pytest.approx(0.5, abs=0.1)
+    assert second["ratio"] == pytest.approx(median(paces["0.02"]) / median(paces["0.06"]), rel=0.25)
 
 
 BUSY = """
@@ -134,7 +136,7 @@ def test_while_one_has_its_turn_all_processes_of_the_others_rest(command: Comman
     for record, file in zip(records, used, strict=True):
         assert record.slices
         assert record.process is not None and record.process.argv[-1] == file
-        assert float(Path(file).read_text()) < 1.2 * record.process.seconds + 0.2, "its helper computed in pauses"
+        assert float(Path(file).read_text()) < 1.5 * record.process.seconds + 0.2, "its helper computed in pauses"
 
 
 def test_a_script_that_is_killed_while_the_other_waits_keeps_it_from_nothing(
@@ -143,7 +145,7 @@ def test_a_script_that_is_killed_while_the_other_waits_keeps_it_from_nothing(
     script = tmp_path / "steps.py"
     script.write_text(STEPS + "    if sys.argv[2] == 'dies' and epoch == 1: import os; os.kill(os.getpid(), 9)\n")
     code, err, records = measured(
-        command, sys.executable, str(script), "0.01", "{how}", options=("--vary", "how=dies,lives")
+        command, sys.executable, str(script), "0.02", "{how}", options=("--vary", "how=dies,lives")
     )
     assert code == 1, err
     assert {record.process.argv[-1]: record.outcome.status for record in records} == {"dies": "failed", "lives": "ok"}
@@ -153,11 +155,11 @@ def test_a_script_that_is_killed_while_the_other_waits_keeps_it_from_nothing(
 def test_a_script_that_does_not_is_measured_as_a_whole(command: CommandLine) -> None:
     code, err, records = measured(
         command, sys.executable, "-c", "import time; time.sleep({pause})",
-        options=("--vary", "pause=0.1,0.4", "--repeats", "4"),
+        options=("--vary", "pause=0.1,1.0", "--repeats", "4"),
     )  # fmt: skip
     assert code == 0, err
     assert all(Caveat.NO_EPOCHS in record.caveats for record in records)
-    code, out, _ = command.run("compare", str(command.out), "--baseline", "style=pause=0.4", "--json")
+    code, out, _ = command.run("compare", str(command.out), "--baseline", "style=pause=1.0", "--json")
     assert code == 0
     quick = next(group for group in json.loads(out)["groups"] if group["key"]["style"] == "pause=0.1")
     assert quick["speedup"]["of"] == "process"
@@ -179,7 +181,7 @@ def test_a_planted_slowdown_is_found_and_fails_the_bar(command: CommandLine, scr
     assert slow["speedup"]["verdict"] == "slower"
     assert slow["learning"]["verdict"] == "same"
     planted = slow["epoch_seconds"]["median"] - reference["epoch_seconds"]["median"]
-    assert planted == pytest.approx(0.1, rel=0.1)
+    assert planted == pytest.approx(0.1, rel=0.3)
     assert command.run("compare", folder, "--fail-below", "0.9")[0] == 3
 
 
@@ -217,7 +219,7 @@ def test_what_is_missing_is_done_by_resume_and_nothing_twice(command: CommandLin
 
 
 def test_rounds_are_added_only_where_a_budget_is_given(command: CommandLine) -> None:
-    script = (sys.executable, "-c", "import time; time.sleep(0.2)", "{which}")
+    script = ("sh", "-c", "sleep 0.2", "{which}")  # sooner started than Python: three rounds fit on a slow machine, too
     for budget, least, most in ((), 2, 2), (("--budget", "12"), 3, 30):
         options = ("--vary", "which=a,b", "--repeats", "2", *budget)
         code, err, records = measured(command, *script, options=options)
@@ -253,7 +255,8 @@ def test_a_bad_command_leaves_a_record_that_says_so_and_the_other_side_is_measur
         program.write_text("#!/no/such/interpreter\n")
         program.chmod(0o755)
         whole, side = ("{side}",), f"side={program},/bin/true"
-    code, err, records = measured(command, *whole, options=("--vary", side, "--timeout", "3"))
+    timeout = "10" if kind == "hangs" else "100"
+    code, err, records = measured(command, *whole, options=("--vary", side, "--timeout", timeout))
     assert code == 1, err
     bad, good = records
     assert (bad.outcome.status, good.outcome.status) == (status, "ok")
@@ -276,7 +279,7 @@ def test_who_floods_the_pipe_is_measured_all_the_same(command: CommandLine) -> N
     code, err, (record,) = measured(command, "sh", "-c", flood)
     assert code == 0, err
     assert {Caveat.ODD_REPORTS, Caveat.LEFT_PROCESSES} <= set(record.caveats)
-    assert record.process is not None and 0.9 < (record.process.seconds or 0) < 10
+    assert record.process is not None and 0.9 < (record.process.seconds or 0) < 60
 
 
 def test_processes_that_a_script_starts_do_not_move_its_epochs(command: CommandLine, tmp_path: Path) -> None:
@@ -323,37 +326,32 @@ def test_a_training_that_learns_nothing_is_never_called_faster(command: CommandL
     assert Caveat.NOT_LEARNING in record.caveats
 
 
-def test_a_script_killed_in_the_middle_of_an_epoch_leaves_the_epochs_it_had(command: CommandLine, script: str) -> None:
-    process = command.start(
-        "measure",
-        "--out",
-        str(command.out),
-        "--repeats",
-        "1",
-        "--",
-        sys.executable,
-        script,
-        "--pause",
-        "1",
-        "--epochs",
-        "30",
-    )
+THIRD = """
+import pathlib, sys, time
+from trainmark import hook
+for epoch in range(3):
+    if epoch == 2:
+        pathlib.Path(sys.argv[1]).touch()
+        time.sleep(300)
+    hook.epoch(loss=1.0 - epoch / 10)
+"""
 
-    def child() -> psutil.Process | None:
-        script_itself = f"{sys.executable} {script} "
-        return next((each for each in descendants(process.pid) if command_of(each).startswith(script_itself)), None)
 
-    wait_until(child)
-    time.sleep(2.5)
-    found = child()
-    assert found is not None
-    found.send_signal(signal.SIGKILL)
-    _, err = process.communicate(timeout=20)
+def test_a_script_killed_in_the_middle_of_an_epoch_leaves_the_epochs_it_had(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    words = [sys.executable, "-c", THIRD, str(begun)]
+    process = command.start("measure", "--out", str(command.out), "--repeats", "1", "--", *words)
+    wait_until(begun.exists)
+    (child,) = (each for each in descendants(process.pid) if command_of(each) == " ".join(words))
+    child.send_signal(signal.SIGKILL)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 1, err
     (record,) = command.records()
     assert record.outcome.status == "failed"
     assert "SIGKILL" in (record.outcome.reason or "")
-    assert 1 <= len(record.epochs) <= 3
+    assert len(record.epochs) == 2
 
 
 DAEMON = """
@@ -382,7 +380,7 @@ def _is_gone(pid: int) -> bool:
 @pytest.mark.parametrize("end", ["by itself", slow("timeout"), "ctrl-c", "kill -9 of trainmark"])
 def test_a_daemon_does_not_outlive_the_command(command: CommandLine, tmp_path: Path, end: str) -> None:
     pid_file = tmp_path / "pid"
-    options = ("--timeout", "2") if end == "timeout" else ()
+    options = ("--timeout", "10") if end == "timeout" else ()
     process = command.start(
         "measure", "--out", str(command.out), "--repeats", "1", *options, "--",
         sys.executable, "-c", DAEMON, str(pid_file), "0" if end == "by itself" else "60",
@@ -393,8 +391,8 @@ def test_a_daemon_does_not_outlive_the_command(command: CommandLine, tmp_path: P
         process.send_signal(signal.SIGINT)
     elif end == "kill -9 of trainmark":
         process.kill()
-    process.communicate(timeout=30)
-    wait_until(lambda: _is_gone(daemon), 10)
+    process.communicate(timeout=120)
+    wait_until(lambda: _is_gone(daemon))
     if end == "by itself":
         (record,) = command.records()
         assert record.outcome.status == "ok"
@@ -455,7 +453,7 @@ def _workflow_commands() -> dict[str, str]:
     return commands
 
 
-@pytest.mark.parametrize(("pause_after", "code"), [slow(0.1, 0), (0.2, 3)])
+@pytest.mark.parametrize(("pause_after", "code"), [slow(0.1, 0), (0.3, 3)])
 def test_the_commands_of_the_workflow_pass_a_pull_request_or_fail_it(
     command: CommandLine, tmp_path: Path, pause_after: float, code: int
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -135,7 +136,9 @@ def test_all_ranks_end_at_the_same_step(command: CommandLine) -> None:
     torchrun = shutil.which("torchrun", path=str(Path(sys.executable).parent))
     if torchrun is None:
         pytest.skip("torchrun is not next to this Python")
-    words = (torchrun, "--nproc-per-node", "2", str(SCRIPTS / "ranks.py"))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]  # by default always the same one, which another training here may have
+    words = (torchrun, "--nproc-per-node", "2", "--master-port", str(port), str(SCRIPTS / "ranks.py"))
     (record,), _ = measured(command, *words, options=("--steps", "20"))
     assert record.observed is not None and record.process is not None
     assert (record.outcome.status, record.observed.steps, record.observed.ended_early) == ("ok", 20, True)

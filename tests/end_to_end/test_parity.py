@@ -157,7 +157,7 @@ def test_styles_and_devices_multiply_and_what_is_not_there_is_left_out(command: 
     ids=["raise", "kill", "hang"],
 )
 def test_a_side_that_fails_leaves_the_others_checked(command: CommandLine, fake: dict[str, Any], said: str) -> None:
-    code, out, _ = command.run(*parity("--backend", "fake,numpy", "--timeout", "20", "--json"), fake=fake)
+    code, out, _ = command.run(*parity("--backend", "fake,numpy", "--timeout", "60", "--json"), fake=fake)
     assert code == 1
     failed, checked = json.loads(out)["sides"]
     assert not failed["passed"] and said in failed["trouble"]
@@ -178,7 +178,7 @@ def test_ctrl_c_leaves_no_process(command: CommandLine, tmp_path: Path) -> None:
     wait_until(trains.exists)
     children = wait_until(lambda: measured(process.pid))
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert out == "" and "Traceback" not in err
     assert not alive(children)

@@ -14,6 +14,7 @@ import pytest
 
 from trainmark.data.locate import Located
 
+pytestmark = pytest.mark.timeout(900)  # the first test waits for a build, another one for a whole suite
 ROOT = Path(__file__).parents[2]
 
 
@@ -30,7 +31,7 @@ class Installed:
         """``python -m ...`` beside the plug-in."""
         command = [sys.executable, "-m", *arguments]
         return subprocess.run(
-            command, cwd=self.source, env=self._environment, capture_output=True, text=True, timeout=280
+            command, cwd=self.source, env=self._environment, capture_output=True, text=True, timeout=600
         )
 
 
@@ -44,8 +45,9 @@ def plugin(tmp_path_factory: pytest.TempPathFactory, cache_home: Path) -> Instal
             pytest.skip(f"{needed} is not installed")
     folder = tmp_path_factory.mktemp("plugin")
     source, suite, target = folder / "source", folder / "suite", folder / "installed"
-    shutil.copytree(ROOT / "examples" / "plugin", source)  # a build leaves files next to its source
-    shutil.copytree(ROOT / "plugins" / "trainmark-conformance", suite)
+    caches = shutil.ignore_patterns("__pycache__")  # other tests write them meanwhile
+    for original, copy in (("examples/plugin", source), ("plugins/trainmark-conformance", suite)):
+        shutil.copytree(ROOT / original, copy, ignore=caches)  # a build leaves files next to its source
     offline = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
     done = subprocess.run(
         [sys.executable, "-m", "pip", "install", *offline, "--target", str(target), str(source), str(suite)],

@@ -19,7 +19,7 @@ from trainmark.record.caveats import Caveat
 
 
 def test_rounds_are_interleaved_and_every_number_is_kept(command: CommandLine) -> None:
-    code, out, _ = command.train("--repeats", "3", "--device", "cpu,cuda:0", fake={"step_seconds": 0.005})
+    code, out, _ = command.train("--repeats", "3", "--device", "cpu,cuda:0", fake={"step_seconds": 0.02})
     assert code == 0
     records = command.records()
     assert [(record.device.id, record.round) for record in records] == [
@@ -162,7 +162,7 @@ def test_nothing_stands_in_for_data_that_was_named(command: CommandLine, tmp_pat
     if "cifar10 was not found" not in err:
         pytest.skip("this machine reaches a mirror of CIFAR-10")
     assert code == 1 and "--data-dir" in err
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 60
 
 
 def test_a_users_own_workload_runs_the_same_way(command: CommandLine, tmp_path: Path) -> None:

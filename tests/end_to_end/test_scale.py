@@ -179,7 +179,7 @@ def test_a_killed_rank_ends_the_run_with_its_last_words(train: Any) -> None:
     killer = Killer()
     first, second, whole = train(Layout(2), steps=10**6, watch=killer)
     assert killer.killed_at is not None
-    assert time.monotonic() - killer.killed_at < 30
+    assert time.monotonic() - killer.killed_at < 120
     assert whole.outcome.status == "failed"
     assert whole.outcome.reason.startswith("rank 1 was killed by SIGKILL")
     assert first.outcome.reason == "ended with rank 1, which failed first"
@@ -219,7 +219,7 @@ def test_the_command_line(command: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--data-parallel", "50"], "50 ranks of 1 thread need 50 cores"),
+        (["--data-parallel", "100"], "100 ranks of 1 thread need 100 cores"),
         (["--data-parallel", "3", "--oversubscribe"], "a batch of 100 can't be shared by 3 copies"),
         (["--data-parallel", "2,x"], "expected whole numbers above 0 such as 1,2,4"),
         (["--nnodes", "2"], "2 machines need a rendezvous address"),

@@ -53,7 +53,7 @@ def test_too_little_memory_by_the_limit_of_a_process(command: CommandLine) -> No
         *NUMPY, "--threads", "1", "--out", str(command.out),
         before=["sh", "-c", 'ulimit -v 260000 && exec "$@"', "sh"], extra={"OPENBLAS_NUM_THREADS": "1"},
     )  # fmt: skip
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 1, err
     (record,) = command.records()
     assert record.outcome.status == "failed"
@@ -77,7 +77,7 @@ def test_a_disk_that_fills_up_costs_no_finished_run(command: CommandLine, disk: 
     process = command.start(*command.train_arguments(*arguments), fake={"step_seconds": 0.05})
     wait_until(lambda: "ok" in command.outcomes())
     filler = fill(disk)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 1, err
     assert "Traceback" not in err
     assert "No space left on device" in err
@@ -117,7 +117,7 @@ def test_a_clock_that_jumps_changes_no_measurement(command: CommandLine, tmp_pat
     process = command.start(*arguments, fake={"step_seconds": 0.02}, extra=clock)
     wait_until(lambda: "ok" in command.outcomes())
     (tmp_path / "jumped").touch()  # in the second run, or shortly before; the clock goes backwards from here on
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     records = command.records()
     assert sorted(record.round for record in records) == [0, 1]
@@ -138,10 +138,10 @@ def test_a_cache_deleted_under_a_run(command: CommandLine, tmp_path: Path) -> No
     shutil.copytree(command.data.directory, there)
     alone = CommandLine(command.data, cache, command.out)
     arguments = alone.train_arguments("--repeats", "3", "--device", "cpu")
-    process = alone.start(*arguments, fake={"step_seconds": 0.02})
+    process = alone.start(*arguments, fake={"step_seconds": 0.05})
     wait_until(lambda: "ok" in alone.outcomes())
     shutil.rmtree(there)  # the second run has read it, or not
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 1, err
     first, *_, last = alone.records()
     assert first.outcome.status == "ok", "what is finished stays"

@@ -75,7 +75,7 @@ def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
     child, *_ = wait_until(lambda: measured(process.pid, deep=True) if len(records(command)) >= 2 else [], 240)
     assert listening(process.pid) <= {"127.0.0.1", "::ffff:127.0.0.1"}, "nothing listens to the network"
     child.parent().kill()  # type: ignore[union-attr]
-    wait_until(lambda: not alive([child]), 10)
+    wait_until(lambda: not alive([child]))
     out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     assert "its Ray worker died" in err and "is retried" in err
@@ -97,12 +97,12 @@ def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
 @pytest.mark.usefixtures("_ray")
 def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLine) -> None:
     words = arguments(command, grid=("learning_rate=0.1,0.03,0.01", "seed=1,2"))
-    process = command.start(*words, fake={"step_seconds": 0.02}, before=["setsid"])
+    process = command.start(*words, fake={"step_seconds": 0.1}, before=["setsid"])
     wait_until(lambda: len(records(command)) >= 2 and measured(process.pid, deep=True), 240)
     others = descendants(process.pid)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    wait_until(lambda: not alive(others), 20)
+    wait_until(lambda: not alive(others))
     kept = {record.id for record in records(command)}
     assert 2 <= len(kept) < 6
     code, out, err = command.run_alone(*words, "--resume")
@@ -152,10 +152,10 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLin
     wait_until(lambda: len(records(command)) == 2 and measured(process.pid, deep=True), 240)
     others = descendants(process.pid)
     process.send_signal(sent)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 130, err
     assert out == "" and "Traceback" not in err and "--resume" in err
-    wait_until(lambda: not alive(others), 10)
+    wait_until(lambda: not alive(others))
     assert [record.outcome.status for record in records(command)] == ["ok", "ok"]
 
 
@@ -231,7 +231,7 @@ def test_an_address_or_resources_that_are_not_there(command: CommandLine, more: 
     code, out, err = command.run_alone(*arguments(command, *more))
     assert code == 2, err
     assert said in err and "Traceback" not in err and out == ""
-    assert time.monotonic() - started < 60, "Ray alone would try for two minutes"
+    assert time.monotonic() - started < 110, "Ray alone would try for two minutes"
     assert records(command) == []
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from trainmark.data.locate import Located
 
+pytestmark = pytest.mark.timeout(900)  # the first test waits for a build, and for pip
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 
@@ -58,8 +59,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory, cache_home: Path, drawn:
     pytest.importorskip("build", reason="the dev extra is not installed")
     folder = tmp_path_factory.mktemp("user")
     source = folder / "source"
-    # Of a copy: building leaves traces in the tree, and other tests stand on it.
-    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".venv*", ".git", "docs", "tests", "build", "dist"))
+    # Of a copy: building leaves traces in the tree, and other tests stand on it. Of caches files vanish meanwhile.
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "docs", "tests", "build", "dist")
+    shutil.copytree(ROOT, source, ignore=left_out)
     environment = {**os.environ, "SETUPTOOLS_SCM_PRETEND_VERSION": "7.8.9"}
     made = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
     subprocess.run(made, env=environment, check=True, capture_output=True)

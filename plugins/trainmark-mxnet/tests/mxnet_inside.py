@@ -213,13 +213,13 @@ def test_products_and_convolutions_take_as_their_flops_and_copies_take_time(prec
     limits = registry.load("mxnet").limits(Options("fast", "cpu", precision, 0, threads=1))  # type: ignore[arg-type, attr-defined]
 
     def growth(small: Any, large: Any) -> float:
-        return best_seconds(large, time.perf_counter, 0.1) / best_seconds(small, time.perf_counter, 0.1)
+        return best_seconds(large, time.perf_counter, 0.5) / best_seconds(small, time.perf_counter, 0.5)
 
     products = [limits.products([Product(n, n, n), Product(8, n, 8, turned=True)]) for n in (512, 2048)]
     assert growth(*products) > 16, "64 times the work"
     layers = [limits.convolutions([Convolution(n, 24, 24, 8, 5, 16, True, 2)]) for n in (4, 256)]
     assert growth(*layers) > 6, "64 times the work"
-    assert 2 * 2**26 / best_seconds(limits.copy(2**26), time.perf_counter, 0.1) < 1e12, "faster than any memory"
+    assert 2 * 2**26 / best_seconds(limits.copy(2**26), time.perf_counter, 0.5) < 1e12, "faster than any memory"
 
 
 def test_every_workload_of_2017_can_be_asked_for_and_no_newer_one() -> None:

@@ -15,7 +15,7 @@ class Slow(Dataset):
     def __getitem__(self, index: int):
         if get_worker_info() is not None:
             raise RuntimeError("not from another process")
-        time.sleep(0.0005)
+        time.sleep(0.004)
         x = torch.full((16,), index / 4096)
         return x, x.sum()
 
@@ -24,7 +24,7 @@ torch.manual_seed(0)
 model = torch.nn.Linear(16, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 for _ in range(10):
-    for x, y in DataLoader(Slow(), batch_size=8, shuffle=True):
+    for x, y in DataLoader(Slow(), batch_size=4, shuffle=True):
         loss = torch.nn.functional.mse_loss(model(x)[:, 0], y)
         optimizer.zero_grad()
         loss.backward()

@@ -65,7 +65,7 @@ class Site:
             handler.start(200, len(content))
             handler.wfile.write(content[:sent])
             handler.wfile.flush()
-            self.closing.wait(30)
+            self.closing.wait(100)
 
         return page
 

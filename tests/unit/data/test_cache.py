@@ -19,5 +19,5 @@ def test_one_at_a_time(tmp_path: Path) -> None:
         thread.start()
         time.sleep(0.1)
         order.append("first")
-    thread.join(5)
+    thread.join(120)
     assert order == ["first", "second"]

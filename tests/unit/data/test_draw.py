@@ -79,7 +79,7 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
         assert child.stdin is not None
         child.stdin.write("go\n")
         child.stdin.flush()
-    sources = sorted(child.communicate(timeout=30)[0].strip() for child in children)
+    sources = sorted(child.communicate(timeout=120)[0].strip() for child in children)
     assert sources == ["cache", "drawn"]  # the second waited for the first
     assert not list((tmp_path / "cache").rglob("*.part"))
     assert draw(sample, tmp_path / "cache") == "cache"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import threading
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainmark.backends.examination import EXPECTED
-from trainmark.execute.parent.examine import examine_all
+from trainmark.execute.parent.examine import TIMEOUT_SECONDS, examine_all
 from trainmark.execute.worker.main import loaded_libraries
 
 
@@ -33,18 +32,14 @@ def test_what_was_learnt_before_a_crash_is_kept(monkeypatch: pytest.MonkeyPatch)
     assert on_gpu.values is None and "SIGSEGV" in (on_gpu.problem or "")
 
 
-def test_ctrl_c_ends_the_processes() -> None:
-    main = threading.main_thread().ident
+def test_ctrl_c_ends_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINMARK_FAKE", json.dumps({"fail": "hang", "only_on": "cuda:0"}))
+    main, start = threading.main_thread().ident, time.monotonic()
     assert main is not None
-    threading.Timer(0.5, signal.pthread_kill, [main, signal.SIGINT]).start()
-    start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        os.environ["TRAINMARK_FAKE"] = json.dumps({"fail": "hang", "only_on": "cuda:0"})
-        try:
-            examine_all(names=("fake",))
-        finally:
-            del os.environ["TRAINMARK_FAKE"]
-    assert time.monotonic() - start < 30
+        threading.Timer(0.5, signal.pthread_kill, [main, signal.SIGINT]).start()
+        examine_all(names=("fake",))
+    assert time.monotonic() - start < 0.9 * TIMEOUT_SECONDS
 
 
 def test_one_that_hangs_is_ended() -> None:

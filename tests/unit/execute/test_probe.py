@@ -20,7 +20,7 @@ def test_an_import_that_hangs_is_given_up(tmp_path: Path) -> None:
     seen = probe(Interpreter("slow", hanging), "torch", timeout=0.5)
     assert seen.can is None
     assert seen.problem == "no answer within 0.5 s: importing it hangs"
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 100
 
 
 def test_a_backend_that_breaks_the_protocol_is_a_problem_of_that_backend(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,6 +39,6 @@ def test_several_at_once_answer_in_the_order_of_the_questions(tmp_path: Path) ->
     for each in (waits, makes):
         each.chmod(0o755)
     questions = [(waits, Probe("numpy")), (makes, ListBackends()), (THIS.path, Probe("nothing-of-that-name"))]
-    found = list(ask_all(questions, at_once=2, timeout=60))
+    found = list(ask_all(questions, at_once=2, timeout=200))
     assert [type(heard[0]).__name__ for heard, _ in found] == ["Capable", "BackendsListed", "Failed"]
     assert [ending.status for _, ending in found] == ["done", "done", "died"]

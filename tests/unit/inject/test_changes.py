@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +25,10 @@ from trainmark.inject import patch  # noqa: E402
 from trainmark.inject.changes import busy, lines  # noqa: E402
 from trainmark.inject.changes import torch as changes  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # JAX, which another test has imported, warns of it
+pytestmark = [  # JAX, which another test has imported, and newer Pythons warn of loaders' processes
+    pytest.mark.filterwarnings("ignore:os.fork"),
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
 optimizers = sys.modules[Optimizer.__module__]
 EXAMPLES, BATCH = 96, 8
 
@@ -66,14 +69,22 @@ def apply(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Notes]]:
         all_changes.apply(notes, changes)
         return notes
 
-    ended = threading.Event()
+    def thread(**options: Any) -> threading.Thread:
+        samplers.append(threading.Thread(**options))
+        return samplers[-1]
+
+    ended, samplers = threading.Event(), list[threading.Thread]()
     monkeypatch.setattr(lines, "_pauses", lambda: iter(lambda: 1.0 if ended.is_set() else 0.0005, 1.0))
-    threads, interval, hooks = torch.get_num_threads(), sys.getswitchinterval(), optimizers._global_optimizer_post_hooks
+    monkeypatch.setattr(lines, "threading", SimpleNamespace(get_ident=threading.get_ident, Thread=thread))
+    threads, set_threads, interval = torch.get_num_threads(), torch.set_num_threads, sys.getswitchinterval()
+    hooks = optimizers._global_optimizer_post_hooks
     known = list(hooks)
     yield applied
     ended.set()
+    for each in samplers:  # it switches the garbage collector, which another test looks at
+        each.join()
     sys.setswitchinterval(interval)
-    torch.set_num_threads(threads)
+    set_threads(threads)  # the real one: an experiment ignores what the script sets
     torch.set_default_dtype(torch.float32)
     for key in set(hooks) - set(known):
         del hooks[key]
@@ -272,6 +283,7 @@ def test_too_few_examples_for_one_batch_are_no_gain(apply: Callable[..., Notes])
 
 
 def test_attention_is_fused(apply: Callable[..., Notes]) -> None:
+    torch.manual_seed(0)
     layer, x = torch.nn.MultiheadAttention(8, 2, batch_first=True), torch.randn(2, 3, 8)
     expected, weights = layer(x, x, x)
     notes = apply("look,attention")
@@ -283,6 +295,7 @@ def test_attention_is_fused(apply: Callable[..., Notes]) -> None:
 
 def test_attention_of_transformers_is_fused(apply: Callable[..., Notes]) -> None:
     transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
     sizes = {"n_layer": 1, "n_head": 2, "n_embd": 8, "n_positions": 8, "vocab_size": 16}
     model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, attn_implementation="eager")).eval()
     tokens = torch.arange(8)[None]
@@ -369,6 +382,11 @@ def test_the_parts_of_a_step_are_sampled(apply: Callable[..., Notes], monkeypatc
     notes = apply("look")
     data, evaluations = SlowToRead(), list[Any]()
 
+    def slow_to_differentiate(weights: Any) -> Any:
+        weights = list(weights)
+        weights[-1].register_hook(lambda _: time.sleep(0.001))  # else few samples fall into it
+        return torch.optim.SGD(weights, 0.1)
+
     def both(*given: Any) -> None:
         evaluations.append(given)
         end = time.monotonic() + 0.1
@@ -377,13 +395,13 @@ def test_the_parts_of_a_step_are_sampled(apply: Callable[..., Notes], monkeypatc
 
     expected = {"loader", "backward", "your own code"}
     for _ in range(30):  # a short part may be missed for a while
-        train(data=data, evaluate=both)
+        train(optimizer=slow_to_differentiate, data=data, evaluate=both)
         facts = json.loads(notes.changes["look"])
         if facts.get("parts", {}).keys() >= expected:
             break
     assert facts["parts"].keys() >= expected
     assert sum(facts["parts"].values()) == pytest.approx(1)
-    assert facts["parts"]["loader"] > facts["parts"]["backward"], "it sleeps"
+    assert facts["parts"]["loader"] > facts["parts"]["backward"], "it sleeps eight times as long"
     ours = both.__code__.co_firstlineno
     assert {int(each.rpartition(":")[2]) for each in facts["own"]} & {ours + 3, ours + 4}, facts["own"]
     assert facts["samples"] >= 10

@@ -63,7 +63,7 @@ def test_a_key_given_twice_counts_once() -> None:
     assert codec.decode(text, "r.json").id == a_record().id
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 def test_what_is_no_file_among_records_is_said_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(RecordError, match="not a regular file"):

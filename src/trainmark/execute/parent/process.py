@@ -29,7 +29,8 @@ TAIL_BYTES = 8_192
 LOOK_EVERY_SECONDS = 0.1
 OUT_OF_MEMORY = "out of memory: the system killed the process (SIGKILL) at the memory limit of its control group"
 _GRACE_SECONDS = 5.0
-_FAREWELL_SECONDS = 1.0
+_FAREWELL_SECONDS = 3.0
+"""How long a process may take to end what left its group, which it alone can find: more than one on a busy machine."""
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NPROC")
 
 

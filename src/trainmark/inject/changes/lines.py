@@ -27,7 +27,7 @@ _EVALUATION, _OWN = "evaluation", "your own code"
 _SWITCH_SECONDS = 0.0001
 """How long Python lets the training run on before it takes a sample; with the usual 5 ms, code of many short operations
 would end before it is seen."""
-_TELL_EVERY, _MOST = 50, 20
+_TELL_EVERY, _MOST = 20, 20
 
 
 def stack(observer: Any) -> list[str]:

@@ -420,7 +420,7 @@ class _Watcher(Observer):
 
     Args:
         most: end the process after this many seconds of steps, or earlier if it has evaluated.
-        patience: end it if it has made no step after this many seconds.
+        patience: end it if nothing has been reported for this many seconds.
     """
 
     def __init__(
@@ -429,6 +429,7 @@ class _Watcher(Observer):
         self._tell, self._what, self._most, self._patience = tell, what, most, patience
         self._began = time.monotonic()
         self._stepped_at: float | None = None
+        self._reported_at = self._began
         self._seen: StepsObserved | None = None
 
     @property
@@ -439,17 +440,18 @@ class _Watcher(Observer):
     def heard(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
         """Keep what was observed."""
         if isinstance(answer, StepsObserved):
-            self._seen = answer
-            self._stepped_at = self._stepped_at or time.monotonic() - answer.seconds
+            self._seen, self._reported_at = answer, time.monotonic()
+            self._stepped_at = self._stepped_at or self._reported_at - answer.seconds
 
     def counted(self, task: Task[Any], steps: int) -> None:  # noqa: ARG002
         """Show the time left, and end the first process after a few seconds of steps."""
         self._tell(self._what)
-        if self._seen is None and self.start_seconds > self._patience:
+        silent = time.monotonic() - self._reported_at > self._patience
+        if self._seen is None and silent:
             raise RunStopped("no training step")
         if self._most < math.inf and self._seen is not None:
-            passed = time.monotonic() - self._began - self.start_seconds
-            if passed > self._most or (passed > _FIRST_SECONDS and self._seen.evaluations > 0):
+            reported = self._reported_at - self._began - self.start_seconds  # what came later would be lost
+            if reported > self._most or (reported > _FIRST_SECONDS and self._seen.evaluations > 0) or silent:
                 raise RunStopped("observed long enough")
 
 

@@ -88,7 +88,7 @@ def test_the_guard_ends_who_has_files_open_and_spares_who_started_it(tmp_path: P
     folder, other = tmp_path / "ray", tmp_path / "other"
     folder.mkdir()
     other.mkdir()
-    code = "import sys, time; file = open(sys.argv[1], 'w'); print('open', flush=True); time.sleep(60)"
+    code = "import sys, time; file = open(sys.argv[1], 'w'); print('open', flush=True); time.sleep(300)"
 
     def holder(file: Path) -> subprocess.Popen[str]:
         process = subprocess.Popen([sys.executable, "-c", code, str(file)], stdout=subprocess.PIPE, text=True)
@@ -98,7 +98,7 @@ def test_the_guard_ends_who_has_files_open_and_spares_who_started_it(tmp_path: P
     ended, stranger, spared = holder(folder / "log"), holder(other / "log"), holder(folder / "own")
     guard.clear(folder, spared.pid)
     try:
-        assert ended.wait(10) == -9
+        assert ended.wait(120) == -9
         assert stranger.poll() is None and spared.poll() is None
         assert not folder.exists() and other.exists()
     finally:
