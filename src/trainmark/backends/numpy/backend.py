@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -87,20 +88,15 @@ class NumpyTrainer:
 
     def begin_epoch(self, plan: base.EpochPlan) -> None:
         """Draw an order if none is given."""
-        self._order, self._augmented = (
-            plan.drawn(self._workload.batches, len(self._data.train), self._rng.permutation),
-            plan.augmented,
-        )
-        self._edges = iter(np.cumsum([0, *plan.sizes]))
-        self._start = int(next(self._edges))
+        self._order = plan.drawn(self._workload.batches, len(self._data.train), self._rng.permutation)
+        self._augmented = plan.augmented
+        self._places = itertools.pairwise(np.cumsum([0, *plan.sizes]).tolist())
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[tuple[float, float, int]]:
         """Train on ``steps`` batches."""
         results = []
         for _ in range(steps):
-            end = int(next(self._edges))
-            results.append(self._train_batch(*self._batch(self._start, end)))
-            self._start = end
+            results.append(self._train_batch(*self._batch(*next(self._places))))
             tick()
         return results
 
