@@ -121,23 +121,20 @@ class TorchFastTrainer(TorchTrainer):
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         """Queue steps; results stay on the device."""
-        with precision.denormals_flushed(self._flushes):
-            return self._train(steps, tick)
-
-    def _train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         first = self._steps_of_epoch
-        for _ in range(steps):
-            size = self._plan.sizes[self._steps_of_epoch]
-            self._follow_rate()
-            if self._graphs:
-                self._graphs[size].replay()
-            else:
-                here = slice(self._examples_of_epoch, self._examples_of_epoch + size)
-                self._step_on(*self._batch(size, here), self._place.rows[self._steps_of_epoch])
-            self._steps_of_epoch += 1
-            self._examples_of_epoch += size
-            self._step += 1
-            tick()
+        with precision.denormals_flushed(self._flushes):
+            for _ in range(steps):
+                size = self._plan.sizes[self._steps_of_epoch]
+                self._follow_rate()
+                if self._graphs:
+                    self._graphs[size].replay()
+                else:
+                    here = slice(self._examples_of_epoch, self._examples_of_epoch + size)
+                    self._step_on(*self._batch(size, here), self._place.rows[self._steps_of_epoch])
+                self._steps_of_epoch += 1
+                self._examples_of_epoch += size
+                self._step += 1
+                tick()
         return self._place.rows[first : self._steps_of_epoch].clone()  # the next epoch overwrites them
 
     def _last_gradients(self) -> list[Tensor]:

@@ -33,7 +33,7 @@ class TorchTrainer:
 
     def __init__(self, job: Job) -> None:
         options = job.options
-        self._workload, self._model, self._data = job.workload, job.model, job.data
+        self._workload, self._model, self._data, self._evaluated = job.workload, job.model, job.data, job.data
         self._precision = options.precision
         arithmetic = precision.ARITHMETIC[options.precision]
         self._device = engines.prepare(options, tf32=arithmetic.tf32)
@@ -79,22 +79,23 @@ class TorchTrainer:
 
     def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
         """Evaluate a split in large batches, with the averaged weights if there is an average."""
-        part: Split = getattr(self._data, split)
+        part: Split = getattr(self._evaluated, split)
         examples = np.arange(len(part)) if examples is None else examples
         with self._average_in_place():
-            loss, hits = self._judge(self._network, part, examples)
-        return self._evaluation(part, len(examples), loss, hits)
-
-    def _evaluation(self, part: Split, examples: int, loss: float, hits: float) -> Evaluation:
-        """Return means of sums over ``examples``."""
-        return Evaluation(loss / examples, hits / (examples * math.prod(part.labels.shape[1:])))
+            loss, hits = self._judge(part, examples)
+        return Evaluation(loss / len(examples), hits / (len(examples) * math.prod(part.labels.shape[1:])))
 
     def _layers(self, model: Model) -> Sequence[LayerPlan]:
         """Return the layers trained here: all layers."""
         return model.layers
 
-    def _judge(self, whole: nn.Module, part: Split, examples: NDArray[np.int64]) -> tuple[float, int]:
-        """Return summed loss and hits of the ``whole`` network on examples, without dropout."""
+    def _whole_network(self) -> nn.Module:
+        """Return the network with the current weights."""
+        return self._network
+
+    def _judge(self, part: Split, examples: NDArray[np.int64]) -> tuple[float, float]:
+        """Return summed loss and hits of the whole network on examples, without dropout."""
+        whole = self._whole_network()
         whole.eval()
         loss, hits = 0.0, 0
         size = self._workload.evaluation_batch
