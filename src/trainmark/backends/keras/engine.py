@@ -35,7 +35,10 @@ class Engine(Protocol):
         """Set threads, device and arithmetic, before anything is computed."""
 
     def reseed(self, seed: int) -> None:
-        """Reseed the engine, if it would otherwise repeat the same random numbers in every ``fit``."""
+        """Reseed the engine, if it would otherwise repeat the same random numbers in every ``fit``.
+
+        PyTorch's don't repeat; on JAX, Keras shuffles with NumPy.
+        """
 
     def repeated(self, x: Any, y: Any, steps: int) -> Any:
         """Repeat a batch ``steps`` times, as an input of ``fit`` that costs almost nothing."""

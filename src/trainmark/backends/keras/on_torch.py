@@ -73,9 +73,6 @@ class TorchEngine(Engine):
         self._scope = keras.device(options.device)  # the reference keeps it active
         self._scope.__enter__()
 
-    def reseed(self, seed: int) -> None:
-        """Do nothing: PyTorch's random numbers don't repeat."""
-
     def synchronize(self, values: Sequence[Any]) -> None:  # noqa: ARG002
         """Wait for the device."""
         engines.synchronize(self._device)

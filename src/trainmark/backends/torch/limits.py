@@ -27,9 +27,7 @@ class TorchLimits:
         """Return products into preallocated matrices."""
         operands = []
         for each in asked:
-            several = (each.number,) if each.number > 1 else ()
-            left, right = (self._random(*several, *shape) for shape in each.operands)
-            out = self._random(*several, each.rows, each.columns)
+            left, right, out = (self._random(*shape) for shape in (*each.operands, each.output_shape))
             operands.append((left.mT if each.turned else left, right, out))
 
         def queue() -> None:
