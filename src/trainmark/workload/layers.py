@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
-from trainmark.workload.decode import Bounded, Count, Misfit, NotNegative, Positive, Share, require
+from trainmark.workload.decode import Bounded, Count, Misfit, Natural, NotNegative, Positive, Share, require
 from trainmark.workload.initializers import Constant, GlorotUniform, Initializer, Normal
 
 Padding = Literal["valid", "same"] | int
@@ -153,15 +153,11 @@ class LocalResponseNorm(Bounded):
     Krizhevsky et al. 2012, section 3.3; as in TensorFlow, ``alpha`` is not divided by the window size.
     """
 
-    radius: int
+    radius: Natural
     alpha: float
     beta: float
     bias: Positive = 1.0
     kind: Literal["local-response-norm"] = "local-response-norm"
-
-    def __post_init__(self) -> None:
-        require(self.radius >= 0, "radius", "a whole number from 0", self.radius)
-        super().__post_init__()
 
     def apply(self, shape: Shape) -> Applied:
         """Return the same shape."""
