@@ -117,7 +117,7 @@ class NumpyTrainer:
             some: Any = slice(start, start + self._workload.evaluation_batch)
             some, prepared = some if examples is None else examples[some], self._prepared[split]
             x = prepare(self._workload.input, part.images[some], self._dtype) if prepared is None else prepared[some]
-            outputs, labels = self._forward(x, training=False), part.labels[some].astype(np.int64)
+            outputs, labels = layers.forward(self._modules, x, False), part.labels[some].astype(np.int64)
             each, _ = losses.loss_and_gradient(self._workload.loss, outputs, labels)
             loss += float(each.sum(dtype=np.float64))
             hits += int((outputs.argmax(axis=-1) == labels).sum())
@@ -131,7 +131,8 @@ class NumpyTrainer:
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Return the outputs of the last layer, without dropout."""
-        return self._forward(prepare(self._workload.input, images, self._dtype), training=False).astype(np.float64)
+        x = prepare(self._workload.input, images, self._dtype)
+        return layers.forward(self._modules, x, False).astype(np.float64)
 
     def weights(self) -> Weights:
         """Return a copy of the weights."""
@@ -208,16 +209,10 @@ class NumpyTrainer:
 
     def _backward(self, x: NDArray[Any], labels: NDArray[np.int64]) -> tuple[float, int]:
         self._gradients.clear()
-        outputs = self._forward(x, training=True)
+        outputs = layers.forward(self._modules, x, True)
         each, gradient = losses.loss_and_gradient(self._loss, outputs, labels)
-        for module in reversed(self._learning):
-            gradient = module.backward(gradient)
+        layers.backward(self._learning, gradient)
         return float(each.mean(dtype=np.float64)), int((outputs.argmax(axis=-1) == labels).sum())
-
-    def _forward(self, x: NDArray[Any], *, training: bool) -> NDArray[Any]:
-        for module in self._modules:
-            x = module.forward(x, training)
-        return x
 
 
 def _copied(arrays: Arrays, dtype: Any = None) -> layers.Parameters:

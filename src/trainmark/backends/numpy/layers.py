@@ -61,6 +61,21 @@ def build(
     return made(plan, weights, gradients, rng, arithmetic)
 
 
+def forward(modules: Sequence[Module], x: Array, training: bool) -> Array:
+    """Return the output of the last of several modules in a row."""
+    for module in modules:
+        x = module.forward(x, training)
+    return x
+
+
+def backward(modules: Sequence[Module], gradient: Array) -> Array:
+    """Return the input gradient of the first of several modules in a row, if it is needed."""
+    for module in reversed(modules):
+        if gradient is not NOT_COMPUTED:
+            gradient = module.backward(gradient)
+    return gradient
+
+
 def outputs(
     plans: Sequence[LayerPlan], modules: Sequence[Module], x: Array, training: bool
 ) -> Iterator[tuple[LayerPlan, Array]]:
@@ -356,29 +371,17 @@ class ResidualModule(LayerModule):
         self.body, self.shortcut = ([build(each, *others) for each in plans] for plans in (plan.body, plan.shortcut))
 
     def forward(self, x: Array, training: bool) -> Array:
-        y = x
-        for module in self.body:
-            y = module.forward(y, training)
-        for module in self.shortcut:
-            x = module.forward(x, training)
-        return self.joined(y, x)
+        return self.joined(forward(self.body, x, training), forward(self.shortcut, x, training))
 
     def joined(self, y: Array, x: Array) -> Array:
         """Add the outputs of both branches."""
         return self._rounded(y + x)
 
     def backward(self, gradient: Array) -> Array:
-        by_body, by_shortcut = (_through(branch, gradient) for branch in (self.body, self.shortcut))
+        by_body, by_shortcut = backward(self.body, gradient), backward(self.shortcut, gradient)
         if by_body is NOT_COMPUTED or by_shortcut is NOT_COMPUTED:
             return NOT_COMPUTED
         return self._rounded(by_body + by_shortcut)
-
-
-def _through(branch: Sequence[Module], gradient: Array) -> Array:
-    for module in reversed(branch):
-        if gradient is not NOT_COMPUTED:
-            gradient = module.backward(gradient)
-    return gradient
 
 
 class LocalResponseNormModule(LayerModule):
