@@ -64,9 +64,8 @@ class JaxBackend:
 
     def parts(self, options: base.Options) -> frozenset[base.Part]:
         """Return the parts: ``fast`` gathers batches on the device; ``idiomatic`` copies NumPy arrays to it."""
-        return frozenset(
-            ("input", "optimizer", "loss") if options.style == "fast" else ("input", "copy", "optimizer", "loss")
-        )
+        copies = options.style != "fast"
+        return frozenset(("input", "copy", "optimizer", "loss") if copies else ("input", "optimizer", "loss"))
 
     def limits(self, options: base.Options) -> DeviceLimits:
         """Return products and copies on one device."""

@@ -73,10 +73,10 @@ class JaxFastTrainer(JaxTrainer):
         first = self._steps_of_epoch
         results = []
         for size, same in itertools.groupby(self._plan.sizes[first : first + steps]):
-            left, drawn = len(list(same)), size if self._order.size else 0
-            longest, program = self._program(drawn, left)
-            while left:
-                count = min(left, longest)
+            run, drawn = len(list(same)), size if self._order.size else 0
+            longest, program = self._program(drawn, run)
+            for done in range(0, run, longest):
+                count = min(run - done, longest)
                 order = np.zeros(self._order_shape(longest, drawn), np.int32)
                 used = self._order[self._examples_of_epoch : self._examples_of_epoch + count * size]
                 order[:count] = used.reshape(count, *order.shape[1:])
@@ -84,7 +84,6 @@ class JaxFastTrainer(JaxTrainer):
                 self._training, rows = program(self._training, self._images, self._labels, *taken, self._key)
                 results.append((rows, count))
                 self._examples_of_epoch += count * size
-                left -= count
                 for _ in range(count):
                     tick()
         self._steps_of_epoch += steps

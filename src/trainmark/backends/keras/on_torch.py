@@ -51,9 +51,7 @@ class TorchEngine(Engine):
 
     title, version, oldest, newest = "PyTorch", torch.__version__, engines.OLDEST, engines.NEWEST
     fast_trainer = FastOnTorch
-
-    def __init__(self) -> None:
-        self._device = torch.device("cpu")
+    _device = torch.device("cpu")
 
     def packages(self) -> dict[str, str]:
         """Return the versions of PyTorch and of what it was built with."""

@@ -79,7 +79,8 @@ class NumpyTrainer:
     def load(self, weights: Weights) -> None:
         """Set the weights and rebuild the optimiser."""
         self._weights.update({name: value.astype(self._dtype) for name, value in weights.items()})
-        self._average = {name: self._weights[name].copy() for name in self._model.trained}
+        averaged = self._model.trained if self._workload.weight_average else ()
+        self._average = {name: self._weights[name].copy() for name in averaged}
         self._updater = optimizers.Updater(self._workload.optimizer, self._weights, self._model.trained)
 
     def compile(self, plan: base.EpochPlan) -> bool:  # noqa: ARG002
@@ -110,8 +111,7 @@ class NumpyTrainer:
     def evaluate(self, split: base.SplitName, examples: NDArray[np.int64] | None = None) -> base.Evaluation:
         """Return loss and accuracy over a split, with the averaged weights if there is an average."""
         trained, part = dict(self._weights), getattr(self._data, split)
-        if self._workload.weight_average:
-            self._weights.update(self._average)
+        self._weights.update(self._average)
         loss, hits, predictions, count = 0.0, 0, 0, len(part) if examples is None else len(examples)
         for start in range(0, count, self._workload.evaluation_batch):
             some: Any = slice(start, start + self._workload.evaluation_batch)
@@ -140,8 +140,7 @@ class NumpyTrainer:
 
     def averaged(self) -> Weights:
         """Return a copy of their average, or of the weights if there is none."""
-        kept = self._average if self._workload.weight_average else {}
-        return {name: value.astype(np.float32) for name, value in {**self._weights, **kept}.items()}
+        return {name: value.astype(np.float32) for name, value in {**self._weights, **self._average}.items()}
 
     def set_state(self, state: State) -> None:
         """Set weights, optimiser and average."""
@@ -154,8 +153,7 @@ class NumpyTrainer:
     def state(self) -> State:
         """Copy weights, optimiser and average."""
         slots = {slot: _copied(arrays) for slot, arrays in self._updater.slots.items()}
-        average = _copied(self._average) if self._workload.weight_average else {}
-        return State(_copied(self._weights), slots, average, self._updater.step)
+        return State(_copied(self._weights), slots, _copied(self._average), self._updater.step)
 
     def gradients(self) -> Arrays:
         """Copy the gradients of the last step."""
@@ -198,13 +196,12 @@ class NumpyTrainer:
         for name, factor in self._l2.items():
             l2_loss += 0.5 * factor * float((self._weights[name] ** 2).sum(dtype=np.float64))
             self._gradients[name] += self._weights[name].dtype.type(factor) * self._weights[name]
-        if "optimizer" in self._without:
-            return loss + l2_loss, l2_loss, hits
-        self._updater.update(self._weights, self._gradients)
-        if self._workload.weight_average:
-            decay = self._workload.weight_average.decay_at(self._updater.step - 1)
-            for name, average in self._average.items():
-                average += (1 - decay) * (self._weights[name] - average)
+        if "optimizer" not in self._without:
+            self._updater.update(self._weights, self._gradients)
+            if self._workload.weight_average:
+                decay = self._workload.weight_average.decay_at(self._updater.step - 1)
+                for name, average in self._average.items():
+                    average += (1 - decay) * (self._weights[name] - average)
         return loss + l2_loss, l2_loss, hits
 
     def _backward(self, x: NDArray[Any], labels: NDArray[np.int64]) -> tuple[float, int]:

@@ -51,10 +51,8 @@ def inspect_step(
         dead = _dead(x) if plan.layer.kind == "relu" else None
         found.append(_tensor("logit" if last else "activation", plan.name, x, dead))
     each, gradient = losses.loss_and_gradient(workload.loss, x, classes)
-    found += [
-        _tensor("loss", workload.loss.kind, each),
-        _tensor("gradient", f"{model.layers[-1].name} (output)", gradient),
-    ]
+    found.append(_tensor("loss", workload.loss.kind, each))
+    found.append(_tensor("gradient", f"{model.layers[-1].name} (output)", gradient))
     for plan, module in reversed(list(zip(model.layers, modules, strict=True))[model.first_weighted :]):
         known = set(gradients)
         gradient = module.backward(gradient)

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.optim.lr_scheduler import StepLR
 from torch.utils.data import DataLoader, default_collate
 
 from trainmark.backends.base import EpochPlan, Job
@@ -42,11 +43,8 @@ class TorchIdiomaticTrainer(TorchTrainer):
         super().load(weights)
         spec = self._workload.optimizer
         self._optimizer = optimizers.build(spec, self._network, decays=self._decays, quick=False, capturable=False)
-        self._scheduler = (
-            torch.optim.lr_scheduler.StepLR(self._optimizer, spec.staircase.steps, spec.staircase.factor)
-            if spec.staircase
-            else None
-        )
+        stairs = spec.staircase
+        self._scheduler = StepLR(self._optimizer, stairs.steps, stairs.factor) if stairs else None
         self._step = 0
 
     def compile(self, plan: EpochPlan) -> bool:  # noqa: ARG002
