@@ -32,9 +32,7 @@ class Misfit(ValueError):
     """
 
     def __init__(self, path: Path, expected: str, found: str) -> None:
-        self.path = path
-        self.expected = expected
-        self.found = found
+        self.path, self.expected, self.found = path, expected, found
         super().__init__(f"{dotted(path)}: expected {expected}, found {found}")
 
 

@@ -119,7 +119,7 @@ class MaxPool(Bounded):
 
     def apply(self, shape: Shape) -> Applied:
         """Return smaller images."""
-        return _pooled(self, shape)
+        return _pooled(self, shape, self.padding)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class AveragePool(Bounded):
 
     def apply(self, shape: Shape) -> Applied:
         """Return smaller images."""
-        return _pooled(self, shape)
+        return _pooled(self, shape, "valid")
 
 
 @dataclass(frozen=True)
@@ -423,9 +423,8 @@ def _kernel_and_bias(layer: Dense | Conv2D, shape: Shape, fan_in: int, fan_out: 
     return weights
 
 
-def _pooled(layer: MaxPool | AveragePool, shape: Shape) -> Applied:
+def _pooled(layer: MaxPool | AveragePool, shape: Shape, padding: Padding) -> Applied:
     *sides, channels = _image(layer.kind, shape)
-    padding = layer.padding if isinstance(layer, MaxPool) else "valid"
     return Applied((*(_windows(layer.size, layer.stride, side, padding) for side in sides), channels))
 
 

@@ -61,10 +61,7 @@ def _layers_in_a_row(asked: Sequence[Convolution], operands: list[tuple[Array, A
     for each, (x, kernel, gradient) in zip(asked, operands, strict=True):
         x, _ = lax.optimization_barrier((x, found[-1:]))
         forward = partial(convolve, [(each.padding, each.padding)] * 2, stride=each.stride)
-        if each.by_input:
-            y, pull = jax.vjp(forward, x, kernel)
-        else:
-            y, pull = jax.vjp(partial(forward, x), kernel)
+        y, pull = jax.vjp(forward, x, kernel) if each.by_input else jax.vjp(partial(forward, x), kernel)
         found.append((y, pull(gradient)))
     return found
 

@@ -37,7 +37,7 @@ def build(spec: definitions.Optimizer | None, *, keeps_gradients: bool) -> tuple
         return names, update
 
     def keeping(weights: Parameters, state: State, gradients: Parameters, step: Array) -> tuple[Parameters, State]:
-        weights, state = update(weights, {name: state[name] for name in names}, gradients, step)
+        weights, state = update(weights, state, gradients, step)
         return weights, {**state, GRADIENTS: gradients}
 
     return (*names, GRADIENTS), keeping

@@ -74,9 +74,8 @@ class JaxEngine(Engine):
     title, version, oldest, newest = "JAX", jax.__version__, engines.OLDEST, engines.NEWEST
     fast_trainer = FastOnJax
 
-    def packages(self) -> dict[str, str]:
-        """Return the versions of JAX and its compiler."""
-        return engines.packages()
+    packages = staticmethod(engines.packages)
+    settings = staticmethod(engines.settings)
 
     def devices(self) -> tuple[Device, ...]:
         """Return the CPU and any GPUs."""
@@ -94,10 +93,6 @@ class JaxEngine(Engine):
     def synchronize(self, values: Sequence[Any]) -> None:
         """Wait for the state."""
         jax.block_until_ready(values)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings as JAX reports them now."""
-        return engines.settings()
 
     def device_peak_bytes(self) -> int | None:
         """Return JAX's peak memory on the device, if it reports it."""

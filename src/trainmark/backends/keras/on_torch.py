@@ -53,9 +53,8 @@ class TorchEngine(Engine):
     fast_trainer = FastOnTorch
     _device = torch.device("cpu")
 
-    def packages(self) -> dict[str, str]:
-        """Return the versions of PyTorch and of what it was built with."""
-        return engines.packages()
+    packages = staticmethod(engines.packages)
+    settings = staticmethod(engines.settings)
 
     def devices(self) -> tuple[Device, ...]:
         """Return the CPU and every CUDA device."""
@@ -74,10 +73,6 @@ class TorchEngine(Engine):
     def synchronize(self, values: Sequence[Any]) -> None:  # noqa: ARG002
         """Wait for the device."""
         engines.synchronize(self._device)
-
-    def settings(self) -> dict[str, Any]:
-        """Return PyTorch's current settings."""
-        return engines.settings()
 
     def device_peak_bytes(self) -> int | None:
         """Return PyTorch's peak memory on a CUDA device."""

@@ -93,7 +93,6 @@ class TorchFastTrainer(TorchTrainer):
         super().load(weights)
         optimizers.reset(self._optimizer)
         self._updates.zero_()
-        self._step = 0
 
     def compile(self, plan: EpochPlan) -> bool:
         """Capture a graph for each batch size of the plan; False if nothing is captured."""

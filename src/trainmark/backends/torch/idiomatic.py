@@ -45,7 +45,6 @@ class TorchIdiomaticTrainer(TorchTrainer):
         self._optimizer = optimizers.build(spec, self._network, decays=self._decays, quick=False, capturable=False)
         stairs = spec.staircase
         self._scheduler = StepLR(self._optimizer, stairs.steps, stairs.factor) if stairs else None
-        self._step = 0
 
     def compile(self, plan: EpochPlan) -> bool:  # noqa: ARG002
         """Return False: nothing is compiled."""

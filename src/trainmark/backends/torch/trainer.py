@@ -51,12 +51,12 @@ class TorchTrainer:
         self._counts_hits = job.workload.metrics.train == "running"
         self._without = options.without
         self._optimizer: torch.optim.Optimizer
-        self._step = 0
         self._parameters = list(self._network.parameters())
         self._average = [parameter.detach().clone() for parameter in self._parameters]
 
     def load(self, weights: Weights) -> None:
         """Set the weights; the styles also set their optimiser."""
+        self._step = 0
         network.write(self._network, self._model, weights)
         _copy(self._parameters, self._average)
 
