@@ -111,11 +111,11 @@ class Common(Bounded):
     """Options of every optimiser.
 
     Args:
-        learning_rate: of the first update, unless the course says otherwise.
         staircase: step decay of the learning rate.
         course: another learning-rate schedule.
         clip_norm: gradient clipping by global norm: all gradients are multiplied by ``clip_norm/(‖g‖ + 1e-6)`` if that
             is below 1, where ``‖g‖`` is the norm of all gradients together.
+        learning_rate: the learning rate, which ``staircase`` or ``course`` may change.
     """
 
     staircase: Staircase | None = None

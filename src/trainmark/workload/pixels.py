@@ -26,6 +26,11 @@ class Standardize(Bounded):
     mean: float | tuple[float, ...]
     sd: Positive | tuple[Positive, ...]
 
+    def of(self, x: Any, like: Callable[[list[float]], Any]) -> Any:
+        """Standardise an array with channels last; ``like`` makes one of the same kind from a list."""
+        mean, sd = (like(list(each)) if isinstance(each, tuple) else each for each in (self.mean, self.sd))
+        return (x - mean) / sd
+
 
 @dataclass(frozen=True)
 class Distortions:
@@ -116,11 +121,7 @@ class Input(Bounded):
         """
         if self.divide_by != 1:
             x = x / self.divide_by
-        if self.standardize is None:
-            return x
-        of_channels = (self.standardize.mean, self.standardize.sd)
-        mean, sd = (like(list(each)) if isinstance(each, tuple) else each for each in of_channels)
-        return (x - mean) / sd
+        return x if self.standardize is None else self.standardize.of(x, like)
 
 
 def prepare(spec: Input | Tokens, images: NDArray[Any], dtype: Any = np.float32) -> NDArray[Any]:

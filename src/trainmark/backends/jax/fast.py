@@ -73,10 +73,10 @@ class JaxFastTrainer(JaxTrainer):
         first = self._steps_of_epoch
         results = []
         for size, same in itertools.groupby(self._plan.sizes[first : first + steps]):
-            run, drawn = len(list(same)), size if self._order.size else 0
-            longest, program = self._program(drawn, run)
-            for done in range(0, run, longest):
-                count = min(run - done, longest)
+            total, drawn = len(list(same)), size if self._order.size else 0
+            longest, program = self._program(drawn, total)
+            for done in range(0, total, longest):
+                count = min(total - done, longest)
                 order = np.zeros(self._order_shape(longest, drawn), np.int32)
                 used = self._order[self._examples_of_epoch : self._examples_of_epoch + count * size]
                 order[:count] = used.reshape(count, *order.shape[1:])
