@@ -242,7 +242,7 @@ class TorchFastTrainer(TorchTrainer):
 
     def _changed_by_a_step(self) -> Iterator[Tensor]:
         place = self._place
-        yield from (*self._parameters, *self._average, *self._network.buffers())
+        yield from (*self._parameters, *self._average.values(), *self._network.buffers())
         yield from (self._updates, place.rows, place.example, place.step)
         for state in self._optimizer.state.values():
             yield from (value for value in state.values() if isinstance(value, Tensor))

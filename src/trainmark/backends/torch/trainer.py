@@ -52,13 +52,13 @@ class TorchTrainer:
         self._without = options.without
         self._optimizer: torch.optim.Optimizer
         self._parameters = list(self._network.parameters())
-        self._average = [parameter.detach().clone() for parameter in self._parameters]
+        self._average = {parameter: parameter.detach().clone() for parameter in self._parameters}
 
     def load(self, weights: Weights) -> None:
         """Set the weights; the styles also set their optimiser."""
         self._step = 0
         network.write(self._network, self._model, weights)
-        _copy(self._parameters, self._average)
+        _copy(self._parameters, self._average.values())
 
     def weights(self) -> Weights:
         """Return a copy of the weights on the host."""
@@ -132,7 +132,7 @@ class TorchTrainer:
             of = functools.partial(optimizers.buffer, self._optimizer, spec, slot)
             network.write(self._network, self._model, {name: value / scale for name, value in arrays.items()}, of)
         if state.average:
-            network.write(self._network, self._model, state.average, self._average_of)
+            network.write(self._network, self._model, state.average, self._average.__getitem__)
         optimizers.set_step(self._optimizer, state.step)
         self._continue_at(state.step)
 
@@ -144,7 +144,8 @@ class TorchTrainer:
             of = functools.partial(optimizers.buffer, self._optimizer, spec, slot)
             found, scale = network.read(self._network, self._model, of), optimizers.scale_of(spec, slot)
             slots[slot] = {name: value * scale for name, value in found.items()}
-        average = network.read(self._network, self._model, self._average_of) if self._workload.weight_average else {}
+        of = self._average.__getitem__
+        average = network.read(self._network, self._model, of) if self._workload.weight_average else {}
         return State(network.read(self._network, self._model), slots, average, self._step)
 
     def gradients(self) -> Arrays:
@@ -171,9 +172,6 @@ class TorchTrainer:
     def _inputs(self, examples: NDArray[np.int64]) -> Tensor:
         """Return training examples as network input."""
         raise NotImplementedError
-
-    def _average_of(self, parameter: nn.Parameter) -> Tensor:
-        return next(mine for each, mine in zip(self._parameters, self._average, strict=True) if each is parameter)
 
     def settings(self) -> dict[str, Any]:
         """Return PyTorch's current settings."""
@@ -221,7 +219,7 @@ class TorchTrainer:
     def _update_average(self, share: Tensor | float) -> None:
         """Move the average towards the weights by ``share`` of the distance."""
         with torch.no_grad():
-            for average, parameter in zip(self._average, self._parameters, strict=True):
+            for parameter, average in self._average.items():
                 average.lerp_(parameter, share)
 
     def _l2_loss(self) -> Tensor | None:
@@ -243,7 +241,7 @@ class TorchTrainer:
         """Use the average, if there is one, instead of the weights."""
         replaced = self._parameters if self._workload.weight_average else []
         trained = [parameter.detach().clone() for parameter in replaced]
-        _copy(self._average, replaced)
+        _copy(self._average.values(), replaced)
         try:
             yield
         finally:
