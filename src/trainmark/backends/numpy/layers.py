@@ -146,7 +146,8 @@ class WindowModule(LayerModule):
 
     def _windows(self, x: Array, border: float = 0.0) -> Array:
         """Return a view of the padded images, ``[batch, height, width, channels, size, size]``."""
-        size, stride, padding = self._layer.size, self._layer.stride, getattr(self._layer, "padding", "valid")
+        size, stride = self._layer.size, self._layer.stride
+        padding: spec.Padding = getattr(self._layer, "padding", "valid")
         self._padding = [spec.padding_of(size, stride, width, padding) for width in x.shape[1:3]]
         x = np.pad(x, [(0, 0), *self._padding, (0, 0)], constant_values=border)
         self._padded_shape = x.shape

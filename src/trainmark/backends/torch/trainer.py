@@ -144,8 +144,8 @@ class TorchTrainer:
             of = functools.partial(optimizers.buffer, self._optimizer, spec, slot)
             found, scale = network.read(self._network, self._model, of), optimizers.scale_of(spec, slot)
             slots[slot] = {name: value * scale for name, value in found.items()}
-        of = self._average.__getitem__
-        average = network.read(self._network, self._model, of) if self._workload.weight_average else {}
+        its_average = self._average.__getitem__
+        average = network.read(self._network, self._model, its_average) if self._workload.weight_average else {}
         return State(network.read(self._network, self._model), slots, average, self._step)
 
     def gradients(self) -> Arrays:
