@@ -70,10 +70,8 @@ def search(known: KnownDataset, folder: Path) -> Holding | None:
             there.
     """
     holdings = [found for layout in known.layouts if (found := look(known, folder / layout)) is not None]
-    for holding in holdings:
-        if holding.usable:
-            return holding
-    if holdings:
+    usable = next((holding for holding in holdings if holding.usable), None)
+    if holdings and usable is None:
         first = holdings[0]
         raise DamagedData(
             f"{first.directory}: only a part of {known.name}",
@@ -81,7 +79,7 @@ def search(known: KnownDataset, folder: Path) -> Holding | None:
             found=", ".join(file.path.name for file in first.files),
             fix="Add the missing files, or name another folder with --data-dir.",
         )
-    return None
+    return usable
 
 
 def _path_of(file: KnownFile, directory: Path) -> Path | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.workload.decode import Bounded, Share, require
+from trainmark.workload.decode import Bound, Bounded, Share
 
 
 @dataclass(frozen=True)
@@ -44,17 +44,14 @@ class TwoStageCrossEntropy:
 
 
 @dataclass(frozen=True)
-class ClippedCrossEntropy:
+class ClippedCrossEntropy(Bounded):
     """Softmax, clipped to ``[epsilon, 1 - epsilon]``, then the logarithm; on logits.
 
     An example outside the clip range has no gradient.
     """
 
-    epsilon: float
+    epsilon: Annotated[float, Bound(lambda value: 0 < value < 0.5, "a number between 0 and 0.5")]
     kind: Literal["clipped-softmax-cross-entropy"] = "clipped-softmax-cross-entropy"
-
-    def __post_init__(self) -> None:
-        require(0 < self.epsilon < 0.5, "epsilon", "a number between 0 and 0.5", self.epsilon)
 
     @property
     def log_bounds(self) -> tuple[float, float]:
