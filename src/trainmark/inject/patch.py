@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
     from .observer import Observer
 
+_CHANGEABLE = 1 << 9
+"""Flag of classes whose attributes can be set; it is missing for those of C, such as the base of ``torch.Tensor``."""
 _ALL_READS, _GAPS = 1_000, (5, 11, 8, 7, 7)
 """After so many reads only some are looked at. Their distances add up to a prime, so no line of a loop is missed."""
 
 
 def around(kind: Any, name: str, by: Callable[..., Any]) -> None:
     """Replace a function, of a class in the one that defines it, by one that is given the real one first."""
-    owner = next((each for each in getattr(kind, "__mro__", ()) if name in vars(each)), kind)
+    kinds = [each for each in getattr(kind, "__mro__", ()) if each.__flags__ & _CHANGEABLE]
+    owner = next((each for each in kinds if name in vars(each)), kind)
     real = getattr(owner, name)
 
     @functools.wraps(real)
