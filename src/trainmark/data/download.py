@@ -53,17 +53,23 @@ def download(
         total = int(length) if length.isdecimal() and len(length) < 20 else None
         if total is not None and total > most:
             raise DownloadFailed(f"announced {total:,} bytes, expected at most {most:,}")
-        done, name = 0, url.rpartition("/")[2]
-        progress(done, total, name)
-        try:
-            for block in response.iter_content(_BLOCK):
-                done += len(block)
-                if done > most:
-                    raise DownloadFailed(f"sent more than the expected {most:,} bytes")
-                file.write(block)
-                progress(done, total, name)
-        except requests.RequestException as error:
-            raise DownloadFailed(f"stopped after {done:,} bytes: {_cause(error)}") from error
+        _receive(response, file, most, total, url.rpartition("/")[2], progress)
+
+
+def _receive(
+    response: requests.Response, file: IO[bytes], most: int, total: int | None, name: str, progress: Progress
+) -> None:
+    done = 0
+    progress(done, total, name)
+    try:
+        for block in response.iter_content(_BLOCK):
+            done += len(block)
+            if done > most:
+                raise DownloadFailed(f"sent more than the expected {most:,} bytes")
+            file.write(block)
+            progress(done, total, name)
+    except requests.RequestException as error:
+        raise DownloadFailed(f"stopped after {done:,} bytes: {_cause(error)}") from error
 
 
 def _cause(error: Exception) -> str:

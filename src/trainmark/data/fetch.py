@@ -45,8 +45,11 @@ def fetch(
         begin = time.monotonic()
         try:
             _fetch_from(mirror, known, wanted, directory, progress, timeout)
+        except Unreachable as error:
+            waited += time.monotonic() - begin
+            failures.append(f"{mirror.url}: {error}")
         except (DownloadFailed, NotTheArchive) as error:
-            waited = waited + time.monotonic() - begin if isinstance(error, Unreachable) else 0.0
+            waited = 0.0
             failures.append(f"{mirror.url}: {error}")
     return tuple(failures)
 

@@ -70,8 +70,10 @@ def search(known: KnownDataset, folder: Path) -> Holding | None:
             there.
     """
     holdings = [found for layout in known.layouts if (found := look(known, folder / layout)) is not None]
-    usable = next((holding for holding in holdings if holding.usable), None)
-    if holdings and usable is None:
+    for holding in holdings:
+        if holding.usable:
+            return holding
+    if holdings:
         first = holdings[0]
         raise DamagedData(
             f"{first.directory}: only a part of {known.name}",
@@ -79,7 +81,7 @@ def search(known: KnownDataset, folder: Path) -> Holding | None:
             found=", ".join(file.path.name for file in first.files),
             fix="Add the missing files, or name another folder with --data-dir.",
         )
-    return usable
+    return None
 
 
 def _path_of(file: KnownFile, directory: Path) -> Path | None:

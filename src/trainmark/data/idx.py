@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.data.damage import check_labels, damaged
-from trainmark.workload.layers import written
 
 _UNSIGNED_BYTES = 0x0800
 
@@ -44,7 +43,7 @@ def parse(payload: bytes, shape: tuple[int, ...], path: Path) -> NDArray[np.uint
     if magic != (known := _UNSIGNED_BYTES | len(shape)):
         raise damaged(path, "wrong magic number", expected=f"0x{known:08x}", found=f"0x{magic:08x}")
     if tuple(dimensions) != shape:
-        raise damaged(path, "wrong dimensions", expected=written(shape), found=written(tuple(dimensions)))
+        raise damaged(path, "wrong dimensions", expected=_by(shape), found=_by(dimensions))
     if len(payload) != (length := 4 * words + math.prod(shape)):
         raise damaged(path, "wrong length", expected=f"{length:,} bytes", found=f"{len(payload):,} bytes")
     return np.frombuffer(payload, np.uint8, offset=4 * words).reshape(shape)
@@ -55,3 +54,7 @@ def parse_labels(payload: bytes, examples: int, path: Path) -> NDArray[np.uint8]
     labels = parse(payload, (examples,), path)
     check_labels(labels, path)
     return labels
+
+
+def _by(dimensions: tuple[int, ...] | list[int]) -> str:
+    return " × ".join(map(str, dimensions))

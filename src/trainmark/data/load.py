@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
@@ -14,9 +12,6 @@ from trainmark.data.catalog import CATALOG, Catalog, KnownDataset, SplitName
 from trainmark.data.dataset import Dataset, Split
 from trainmark.data.folder import Held, Holding
 from trainmark.errors import DataUnavailable
-
-_E = TypeVar("_E")
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -77,18 +72,19 @@ def _of(holding: Holding, split: SplitName) -> tuple[Held, ...]:
     return tuple(file for file in holding.files if file.known.split == split)
 
 
-def _parsed(file: Held, parse: Callable[[bytes, _E, Path], _T], expected: _E) -> _T:
-    """Parse before digests are compared: "label 12 at example 7" says more than two different checksums."""
-    payload = stored.read(file.path, file.known)
-    found = parse(payload, expected, file.path)
-    stored.check(payload, file.known, file.path)
-    return found
+# All parse before they compare digests: "label 12 at example 7" says more than two different checksums.
 
 
 def _read_idx(known: KnownDataset, files: tuple[Held, ...]) -> Split:
     images, labels = files
-    pixels = _parsed(images, idx.parse, (images.known.examples, *known.image_shape[:2]))
-    return Split(pixels.reshape(-1, *known.image_shape), _parsed(labels, idx.parse_labels, labels.known.examples))
+    payload = stored.read(images.path, images.known)
+    pixels = idx.parse(payload, (images.known.examples, *known.image_shape[:2]), images.path)
+    stored.check(payload, images.known, images.path)
+
+    payload = stored.read(labels.path, labels.known)
+    classes = idx.parse_labels(payload, labels.known.examples, labels.path)
+    stored.check(payload, labels.known, labels.path)
+    return Split(pixels.reshape(-1, *known.image_shape), classes)
 
 
 def _read_cifar10(known: KnownDataset, files: tuple[Held, ...]) -> Split:
@@ -98,13 +94,17 @@ def _read_cifar10(known: KnownDataset, files: tuple[Held, ...]) -> Split:
     first = 0
     for file in files:
         some = slice(first, first + file.known.examples)
-        images[some], labels[some] = _parsed(file, cifar10.parse, file.known.examples)
+        payload = stored.read(file.path, file.known)
+        images[some], labels[some] = cifar10.parse(payload, file.known.examples, file.path)
+        stored.check(payload, file.known, file.path)
         first = some.stop
     return Split(images, labels)
 
 
 def _read_text(known: KnownDataset, files: tuple[Held, ...]) -> tuple[Split, Split]:
     (file,) = files
-    tokens = _parsed(file, text.parse, "".join(map(str, known.classes)))
+    payload = stored.read(file.path, file.known)
+    tokens = text.parse(payload, "".join(map(str, known.classes)), file.path)
+    stored.check(payload, file.known, file.path)
     first = file.known.count("train")
     return Split.of_text(tokens[:first]), Split.of_text(tokens[first:])

@@ -50,7 +50,7 @@ def noise(
     own_clock = samples.cpu_hertz if on_cpu else None if gpu is None else gpu_column(samples.gpu_sm_hertz, gpu)
     holds = {
         Caveat.BUSY_MACHINE: _others_percent(samples, during, cores) > 100 * BUSY_SHARE,
-        Caveat.STOLEN_TIME: _mean(_known(samples.stolen_percent, during)) > STOLEN_PERCENT,
+        Caveat.STOLEN_TIME: _mean(samples.stolen_percent, during) > STOLEN_PERCENT,
         Caveat.CLOCK_DRIFT: _drifts(own_clock, during),
         Caveat.THROTTLED: gpu is not None
         and any(int(bits) & slowdown_bits for bits in _known(gpu_column(samples.gpu_throttle_bits, gpu), during)),
@@ -77,10 +77,11 @@ def _others_percent(samples: Samples, during: Iterable[int], cores: Sequence[int
     others = []
     for index in during:
         seen, tree = samples.cpu_percent[index], samples.tree_cpu_percent[index]
-        known = [percent for core in cores if core < len(seen) and (percent := seen[core]) is not None]
+        busy = [seen[core] for core in cores if core < len(seen)]
+        known = [percent for percent in busy if percent is not None]
         if known and tree is not None:
             others.append((sum(known) - tree) / len(known))
-    return _mean(others)
+    return statistics.fmean(others) if others else 0.0
 
 
 def _drifts(hertz: Sequence[float | None] | None, during: Sequence[int]) -> bool:
@@ -92,8 +93,9 @@ def _drifts(hertz: Sequence[float | None] | None, during: Sequence[int]) -> bool
     return last < first * (1 - DRIFT_SHARE)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return statistics.fmean(values) if values else 0.0
+def _mean(column: Sequence[float | None] | None, during: Iterable[int]) -> float:
+    known = _known(column, during)
+    return statistics.fmean(known) if known else 0.0
 
 
 def _known(column: Sequence[float | None] | None, during: Iterable[int]) -> list[float]:

@@ -32,7 +32,9 @@ class Misfit(ValueError):
     """
 
     def __init__(self, path: Path, expected: str, found: str) -> None:
-        self.path, self.expected, self.found = path, expected, found
+        self.path = path
+        self.expected = expected
+        self.found = found
         super().__init__(f"{dotted(path)}: expected {expected}, found {found}")
 
 
@@ -53,7 +55,6 @@ Positive = Annotated[float, Bound(lambda value: value > 0, "a number above 0")]
 NotNegative = Annotated[float, Bound(lambda value: value >= 0, "a number from 0")]
 Share = Annotated[float, Bound(lambda value: 0 <= value < 1, "a number of at least 0 and below 1")]
 Count = Annotated[int, Bound(lambda value: value > 0, "a whole number above 0")]
-Natural = Annotated[int, Bound(lambda value: value >= 0, "a whole number from 0")]
 
 
 class Bounded:

@@ -7,10 +7,8 @@ A key is one of :data:`NAMES`, or the path of any value of the workload, such as
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import math
-import operator
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -163,10 +161,10 @@ def points(workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]
 
 
 def _point(workload: Workload, values: dict[str, Value], targets: Mapping[str, Sequence[Path]]) -> GridPoint:
-    data: Any = dataclasses.replace(workload, published=None).to_data()
+    data = dataclasses.replace(workload, published=None).to_data()
     for key, value in values.items():
-        for *parents, last in targets[key]:
-            functools.reduce(operator.getitem, parents, data)[last] = value
+        for path in targets[key]:
+            _put(data, path, value)
         if key == "epochs":  # drop what else would limit the length of the run
             data["schedule"] |= {"steps": None, "steps_per_epoch": None}
     try:
@@ -206,6 +204,13 @@ def _read(text: str) -> Value:
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", text):
         return float(text)
     return text
+
+
+def _put(data: dict[str, Any], path: Path, value: Value) -> None:
+    place: Any = data
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
 
 
 NAMES = (*_OPTIMIZER, "batch_size", "epochs", "steps", "hidden", "dropout")

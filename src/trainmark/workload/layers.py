@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
-from trainmark.workload.decode import Bounded, Count, Misfit, Natural, NotNegative, Positive, Share, require
+from trainmark.workload.decode import Bounded, Count, Misfit, NotNegative, Positive, Share, require
 from trainmark.workload.initializers import Constant, GlorotUniform, Initializer, Normal
 
 Padding = Literal["valid", "same"] | int
@@ -119,7 +119,7 @@ class MaxPool(Bounded):
 
     def apply(self, shape: Shape) -> Applied:
         """Return smaller images."""
-        return _pooled(self, shape, self.padding)
+        return _pooled(self, shape)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class AveragePool(Bounded):
 
     def apply(self, shape: Shape) -> Applied:
         """Return smaller images."""
-        return _pooled(self, shape, "valid")
+        return _pooled(self, shape)
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,15 @@ class LocalResponseNorm(Bounded):
     Krizhevsky et al. 2012, section 3.3; as in TensorFlow, ``alpha`` is not divided by the window size.
     """
 
-    radius: Natural
+    radius: int
     alpha: float
     beta: float
     bias: Positive = 1.0
     kind: Literal["local-response-norm"] = "local-response-norm"
+
+    def __post_init__(self) -> None:
+        require(self.radius >= 0, "radius", "a whole number from 0", self.radius)
+        super().__post_init__()
 
     def apply(self, shape: Shape) -> Applied:
         """Return the same shape."""
@@ -423,8 +427,9 @@ def _kernel_and_bias(layer: Dense | Conv2D, shape: Shape, fan_in: int, fan_out: 
     return weights
 
 
-def _pooled(layer: MaxPool | AveragePool, shape: Shape, padding: Padding) -> Applied:
+def _pooled(layer: MaxPool | AveragePool, shape: Shape) -> Applied:
     *sides, channels = _image(layer.kind, shape)
+    padding = layer.padding if isinstance(layer, MaxPool) else "valid"
     return Applied((*(_windows(layer.size, layer.stride, side, padding) for side in sides), channels))
 
 

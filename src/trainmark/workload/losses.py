@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.workload.decode import Bound, Bounded, Share
+from trainmark.workload.decode import Bounded, Share, require
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,17 @@ class TwoStageCrossEntropy:
 
 
 @dataclass(frozen=True)
-class ClippedCrossEntropy(Bounded):
+class ClippedCrossEntropy:
     """Softmax, clipped to ``[epsilon, 1 - epsilon]``, then the logarithm; on logits.
 
     An example outside the clip range has no gradient.
     """
 
-    epsilon: Annotated[float, Bound(lambda value: 0 < value < 0.5, "a number between 0 and 0.5")]
+    epsilon: float
     kind: Literal["clipped-softmax-cross-entropy"] = "clipped-softmax-cross-entropy"
+
+    def __post_init__(self) -> None:
+        require(0 < self.epsilon < 0.5, "epsilon", "a number between 0 and 0.5", self.epsilon)
 
     @property
     def log_bounds(self) -> tuple[float, float]:

@@ -223,9 +223,10 @@ class _Drawing:
             self._require_room(applied)
         except Misfit as misfit:
             raise Misfit((*path, *misfit.path), misfit.expected, misfit.found) from None
-        by_input = 0 if self._first else applied.macs
+        macs = applied.macs
+        by_input = 0 if self._first else macs
         self._first &= not applied.weights
-        return LayerPlan(name, layer, shape, applied.output, applied.weights, applied.macs, by_input, table=table)  # type: ignore[arg-type]
+        return LayerPlan(name, layer, shape, applied.output, applied.weights, macs, by_input, table=table)  # type: ignore[arg-type]
 
     def _residual(self, name: str, layer: layers.Residual, shape: Shape, path: Path) -> LayerPlan:
         first, body = self._first, self.plans(layer.body, shape, (*path, "body"))

@@ -9,7 +9,7 @@ import fnmatch
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from trainmark.errors import assert_never
@@ -88,7 +88,7 @@ Course = WarmupCosine | PiecewiseLinear
 
 
 @dataclass(frozen=True)
-class Group(Bounded):
+class Group:
     """A parameter group: weights with a different weight decay.
 
     Args:
@@ -97,7 +97,10 @@ class Group(Bounded):
     """
 
     of: str
-    weight_decay: NotNegative
+    weight_decay: float
+
+    def __post_init__(self) -> None:
+        require(self.weight_decay >= 0, "weight_decay", "a number from 0", self.weight_decay)
 
     def has(self, key: str, axes: int) -> bool:
         """Whether the weight ``key`` belongs to it."""
@@ -115,13 +118,11 @@ class Common(Bounded):
         course: another learning-rate schedule.
         clip_norm: gradient clipping by global norm: all gradients are multiplied by ``clip_norm/(‖g‖ + 1e-6)`` if that
             is below 1, where ``‖g‖`` is the norm of all gradients together.
-        learning_rate: the learning rate, which ``staircase`` or ``course`` may change.
     """
 
     staircase: Staircase | None = None
     course: Course | None = None
     clip_norm: Positive | None = None
-    learning_rate: Positive = field(kw_only=False)
 
     def __post_init__(self) -> None:
         both = self.staircase is not None and self.course is not None
@@ -142,6 +143,7 @@ class SGD(Common):
     They differ only when the learning rate changes.
     """
 
+    learning_rate: Positive
     momentum: Share = 0.0
     momentum_form: Literal["buffer", "velocity"] = "buffer"
     weight_decay: NotNegative = 0.0
@@ -162,6 +164,7 @@ class Adam(Common):
     Kingma and Ba 2015, algorithm 1: ε is outside the root of the corrected moment.
     """
 
+    learning_rate: Positive
     beta1: Share = 0.9
     beta2: Share = 0.999
     epsilon: Positive = 1e-8
@@ -172,6 +175,7 @@ class Adam(Common):
 class AdamW(Common):
     """:class:`Adam` after ``w ← w - lr·weight_decay·w``; Loshchilov and Hutter 2019, with the rate in both terms."""
 
+    learning_rate: Positive
     beta1: Share = 0.9
     beta2: Share = 0.999
     epsilon: Positive = 1e-8
@@ -184,6 +188,7 @@ class AdamW(Common):
 class RMSprop(Common):
     """``a ← ρ·a + (1-ρ)·g²; w ← w - lr·g/(√a + ε)`` with the new ``a``, which starts at 0."""
 
+    learning_rate: Positive
     rho: Share = 0.9
     epsilon: Positive = 1e-8
     kind: Literal["rmsprop"] = "rmsprop"
@@ -255,13 +260,16 @@ def learning_rates(course: Course, rate: float) -> list[float]:
 
 
 @dataclass(frozen=True)
-class WeightAverage(Bounded):
+class WeightAverage:
     """Exponential moving average of all parameters, used for evaluation only.
 
     After update ``t`` (from 0): ``average ← d·average + (1-d)·w`` with ``d = min(decay, (1+t)/(10+t))``.
     """
 
-    decay: Annotated[float, Bound(lambda value: 0 < value < 1, "a number between 0 and 1")]
+    decay: float
+
+    def __post_init__(self) -> None:
+        require(0 < self.decay < 1, "decay", "a number between 0 and 1", self.decay)
 
     def decay_at(self, step: int) -> float:
         """Return the decay after update ``step``, counted from 0."""

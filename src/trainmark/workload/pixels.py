@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.workload.decode import Bounded, Misfit, Natural, Positive, require
+from trainmark.workload.decode import Bounded, Misfit, Positive, require
 from trainmark.workload.tokens import Tokens
 
 _MOST_SIDE = 4_096
@@ -57,9 +57,13 @@ class Augmentation(Bounded):
         cutout: side of the square that is set to 0; 0 for none.
     """
 
-    pad: Natural = 0
+    pad: int = 0
     flip: bool = False
-    cutout: Natural = 0
+    cutout: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("pad", "cutout"):
+            require(getattr(self, name) >= 0, name, "a whole number from 0", getattr(self, name))
 
 
 @dataclass(frozen=True)

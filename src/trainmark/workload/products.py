@@ -25,20 +25,10 @@ class Product(NamedTuple):
     number: int = 1
 
     @property
-    def operands(self) -> tuple[tuple[int, ...], ...]:
+    def operands(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Shapes of the two, as stored in memory."""
         left = (self.inner, self.rows) if self.turned else (self.rows, self.inner)
-        return (*self._several, *left), (*self._several, self.inner, self.columns)
-
-    @property
-    def output_shape(self) -> tuple[int, ...]:
-        """Shape of the product."""
-        return (*self._several, self.rows, self.columns)
-
-    @property
-    def _several(self) -> tuple[int, ...]:
-        """The axis of products that are computed together."""
-        return (self.number,) if self.number > 1 else ()
+        return left, (self.inner, self.columns)
 
 
 class Convolution(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainmark.errors import SpecError
-from trainmark.workload.decode import Bounded, Count, require
+from trainmark.workload.decode import require
 
 Protocol = Literal["fresh", "continued"]
 Evaluate = Literal["every-epoch", "end"]
@@ -111,7 +111,7 @@ class Batches:
 
 
 @dataclass(frozen=True)
-class Metrics(Bounded):
+class Metrics:
     """Which metrics of its training the workload reports.
 
     Args:
@@ -124,8 +124,11 @@ class Metrics(Bounded):
 
     train: Literal["running", "exact"] = "running"
     loss_includes_l2: bool = False
-    sample: Count | None = None
+    sample: int | None = None
     before: bool = False
+
+    def __post_init__(self) -> None:
+        require(self.sample is None or self.sample > 0, "sample", "a whole number above 0", self.sample)
 
 
 def epoch_sizes(schedule: Schedule, batches: Batches, examples: int) -> tuple[tuple[int, ...], ...]:

@@ -45,15 +45,15 @@ class Size:
                 given = Tokens(self.length or given.length)
             elif self.crop is not None:
                 given = dataclasses.replace(given, crop=self.crop)
-            small = reduced(workload, self.width, self.depth)
             sized = dataclasses.replace(
-                small,
+                reduced(workload, self.width, self.depth),
                 name=f"{workload.name} ({self})",
                 input=given,
-                model=changed(small.model, self._with_positions),
                 batches=dataclasses.replace(workload.batches, size=self.batch or workload.batches.size),
                 published=None,  # its figures apply to the whole network
             )
+            if self.length is not None:
+                sized = dataclasses.replace(sized, model=changed(sized.model, self._with_positions))
             lay_out(sized)
         except Misfit as misfit:
             where = f" at {dotted(misfit.path)}" if misfit.path else ""

@@ -169,10 +169,11 @@ def _non_defaults(part: Any) -> Any:
         return [_non_defaults(item) for item in part]
     if not dataclasses.is_dataclass(part):
         return part
+    values = {field: getattr(part, field.name) for field in dataclasses.fields(part)}
     return {
         field.name: _non_defaults(value)
-        for field in dataclasses.fields(part)
-        if (value := getattr(part, field.name)) != _default(field) or field.name == "kind"
+        for field, value in values.items()
+        if field.name == "kind" or value != _default(field)
     }
 
 

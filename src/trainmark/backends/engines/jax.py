@@ -22,25 +22,19 @@ def packages() -> dict[str, str]:
     return {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
 
 
-def devices(on_cpu: tuple[Precision, ...], on_gpu: tuple[Precision, ...]) -> tuple[Device, ...]:
-    """Return the CPU and any GPUs.
+def devices(on_cpu: tuple[Precision, ...], on_gpu: tuple[Precision, ...]) -> dict[Device, Any]:
+    """Return the CPU and any GPUs, each with JAX's object for it.
 
     Args:
         on_cpu: precisions of the CPU.
         on_gpu: precisions of a GPU.
     """
-    found = [cpu(*on_cpu)]
+    found = {cpu(*on_cpu): jax.local_devices(backend="cpu")[0]}
     if jax.default_backend() == "gpu":
         for index, device in enumerate(jax.devices()):
             memory = (device.memory_stats() or {}).get("bytes_limit")
-            found.append(Device(f"cuda:{index}", device.device_kind, "accelerator", memory, on_gpu))
-    return tuple(found)
-
-
-def handle(device: str) -> Any:
-    """Return JAX's object for a device."""
-    kind, _, index = device.partition(":")
-    return jax.devices("gpu" if kind == "cuda" else kind)[int(index or 0)]
+            found[Device(f"cuda:{index}", device.device_kind, "accelerator", memory, on_gpu)] = device
+    return found
 
 
 def take_share(options: Options) -> None:

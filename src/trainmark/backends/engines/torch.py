@@ -25,11 +25,12 @@ def gpus(precisions: Callable[[tuple[int, int]], tuple[Precision, ...]]) -> list
     Args:
         precisions: returns the precisions of a device with that compute capability.
     """
-    found = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
-    return [
-        Device(f"cuda:{index}", gpu.name, "accelerator", gpu.total_memory, precisions((gpu.major, gpu.minor)))
-        for index, gpu in enumerate(found)
-    ]
+    devices = []
+    for index in range(torch.cuda.device_count()):
+        found = torch.cuda.get_device_properties(index)
+        able = precisions((found.major, found.minor))
+        devices.append(Device(f"cuda:{index}", found.name, "accelerator", found.total_memory, able))
+    return devices
 
 
 def prepare(options: Options, *, tf32: bool) -> torch.device:

@@ -40,8 +40,9 @@ class JaxBackend:
         """Return full support, on the devices that JAX sees."""
         version: str = jax.__version__
         untested = base.is_untested("JAX", version, oldest=engines.OLDEST, newest=engines.NEWEST)
-        devices = engines.devices(supported("cpu"), supported("gpu"))
-        return base.Capabilities("jax", version, STYLES, devices, KINDS, engines.packages(), untested, "devices", True)
+        return base.Capabilities(
+            "jax", version, STYLES, tuple(_devices()), KINDS, engines.packages(), untested, "devices", True
+        )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> base.Trainer:
         """Create a trainer of the requested style."""
@@ -54,7 +55,7 @@ class JaxBackend:
                 raise Unsupported("jax scales with copies only, in the style fast", expected="one stage, --style fast")
             return JaxDataParallelTrainer(job, _mesh(options))
         kind = JaxFastTrainer if options.style == "fast" else JaxIdiomaticTrainer
-        return kind(job, engines.handle(options.device))
+        return kind(job, _object(options.device))
 
     def _set_up(self, options: base.Options) -> None:
         """Create one CPU device per rank, each with one thread. XLA reads this once, when it first lists devices."""
@@ -64,12 +65,13 @@ class JaxBackend:
 
     def parts(self, options: base.Options) -> frozenset[base.Part]:
         """Return the parts: ``fast`` gathers batches on the device; ``idiomatic`` copies NumPy arrays to it."""
-        copies = options.style != "fast"
-        return frozenset(("input", "copy", "optimizer", "loss") if copies else ("input", "optimizer", "loss"))
+        return frozenset(
+            ("input", "optimizer", "loss") if options.style == "fast" else ("input", "copy", "optimizer", "loss")
+        )
 
     def limits(self, options: base.Options) -> DeviceLimits:
         """Return products and copies on one device."""
-        return JaxLimits(options, engines.handle(options.device))
+        return JaxLimits(options, _object(options.device))
 
     def examine(self) -> Examination:
         """Return JAX's GPU plug-in, and why it sees no GPU."""
@@ -86,7 +88,8 @@ class JaxBackend:
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
         """Compute ``LEFT @ RIGHT`` on ``device``."""
-        place = engines.handle(device)
+        kind, _, index = device.partition(":")
+        place = jax.devices("gpu" if kind == "cuda" else kind)[int(index or 0)]
         left, right = (jax.device_put(np.array(factor, np.float32), place) for factor in (LEFT, RIGHT))
         product = jax.jit(jax.numpy.matmul)(left, right)
         return np.asarray(product), str(next(iter(product.devices())))
@@ -99,6 +102,11 @@ def _built_for() -> str | None:
     return f"{'CUDA' if plugin[1].lower() == 'cuda' else 'ROCm'} {plugin[2]}" if plugin else None
 
 
+def _devices() -> dict[base.Device, Any]:
+    """Return each device, with JAX's object for it."""
+    return engines.devices(supported("cpu"), supported("gpu"))
+
+
 def _mesh(options: base.Options) -> Mesh:
     """Return a mesh of the first devices, one per rank of the layout."""
     assert options.layout is not None
@@ -109,3 +117,8 @@ def _mesh(options: base.Options) -> Mesh:
             f"jax sees too few {kind} devices", expected=str(options.layout.ranks), found=str(len(found))
         )
     return Mesh(np.array(found[: options.layout.ranks]), (AXIS,))
+
+
+def _object(device_id: str) -> Any:
+    """Return JAX's object for a device."""
+    return next(object_ for device, object_ in _devices().items() if device.id == device_id)

@@ -47,7 +47,7 @@ class JaxFastTrainer(JaxTrainer):
         self._loop = jax.jit(self._spread(self._looped), donate_argnums=0)
         self._compiled: dict[int, tuple[int, Any]] = {}
         self._plan = EpochPlan((), None)
-        self._order = np.zeros(0, np.int32)
+        self._order: NDArray[np.int32] | None = None
         self._steps_of_epoch = self._examples_of_epoch = 0
 
     def compile(self, plan: EpochPlan) -> bool:
@@ -65,7 +65,7 @@ class JaxFastTrainer(JaxTrainer):
             order = order[: sum(plan.sizes)]  # whole passes are drawn, also for a shorter epoch
             draws = np.resize(not_augmented(self._augmented), (len(order), 5))
             order = np.column_stack([order, draws if plan.augmented is None else plan.augmented])
-        self._plan, self._order = plan, np.asarray([] if order is None else order, np.int32)
+        self._plan, self._order = plan, None if order is None else order.astype(np.int32)
         self._steps_of_epoch = self._examples_of_epoch = 0
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[tuple[Array, int]]:
@@ -73,17 +73,19 @@ class JaxFastTrainer(JaxTrainer):
         first = self._steps_of_epoch
         results = []
         for size, same in itertools.groupby(self._plan.sizes[first : first + steps]):
-            total, drawn = len(list(same)), size if self._order.size else 0
-            longest, program = self._program(drawn, total)
-            for done in range(0, total, longest):
-                count = min(total - done, longest)
-                order = np.zeros(self._order_shape(longest, drawn), np.int32)
-                used = self._order[self._examples_of_epoch : self._examples_of_epoch + count * size]
-                order[:count] = used.reshape(count, *order.shape[1:])
+            left = len(list(same))
+            longest, program = self._program(0 if self._order is None else size, left)
+            while left:
+                count = min(left, longest)
+                order = np.zeros(self._order_shape(longest, 0 if self._order is None else size), np.int32)
+                if self._order is not None:
+                    used = slice(self._examples_of_epoch, self._examples_of_epoch + count * size)
+                    order[:count] = self._order[used].reshape(count, *order.shape[1:])
                 taken = jax.device_put(order, self._order_place), self._put(np.int32(count))
                 self._training, rows = program(self._training, self._images, self._labels, *taken, self._key)
                 results.append((rows, count))
                 self._examples_of_epoch += count * size
+                left -= count
                 for _ in range(count):
                     tick()
         self._steps_of_epoch += steps

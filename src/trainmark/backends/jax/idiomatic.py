@@ -27,6 +27,7 @@ class JaxIdiomaticTrainer(JaxTrainer):
         super().__init__(job, device)
         self._images, self._labels = self._training_set()
         self._step = jax.jit(self._learn)
+        self._batches: Iterator[Batch]
 
     def compile(self, plan: EpochPlan) -> bool:
         """Run one step of each batch size; steps are pure, so the results are discarded."""

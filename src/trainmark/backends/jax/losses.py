@@ -22,7 +22,12 @@ def build(loss: spec.Loss | None) -> Callable[[Array, Array], Array]:
         case spec.SoftmaxCrossEntropy(smoothing=0):
             return lambda logits, labels: -_true(jax.nn.log_softmax(logits), labels).mean()
         case spec.SoftmaxCrossEntropy(smoothing=even):
-            return lambda logits, labels: _smoothed(jax.nn.log_softmax(logits), labels, even)
+
+            def smoothed(logits: Array, labels: Array) -> Array:
+                logs = jax.nn.log_softmax(logits)
+                return -((1 - even) * _true(logs, labels).mean() + even * logs.mean())
+
+            return smoothed
         case spec.ClippedCrossEntropy():
             bounds = loss.log_bounds
             return lambda logits, labels: -jnp.clip(_true(jax.nn.log_softmax(logits), labels), *bounds).mean()
@@ -30,10 +35,6 @@ def build(loss: spec.Loss | None) -> Callable[[Array, Array], Array]:
             return lambda logits, labels: -_true(jnp.log(jax.nn.softmax(logits)), labels).mean()
         case _:
             assert_never(loss)
-
-
-def _smoothed(logs: Array, labels: Array, even: float) -> Array:
-    return -((1 - even) * _true(logs, labels).mean() + even * logs.mean())
 
 
 def _true(values: Array, labels: Array) -> Array:

@@ -41,24 +41,20 @@ class Network:
         return x, running
 
     def outputs(
-        self,
-        weights: Parameters,
-        x: Array,
-        key: Array | None,
-        running: Parameters,
-        plans: Sequence[LayerPlan] | None = None,
+        self, weights: Parameters, x: Array, key: Array | None, running: Parameters
     ) -> Iterator[tuple[str, Array]]:
-        """Yield the name and the output of each layer; put new running averages in ``running``.
+        """Yield the name and the output of each layer; put new running averages in ``running``."""
+        return self._run(self._plans, weights, x, key, running)
 
-        Args:
-            plans: the layers, by default all.
-        """
-        for plan in self._plans if plans is None else plans:
+    def _run(
+        self, plans: Sequence[LayerPlan], weights: Parameters, x: Array, key: Array | None, running: Parameters
+    ) -> Iterator[tuple[str, Array]]:
+        for plan in plans:
             if isinstance(plan.layer, layers.Residual):
                 y = other = x
-                for name, y in self.outputs(weights, x, key, running, plan.body):
+                for name, y in self._run(plan.body, weights, x, key, running):
                     yield name, y
-                for name, other in self.outputs(weights, x, key, running, plan.shortcut):
+                for name, other in self._run(plan.shortcut, weights, x, key, running):
                     yield name, other
                 x = y + other
             else:
@@ -73,12 +69,12 @@ class Network:
             case layers.Dense():
                 return _biased(self._product(x, own["kernel"]), own)
             case layers.Conv2D():
-                kernel = own["kernel"].astype(self._product_dtype)
-                y = convolve(_padding(layer, x), x.astype(self._product_dtype), kernel, layer.stride)
-                return _biased(y.astype(x.dtype), own)
-            case layers.MaxPool(size=size, stride=stride):
-                padding = ((0, 0), *_padding(layer, x), (0, 0))
-                return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), padding)
+                kernel, (padding, stride) = own["kernel"].astype(self._product_dtype), _windows(layer, x)
+                return _biased(convolve(padding, x.astype(self._product_dtype), kernel, stride).astype(x.dtype), own)
+            case layers.MaxPool():
+                padding, stride = _windows(layer, x)
+                window, strides = (1, layer.size, layer.size, 1), (1, stride, stride, 1)
+                return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, ((0, 0), *padding, (0, 0)))
             case layers.AveragePool(size=size, stride=stride):
                 return lax.reduce_window(x, 0.0, lax.add, (1, size, size, 1), (1, stride, stride, 1), "VALID") / size**2
             case layers.GlobalAveragePool():
@@ -159,8 +155,9 @@ def convolve(padding: Sequence[tuple[int, int]], x: Array, kernel: Array, stride
     return lax.conv_general_dilated(x, kernel, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
-def _padding(layer: layers.Conv2D | layers.MaxPool, x: Array) -> list[tuple[int, int]]:
-    return [layers.padding_of(layer.size, layer.stride, width, layer.padding) for width in x.shape[1:3]]
+def _windows(layer: layers.Conv2D | layers.MaxPool, x: Array) -> tuple[list[tuple[int, int]], int]:
+    padding = [layers.padding_of(layer.size, layer.stride, width, layer.padding) for width in x.shape[1:3]]
+    return padding, layer.stride
 
 
 def _biased(x: Array, own: Parameters) -> Array:

@@ -37,7 +37,7 @@ def build(spec: definitions.Optimizer | None, *, keeps_gradients: bool) -> tuple
         return names, update
 
     def keeping(weights: Parameters, state: State, gradients: Parameters, step: Array) -> tuple[Parameters, State]:
-        weights, state = update(weights, state, gradients, step)
+        weights, state = update(weights, {name: state[name] for name in names}, gradients, step)
         return weights, {**state, GRADIENTS: gradients}
 
     return (*names, GRADIENTS), keeping
@@ -83,8 +83,10 @@ def _sgd(
         taken = _each(lambda b, g: g + spec.momentum * b, momentum, gradients) if spec.nesterov else momentum
         return _each(lambda w, b: w - rate * b, weights, taken), {"momentum": momentum}
     momentum = _each(lambda v, g: spec.momentum * v - rate * g, state["momentum"], gradients)
-    moves = _each(lambda v, g: spec.momentum * v - rate * g, momentum, gradients) if spec.nesterov else momentum
-    return _each(lambda w, v: w + v, weights, moves), {"momentum": momentum}
+    if spec.nesterov:
+        weights = _each(lambda w, v, g: w + (spec.momentum * v - rate * g), weights, momentum, gradients)
+        return weights, {"momentum": momentum}
+    return _each(lambda w, v: w + v, weights, momentum), {"momentum": momentum}
 
 
 def _adam(

@@ -34,12 +34,8 @@ class Engine(Protocol):
     def prepare(self, options: Options) -> None:
         """Set threads, device and arithmetic, before anything is computed."""
 
-    def reseed(self, seed: int) -> None:  # noqa: ARG002
-        """Reseed the engine, if it would otherwise repeat the same random numbers in every ``fit``.
-
-        PyTorch's don't repeat; on JAX, Keras shuffles with NumPy.
-        """
-        return
+    def reseed(self, seed: int) -> None:
+        """Reseed the engine, if it would otherwise repeat the same random numbers in every ``fit``."""
 
     def repeated(self, x: Any, y: Any, steps: int) -> Any:
         """Repeat a batch ``steps`` times, as an input of ``fit`` that costs almost nothing."""

@@ -131,9 +131,10 @@ class KerasFastTrainer(KerasTrainer):
     def _calls(self, steps: int) -> Iterator[tuple[int, int]]:
         """Yield the batch size of each call, and its number of steps."""
         for size, same in itertools.groupby(self._plan.sizes[self._step : self._step + steps]):
-            total = len(list(same))
-            for done in range(0, total, MOST_STEPS):
-                yield size, min(total - done, MOST_STEPS)
+            left = len(list(same))
+            while left:
+                yield size, min(left, MOST_STEPS)
+                left -= min(left, MOST_STEPS)
 
 
 def _by_step(values: NDArray[np.int64], count: int) -> Any:

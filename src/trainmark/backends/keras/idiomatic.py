@@ -65,11 +65,12 @@ class KerasIdiomaticTrainer(KerasTrainer):
         elif self._plan.whole and self._plan.augmented is None:
             self._fit_arrays(sizes[0], sizes[0], report, epochs=steps, shuffle=False)
         elif self._shuffled_by_keras(self._plan, steps):
-            examples = len(self._labels["train"])
-            for done in range(0, steps, len(self._workload.batches.sizes(examples))):
+            left, one_pass = steps, len(self._workload.batches.sizes(len(self._labels["train"])))
+            while left:
                 self._engine.reseed(seed_of(self._job.options.seed, self._passes))
-                self._fit_arrays(examples, sizes[0], report, most=steps - done)
+                self._fit_arrays(len(self._labels["train"]), sizes[0], report, most=left)
                 self._passes += 1
+                left -= min(left, one_pass)
         else:
             start = sum(self._plan.sizes[: self._step])
             edges = np.cumsum(sizes)

@@ -47,12 +47,12 @@ def outputs(layers: Sequence[Any], x: Any, *, training: bool) -> Iterator[tuple[
     """Yield the name of each layer and its output, those inside a residual before it."""
     for layer in layers:
         if isinstance(layer, Residual):
-            y = other = x
-            for name, y in outputs(layer.body, x, training=training):
-                yield name, y
-            for name, other in outputs(layer.shortcut, x, training=training):
-                yield name, other
-            x = y + other
+            branches = [
+                dict(outputs(branch, x, training=training)) or {"": x} for branch in (layer.body, layer.shortcut)
+            ]
+            for branch in branches:
+                yield from ((name, y) for name, y in branch.items() if name)
+            x = operator.add(*(list(branch.values())[-1] for branch in branches))
         else:
             x = layer(x, training=training)
         yield layer.name, x

@@ -74,12 +74,13 @@ class JaxEngine(Engine):
     title, version, oldest, newest = "JAX", jax.__version__, engines.OLDEST, engines.NEWEST
     fast_trainer = FastOnJax
 
-    packages = staticmethod(engines.packages)
-    settings = staticmethod(engines.settings)
+    def packages(self) -> dict[str, str]:
+        """Return the versions of JAX and its compiler."""
+        return engines.packages()
 
     def devices(self) -> tuple[Device, ...]:
         """Return the CPU and any GPUs."""
-        return engines.devices(supported("JAX", gpu=False), supported("JAX", gpu=True))
+        return tuple(_devices())
 
     def prepare(self, options: Options) -> None:
         """Set memory and arithmetic; threads can only be set by the environment, before JAX is imported."""
@@ -87,16 +88,28 @@ class JaxEngine(Engine):
         arithmetic = ARITHMETIC[options.precision]
         jax.config.update("jax_default_matmul_precision", "tensorfloat32" if arithmetic.tf32 else "highest")
         jax.config.update("jax_enable_x64", arithmetic.floatx == "float64")
-        self._device = engines.handle(options.device)
+        self._device = next(found for device, found in _devices().items() if device.id == options.device)
         jax.config.update("jax_default_device", self._device)
+
+    def reseed(self, seed: int) -> None:
+        """Do nothing: Keras shuffles with NumPy."""
 
     def synchronize(self, values: Sequence[Any]) -> None:
         """Wait for the state."""
         jax.block_until_ready(values)
 
+    def settings(self) -> dict[str, Any]:
+        """Return the settings as JAX reports them now."""
+        return engines.settings()
+
     def device_peak_bytes(self) -> int | None:
         """Return JAX's peak memory on the device, if it reports it."""
         return engines.peak_bytes(self._device)
+
+
+def _devices() -> dict[Device, Any]:
+    """Return each device, with JAX's object for it."""
+    return engines.devices(supported("JAX", gpu=False), supported("JAX", gpu=True))
 
 
 ENGINE = JaxEngine()

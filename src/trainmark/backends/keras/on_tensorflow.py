@@ -67,7 +67,9 @@ class TensorFlowEngine(Engine):
 
     title, version, oldest, newest = "TensorFlow", tf.__version__, "2.18", "2.21"
     fast_trainer = FastOnTensorFlow
-    _on_gpu = False
+
+    def __init__(self) -> None:
+        self._on_gpu = False
 
     def packages(self) -> dict[str, str]:
         """Return the versions of TensorFlow and of what it was built with."""
@@ -80,8 +82,9 @@ class TensorFlowEngine(Engine):
         devices = [cpu(*supported(self.title, gpu=False))]
         for index, gpu in enumerate(tf.config.list_physical_devices("GPU")):
             name = tf.config.experimental.get_device_details(gpu).get("device_name")
+            memory = _memory_bytes(index)
             precisions = supported(self.title, gpu=True)
-            devices.append(Device(f"cuda:{index}", name, "accelerator", _memory_bytes(index), precisions))
+            devices.append(Device(f"cuda:{index}", name, "accelerator", memory, precisions))
         return tuple(devices)
 
     def prepare(self, options: Options) -> None:

@@ -51,10 +51,13 @@ class TorchEngine(Engine):
 
     title, version, oldest, newest = "PyTorch", torch.__version__, engines.OLDEST, engines.NEWEST
     fast_trainer = FastOnTorch
-    _device = torch.device("cpu")
 
-    packages = staticmethod(engines.packages)
-    settings = staticmethod(engines.settings)
+    def __init__(self) -> None:
+        self._device = torch.device("cpu")
+
+    def packages(self) -> dict[str, str]:
+        """Return the versions of PyTorch and of what it was built with."""
+        return engines.packages()
 
     def devices(self) -> tuple[Device, ...]:
         """Return the CPU and every CUDA device."""
@@ -70,9 +73,16 @@ class TorchEngine(Engine):
         self._scope = keras.device(options.device)  # the reference keeps it active
         self._scope.__enter__()
 
+    def reseed(self, seed: int) -> None:
+        """Do nothing: PyTorch's random numbers don't repeat."""
+
     def synchronize(self, values: Sequence[Any]) -> None:  # noqa: ARG002
         """Wait for the device."""
         engines.synchronize(self._device)
+
+    def settings(self) -> dict[str, Any]:
+        """Return PyTorch's current settings."""
+        return engines.settings()
 
     def device_peak_bytes(self) -> int | None:
         """Return PyTorch's peak memory on a CUDA device."""

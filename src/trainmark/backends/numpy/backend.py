@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -79,8 +78,7 @@ class NumpyTrainer:
     def load(self, weights: Weights) -> None:
         """Set the weights and rebuild the optimiser."""
         self._weights.update({name: value.astype(self._dtype) for name, value in weights.items()})
-        averaged = self._model.trained if self._workload.weight_average else ()
-        self._average = {name: self._weights[name].copy() for name in averaged}
+        self._average = {name: self._weights[name].copy() for name in self._model.trained}
         self._updater = optimizers.Updater(self._workload.optimizer, self._weights, self._model.trained)
 
     def compile(self, plan: base.EpochPlan) -> bool:  # noqa: ARG002
@@ -89,15 +87,20 @@ class NumpyTrainer:
 
     def begin_epoch(self, plan: base.EpochPlan) -> None:
         """Draw an order if none is given."""
-        self._order = plan.drawn(self._workload.batches, len(self._data.train), self._rng.permutation)
-        self._augmented = plan.augmented
-        self._places = itertools.pairwise(np.cumsum([0, *plan.sizes]).tolist())
+        self._order, self._augmented = (
+            plan.drawn(self._workload.batches, len(self._data.train), self._rng.permutation),
+            plan.augmented,
+        )
+        self._edges = iter(np.cumsum([0, *plan.sizes]))
+        self._start = int(next(self._edges))
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[tuple[float, float, int]]:
         """Train on ``steps`` batches."""
         results = []
         for _ in range(steps):
-            results.append(self._train_batch(*self._batch(*next(self._places))))
+            end = int(next(self._edges))
+            results.append(self._train_batch(*self._batch(self._start, end)))
+            self._start = end
             tick()
         return results
 
@@ -111,13 +114,14 @@ class NumpyTrainer:
     def evaluate(self, split: base.SplitName, examples: NDArray[np.int64] | None = None) -> base.Evaluation:
         """Return loss and accuracy over a split, with the averaged weights if there is an average."""
         trained, part = dict(self._weights), getattr(self._data, split)
-        self._weights.update(self._average)
+        if self._workload.weight_average:
+            self._weights.update(self._average)
         loss, hits, predictions, count = 0.0, 0, 0, len(part) if examples is None else len(examples)
         for start in range(0, count, self._workload.evaluation_batch):
             some: Any = slice(start, start + self._workload.evaluation_batch)
             some, prepared = some if examples is None else examples[some], self._prepared[split]
             x = prepare(self._workload.input, part.images[some], self._dtype) if prepared is None else prepared[some]
-            outputs, labels = layers.forward(self._modules, x, False), part.labels[some].astype(np.int64)
+            outputs, labels = self._forward(x, training=False), part.labels[some].astype(np.int64)
             each, _ = losses.loss_and_gradient(self._workload.loss, outputs, labels)
             loss += float(each.sum(dtype=np.float64))
             hits += int((outputs.argmax(axis=-1) == labels).sum())
@@ -131,8 +135,7 @@ class NumpyTrainer:
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Return the outputs of the last layer, without dropout."""
-        x = prepare(self._workload.input, images, self._dtype)
-        return layers.forward(self._modules, x, False).astype(np.float64)
+        return self._forward(prepare(self._workload.input, images, self._dtype), training=False).astype(np.float64)
 
     def weights(self) -> Weights:
         """Return a copy of the weights."""
@@ -140,7 +143,8 @@ class NumpyTrainer:
 
     def averaged(self) -> Weights:
         """Return a copy of their average, or of the weights if there is none."""
-        return {name: value.astype(np.float32) for name, value in {**self._weights, **self._average}.items()}
+        kept = self._average if self._workload.weight_average else {}
+        return {name: value.astype(np.float32) for name, value in {**self._weights, **kept}.items()}
 
     def set_state(self, state: State) -> None:
         """Set weights, optimiser and average."""
@@ -153,7 +157,8 @@ class NumpyTrainer:
     def state(self) -> State:
         """Copy weights, optimiser and average."""
         slots = {slot: _copied(arrays) for slot, arrays in self._updater.slots.items()}
-        return State(_copied(self._weights), slots, _copied(self._average), self._updater.step)
+        average = _copied(self._average) if self._workload.weight_average else {}
+        return State(_copied(self._weights), slots, average, self._updater.step)
 
     def gradients(self) -> Arrays:
         """Copy the gradients of the last step."""
@@ -196,20 +201,27 @@ class NumpyTrainer:
         for name, factor in self._l2.items():
             l2_loss += 0.5 * factor * float((self._weights[name] ** 2).sum(dtype=np.float64))
             self._gradients[name] += self._weights[name].dtype.type(factor) * self._weights[name]
-        if "optimizer" not in self._without:
-            self._updater.update(self._weights, self._gradients)
-            if self._workload.weight_average:
-                decay = self._workload.weight_average.decay_at(self._updater.step - 1)
-                for name, average in self._average.items():
-                    average += (1 - decay) * (self._weights[name] - average)
+        if "optimizer" in self._without:
+            return loss + l2_loss, l2_loss, hits
+        self._updater.update(self._weights, self._gradients)
+        if self._workload.weight_average:
+            decay = self._workload.weight_average.decay_at(self._updater.step - 1)
+            for name, average in self._average.items():
+                average += (1 - decay) * (self._weights[name] - average)
         return loss + l2_loss, l2_loss, hits
 
     def _backward(self, x: NDArray[Any], labels: NDArray[np.int64]) -> tuple[float, int]:
         self._gradients.clear()
-        outputs = layers.forward(self._modules, x, True)
+        outputs = self._forward(x, training=True)
         each, gradient = losses.loss_and_gradient(self._loss, outputs, labels)
-        layers.backward(self._learning, gradient)
+        for module in reversed(self._learning):
+            gradient = module.backward(gradient)
         return float(each.mean(dtype=np.float64)), int((outputs.argmax(axis=-1) == labels).sum())
+
+    def _forward(self, x: NDArray[Any], *, training: bool) -> NDArray[Any]:
+        for module in self._modules:
+            x = module.forward(x, training)
+        return x
 
 
 def _copied(arrays: Arrays, dtype: Any = None) -> layers.Parameters:

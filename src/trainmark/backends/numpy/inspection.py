@@ -31,7 +31,6 @@ class StepTensors:
     gap: float | None
 
 
-@np.errstate(all="ignore")
 def inspect_step(
     workload: Workload, model: Model, weights: Weights, x: NDArray[Any], labels: NDArray[np.uint8]
 ) -> StepTensors:
@@ -41,7 +40,18 @@ def inspect_step(
         x: what the network takes, as :func:`~trainmark.workload.pixels.prepare` makes it.
         labels: true classes, ``[batch]``, or tokens, ``[batch, length]``.
     """
-    classes = labels.astype(np.int64)
+    with np.errstate(all="ignore"):
+        tensors, each, logits = _step(workload, model, weights, x, labels.astype(np.int64))
+    gap = None
+    if len(labels) and np.isfinite(logits).all():
+        true = np.take_along_axis(logits, labels[..., None].astype(np.int64), axis=-1)
+        gap = float((logits.max(axis=-1, keepdims=True) - true).max())
+    return StepTensors(tuple(tensors), each.astype(np.float64), gap)
+
+
+def _step(
+    workload: Workload, model: Model, weights: Weights, x: NDArray[Any], labels: NDArray[np.int64]
+) -> tuple[list[Tensor], NDArray[Any], NDArray[Any]]:
     own: layers.Parameters = {name: value.astype(np.float32) for name, value in weights.items()}
     gradients: layers.Parameters = {}
     modules = [layers.build(plan, own, gradients, np.random.default_rng(0)) for plan in model.layers]
@@ -50,19 +60,18 @@ def inspect_step(
         last = plan is model.layers[-1]
         dead = _dead(x) if plan.layer.kind == "relu" else None
         found.append(_tensor("logit" if last else "activation", plan.name, x, dead))
-    each, gradient = losses.loss_and_gradient(workload.loss, x, classes)
-    found.append(_tensor("loss", workload.loss.kind, each))
-    found.append(_tensor("gradient", f"{model.layers[-1].name} (output)", gradient))
+    each, gradient = losses.loss_and_gradient(workload.loss, x, labels)
+    found += [
+        _tensor("loss", workload.loss.kind, each),
+        _tensor("gradient", f"{model.layers[-1].name} (output)", gradient),
+    ]
     for plan, module in reversed(list(zip(model.layers, modules, strict=True))[model.first_weighted :]):
         known = set(gradients)
         gradient = module.backward(gradient)
         found += [_tensor("gradient", name, value) for name, value in gradients.items() if name not in known]
         if gradient.size:
             found.append(_tensor("gradient", f"{plan.name} (input)", gradient))
-    gap = None
-    if len(labels) and np.isfinite(x).all():
-        gap = float((x.max(axis=-1, keepdims=True) - np.take_along_axis(x, classes[..., None], axis=-1)).max())
-    return StepTensors(tuple(found), each.astype(np.float64), gap)
+    return found, each, x
 
 
 def _dead(x: NDArray[Any]) -> float | None:

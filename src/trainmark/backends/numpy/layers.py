@@ -6,7 +6,6 @@ A module keeps what its backward pass needs from the forward pass. Activations a
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -59,21 +58,6 @@ def build(
     if (made := _MODULES.get(type(plan.layer))) is None:
         assert_never(plan.layer)  # type: ignore[arg-type]  # a kind that has no module yet
     return made(plan, weights, gradients, rng, arithmetic)
-
-
-def forward(modules: Sequence[Module], x: Array, training: bool) -> Array:
-    """Return the output of the last of several modules in a row."""
-    for module in modules:
-        x = module.forward(x, training)
-    return x
-
-
-def backward(modules: Sequence[Module], gradient: Array) -> Array:
-    """Return the input gradient of the first of several modules in a row, if it is needed."""
-    for module in reversed(modules):
-        if gradient is not NOT_COMPUTED:
-            gradient = module.backward(gradient)
-    return gradient
 
 
 def outputs(
@@ -141,47 +125,33 @@ class DenseModule(LayerModule):
         return kernel.reshape(-1, kernel.shape[-1])
 
 
-class WindowModule(LayerModule):
-    """A layer that moves a square window over padded images."""
-
-    def _windows(self, x: Array, border: float = 0.0) -> Array:
-        """Return a view of the padded images, ``[batch, height, width, channels, size, size]``."""
-        size, stride = self._layer.size, self._layer.stride
-        padding: spec.Padding = getattr(self._layer, "padding", "valid")
-        self._padding = [spec.padding_of(size, stride, width, padding) for width in x.shape[1:3]]
-        x = np.pad(x, [(0, 0), *self._padding, (0, 0)], constant_values=border)
-        self._padded_shape = x.shape
-        return sliding_window_view(x, (size, size), axis=(1, 2))[:, ::stride, ::stride]
-
-    def _by_input(self, gradient: Array, share: Callable[[int, int], Array]) -> Array:
-        """Return the input gradient; ``share`` gives that of the values in one row and column of all windows."""
-        size, stride, (_, height, width, _) = self._layer.size, self._layer.stride, gradient.shape
-        padded: Array = np.zeros(self._padded_shape, gradient.dtype)
-        for row, column in itertools.product(range(size), range(size)):
-            target = padded[:, row : row + stride * height : stride, column : column + stride * width : stride]
-            target += share(row, column)
-        (top, bottom), (left, right) = self._padding
-        return padded[:, top : padded.shape[1] - bottom, left : padded.shape[2] - right]
-
-
-class ConvModule(WindowModule, DenseModule):
+class ConvModule(DenseModule):
     """Convolution as one matrix product over all windows (im2col)."""
 
     def forward(self, x: Array, training: bool) -> Array:
-        windows = self._windows(x)
-        positions = windows.shape[:3]
+        size, stride = self._layer.size, self._layer.stride
+        self._padding = [spec.padding_of(size, stride, width, self._layer.padding) for width in x.shape[1:3]]
+        x = np.pad(x, [(0, 0), *self._padding, (0, 0)])
+        windows = sliding_window_view(x, (size, size), axis=(1, 2))[:, ::stride, ::stride]  # [n, h, w, c, size, size]
+        self._padded_shape, positions = x.shape, windows.shape[:3]
         rows = windows.transpose(0, 1, 2, 4, 5, 3).reshape(math.prod(positions), -1)
         return super().forward(rows, training).reshape(*positions, -1)
 
     def backward(self, gradient: Array) -> Array:
-        by_row = super().backward(gradient.reshape(-1, gradient.shape[-1]))
+        size, stride, (count, height, width, filters) = self._layer.size, self._layer.stride, gradient.shape
+        by_row = super().backward(gradient.reshape(-1, filters))
         if by_row is NOT_COMPUTED:
             return NOT_COMPUTED
-        by_window = by_row.reshape(*gradient.shape[:3], self._layer.size, self._layer.size, -1)
-        return self._by_input(gradient, lambda row, column: by_window[:, :, :, row, column])
+        by_window = by_row.reshape(count, height, width, size, size, -1)
+        by_input: Array = np.zeros(self._padded_shape, gradient.dtype)
+        for row in range(size):
+            for column in range(size):
+                target = by_input[:, row : row + stride * height : stride, column : column + stride * width : stride]
+                target += by_window[:, :, :, row, column]
+        return _cropped(by_input, self._padding)
 
 
-class MaxPoolModule(WindowModule):
+class MaxPoolModule(LayerModule):
     """Maximum over windows; the gradient goes to the first maximum."""
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
@@ -191,7 +161,11 @@ class MaxPoolModule(WindowModule):
 
     def windows(self, x: Array) -> Array:
         """Return the values of each window, ``[batch, height, width, channels, window]``."""
-        windows = self._windows(x, border=-np.inf)
+        layer = self._layer
+        self._padding = [spec.padding_of(layer.size, layer.stride, width, layer.padding) for width in x.shape[1:3]]
+        x = np.pad(x, [(0, 0), *self._padding, (0, 0)], constant_values=-np.inf)
+        self._padded_shape = x.shape
+        windows = sliding_window_view(x, (layer.size, layer.size), axis=(1, 2))[:, :: layer.stride, :: layer.stride]
         return windows.reshape(*windows.shape[:4], -1)
 
     def take_other_side(self, units: Array, x: Array) -> None:
@@ -201,20 +175,31 @@ class MaxPoolModule(WindowModule):
         self._winner[units] = flat.argmax(axis=-1)
 
     def backward(self, gradient: Array) -> Array:
-        size = self._layer.size
-        return self._by_input(gradient, lambda row, column: gradient * (self._winner == row * size + column))
+        size, stride, (_, height, width, _) = self._layer.size, self._layer.stride, gradient.shape
+        by_input: Array = np.zeros(self._padded_shape, gradient.dtype)
+        for row in range(size):
+            for column in range(size):
+                target = by_input[:, row : row + stride * height : stride, column : column + stride * width : stride]
+                target += gradient * (self._winner == row * size + column)
+        return _cropped(by_input, self._padding)
 
 
-class AveragePoolModule(WindowModule):
+class AveragePoolModule(LayerModule):
     """Mean over windows."""
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
-        windows = self._windows(x)
+        size, stride, self._shape = self._layer.size, self._layer.stride, x.shape
+        windows = sliding_window_view(x, (size, size), axis=(1, 2))[:, ::stride, ::stride]
         return self._rounded(windows.mean(axis=(-2, -1)), beside=np.abs(windows).mean(axis=(-2, -1)))
 
     def backward(self, gradient: Array) -> Array:
-        share = self._rounded(gradient / gradient.dtype.type(self._layer.size**2))
-        return self._by_input(gradient, lambda _row, _column: share)
+        size, stride, (_, height, width, _) = self._layer.size, self._layer.stride, gradient.shape
+        by_input: Array = np.zeros(self._shape, gradient.dtype)
+        share = self._rounded(gradient / gradient.dtype.type(size**2))
+        for row in range(size):
+            for column in range(size):
+                by_input[:, row : row + stride * height : stride, column : column + stride * width : stride] += share
+        return by_input
 
 
 class GlobalAveragePoolModule(LayerModule):
@@ -372,17 +357,29 @@ class ResidualModule(LayerModule):
         self.body, self.shortcut = ([build(each, *others) for each in plans] for plans in (plan.body, plan.shortcut))
 
     def forward(self, x: Array, training: bool) -> Array:
-        return self.joined(forward(self.body, x, training), forward(self.shortcut, x, training))
+        y = x
+        for module in self.body:
+            y = module.forward(y, training)
+        for module in self.shortcut:
+            x = module.forward(x, training)
+        return self.joined(y, x)
 
     def joined(self, y: Array, x: Array) -> Array:
         """Add the outputs of both branches."""
         return self._rounded(y + x)
 
     def backward(self, gradient: Array) -> Array:
-        by_body, by_shortcut = backward(self.body, gradient), backward(self.shortcut, gradient)
+        by_body, by_shortcut = (_through(branch, gradient) for branch in (self.body, self.shortcut))
         if by_body is NOT_COMPUTED or by_shortcut is NOT_COMPUTED:
             return NOT_COMPUTED
         return self._rounded(by_body + by_shortcut)
+
+
+def _through(branch: Sequence[Module], gradient: Array) -> Array:
+    for module in reversed(branch):
+        if gradient is not NOT_COMPUTED:
+            gradient = module.backward(gradient)
+    return gradient
 
 
 class LocalResponseNormModule(LayerModule):
@@ -475,6 +472,11 @@ class LogSoftmaxModule(LayerModule):
 
     def backward(self, gradient: Array) -> Array:
         return self._rounded(gradient) - self._rounded(np.exp(self._y) * gradient.sum(axis=1, keepdims=True))
+
+
+def _cropped(padded: Array, padding: list[tuple[int, int]]) -> Array:
+    (top, bottom), (left, right) = padding
+    return padded[:, top : padded.shape[1] - bottom, left : padded.shape[2] - right]
 
 
 _MODULES: dict[type[spec.Layer], Callable[..., Module]] = {

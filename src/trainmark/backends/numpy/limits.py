@@ -24,8 +24,9 @@ class NumpyLimits:
         rng = np.random.default_rng(0)
         operands = []
         for each in asked:
-            left, right = (rng.random(shape).astype(self._dtype) for shape in each.operands)
-            out = np.zeros(each.output_shape, self._dtype)
+            several = (each.number,) if each.number > 1 else ()
+            left, right = (rng.random((*several, *shape)).astype(self._dtype) for shape in each.operands)
+            out = np.zeros((*several, each.rows, each.columns), self._dtype)
             operands.append((left.swapaxes(-1, -2) if each.turned else left, right, out))
 
         def queue() -> None:

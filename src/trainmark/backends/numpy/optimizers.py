@@ -48,16 +48,9 @@ class Updater:
                     if decay:
                         gradient = gradient + decay * weight
                     _sgd(spec, rate, weight, gradient, state.get("momentum"))
-                case definitions.Adam() | definitions.AdamW():  # ε is outside the root of the corrected second moment
-                    mean, square = state["mean"], state["square"]
+                case definitions.Adam() | definitions.AdamW():
                     weight *= 1 - rate * decay
-                    mean *= spec.beta1
-                    mean += (1 - spec.beta1) * gradient
-                    square *= spec.beta2
-                    square += (1 - spec.beta2) * gradient * gradient
-                    unbiased_mean = mean / (1 - spec.beta1**self.step)
-                    unbiased_square = square / (1 - spec.beta2**self.step)
-                    weight -= rate * unbiased_mean / (np.sqrt(unbiased_square) + spec.epsilon)
+                    _adam(spec, rate, self.step, weight, gradient, state["mean"], state["square"])
                 case definitions.RMSprop():  # the new average is used, and ε is outside the root
                     square = state["square"]
                     square *= spec.rho
@@ -98,3 +91,22 @@ def _sgd(spec: definitions.SGD, rate: float, weight: Array, gradient: Array, mom
         momentum *= spec.momentum
         momentum -= rate * gradient
         weight += spec.momentum * momentum - rate * gradient if spec.nesterov else momentum
+
+
+def _adam(
+    spec: definitions.Adam | definitions.AdamW,
+    rate: float,
+    t: int,
+    weight: Array,
+    gradient: Array,
+    mean: Array,
+    square: Array,
+) -> None:
+    """Adam, with ε outside the root of the corrected second moment."""
+    mean *= spec.beta1
+    mean += (1 - spec.beta1) * gradient
+    square *= spec.beta2
+    square += (1 - spec.beta2) * gradient * gradient
+    unbiased_mean = mean / (1 - spec.beta1**t)
+    unbiased_square = square / (1 - spec.beta2**t)
+    weight -= rate * unbiased_mean / (np.sqrt(unbiased_square) + spec.epsilon)

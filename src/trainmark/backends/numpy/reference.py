@@ -102,7 +102,9 @@ class Reference:
     def loss(self, weights: Arrays, images: NDArray[Any], labels: NDArray[np.int64]) -> float:
         """Return the loss of a batch in training."""
         self._exact.set(weights)
-        x = layers.forward(self._exact.modules, prepare(self._workload.input, images, np.float64), True)
+        x = prepare(self._workload.input, images, np.float64)
+        for module in self._exact.modules:
+            x = module.forward(x, True)
         return float(losses.loss_and_gradient(self._workload.loss, x, labels)[0].mean()) + self._l2_loss(weights)
 
     def _l2_loss(self, weights: Arrays) -> float:
@@ -164,7 +166,8 @@ class Reference:
 
     def _gradients(self, through: _Pass, gradient: Array) -> dict[str, Array]:
         through.gradients.clear()
-        layers.backward(through.modules[self._model.first_weighted :], gradient)
+        for module in reversed(through.modules[self._model.first_weighted :]):
+            gradient = module.backward(gradient)
         for name, l2 in self._model.l2.items():
             through.gradients[name] += l2 * through.weights[name]
         return dict(through.gradients)

@@ -93,6 +93,7 @@ class TorchFastTrainer(TorchTrainer):
         super().load(weights)
         optimizers.reset(self._optimizer)
         self._updates.zero_()
+        self._step = 0
 
     def compile(self, plan: EpochPlan) -> bool:
         """Capture a graph for each batch size of the plan; False if nothing is captured."""
@@ -120,20 +121,23 @@ class TorchFastTrainer(TorchTrainer):
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         """Queue steps; results stay on the device."""
-        first = self._steps_of_epoch
         with precision.denormals_flushed(self._flushes):
-            for _ in range(steps):
-                size = self._plan.sizes[self._steps_of_epoch]
-                self._follow_rate()
-                if self._graphs:
-                    self._graphs[size].replay()
-                else:
-                    here = slice(self._examples_of_epoch, self._examples_of_epoch + size)
-                    self._step_on(*self._batch(size, here), self._place.rows[self._steps_of_epoch])
-                self._steps_of_epoch += 1
-                self._examples_of_epoch += size
-                self._step += 1
-                tick()
+            return self._train(steps, tick)
+
+    def _train(self, steps: int, tick: Callable[[], None]) -> Tensor:
+        first = self._steps_of_epoch
+        for _ in range(steps):
+            size = self._plan.sizes[self._steps_of_epoch]
+            self._follow_rate()
+            if self._graphs:
+                self._graphs[size].replay()
+            else:
+                here = slice(self._examples_of_epoch, self._examples_of_epoch + size)
+                self._step_on(*self._batch(size, here), self._place.rows[self._steps_of_epoch])
+            self._steps_of_epoch += 1
+            self._examples_of_epoch += size
+            self._step += 1
+            tick()
         return self._place.rows[first : self._steps_of_epoch].clone()  # the next epoch overwrites them
 
     def _last_gradients(self) -> list[Tensor]:
@@ -242,7 +246,7 @@ class TorchFastTrainer(TorchTrainer):
 
     def _changed_by_a_step(self) -> Iterator[Tensor]:
         place = self._place
-        yield from (*self._parameters, *self._average.values(), *self._network.buffers())
+        yield from (*self._parameters, *self._average, *self._network.buffers())
         yield from (self._updates, place.rows, place.example, place.step)
         for state in self._optimizer.state.values():
             yield from (value for value in state.values() if isinstance(value, Tensor))

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.optim.lr_scheduler import StepLR
 from torch.utils.data import DataLoader, default_collate
 
 from trainmark.backends.base import EpochPlan, Job
@@ -43,8 +42,12 @@ class TorchIdiomaticTrainer(TorchTrainer):
         super().load(weights)
         spec = self._workload.optimizer
         self._optimizer = optimizers.build(spec, self._network, decays=self._decays, quick=False, capturable=False)
-        stairs = spec.staircase
-        self._scheduler = StepLR(self._optimizer, stairs.steps, stairs.factor) if stairs else None
+        self._scheduler = (
+            torch.optim.lr_scheduler.StepLR(self._optimizer, spec.staircase.steps, spec.staircase.factor)
+            if spec.staircase
+            else None
+        )
+        self._step = 0
 
     def compile(self, plan: EpochPlan) -> bool:  # noqa: ARG002
         """Return False: nothing is compiled."""
@@ -55,7 +58,7 @@ class TorchIdiomaticTrainer(TorchTrainer):
         if plan.whole:
             batches = self._whole_batches(plan)
         elif self._images is None:
-            batches = map(self._get_batch, plan.batches(self._order(plan)))
+            batches = self._windows(plan)
         else:
             batches = itertools.chain.from_iterable(self._loaders(plan, self._images))
         self._batches = self._held(batches) if {"input", "copy"} & self._without else batches
@@ -115,6 +118,9 @@ class TorchIdiomaticTrainer(TorchTrainer):
             draws = torch.from_numpy(plan.augmented).split(plan.sizes)
             batches = [list(zip(*each, strict=True)) for each in zip(batches, draws, strict=True)]
         yield DataLoader(images, batch_sampler=batches)
+
+    def _windows(self, plan: EpochPlan) -> Iterator[Batch]:
+        return (self._get_batch(starts) for starts in plan.batches(self._order(plan)))
 
     def _order(self, plan: EpochPlan) -> NDArray[np.int64]:
         order = plan.drawn(self._workload.batches, len(self._data.train), lambda count: torch.randperm(count).numpy())

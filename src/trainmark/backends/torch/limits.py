@@ -27,7 +27,9 @@ class TorchLimits:
         """Return products into preallocated matrices."""
         operands = []
         for each in asked:
-            left, right, out = (self._random(*shape) for shape in (*each.operands, each.output_shape))
+            several = (each.number,) if each.number > 1 else ()
+            left, right = (self._random(*several, *shape) for shape in each.operands)
+            out = self._random(*several, each.rows, each.columns)
             operands.append((left.mT if each.turned else left, right, out))
 
         def queue() -> None:
@@ -40,7 +42,7 @@ class TorchLimits:
         """Return forward and backward convolutions, channels first."""
         operands = []
         for each in asked:
-            x, gradient = (self._random(n, c, h, w) for n, h, w, c in (each.input_shape, each.output_shape))
+            x, gradient = self._images(*each.input_shape), self._images(*each.output_shape)
             kernel = self._random(each.filters, each.channels, each.size, each.size)
             operands.append((x, gradient, kernel, [each.stride] * 2, [each.padding] * 2, [each.by_input, True, False]))
 
@@ -52,6 +54,9 @@ class TorchLimits:
                 )
 
         return QueuedWork(torch.no_grad()(queue), self._wait)
+
+    def _images(self, batch: int, height: int, width: int, channels: int) -> torch.Tensor:
+        return self._random(batch, channels, height, width)
 
     def _random(self, *shape: int) -> torch.Tensor:
         return torch.rand(shape, device=self._device).to(self._dtype)

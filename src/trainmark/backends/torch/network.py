@@ -7,7 +7,6 @@ layer after a flatten to channel-first order.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
@@ -247,14 +246,18 @@ def _modules(plan: LayerPlan, channels_first: Mapping[str, Shape]) -> Iterator[n
         case layers.Dense():
             yield nn.Linear(plan.input_shape[-1], layer.units, bias=layer.bias != "none")
         case layers.Conv2D():
-            before, padding = _padding(plan, layer, 0.0)
-            yield from before
-            bias = layer.bias != "none"
+            around = _around(plan, layer)
+            even = [before for before, after in around if before == after]
+            if len(even) < 2:
+                yield _padding(around, 0.0)
+            padding, bias = even if len(even) == 2 else 0, layer.bias != "none"
             yield nn.Conv2d(plan.input_shape[2], layer.filters, layer.size, layer.stride, padding, bias=bias)
         case layers.MaxPool():
-            before, padding = _padding(plan, layer, -math.inf, most=layer.size // 2)
-            yield from before
-            yield nn.MaxPool2d(layer.size, layer.stride, padding)
+            around = _around(plan, layer)
+            even = [before for before, after in around if before == after <= layer.size // 2]
+            if len(even) < 2:
+                yield _padding(around, float("-inf"))
+            yield nn.MaxPool2d(layer.size, layer.stride, even if len(even) == 2 else 0)
         case layers.AveragePool():
             yield nn.AvgPool2d(layer.size, layer.stride)
         case layers.GlobalAveragePool():
@@ -298,13 +301,12 @@ def _modules(plan: LayerPlan, channels_first: Mapping[str, Shape]) -> Iterator[n
             assert_never(layer)
 
 
-def _padding(
-    plan: LayerPlan, layer: layers.Conv2D | layers.MaxPool, value: float, most: float = math.inf
-) -> tuple[list[nn.Module], tuple[int, int]]:
-    """Return the padding for PyTorch's layer, up to ``most``; for any other, a module that pads, and no padding."""
-    (top, bottom), (left, right) = (
-        layers.padding_of(layer.size, layer.stride, side, layer.padding) for side in plan.input_shape[:2]
-    )
-    if top == bottom <= most and left == right <= most:
-        return [], (top, left)
-    return [nn.ConstantPad2d((left, right, top, bottom), value)], (0, 0)
+def _around(plan: LayerPlan, layer: layers.Conv2D | layers.MaxPool) -> list[tuple[int, int]]:
+    """Return the rows and columns to add before and after."""
+    return [layers.padding_of(layer.size, layer.stride, side, layer.padding) for side in plan.input_shape[:2]]
+
+
+def _padding(around: list[tuple[int, int]], value: float) -> nn.Module:
+    """Return a module that pads images, for paddings that PyTorch's layers don't support."""
+    (top, bottom), (left, right) = around
+    return nn.ConstantPad2d((left, right, top, bottom), value)

@@ -17,9 +17,10 @@ class Images(Dataset[tuple[Tensor, int]]):
         self._spec, self._dtype, self._labels = spec, dtype, split.labels.tolist()
         # The common case works as in most tutorials: in place, on one image, channels first.
         self._simple = spec.distortions is None and not spec.standardize_each and spec.crop is None
-        self._images = torch.tensor(split.images)
+        images = torch.tensor(split.images)
         if self._simple:
-            self._images = self._images.permute(0, 3, 1, 2).clone(memory_format=torch.contiguous_format)
+            images = images.permute(0, 3, 1, 2).clone(memory_format=torch.contiguous_format)
+        self._images = images
         self._mean, self._sd = _per_channel(spec.standardize, dtype)
 
     def __len__(self) -> int:

@@ -33,7 +33,7 @@ class TorchTrainer:
 
     def __init__(self, job: Job) -> None:
         options = job.options
-        self._workload, self._model, self._data, self._evaluated = job.workload, job.model, job.data, job.data
+        self._workload, self._model, self._data = job.workload, job.model, job.data
         self._precision = options.precision
         arithmetic = precision.ARITHMETIC[options.precision]
         self._device = engines.prepare(options, tf32=arithmetic.tf32)
@@ -51,14 +51,14 @@ class TorchTrainer:
         self._counts_hits = job.workload.metrics.train == "running"
         self._without = options.without
         self._optimizer: torch.optim.Optimizer
+        self._step = 0
         self._parameters = list(self._network.parameters())
-        self._average = {parameter: parameter.detach().clone() for parameter in self._parameters}
+        self._average = [parameter.detach().clone() for parameter in self._parameters]
 
     def load(self, weights: Weights) -> None:
         """Set the weights; the styles also set their optimiser."""
-        self._step = 0
         network.write(self._network, self._model, weights)
-        _copy(self._parameters, self._average.values())
+        _copy(self._parameters, self._average)
 
     def weights(self) -> Weights:
         """Return a copy of the weights on the host."""
@@ -79,23 +79,22 @@ class TorchTrainer:
 
     def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
         """Evaluate a split in large batches, with the averaged weights if there is an average."""
-        part: Split = getattr(self._evaluated, split)
+        part: Split = getattr(self._data, split)
         examples = np.arange(len(part)) if examples is None else examples
         with self._average_in_place():
-            loss, hits = self._judge(part, examples)
-        return Evaluation(loss / len(examples), hits / (len(examples) * math.prod(part.labels.shape[1:])))
+            loss, hits = self._judge(self._network, part, examples)
+        return self._evaluation(part, len(examples), loss, hits)
+
+    def _evaluation(self, part: Split, examples: int, loss: float, hits: float) -> Evaluation:
+        """Return means of sums over ``examples``."""
+        return Evaluation(loss / examples, hits / (examples * math.prod(part.labels.shape[1:])))
 
     def _layers(self, model: Model) -> Sequence[LayerPlan]:
         """Return the layers trained here: all layers."""
         return model.layers
 
-    def _whole_network(self) -> nn.Module:
-        """Return the network with the current weights."""
-        return self._network
-
-    def _judge(self, part: Split, examples: NDArray[np.int64]) -> tuple[float, float]:
-        """Return summed loss and hits of the whole network on examples, without dropout."""
-        whole = self._whole_network()
+    def _judge(self, whole: nn.Module, part: Split, examples: NDArray[np.int64]) -> tuple[float, int]:
+        """Return summed loss and hits of the ``whole`` network on examples, without dropout."""
         whole.eval()
         loss, hits = 0.0, 0
         size = self._workload.evaluation_batch
@@ -132,7 +131,7 @@ class TorchTrainer:
             of = functools.partial(optimizers.buffer, self._optimizer, spec, slot)
             network.write(self._network, self._model, {name: value / scale for name, value in arrays.items()}, of)
         if state.average:
-            network.write(self._network, self._model, state.average, self._average.__getitem__)
+            network.write(self._network, self._model, state.average, self._average_of)
         optimizers.set_step(self._optimizer, state.step)
         self._continue_at(state.step)
 
@@ -144,8 +143,7 @@ class TorchTrainer:
             of = functools.partial(optimizers.buffer, self._optimizer, spec, slot)
             found, scale = network.read(self._network, self._model, of), optimizers.scale_of(spec, slot)
             slots[slot] = {name: value * scale for name, value in found.items()}
-        its_average = self._average.__getitem__
-        average = network.read(self._network, self._model, its_average) if self._workload.weight_average else {}
+        average = network.read(self._network, self._model, self._average_of) if self._workload.weight_average else {}
         return State(network.read(self._network, self._model), slots, average, self._step)
 
     def gradients(self) -> Arrays:
@@ -172,6 +170,9 @@ class TorchTrainer:
     def _inputs(self, examples: NDArray[np.int64]) -> Tensor:
         """Return training examples as network input."""
         raise NotImplementedError
+
+    def _average_of(self, parameter: nn.Parameter) -> Tensor:
+        return next(mine for each, mine in zip(self._parameters, self._average, strict=True) if each is parameter)
 
     def settings(self) -> dict[str, Any]:
         """Return PyTorch's current settings."""
@@ -219,7 +220,7 @@ class TorchTrainer:
     def _update_average(self, share: Tensor | float) -> None:
         """Move the average towards the weights by ``share`` of the distance."""
         with torch.no_grad():
-            for parameter, average in self._average.items():
+            for average, parameter in zip(self._average, self._parameters, strict=True):
                 average.lerp_(parameter, share)
 
     def _l2_loss(self) -> Tensor | None:
@@ -241,7 +242,7 @@ class TorchTrainer:
         """Use the average, if there is one, instead of the weights."""
         replaced = self._parameters if self._workload.weight_average else []
         trained = [parameter.detach().clone() for parameter in replaced]
-        _copy(self._average.values(), replaced)
+        _copy(self._average, replaced)
         try:
             yield
         finally:

@@ -92,9 +92,10 @@ def read_driver(library: Any = None) -> Driver:
         nvml = Nvml(library)
         found = [nvml.handle(index) for index in range(nvml.ask("nvmlDeviceGetCount") or 0)]
         handles = [handle for handle, _ in found]
+        cuda = nvml.ask("nvmlSystemGetCudaDriverVersion_v2")
         return Driver(
             _text(nvml.ask("nvmlSystemGetDriverVersion")),
-            _map(nvml.ask("nvmlSystemGetCudaDriverVersion_v2"), lambda cuda: (cuda // 1000, cuda % 1000 // 10)),
+            None if cuda is None else (cuda // 1000, cuda % 1000 // 10),
             tuple(
                 Gpu(index, problem=problem) if problem else _gpu(nvml, index, handles)
                 for index, (_, problem) in enumerate(found)

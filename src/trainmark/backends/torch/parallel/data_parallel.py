@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from trainmark.backends.base import HITS, EpochPlan, Job, Steps
+from trainmark.backends.base import HITS, EpochPlan, Evaluation, Job, SplitName, Steps
 from trainmark.backends.torch.fast import TorchFastTrainer
 from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
 from trainmark.backends.torch.parallel.ranks import Ranks
@@ -33,12 +33,11 @@ class DataParallel(TorchTrainer):
         self._layout = job.options.layout
         self._copies = self._layout.data if self._layout.reduces else 1
         self._ranks = Ranks(self._layout, job.options.device)
-        data = job.data
+        self._everything = data = job.data
         if job.workload.takes_everything:  # a rank keeps only the part that it uses in every step
             data = dataclasses.replace(data, train=_share(data.train, self._ranks.copy, self._layout.data))
         options = dataclasses.replace(job.options, device=str(self._ranks.device))
         super().__init__(dataclasses.replace(job, data=data, options=options))
-        self._evaluated = job.data
         self._forward = self._averaging(self._network)
         torch.manual_seed(options.seed + _SEEDS_APART * self._ranks.rank)  # dropout differs between shares
 
@@ -63,12 +62,16 @@ class DataParallel(TorchTrainer):
         total[:, :HITS] /= self._layout.data  # means of equal shares
         return super().read(total)
 
-    def _judge(self, part: Split, examples: NDArray[np.int64]) -> tuple[float, float]:
-        """Judge a share of the examples on each rank, and add up the results."""
+    def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
+        """Evaluate a split, a part on each rank."""
+        whole: Split = getattr(self._everything, split)
+        examples = np.arange(len(whole)) if examples is None else examples
         mine = np.array_split(examples, self._layout.ranks)[self._ranks.rank]
-        sums = torch.tensor(super()._judge(part, mine), dtype=torch.float64, device=self._device)
+        with self._average_in_place():
+            loss, hits = self._judge(self._whole_network(), whole, mine)
+        sums = torch.tensor([loss, hits], dtype=torch.float64, device=self._device)
         loss, hits = self._ranks.total(sums).tolist()
-        return loss, hits
+        return self._evaluation(whole, len(examples), loss, hits)
 
     def synchronize(self) -> None:
         """Wait for all devices."""
@@ -98,6 +101,9 @@ class DataParallel(TorchTrainer):
             return network
         devices = [self._device.index] if self._device.type == "cuda" else None
         return DistributedDataParallel(network, device_ids=devices, process_group=self._ranks.copies, **options)
+
+    def _whole_network(self) -> nn.Module:
+        return self._network
 
     def _shared(self, plan: EpochPlan) -> EpochPlan:
         """Return this copy's share of ``plan``; the parent checks that its sizes are divisible."""

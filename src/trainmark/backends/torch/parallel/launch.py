@@ -75,10 +75,15 @@ def _configuration(asked: LaunchSpec, deadline: float, *, serves: bool) -> Launc
 
 def _fall(failures: dict[int, Any], logs: Path) -> Fall:
     """Return the rank that failed first: not one that was ended, or that lost its peer in an all-reduce."""
-    codes = {rank: failure.exitcode for rank, failure in failures.items()}
-    rank = min(codes, key=lambda each: (codes[each] == -signal.SIGTERM, codes[each] > 0))
-    printed = sorted(logs.glob(f"*/attempt_*/{failures[rank].local_rank}/stderr.log"))
-    return Fall(rank, codes[rank], str(printed[-1]) if printed else None)
+
+    def place(rank: int) -> tuple[bool, bool]:
+        code = failures[rank].exitcode
+        return code == -signal.SIGTERM, code > 0
+
+    rank = min(failures, key=place)
+    failure = failures[rank]
+    printed = sorted(logs.glob(f"*/attempt_*/{failure.local_rank}/stderr.log"))
+    return Fall(rank, failure.exitcode, str(printed[-1]) if printed else None)
 
 
 def _nobody(place: Rendezvous, found: str) -> RendezvousFailed:

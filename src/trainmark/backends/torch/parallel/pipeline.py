@@ -33,7 +33,8 @@ class Pipelined(DataParallel):
 
     def weights(self) -> Weights:
         """Return all weights, gathered from the ranks."""
-        return self._joined(super().weights())
+        own = super().weights()
+        return {name: value for theirs in self.gather(own) for name, value in theirs.items()}
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of a rank, and of the pipeline."""
@@ -49,13 +50,12 @@ class Pipelined(DataParallel):
     def _whole_network(self) -> nn.Module:
         """Return a network with the current weights of all stages."""
         whole = network.build(self._model, self._model.layers).to(self._device, self._dtype)
-        state = self._joined({name: value.cpu() for name, value in self._network.state_dict().items()})
-        whole.load_state_dict(state)
+        by_name = {name: value for theirs in self.gather(self._own()) for name, value in theirs.items()}
+        whole.load_state_dict({name: torch.from_numpy(value) for name, value in by_name.items()})
         return whole
 
-    def _joined(self, own: dict[str, Any]) -> dict[str, Any]:
-        """Return the values of all stages by name."""
-        return {name: value for theirs in self.gather(own) for name, value in theirs.items()}
+    def _own(self) -> dict[str, Any]:
+        return {name: value.cpu().numpy() for name, value in self._network.state_dict().items()}
 
     def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Compute gradients; only the last stage has the loss, and each stage has its own L2 loss."""
