@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .observer import Observer
 
 _CHANGEABLE = 1 << 9
-"""Flag of classes whose attributes can be set; it is missing for those of C, such as the base of ``torch.Tensor``."""
+"""Flag of classes whose attributes can be set; classes written in C, such as the base of ``torch.Tensor``, lack it."""
 _ALL_READS, _GAPS = 1_000, (5, 11, 8, 7, 7)
 """After so many reads only some are looked at. Their distances add up to a prime, so no line of a loop is missed."""
 

@@ -1,4 +1,4 @@
-"""What can be changed, told before anything is."""
+"""What the plan of the experiments depends on."""
 
 from __future__ import annotations
 
