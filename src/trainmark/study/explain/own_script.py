@@ -24,6 +24,7 @@ from trainmark.analysis.changes import SAMPLED, Finding, candidates, compare_los
 from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS, Part, experiment
 from trainmark.analysis.statistics import Estimate
 from trainmark.errors import ExplanationFailed, UnknownName
+from trainmark.execute.parent import scratch
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.scheduler import Observer, RunStopped, execute
@@ -484,8 +485,9 @@ def _losses(record: Record) -> list[float]:
 
 
 def _why(record: Record) -> str | None:
-    """Why a process failed, with the last line that it printed; None if it did not."""
+    """Why a process failed, with the last line that it printed, without the path of its copy; None if it did not."""
     if record.outcome.status not in ("failed", "timeout"):
         return None
-    tail = (record.outcome.stderr_tail or "").strip().splitlines()
+    printed = re.sub(rf"[^\s'\"]*/{scratch.PREFIX}[^\s/]+/[^\s/]+/", "", record.outcome.stderr_tail or "")
+    tail = printed.strip().splitlines()
     return ": ".join(filter(None, (record.outcome.reason, tail[-1][:200] if tail else None)))
