@@ -2,8 +2,8 @@
 
 ``compiled`` is the same ``fit`` after ``compile(jit_compile=True)``.
 
-A whole epoch with Keras's shuffle is one ``fit`` on the arrays. Everything else (a given order, a part of an epoch,
-distorted images, windows of a text) is one ``fit`` on a ``PyDataset``.
+A whole epoch with Keras's shuffle is one ``fit`` on the arrays, and a given order is one ``fit`` on arrays put in that
+order. Everything else (batches of changing size, distorted images, windows of a text) is one ``fit`` on a ``PyDataset``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan, Job, Steps
 from trainmark.backends.keras.batches import Batch, Indices, OrderedBatches
@@ -35,6 +36,7 @@ class KerasIdiomaticTrainer(KerasTrainer):
         if not job.distorts:
             self._inputs("train")
         self._epoch, self._passes, self._plan = -1, 0, EpochPlan((), None)
+        self._ordered: NDArray[Any] = np.empty(0)
 
     def compile(self, plan: EpochPlan) -> bool:
         """Train on batches of each size, and restore the state; False if Keras compiles nothing.
@@ -48,7 +50,8 @@ class KerasIdiomaticTrainer(KerasTrainer):
             if self._shuffled_by_keras(plan, len(plan.sizes)):
                 self._fit_arrays(sum(sizes), sizes[0], Report(lambda: None), epochs=2, shuffle=not plan.whole)
             else:
-                self._fit_batches([np.arange(size) for size in (*sizes, *sizes)], 0, Report(lambda: None))
+                for some in 2 * [*{sizes[:1], sizes}]:  # a part of an epoch may lack the smaller last batch
+                    self._fit_given(plan, np.arange(sum(some)), some, 0, Report(lambda: None))
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
@@ -73,8 +76,7 @@ class KerasIdiomaticTrainer(KerasTrainer):
                 left -= min(left, one_pass)
         else:
             start = sum(self._plan.sizes[: self._step])
-            edges = np.cumsum(sizes)
-            self._fit_batches(np.split(self._taken()[start : start + edges[-1]], edges[:-1]), self._step, report)
+            self._fit_given(self._plan, self._taken()[start : start + sum(sizes)], sizes, self._step, report)
         self._step += steps
         predictions = math.prod(self._workload.input.outputs_shape)
         return report.steps([size * predictions for size in sizes], has_l2=self._network.has_l2)
@@ -108,9 +110,20 @@ class KerasIdiomaticTrainer(KerasTrainer):
             x, y, batch_size=size, epochs=epochs, steps_per_epoch=steps, shuffle=shuffle, verbose=0, callbacks=[report]
         )
 
-    def _fit_batches(self, parts: list[Indices], first: int, report: Report) -> None:
-        batches = OrderedBatches(self._training_batch, parts, first)
-        self._network.fit(batches, shuffle=False, verbose=0, callbacks=[report])
+    def _fit_given(self, plan: EpochPlan, taken: Indices, sizes: tuple[int, ...], first: int, report: Report) -> None:
+        """Run one ``fit`` on these examples in this order; ``first`` is the number of the first batch in its epoch."""
+        as_stored = plan.augmented is None and not self._job.distorts and not self._workload.is_text
+        if as_stored and set(plan.sizes[:-1]) <= {plan.sizes[0]} and plan.sizes[-1] <= plan.sizes[0]:
+            images, labels = self._inputs("train"), self._labels["train"][taken]
+            if len(self._ordered) != len(taken):
+                self._ordered = np.empty_like(images, shape=(len(taken), *images.shape[1:]))
+            np.take(images, taken, axis=0, out=self._ordered, mode="clip")  # 1.7 times as fast as into a new array
+            self._network.fit(
+                self._ordered, labels, batch_size=plan.sizes[0], shuffle=False, verbose=0, callbacks=[report]
+            )
+        else:
+            batches = OrderedBatches(self._training_batch, np.split(taken, np.cumsum(sizes)[:-1]), first)
+            self._network.fit(batches, shuffle=False, verbose=0, callbacks=[report])
 
     def _training_batch(self, taken: Indices, step: int) -> Batch:
         if isinstance(spec := self._workload.input, Input) and spec.distortions is not None:
