@@ -1,6 +1,6 @@
 """Is each recipe (examples/recipes) as fast as its style? Both as commands, in turns, by `trainmark measure`.
 
-    python bench/recipes.py [--only torch_fast,...] [--seconds 300] [--minutes 9] [--out FILE.jsonl]
+    python bench/recipes.py [--only torch_fast,...] [--seconds 300] [--epochs 8] [--minutes 9] [--out FILE.jsonl]
 
 The recipe and the style train mnist-mlp128 on the same random images; each reports its epochs by the hook. Printed: the
 speed of the recipe relative to its style, with the interval, which should lie within 0.95 to 1.05. Ends after
@@ -23,17 +23,18 @@ from typing import Any
 import numpy as np
 
 RECIPES = Path(__file__).parents[1] / "examples" / "recipes"
-EXAMPLES, EPOCHS, SEED = 60_000, 8, 1
+EXAMPLES, SEED = 60_000, 1
 
 
 def main() -> None:
-    """Compare each recipe with its style; with two words, train one of them."""
-    if len(sys.argv) == 3 and sys.argv[1] in ("recipe", "style"):
-        return (recipe if sys.argv[1] == "recipe" else style)(sys.argv[2])
+    """Compare each recipe with its style; with three words, train one of them."""
+    if len(sys.argv) == 4 and sys.argv[1] in ("recipe", "style"):
+        return (recipe if sys.argv[1] == "recipe" else style)(sys.argv[2], int(sys.argv[3]))
     names = sorted(each.stem for each in RECIPES.glob("*.py"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(names))
     parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -43,7 +44,7 @@ def main() -> None:
     for name in options.only.split(","):
         if name in known or time.monotonic() > end:
             continue
-        known[name] = {"recipe": name, **_compared(name, options.seconds)}
+        known[name] = {"recipe": name, **_compared(name, options.seconds, options.epochs)}
         if options.out:
             with options.out.open("a") as file:
                 file.write(json.dumps(known[name]) + "\n")
@@ -52,8 +53,8 @@ def main() -> None:
     print(f"within 0.95 to 1.05: {len(inside)} of {len(known)}")
 
 
-def _compared(name: str, seconds: float) -> dict[str, float]:
-    command = [sys.executable, __file__, "{side}", name]
+def _compared(name: str, seconds: float, epochs: int) -> dict[str, float]:
+    command = [sys.executable, __file__, "{side}", name, str(epochs)]
     with tempfile.TemporaryDirectory() as out:
         vary = ["--vary", "side=style,recipe", "--budget", str(seconds), "--no-inject"]
         _trainmark("measure", *vary, "--out", out, "--json", "--", *command)
@@ -68,7 +69,7 @@ def _trainmark(*words: str) -> str:
     return done.stdout
 
 
-def recipe(name: str) -> None:
+def recipe(name: str, count: int) -> None:
     """Train a recipe, which prints a line after each epoch."""
     from trainmark import hook
 
@@ -79,14 +80,14 @@ def recipe(name: str) -> None:
     rng = np.random.default_rng(SEED)
     shapes = [(784, 128), (128, 64), (64, 10)]
     weights = [(rng.uniform(-0.05, 0.05, shape).astype(np.float32), np.zeros(shape[1], np.float32)) for shape in shapes]
-    epochs = np.stack([rng.permutation(EXAMPLES).reshape(600, 100) for _ in range(EPOCHS)])
+    epochs = np.stack([rng.permutation(EXAMPLES).reshape(600, 100) for _ in range(count)])
     train = runpy.run_path(str(RECIPES / f"{name}.py"))["train"]
     builtins.print = told
     hook.begin()
     train(images, labels, weights, epochs)
 
 
-def style(name: str) -> None:
+def style(name: str, count: int) -> None:
     """Train the style of a recipe's name, such as ``keras_jax_fast``."""
     from trainmark import hook
     from trainmark.backends import registry
@@ -102,7 +103,7 @@ def style(name: str) -> None:
     images = images[..., None]
     test = Split(images[:100], labels[:100])
     data = Dataset("random", Split(images, labels), test, sha256="", complete=True)
-    workload = catalog.find("mnist-mlp128").with_schedule(epochs=EPOCHS, steps=None)
+    workload = catalog.find("mnist-mlp128").with_schedule(epochs=count, steps=None)
     model = lay_out(workload)
     trainer = registry.load(":".join([backend, *engine])).trainer(workload, model, data, options)
     trainer.load(initial_weights(model, SEED))
