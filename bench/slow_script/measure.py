@@ -61,7 +61,7 @@ def main() -> None:
         print(_line(known[-1]), flush=True)
     judged = [each for each in known if each["slow"] in RIGHT]
     right = [each for each in judged if each["first"].partition("=")[0] in RIGHT[each["slow"]]]
-    mended = [each for each in right if each["mended"]]
+    mended = [each for each in judged if each["mended"]]
     kept = [each for each in mended if abs(each["promised"] / each["mended"] - 1) <= 0.15]
     print(
         f"named first in {len(right)} of {len(judged)}; promise within 15 % of mending in {len(kept)} of {len(mended)}"
