@@ -62,12 +62,16 @@ class CommandLine:
         return code, stdout, stderr
 
     def run_alone(
-        self, *arguments: str, fake: dict[str, Any] | None = None, extra: dict[str, str] | None = None
+        self,
+        *arguments: str,
+        fake: dict[str, Any] | None = None,
+        extra: dict[str, str] | None = None,
+        seconds: float = 240.0,
     ) -> tuple[int, str, str]:
         """Run it in a new process, as a person does; return exit code, stdout and stderr."""
         process = self.start(*arguments, fake=fake, extra=extra)
         try:
-            out, err = process.communicate(timeout=240)
+            out, err = process.communicate(timeout=seconds)
         except BaseException:  # or what it said, and it itself, would fall on the next test
             process.kill()
             process.communicate()

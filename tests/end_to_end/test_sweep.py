@@ -25,7 +25,8 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 from trainmark.record.store import load
 
-pytestmark = pytest.mark.timeout(600)  # each worker of Ray takes seconds to start, more on a busy machine
+pytestmark = pytest.mark.timeout(1_200)  # on a busy machine each worker of Ray takes half a minute to start
+SECONDS = 500.0
 TWELVE = ("learning_rate=0.1,0.03,0.01", "hidden=16,32", "seed=1,2")
 
 
@@ -98,14 +99,14 @@ def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
 def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLine) -> None:
     words = arguments(command, grid=("learning_rate=0.1,0.03,0.01", "seed=1,2"))
     process = command.start(*words, fake={"step_seconds": 0.1}, before=["setsid"])
-    wait_until(lambda: len(records(command)) >= 2 and measured(process.pid, deep=True), 240)
+    wait_until(lambda: len(records(command)) >= 2 and measured(process.pid, deep=True), SECONDS)
     others = descendants(process.pid)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     wait_until(lambda: not alive(others))
     kept = {record.id for record in records(command)}
     assert 2 <= len(kept) < 6
-    code, out, err = command.run_alone(*words, "--resume")
+    code, out, err = command.run_alone(*words, "--resume", seconds=SECONDS)
     assert code == 0, err
     assert f"{len(kept)} trials already recorded" in err
     assert_each_once(records(command), 6)
@@ -121,9 +122,9 @@ def test_asha_stops_a_bad_learning_rate_and_compares_with_finished_trials_after_
         "sweep", "mnist-mlp128", "--backend", "numpy", "--dataset", "synthetic-digits", "--epochs", "3", "--asha",
         "--parallel", "1", "--out", str(command.out), "--json", "--grid",
     ]  # fmt: skip
-    code, out, err = command.run_alone(*words, "learning_rate=0.1")
+    code, out, err = command.run_alone(*words, "learning_rate=0.1", seconds=SECONDS)
     assert code == 0, err
-    code, out, err = command.run_alone(*words, "learning_rate=0.1,0.000001", "--resume")
+    code, out, err = command.run_alone(*words, "learning_rate=0.1,0.000001", "--resume", seconds=SECONDS)
     assert code == 0, err
     assert "stopped after epoch 1" in err
     good, bad = records(command)
@@ -138,7 +139,7 @@ def test_asha_stops_a_bad_learning_rate_and_compares_with_finished_trials_after_
 def test_more_than_the_machine_has_is_said(command: CommandLine) -> None:
     cores = len(usable_core_numbers())
     more = ("--cpus-per-trial", str(cores), "--threads", "1", "--parallel", "2")
-    code, _, err = command.run_alone(*arguments(command, *more, grid=("learning_rate=0.1,0.03",)))
+    code, _, err = command.run_alone(*arguments(command, *more, grid=("learning_rate=0.1,0.03",)), seconds=SECONDS)
     assert code == 0, err
     assert f"has only {cores} core" in err and "trials compete for" in err
 
@@ -149,7 +150,7 @@ def test_more_than_the_machine_has_is_said(command: CommandLine) -> None:
 def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLine, sent: signal.Signals) -> None:
     grid = ("learning_rate=0.1,0.03", "steps=2,2000")
     process = command.start(*arguments(command, "--json", grid=grid), fake={"step_seconds": 0.05})
-    wait_until(lambda: len(records(command)) == 2 and measured(process.pid, deep=True), 240)
+    wait_until(lambda: len(records(command)) == 2 and measured(process.pid, deep=True), SECONDS)
     others = descendants(process.pid)
     process.send_signal(sent)
     out, err = process.communicate(timeout=240)
@@ -208,7 +209,9 @@ def test_an_existing_cluster_does_the_same(
     head = cluster[client]
     wait_until(lambda: answers(head))
     address = f"ray://{head}" if client else head
-    code, _, err = command.run_alone(*arguments(command, "--address", address, grid=("learning_rate=0.1,0.03,0.01",)))
+    code, _, err = command.run_alone(
+        *arguments(command, "--address", address, grid=("learning_rate=0.1,0.03,0.01",)), seconds=SECONDS
+    )
     assert code == 0, err
     assert_each_once(records(command), 3)
     assert "2 at a time" in err
@@ -228,7 +231,7 @@ def test_an_existing_cluster_does_the_same(
 @pytest.mark.usefixtures("_ray")
 def test_an_address_or_resources_that_are_not_there(command: CommandLine, more: list[str], said: str) -> None:
     started = time.monotonic()
-    code, out, err = command.run_alone(*arguments(command, *more))
+    code, out, err = command.run_alone(*arguments(command, *more), seconds=SECONDS)
     assert code == 2, err
     assert said in err and "Traceback" not in err and out == ""
     assert time.monotonic() - started < 110, "Ray alone would try for two minutes"
@@ -275,6 +278,6 @@ def test_without_ray_it_says_how_to_get_it(
     hidden = "import sys; sys.modules['ray'] = None"
     (tmp_path / "sitecustomize.py").write_text(hidden)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    code, out, err = command.run_alone(*arguments(command))
+    code, out, err = command.run_alone(*arguments(command), seconds=SECONDS)
     assert (code, out) == (2, "")
     assert "pip install 'trainmark[ray]'" in err
