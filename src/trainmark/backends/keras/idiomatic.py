@@ -3,7 +3,7 @@
 ``compiled`` is the same ``fit`` after ``compile(jit_compile=True)``.
 
 A whole epoch with Keras's shuffle is one ``fit`` on the arrays, and a given order is one ``fit`` on arrays put in that
-order. Everything else (batches of changing size, distorted images, windows of a text) is one ``fit`` on a ``PyDataset``.
+order. Everything else (batches of changing size, distorted images, windows) is one ``fit`` on a ``PyDataset``.
 """
 
 from __future__ import annotations
