@@ -86,3 +86,4 @@ def test_odd_arguments_are_refused(command: CommandLine, folder: Path, arguments
     code, _, err = command.run("explain", *arguments)
     assert code == 2
     assert words in err
+    assert "trying changes" not in err

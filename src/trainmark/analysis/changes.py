@@ -14,7 +14,6 @@ from msgspec import structs
 from trainmark.analysis.experiments import Kind, Part
 from trainmark.analysis.slices import compare_slices
 from trainmark.analysis.statistics import WHOLE, Estimate, paired_difference
-from trainmark.record.observed import Observed
 from trainmark.record.record import Record
 
 SMALLEST_GAIN = 1.03
@@ -149,31 +148,13 @@ def _by_steps(record: Record) -> Record:
     return structs.replace(record, slices=slices)
 
 
-def of_evaluation(ratio: Estimate, steps: int, unchanged: Observed) -> Estimate:
-    """Return the speed-up of the whole training if only its evaluation changes.
-
-    Args:
-        ratio: speed-up of a few steps with an evaluation after them.
-        steps: number of these steps.
-        unchanged: gives the seconds of a step and of an evaluation, and how often it evaluates.
-    """
-    step = unchanged.seconds / (unchanged.steps - 1)
-    evaluation = (unchanged.evaluation_seconds or 0.0) / max(unchanged.evaluations, 1)
-    often = unchanged.evaluations / unchanged.steps
-
-    def of_all(faster: float) -> float:
-        changed = max((steps * step + evaluation) / faster - steps * step, 0.0)
-        return (step + often * evaluation) / (step + often * changed)
-
-    return ratio.mapped(of_all)
-
-
 def compare_losses(reference: Sequence[Sequence[float]], these: Sequence[Sequence[float]], batch: int = 1) -> Curve:
     """Compare the losses of runs with those of unchanged runs, after the same number of examples.
 
-    The mean difference over the second half of the steps must be certain, and exceed a share of what was learnt and
+    The mean difference over the second half of the steps must be certain, and exceed a share of what was learnt plus
     the spread between unchanged runs. Runs with a seed repeat each other, so they have no spread, and small differences
-    are certain. Rounding grows with every step, so equal losses can't be asked for.
+    are certain. Rounding grows with every step, so equal losses can't be asked for. At least half of the runs of each
+    side are long enough to count; otherwise the spread would often be that of a single run.
 
     Args:
         reference: losses of each unchanged run, one a step.
@@ -181,7 +162,8 @@ def compare_losses(reference: Sequence[Sequence[float]], these: Sequence[Sequenc
         batch: how many times as many examples a step of these has.
     """
     before = [_every(batch, losses) for losses in reference]
-    length = min(max(map(len, before), default=0), max(map(len, these), default=0), _MOST_LOSSES)
+    lengths = [statistics.median_low(map(len, runs)) if runs else 0 for runs in (before, these)]
+    length = min(*lengths, _MOST_LOSSES)
     if length < _FEWEST_LOSSES:
         return "unclear"
     first, second = ([losses[:length] for losses in runs if len(losses) >= length] for runs in (before, these))

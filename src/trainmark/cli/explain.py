@@ -128,6 +128,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     )
     if options["chart"]:
         require_drawable(options["chart"])
+    own_script.require_changes(options["only"])
     measured = commands.Command(commands.name_of(words), tuple(words), working_folder())
     commands.sides(measured, (), {})  # there are no values for placeholders
     commands.require_program(words[0], measured.directory)
@@ -137,7 +138,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     title = f"{measured.name}: trying changes for {seconds:g} s, in copies of this folder"
     with terminal_progress().working(title) as tell:
         found = own_script.explain(measured, settings, tell, seconds, options["only"])
-    said = answers(found.findings, found.combination, found.lines)
+    said = answers(found.findings, found.combination, found.lines, found.left_out)
     observed = dataclasses.replace(found.observed, losses=[], changed={})
     parts = dict(found.parts or shares(observed))
     data = {**vars(found), "observed": observed, "shares": parts, "sentences": said}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+IN_EVERY_STEP = 1 / 8
+"""Evaluations a step from which they are a part of the steps; as the observer has it."""
+
 
 @dataclass(frozen=True)
 class Observed:
@@ -62,3 +65,9 @@ class Observed:
     changed: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     ended_early: bool = False
+
+    @property
+    def all_seconds(self) -> float:
+        """Duration of all steps but the first, and of evaluation, which is in ``seconds`` only if it is frequent."""
+        rare = self.evaluations < IN_EVERY_STEP * self.steps
+        return self.seconds + (self.evaluation_seconds or 0.0) * rare

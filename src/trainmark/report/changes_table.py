@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from trainmark import units
 from trainmark.analysis.changes import SAMPLED, Curve, Finding
@@ -61,11 +61,14 @@ def changes_table(
     )
 
 
-def answers(findings: Sequence[Finding], combination: Finding | None, lines: Mapping[str, float]) -> list[str]:
+def answers(
+    findings: Sequence[Finding], combination: Finding | None, lines: Mapping[str, float], left_out: Collection[str] = ()
+) -> list[str]:
     """Return what to do first, then the other sentences about the findings."""
     winners = [each for each in findings if each.wins and each.fresh]
     advised = [each for each in winners if not each.harms or (each.kind == "learning" and each is winners[0])]
-    none = "No change makes this script clearly faster." if findings else "No changes were tried."
+    none = "No change could be measured." if left_out else "No changes were tried."
+    none = "No change makes this script clearly faster." if findings else none
     said = [_advice(each) for each in advised] or [none]
     if combination is not None:
         learns = _LEARNING[combination.learning]
@@ -96,7 +99,7 @@ def shares(observed: Observed) -> dict[str, float]:
         "saving": observed.saving_seconds,
         "evaluation": observed.evaluation_seconds,
     }
-    whole = observed.seconds
+    whole = observed.all_seconds
     return {name: each / whole for name, each in seconds.items() if each is not None and whole > 0}
 
 

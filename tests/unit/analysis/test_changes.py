@@ -10,10 +10,9 @@ import pytest
 from msgspec import structs
 
 from tests.records import a_record
-from trainmark.analysis.changes import Finding, candidates, compare_losses, of_evaluation, ranked, speedup
+from trainmark.analysis.changes import Finding, candidates, compare_losses, ranked, speedup
 from trainmark.analysis.experiments import experiment, words
 from trainmark.analysis.statistics import Estimate
-from trainmark.record.observed import Observed
 from trainmark.record.record import Record, Slice
 
 
@@ -104,14 +103,6 @@ def test_blocks_count_if_all_are_disturbed() -> None:
     assert ratio.low is not None
 
 
-def test_a_faster_evaluation_counts_by_how_often_it_comes() -> None:
-    seen = Observed("torch", (), steps=101, seconds=1.0, evaluation_seconds=2.0, evaluations=2)
-    # A step takes 10 ms, an evaluation 1 s every 50 steps; four steps with one took 1.04 s, and take 0.54 s.
-    ratio = of_evaluation(Estimate(1.04 / 0.54, None, None), 4, seen)
-    often = 2 / 101
-    assert ratio.value == pytest.approx((0.01 + often) / (0.01 + often * 0.5))
-
-
 def losses(seed: int, steps: int = 200, end: float = 0.5, noise: float = 0.2) -> list[float]:
     draw = random.Random(seed)
     return [end + 2 * math.exp(-step / 40) + noise * draw.random() for step in range(steps)]
@@ -138,6 +129,14 @@ def test_runs_that_do_not_repeat_each_other_need_a_larger_difference() -> None:
     unchanged = [losses(1, end=0.5), losses(2, end=0.9)]
     assert compare_losses(unchanged, [losses(3, end=0.95)]) == "same"
     assert compare_losses(unchanged, [losses(3, end=2.0)]) == "worse"
+
+
+@pytest.mark.parametrize("steps", [150, 250])
+def test_the_spread_is_that_of_most_unchanged_runs_if_a_change_takes_fewer_steps_or_more(steps: int) -> None:
+    ends = {0.5: 200, 0.9: 190, 0.7: 140, 0.6: 195}
+    unchanged = [losses(seed, steps=length, end=end) for seed, (end, length) in enumerate(ends.items())]
+    assert compare_losses(unchanged, [losses(5, steps=steps, end=0.9)]) == "same"
+    assert compare_losses(unchanged, [losses(5, steps=steps, end=2.0)]) == "worse"
 
 
 def test_a_larger_batch_is_compared_after_as_many_examples() -> None:

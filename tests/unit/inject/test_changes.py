@@ -431,10 +431,3 @@ def test_the_time_that_a_device_computes() -> None:
         profile.stepped()
     (share,) = shares
     assert 0 < share <= 1
-
-
-def test_epochs_are_short_for_the_sake_of_evaluations(apply: Callable[..., Notes]) -> None:
-    notes = apply("short=3")
-    assert len(train(evaluate=evaluate)) == 2 * 3
-    assert len(Seen.batches) == EXAMPLES / BATCH
-    assert notes.changes == {"short=3": "loaders end after batch 3"}

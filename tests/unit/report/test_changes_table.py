@@ -50,6 +50,23 @@ def test_without_a_winner_the_answer_says_so() -> None:
     assert rest[-1] == "Your slowest lines: train.py:3 70 %."
 
 
+@pytest.mark.parametrize(
+    ("left_out", "words"),
+    [({}, "No changes were tried."), ({"pin": "exit code 1"}, "No change could be measured.")],
+)
+def test_without_a_finding_the_answer_says_whether_anything_was_tried(left_out: dict[str, str], words: str) -> None:
+    assert answers([], None, {}, left_out) == [words]
+
+
+@pytest.mark.parametrize(("evaluations", "share"), [(1, 1 / 3), (20, 1 / 2)])
+def test_shares_are_of_the_whole_time_of_which_a_rare_evaluation_is_not_in_the_steps(
+    evaluations: int, share: float
+) -> None:
+    seen = replace(SEEN, evaluation_seconds=1.0, evaluations=evaluations)
+    assert shares(seen)["evaluation"] == pytest.approx(share)
+    assert shares(seen)["loader wait"] == pytest.approx(share / 2)
+
+
 def test_what_was_measured_once_is_not_advised() -> None:
     first, *rest = answers([replace(found("fused", 1.4, 1.6), fresh=False)], None, {})
     assert first.startswith("No change makes")

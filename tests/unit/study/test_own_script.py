@@ -1,14 +1,18 @@
-"""How long the unchanged script is observed."""
+"""How long the unchanged script is observed, and what is concluded from it."""
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from trainmark.errors import UnknownName
 from trainmark.execute.parent.scheduler import RunStopped
 from trainmark.execute.protocol.answers import StepsObserved
+from trainmark.record.observed import Observed
 from trainmark.study.explain import own_script
 
 TASK: Any = None
@@ -58,3 +62,65 @@ def test_a_failure_names_the_file_of_the_user_not_of_the_copy() -> None:
     printed = "python: can't open file '/tmp/trainmark-scratch-h6mpzr0j/e/train.py': [Errno 2] No such file"
     record: Any = SimpleNamespace(outcome=SimpleNamespace(status="failed", reason="exit code 2", stderr_tail=printed))
     assert own_script._why(record) == "exit code 2: python: can't open file 'train.py': [Errno 2] No such file"
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> own_script._Study:
+    """Of a script that waits in line 7 for half of its time, with no experiment that gave anything."""
+    command: Any = SimpleNamespace(name="train.py", directory=tmp_path)
+    anything: Any = None
+    made = own_script._Study(command, anything, anything, lambda *_: None, 60.0)
+    made.observed = Observed("torch", (), 101, 2.0, sync_seconds=0.5, syncs={"train.py:7 .item()": 10_000})
+    made.facts = {"own": {"train.py:7": 0.5}, "samples": 100}
+    made.records[own_script.UNCHANGED] = []
+    monkeypatch.setattr(made, "_watch_unchanged", lambda: (made.observed, made.facts))
+    monkeypatch.setattr(made, "_screen", lambda _: {})
+    monkeypatch.setattr(made, "_measure_again", lambda _: [])
+    return made
+
+
+def test_a_slow_statement_is_named_by_what_takes_its_time(study: own_script._Study) -> None:
+    names = {}
+    for seconds in (0.5, 0.001):
+        study.observed = dataclasses.replace(study.observed, sync_seconds=seconds)
+        found = study._of_lines()
+        assert found is not None
+        names[seconds] = (found.change, found.place)
+    assert names == {0.5: ("no-sync", "train.py:7"), 0.001: ("line", "train.py:7")}
+
+
+def test_a_slow_statement_is_named_though_the_experiment_with_its_reads_failed(
+    study: own_script._Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def screen(_: object) -> dict[str, own_script.Finding]:
+        study.left_out["no-sync"] = "no evidence that it took effect"
+        return {}
+
+    monkeypatch.setattr(study, "_screen", screen)
+    assert [each.change for each in study.explain(["no-sync", "line"]).findings] == ["line"]
+
+
+def test_the_line_that_waits_longest_is_named_not_the_one_with_most_reads_nor_one_of_the_loader(
+    study: own_script._Study,
+) -> None:
+    reads = {"train.py:3 int()": 6400, "train.py:8 .item()": 200, "train.py:9 .tolist()": 100, "train.py:20 .item()": 9}
+    study.observed = dataclasses.replace(study.observed, syncs=reads)
+    lines = {"train.py:3": 0.4, "train.py:20": 0.3, "train.py:9": 0.2, "train.py:8": 0.1}
+    study.facts = {"loading": ["train.py:3"], "lines": lines}
+    assert study._place("sync") == "train.py:9"
+    study.facts = {}
+    assert study._place("sync") == "train.py:3", "without samples, by their number"
+
+
+def test_something_rare_is_named_with_its_share_of_the_whole_time(study: own_script._Study) -> None:
+    study.observed = dataclasses.replace(study.observed, saving_seconds=0.5, evaluation_seconds=2.0, evaluations=1)
+    assert study._rare(1, 0.5) == "12 % of the time, but too rare to measure", "saving is in the steps"
+    study.facts = {"graded": True}
+    study._planned(())
+    assert study.unsuitable["no-grad"] == "50 % of the time, but too rare to measure"
+
+
+def test_unknown_changes_are_refused() -> None:
+    own_script.require_changes(["batch=4", "line"])
+    with pytest.raises(UnknownName, match="bf61"):
+        own_script.require_changes(["bf61"])

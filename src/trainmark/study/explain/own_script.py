@@ -15,12 +15,13 @@ import secrets
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainmark.analysis.changes import SAMPLED, Finding, candidates, compare_losses, of_evaluation, ranked, speedup
+from trainmark.analysis.changes import SAMPLED, Finding, candidates, compare_losses, ranked, speedup
 from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS, Part, experiment
 from trainmark.analysis.statistics import Estimate
 from trainmark.errors import ExplanationFailed, UnknownName
@@ -33,7 +34,7 @@ from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.execute.protocol.answers import Answer, StepsObserved
 from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.measure.host import read_host, usable_core_numbers
-from trainmark.record.observed import Observed
+from trainmark.record.observed import IN_EVERY_STEP, Observed
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.study.explain.statements import lines_around
@@ -56,11 +57,8 @@ _MEMORY_SHARE = 0.7
 _MORE_BATCH = 8
 _LEAST_OF_LINES = 0.05
 """Share of the time from which a statement in the user's own code is worth naming."""
-_SHORT_STEPS = 4
-_SHORT = f"short={_SHORT_STEPS}"
-"""Epochs of so many steps, to compare evaluations that come after them."""
-_IN_EVERY_STEP = 1 / 8
-"""Evaluations a step from which they are a part of the steps; as the observer has it."""
+_OF_READS = 0.1
+"""Share of such a statement's time from which reading results explains it; the loop around the reads takes the rest."""
 _FEWEST_SECONDS_OF_A_PROCESS = 300.0
 _SLOW_SECONDS = 300.0
 """With at least this time, changes that start slowly are tried."""
@@ -104,21 +102,24 @@ def explain(
 
     Args:
         tell: called with the current step and the share done.
-        only: names of the changes to try; all that apply by default.
+        only: known names of the changes to try; all that apply by default.
 
     Raises:
         ExplanationFailed: the unchanged script failed, or made no steps that can be seen.
-        UnknownName: no such change.
     """
-    for name in only:
-        if name.partition("=")[0] not in EXPERIMENTS:
-            raise UnknownName("change", name, EXPERIMENTS)
     with tempfile.TemporaryDirectory(prefix="trainmark-explain-", ignore_cleanup_errors=True) as folder:
         command = dataclasses.replace(command, inject=True, scratch=True, most_steps=None)
         limit = settings.timeout or max(_FEWEST_SECONDS_OF_A_PROCESS, 3 * seconds)  # a change may hang the script
         settings = dataclasses.replace(settings, timeout=limit)
         study = _Study(command, settings, Store(Path(folder)), tell, seconds)
         return study.explain(only)
+
+
+def require_changes(names: Sequence[str]) -> None:
+    """Raise :class:`~trainmark.errors.UnknownName` if there is no change of one of these names."""
+    for name in names:
+        if name.partition("=")[0] not in EXPERIMENTS:
+            raise UnknownName("change", name, EXPERIMENTS)
 
 
 @dataclass
@@ -142,11 +143,11 @@ class _Study:
         return time.monotonic() - self.started
 
     def explain(self, only: Sequence[str]) -> OwnScript:
-        self.observed, facts = self._watch_unchanged()
-        planned = self._planned(facts, only)
+        self.observed, self.facts = self._watch_unchanged()
+        facts, planned = self.facts, self._planned(only)
         planned = planned if only else self._that_fit(planned)
         findings = self._screen(planned)
-        slowest = self._of_lines(facts)
+        slowest = self._of_lines()
         if slowest is not None and (not only or slowest.change in only):
             known = findings.setdefault(slowest.change, slowest)
             findings[slowest.change] = max(known, slowest, key=lambda each: each.speedup.value)
@@ -196,9 +197,9 @@ class _Study:
 
     # The plan
 
-    def _planned(self, facts: Mapping[str, Any], only: Sequence[str]) -> list[str]:
+    def _planned(self, only: Sequence[str]) -> list[str]:
         """Return the changes that apply; the others are left out with the reason."""
-        seen, cores = self.observed, len(usable_core_numbers())
+        seen, facts, cores = self.observed, self.facts, len(usable_core_numbers())
         if seen.framework == "jax":
             self.left_out["all"] = (
                 "JAX is not supported yet; try donated buffers (donate_argnums) and several steps per call (lax.scan)"
@@ -222,7 +223,9 @@ class _Study:
             "foreach": _flag(facts, "foreach"),
             "torch-optimizer": "" if facts.get("handwritten") else f"{facts.get('optimizer')} is a PyTorch optimiser",
             "no-evaluation": self._rare(seen.evaluations, seen.evaluation_seconds),
-            "no-grad": "" if facts.get("graded") else "no evaluation records gradients",
+            "no-grad": self._rare(seen.evaluations, seen.evaluation_seconds)
+            if facts.get("graded")
+            else "no evaluation records gradients",
             "no-saves": self._rare(seen.saves, seen.saving_seconds),
             "no-sync": self._rare(sum(seen.syncs.values()), seen.sync_seconds),
             "attention": "" if facts.get("attention") else "no unfused attention found",
@@ -255,9 +258,9 @@ class _Study:
 
     def _rare(self, times: int, seconds: float | None) -> str:
         """Why something can't be left out of the steps; empty if it belongs to them."""
-        if times >= _IN_EVERY_STEP * self.observed.steps:
+        if times >= IN_EVERY_STEP * self.observed.steps:
             return ""
-        share = (seconds or 0.0) / (self.observed.seconds + (seconds or 0.0))
+        share = (seconds or 0.0) / self.observed.all_seconds
         return f"{percent(share, 0)} of the time, but too rare to measure" if times else "none observed"
 
     def _that_fit(self, planned: list[str]) -> list[str]:
@@ -294,7 +297,7 @@ class _Study:
         valid = list[str]()
         for each in winners:
             fits = not any(_exclude(each.change, other) for other in valid)
-            if fits and each.kind == "change" and not each.harms and self._sides_of(each.change)[0] != _SHORT:
+            if fits and each.kind == "change" and not each.harms:
                 valid.append(each.change)
         single = [each.change for each in winners if each.proof != SAMPLED]
         self.screened = {name: len(records) for name, records in self.records.items()}
@@ -322,8 +325,7 @@ class _Study:
         def of(side: str) -> list[Record]:
             return self.records.get(side, [])[self.screened.get(side, 0) if fresh else 0 :]
 
-        reference, side = self._sides_of(change)
-        records = of(side)
+        records = of(change)
         if fresh and not records:
             return None
         seen = [each.observed for each in records if each.observed is not None]
@@ -332,18 +334,15 @@ class _Study:
         why_not = [failed[part] for part in change.split("+") if part in failed]
         why_not += [why for each in records if (why := _why(each))]
         why_not += ["no evidence that it took effect" for part in change.split("+") if part not in proofs]
-        ratio = speedup(of(reference), records, per_example=change.startswith("batch"))
+        ratio = speedup(of(UNCHANGED), records, per_example=change.startswith("batch"))
         if why_not or ratio is None:
             self.left_out[change] = why_not[0] if why_not else "training ended before it could be compared"
             return None
-        if reference == _SHORT:
-            ratio = of_evaluation(ratio, _SHORT_STEPS, self.observed)
-        base = [self.base] if reference == UNCHANGED else []
-        unchanged = [_losses(each) for each in base + self.records[reference]]
+        unchanged = [_losses(each) for each in [self.base, *self.records[UNCHANGED]]]
         batch = int(change.partition("=")[2] or _MORE_BATCH) if change.startswith("batch") else 1
-        curve = compare_losses(unchanged, [_losses(each) for each in self.records[side]], batch)
+        curve = compare_losses(unchanged, [_losses(each) for each in self.records[change]], batch)
         proof = "; ".join(proofs[part] for part in change.split("+"))
-        peaks = [list(filter(None, map(_peak_bytes, each))) for each in (records, of(reference))]
+        peaks = [list(filter(None, map(_peak_bytes, each))) for each in (records, of(UNCHANGED))]
         memory = statistics.median(peaks[0]) / statistics.median(peaks[1]) if all(peaks) else None
         if "+" in change:
             return Finding(change, "change", None, ratio, fresh, curve, proof, None, memory)
@@ -351,15 +350,10 @@ class _Study:
         place = self._place(about.part) or next((each.places.get(about.part) for each in seen), None)
         return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, place, memory)
 
-    def _sides_of(self, change: str) -> tuple[str, str]:
-        """The side that a change is compared with, and its own; evaluations are compared after short epochs."""
-        if change == "no-grad" and self._rare(self.observed.evaluations, None):
-            return _SHORT, f"{_SHORT}+{change}"
-        return UNCHANGED, change
-
-    def _of_lines(self, facts: Mapping[str, Any]) -> Finding | None:
-        """What the slowest statement in the user's own code takes, by samples; ``no-sync`` if it reads results."""
-        seen, own, number = self.observed, facts.get("own", {}), facts.get("samples", 0)
+    def _of_lines(self) -> Finding | None:
+        """What the slowest statement in the user's own code takes, by samples; ``no-sync`` if that is due to reads."""
+        seen, facts, reads = self.observed, self.facts, self._reads
+        own, number = facts.get("own", {}), facts.get("samples", 0)
         if self._on_gpu:  # a line may wait for what the GPU computes
             return None
         evaluates = facts.get("parts", {}).get("evaluation", 0.0) if self._rare(seen.evaluations, None) else 0.0
@@ -373,15 +367,26 @@ class _Study:
         ratio = Estimate(share, share - half, min(share + half, 0.995)).mapped(lambda part: 1 / (1 - part))
         last = best[-1].rpartition(":")[2]
         place = best[0] if len(best) == 1 else f"{best[0]}-{last}"
-        often = {call.split()[0] for call, times in seen.syncs.items() if times >= seen.steps / 2}
-        name = "no-sync" if often & {*best} else "line"
+        of_reads = sum(reads[each] for each in best) / max(reads.total(), 1) * (seen.sync_seconds or 0.0)
+        due = of_reads >= _OF_READS * share * seen.seconds and "no-sync" not in self.left_out
+        name = "no-sync" if due else "line"
         return Finding(name, "diagnosis", experiment(name).part, ratio, True, "unclear", SAMPLED, place)
 
+    @property
+    def _reads(self) -> Counter[str]:
+        """How often each line reads results."""
+        reads = Counter[str]()
+        for call, times in self.observed.syncs.items():
+            reads[call.rpartition(" ")[0]] += times
+        return reads
+
     def _place(self, part: Part) -> str | None:
-        places, syncs = self.observed.places, self.observed.syncs
         if part == "sync":
-            return max(syncs, key=lambda line: syncs[line], default="").partition(" ")[0] or None
-        return places.get("model" if part == "precision" else part)
+            reads, loading, lines = self._reads, self.facts.get("loading", ()), self.facts.get("lines", {})
+            often = self.observed.steps / 2
+            order = {at: (at not in loading, times >= often, lines.get(at, 0.0)) for at, times in reads.items()}
+            return max(order, key=lambda at: order[at], default=None)
+        return self.observed.places.get("model" if part == "precision" else part)
 
     # Processes
 
@@ -397,9 +402,8 @@ class _Study:
         return min(max(blocks, _FEWEST_BLOCKS), _MOST_BLOCKS)
 
     def _round(self, changes: Sequence[str], blocks: int) -> None:
-        sides = dict.fromkeys(side for change in changes for side in self._sides_of(change))
         number = next(self.rounds)
-        tasks = [self._task(side, blocks, number) for side in sides]
+        tasks = [self._task(side, blocks, number) for side in dict.fromkeys(changes)]
         watcher = _Watcher(self.tell_time, f"{many(len(changes) - 1, 'change')} against the unchanged script")
         for record in execute(tasks, {}, self.store, watcher):
             found = re.match(r"change=(\S+)", record.backend.style or "")

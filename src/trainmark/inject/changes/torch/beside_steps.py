@@ -54,7 +54,14 @@ def no_evaluation(change: Change) -> None:
             outputs[key] = inner(*args, **kwargs)
         return outputs[key]
 
-    _shorten(change, around_modules(call), 1, evaluating=True)
+    def first(real: Inner, self: Any) -> Any:
+        if not any(map(evaluates, latest)):
+            return real(self)
+        change.took("loaders end after a batch")
+        return itertools.islice(real(self), 1)
+
+    latest = around_modules(call)
+    around(DataLoader, "__iter__", first)
 
 
 def no_grad(change: Change) -> None:
@@ -68,24 +75,6 @@ def no_grad(change: Change) -> None:
             return inner(*args, **kwargs)
 
     around_modules(call)
-
-
-def short(change: Change) -> None:
-    """End every loader of a training after a few batches, so that an evaluation comes soon."""
-    latest = around_modules(lambda _, inner, args, kwargs: inner(*args, **kwargs))
-    _shorten(change, latest, int(change.value), evaluating=False)
-
-
-def _shorten(change: Change, latest: list[Any], number: int, *, evaluating: bool) -> None:
-    """End every loader after a ``number`` of batches while the latest module evaluates, or while it doesn't."""
-
-    def first_few(real: Inner, self: Any) -> Any:
-        if any(map(evaluates, latest)) is not evaluating:
-            return real(self)
-        change.took(f"loaders end after batch {number}")
-        return itertools.islice(real(self), number)
-
-    around(DataLoader, "__iter__", first_few)
 
 
 def no_saves(change: Change) -> None:
