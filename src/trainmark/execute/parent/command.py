@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from trainmark import regular
 from trainmark.errors import UnknownName, UsageError
@@ -162,8 +163,9 @@ class CommandRun:
         of = self.of
         words, environment = tuple(self.words), dict(self.side.environment)
         scratch = str(of.directory) if of.scratch else None
-        how = ("linked" if of.inject and is_protected(words) else "whole") if self.is_experiment else "plain"
-        return RunScript(origin, words, in_turns, environment, of.inject, of.most_steps, scratch, how)
+        safe: Literal["linked", "whole"] = "linked" if of.inject and is_protected(words) else "whole"
+        copy = safe if self.is_experiment else "plain"
+        return RunScript(origin, words, in_turns, environment, of.inject, of.most_steps, scratch, copy)
 
     @property
     def key(self) -> RunKey:
