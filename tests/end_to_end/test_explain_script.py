@@ -67,6 +67,33 @@ def test_a_script_that_fails_by_itself_is_not_explained(command: CommandLine, fo
     assert "the last words" in err
 
 
+@pytest.mark.parametrize("name", ["mine", "reports", "turns"])
+def test_a_shell_can_write_to_no_file_of_the_users(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / name / "many").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / name)
+    big = Path("big")
+    big.write_bytes(bytes(2 << 20))
+    for number in range(300):
+        Path("many", str(number)).touch()
+    code, _, err = command.run("explain", "--", "sh", "-c", "echo x > big; rm many/*; echo no training >&2; exit 3")
+    assert code == 1
+    assert "exit code 3: no training" in err
+    assert big.read_bytes() == bytes(2 << 20)
+    assert len(list(Path("many").iterdir())) == 300
+
+
+def test_a_folder_too_large_to_copy_is_refused(
+    command: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainmark.execute.parent.command.LARGEST_COPY", 1)
+    code, _, err = command.run("explain", "--", "sh", "-c", "python slow_loader.py")
+    assert code == 2
+    assert "too large to copy" in err
+    assert "begin the command with python" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -9,8 +9,11 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
+import io
 import os
 import signal
+import stat
 import sys
 import time
 import weakref
@@ -37,6 +40,9 @@ _UNDECIDED, _SPEAKS, _FOLLOWS, _OFF = range(4)
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 _NOT_THE_USERS = (_PACKAGE, os.path.dirname(os.__file__), "<frozen", os.path.join(os.path.dirname(_PACKAGE), "hook.py"))  # noqa: PTH118, PTH120
 _NOT_IN = ("-packages", "__autograph_generated")
+_AT_START = os.getcwd() + os.sep  # noqa: PTH109
+"""The working folder; the script may leave it."""
+_FILES = io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom
 clock = time.perf_counter
 
 
@@ -280,7 +286,7 @@ class Observer:
         """Return ``file:line`` of the innermost frame that is the user's."""
         while frame is not None and not self.is_users(frame):
             frame = frame.f_back
-        return frame and _place(frame.f_code.co_filename, frame.f_lineno)
+        return frame and place_of(frame.f_code.co_filename, frame.f_lineno)
 
     def place(self, what: str, frame: FrameType | None) -> None:
         """Keep where something happens for the first time: loader, optimizer, model, evaluation, save, backward."""
@@ -303,7 +309,7 @@ class Observer:
     def end(self) -> None:
         """End the training: report it, end its processes, and leave without cleaning up."""
         self._finish(early=True)
-        for stream in (sys.stdout, sys.stderr):
+        for stream in (sys.stdout, sys.stderr, *_open_files()):
             with contextlib.suppress(Exception):  # closed, or replaced by the script
                 stream.flush()
         multiprocessing: Any = sys.modules.get("multiprocessing")
@@ -526,7 +532,7 @@ class Observer:
             **{f"{name}_seconds": totals.get(name) for name in seconds},
             **self._counts,
             "places": {name: place[:100] for name, place in self.places.items() if place},
-            "syncs": {f"{_place(*at)} {call}": times for (at, call), times in self._syncs.most_common(10)},
+            "syncs": {f"{place_of(*at)} {call}": times for (at, call), times in self._syncs.most_common(10)},
             "changed": self._changed,
             "failed": self._failed,
             **self.describe.get(self.framework, dict)(),
@@ -565,10 +571,20 @@ def _is_users(name: str) -> bool:
     return not any(each in name for each in _NOT_IN) and not name.startswith(_NOT_THE_USERS)
 
 
-def _place(name: str, line: int) -> str:
+def place_of(name: str, line: int) -> str:
     """Return ``file:line``, from the working folder if the file is in it."""
-    folder = os.getcwd() + os.sep  # noqa: PTH109
-    return f"{name[len(folder) :] if name.startswith(folder) else name}:{line}"
+    return f"{name[len(_AT_START) :] if name.startswith(_AT_START) else name}:{line}"
+
+
+def _open_files() -> list[Any]:
+    """Return the regular files that are open; not pipes, whose reader may have stopped."""
+    found = []
+    for each in gc.get_objects():
+        if type(each) in _FILES:
+            with contextlib.suppress(Exception):  # closed
+                if stat.S_ISREG(os.fstat(each.fileno()).st_mode):
+                    found.append(each)
+    return found
 
 
 def _load_hook() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from trainmark.errors import UsageError
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide, name_of, program_of, require_small, sides
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.task import command_in_rounds, remaining
+from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.record.record import Group, Process, WorkloadRef
 
 
@@ -167,3 +169,23 @@ def test_a_folder_too_large_to_copy_is_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("trainmark.execute.parent.command.LARGEST_COPY", 1_000)
     with pytest.raises(UsageError, match="too large to copy"):
         require_small(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "protected"),
+    [
+        ("python train.py", True),
+        ("/usr/bin/python3.11 -u -X faulthandler -m train -E", True),
+        ("python --check-hash-based-pycs never train.py -I", True),
+        ("python -I train.py", False),
+        ("python -W error -uE train.py", False),
+        ("python -Sm train", False),
+        ("env PYTHONPATH=src python train.py", False),
+        ("python-launcher train.py", False),
+        ("sh train.sh", False),
+    ],
+)
+def test_only_a_python_that_loads_the_observer_gets_links(words: str, protected: bool) -> None:
+    measured = dataclasses.replace(command(*words.split()), scratch=True)
+    run = CommandRun(measured, CommandSide({}, {CHANGES: ""}), Settings(), 0, 0, "group", "session")
+    assert run.request(0.0, []).copy == ("linked" if protected else "whole")

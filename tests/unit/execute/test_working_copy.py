@@ -17,3 +17,18 @@ def test_small_files_are_copied_and_the_rest_is_linked(tmp_path: Path) -> None:
     working_copy.linked(folder, copy)
     assert (copy / "package" / "a.py").read_text() == "1"
     assert {each.name for each in copy.iterdir() if each.is_symlink()} == {"large", "pipe"}
+
+
+def test_of_a_whole_copy_only_packages_and_pipes_are_linked(tmp_path: Path) -> None:
+    folder, copy = tmp_path / "mine", tmp_path / "copy"
+    for name in ("many", ".git", ".venv"):
+        (folder / name).mkdir(parents=True)
+    for number in range(working_copy._MANY_ENTRIES + 1):
+        (folder / "many" / str(number)).touch()
+    (folder / "large").write_bytes(bytes(working_copy._LARGE_BYTES + 1))
+    os.mkfifo(folder / "pipe")
+    working_copy.linked(folder, copy, whole=True)
+    assert {each.name: each.is_symlink() for each in copy.iterdir()} == {
+        "many": False, "large": False, "pipe": True, ".venv": True,
+    }  # fmt: skip
+    assert len(list((copy / "many").iterdir())) == working_copy._MANY_ENTRIES + 1

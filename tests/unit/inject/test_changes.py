@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -200,6 +202,22 @@ def test_an_optimizer_without_the_implementation_is_named(apply: Callable[..., N
     assert not notes.changes
 
 
+@pytest.mark.parametrize("flag", ["fused", "foreach"])
+@pytest.mark.parametrize("first", [torch.optim.Adam, Descent])
+def test_both_optimizers_of_a_gan_are_changed(apply: Callable[..., Notes], flag: str, first: Any) -> None:
+    notes = apply(flag)
+    networks = [torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)]
+    both = [kind(each.parameters()) for kind, each in zip((first, torch.optim.AdamW), networks, strict=True)]
+    for _ in range(2):
+        for optimizer in both:
+            optimizer.zero_grad()
+            networks[1](networks[0](torch.ones(2, 4))).sum().backward()
+            optimizer.step()
+    assert [each.param_groups[0].get(flag) for each in both] == [None if first is Descent else True, True]
+    assert f"calls aten._{flag}_" in notes.changes[flag]
+    assert not notes.failures
+
+
 @pytest.mark.parametrize("names", ["same-batch", "same-batch,workers=1"])
 def test_every_loader_yields_its_first_batch_again(apply: Callable[..., Notes], names: str) -> None:
     data, notes = Data(), apply(names)
@@ -344,6 +362,70 @@ def test_nothing_is_saved(apply: Callable[..., Notes], tmp_path: Path) -> None:
     torch.save(network().state_dict(), tmp_path / "model.pt")
     assert not list(tmp_path.iterdir())
     assert notes.changes == {"no-saves": "save does nothing"}
+
+
+def _nothing() -> None:
+    pass
+
+
+def _set_again() -> None:
+    torch.set_float32_matmul_precision("highest")
+
+
+def _forbid() -> None:
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def _in_the_new_way() -> None:
+    torch.backends.cuda.matmul.fp32_precision = "ieee"
+
+
+@pytest.mark.parametrize(
+    ("script", "proven"), [(_nothing, True), (_set_again, True), (_forbid, False), (_in_the_new_way, False)]
+)
+def test_tf32_counts_if_a_step_uses_it(
+    apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch, script: Callable[[], None], proven: bool
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
+    set_precision = torch.set_float32_matmul_precision
+    notes = apply("tf32")
+    try:
+        assert not notes.changes
+        script()
+        weight = torch.ones(1, requires_grad=True)
+        weight.sum().backward()
+        torch.optim.SGD([weight], 0.1).step()
+        assert notes.changes == ({"tf32": "matrix products use TF32"} if proven else {})
+    finally:
+        set_precision("highest")
+
+
+COMPILED = """
+import functools, json, torch
+from tests.unit.inject.test_changes import Notes, train
+from trainmark.inject import changes
+from trainmark.inject.changes import torch as changes_of_torch
+torch.compile = functools.partial(torch.compile, backend="eager")
+notes = Notes()
+changes.apply(notes, changes_of_torch)
+losses = train(epochs=1)
+from torch._dynamo import utils
+graphs, known = utils.counters["stats"]["unique_graphs"], utils.unpatched_nn_module_call is torch.nn.Module.__call__
+print(json.dumps([losses, notes.changes, graphs, known]))
+"""
+
+
+def test_a_model_is_compiled_as_one_graph() -> None:
+    words, environment = [sys.executable, "-c", COMPILED], {**os.environ, all_changes.VARIABLE: "compile"}
+    done = subprocess.run(
+        words, env=environment, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
+    )
+    losses, proofs, graphs, known = json.loads(done.stdout)
+    assert losses == pytest.approx(train(epochs=1))
+    assert proofs == {"compile": "Sequential is compiled"}
+    assert graphs == 1
+    assert known, "or the compiler would look into what surrounds each module"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")

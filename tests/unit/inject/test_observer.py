@@ -202,6 +202,34 @@ def test_a_training_in_a_thread_can_be_ended(pipe: Path) -> None:
     assert said(pipe, "observed")[-1]["steps"] == 2
 
 
+def test_files_that_the_script_holds_open_are_written_at_the_end(pipe: Path) -> None:
+    code = (
+        "import csv, os\n"
+        "from trainmark.inject.observer import Observer\n"
+        f"observer = Observer({str(pipe.parent)!r})\n"
+        "log, closed = open('log.csv', 'w'), open('closed', 'w')\n"
+        "closed.close()\n"
+        "_, full = os.pipe()\n"
+        "os.write(full, bytes(1 << 16))\n"
+        "stuck = os.fdopen(full, 'w')\n"
+        "stuck.write('nothing reads it')\n"
+        "for step in range(5):\n"
+        "    csv.writer(log).writerow([step])\n"
+        "    observer.stepped(observer, 'fake')\n"
+    )
+    words, environment = [sys.executable, "-c", code], {**os.environ, module.STEPS: "3"}
+    subprocess.run(words, env=environment, cwd=pipe.parent, check=True, timeout=60)
+    assert (pipe.parent / "log.csv").read_text().split() == ["0", "1", "2"]
+
+
+def test_a_place_is_below_the_first_working_folder(observer: Observer, tmp_path: Path) -> None:
+    before = observer.users_place(sys._getframe())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)  # as Hydra does
+        after = observer.users_place(sys._getframe())
+    assert [str(place).rpartition(":")[0] for place in (before, after)] == 2 * ["tests/unit/inject/test_observer.py"]
+
+
 def test_only_one_process_is_observed(observer: Observer, pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     step(observer, Optimiser())
     other = Observer(str(pipe.parent))

@@ -59,7 +59,7 @@ def test_a_script_without_a_step_is_not_waited_for(clock: SimpleNamespace) -> No
 
 
 def test_a_failure_names_the_file_of_the_user_not_of_the_copy() -> None:
-    printed = "python: can't open file '/tmp/trainmark-scratch-h6mpzr0j/e/train.py': [Errno 2] No such file"
+    printed = "python: can't open file '/tmp/trainmark-scratch-h6mpzr0j/copy/e/train.py': [Errno 2] No such file"
     record: Any = SimpleNamespace(outcome=SimpleNamespace(status="failed", reason="exit code 2", stderr_tail=printed))
     assert own_script._why(record) == "exit code 2: python: can't open file 'train.py': [Errno 2] No such file"
 

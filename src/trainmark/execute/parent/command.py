@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from trainmark import regular
 from trainmark.errors import UnknownName, UsageError
@@ -160,8 +161,11 @@ class CommandRun:
         """The request to the worker; ``weight_files`` are of no use to a command."""
         assert not any(weight_files)
         of = self.of
-        environment, scratch = dict(self.side.environment), str(of.directory) if of.scratch else None
-        return RunScript(origin, tuple(self.words), in_turns, environment, of.inject, of.most_steps, scratch)
+        words, environment = tuple(self.words), dict(self.side.environment)
+        scratch = str(of.directory) if of.scratch else None
+        safe: Literal["linked", "whole"] = "linked" if of.inject and is_protected(words) else "whole"
+        copy = safe if self.is_experiment else "plain"
+        return RunScript(origin, words, in_turns, environment, of.inject, of.most_steps, scratch, copy)
 
     @property
     def key(self) -> RunKey:
@@ -227,18 +231,24 @@ def require_program(program: str, directory: Path) -> None:
         )
 
 
-def require_small(folder: Path) -> None:
-    """Raise UsageError for a folder that is too large to be copied for each run."""
+def require_small(folder: Path, linked: Sequence[str] = ()) -> None:
+    """Raise UsageError for a folder that is too large to be copied for each run.
+
+    Args:
+        folder: the working folder.
+        linked: names of folders in it that are not copied either.
+    """
     total = 0
     for place, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name not in NOT_COPIED]
+        folders[:] = [name for name in folders if name not in (*NOT_COPIED, *linked)]
         total += sum((Path(place) / name).lstat().st_size for name in files)
         if total > LARGEST_COPY:
             raise UsageError(
                 f"{folder} is too large to copy for each run",
-                expected="at most 1 GiB with --scratch",
+                expected="at most 1 GiB",
                 found=f"more, in {place}",
-                fix="Start trainmark in a folder that has only the script, and pass it the paths of its data.",
+                fix="Start trainmark in a folder that has only the script, and pass it the paths of its data; or, for "
+                "explain, begin the command with python, for which large files are linked.",
             )
 
 
@@ -257,6 +267,13 @@ def program_of(words: Sequence[str]) -> str:
 def is_python(words: Sequence[str]) -> bool:
     """Whether the program is Python, or starts it."""
     return program_of(words).startswith(("python", "pypy", "torchrun", "accelerate", "deepspeed"))
+
+
+def is_protected(words: Sequence[str]) -> bool:
+    """Whether the command is a Python that loads the observer, which keeps experiments from writing through links."""
+    options = itertools.takewhile(lambda word: word not in ("-c", "-m") and not word.endswith(".py"), words[1:])
+    is_isolated = any(re.match("-[A-Za-z]*[EIS]", word) for word in options)
+    return re.fullmatch(r"(python|pypy)[\d.]*", Path(words[0]).name) is not None and not is_isolated
 
 
 def _launched(words: Sequence[str]) -> Sequence[str]:

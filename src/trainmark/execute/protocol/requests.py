@@ -196,6 +196,8 @@ class Dissect:
 
 NOT_COPIED = ("trainmark-results", "__pycache__", ".git", ".venv")
 """Names of folders that a scratch copy of the working folder lacks."""
+ENVIRONMENTS = ("venv", ".venv", "node_modules")
+"""Names of folders with installed packages, which an experiment's copy links."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +209,7 @@ class RunScript:
         inject: observe the steps of Python processes.
         most_steps: the step after which an observed training ends; None trains to the end.
         scratch: folder that is copied for the command, which runs in the copy; None runs it where it is.
+        copy: how: ``plain``; for an experiment ``whole``, or ``linked`` if the command can't write through links.
     """
 
     origin: float
@@ -216,6 +219,7 @@ class RunScript:
     inject: bool = False
     most_steps: int | None = None
     scratch: str | None = None
+    copy: Literal["plain", "whole", "linked"] = "plain"
 
 
 _AboutBackends = Probe | ListBackends | MeasurePeaks | Examine

@@ -55,7 +55,7 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
         threading.Thread(target=_pass_on, args=(turns, told, stopped), daemon=True).start()
     reports = Reports(clock() - request.origin)
     try:
-        folder = request.scratch and _copied(Path(request.scratch), is_experiment=CHANGES in environment)
+        folder = request.scratch and _copied(Path(request.scratch), request.copy)
         say(Ready())
         start = clock()
         process = subprocess.Popen(request.argv, stdin=subprocess.DEVNULL, env=environment, cwd=folder)
@@ -119,14 +119,12 @@ def _injection(environment: Mapping[str, str], most_steps: int | None) -> dict[s
     return {"PYTHONPATH": path, "TRAINMARK_OBSERVER": str(_folder()), "TRAINMARK_STEPS": str(most_steps or 0)}
 
 
-def _copied(folder: Path, *, is_experiment: bool) -> Path:
-    """Copy the working folder to where it is removed at the end; returns the copy.
-
-    An experiment can't write to files outside of the copy, so that large ones are linked for it.
-    """
-    copy = _folder() / folder.name
-    if is_experiment:
-        return linked(folder, copy)
+def _copied(folder: Path, how: str) -> Path:
+    """Copy the working folder to where it is removed at the end; returns the copy."""
+    copy = _folder() / "copy" / folder.name  # apart from the pipes, whose names it may have
+    copy.parent.mkdir()
+    if how != "plain":
+        return linked(folder, copy, whole=how == "whole")
     shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
     return copy
 

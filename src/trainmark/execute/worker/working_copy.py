@@ -1,4 +1,4 @@
-"""A copy of the working folder for an experiment, of which several may be alive: large files are linked."""
+"""A copy of the working folder for an experiment, of which several may be alive: large files can be linked."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import os
 import shutil
 from pathlib import Path
 
-from trainmark.execute.protocol.requests import NOT_COPIED
+from trainmark.execute.protocol.requests import ENVIRONMENTS, NOT_COPIED
 
 _LARGE_BYTES, _MANY_ENTRIES = 1 << 20, 256
 _MOST_BYTES, _MOST_FILES = 1 << 26, 2_000
 """Of all files that are copied; those after them are linked."""
-_LINKED_FOLDERS = ("venv", "node_modules", *NOT_COPIED)
+_LINKED_FOLDERS = {*ENVIRONMENTS, *NOT_COPIED}
+_LEFT_OUT = {*NOT_COPIED} - {*ENVIRONMENTS}
 
 
 class _Copied:
@@ -28,22 +29,29 @@ class _Copied:
         return True
 
 
-def linked(folder: Path, copy: Path, copied: _Copied | None = None) -> Path:
-    """Copy a folder's small files; links everything else, which something else must keep from being written."""
+def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bool = False) -> Path:
+    """Copy a folder's small files; links everything else, which something else must keep from being written.
+
+    Args:
+        whole: link only installed packages and what can't be copied, such as pipes; version control is left out.
+    """
     copy.mkdir()
     copied = copied or _Copied()
     for path in folder.iterdir():
         target = copy / path.name
+        if whole and path.name in _LEFT_OUT:
+            continue
         if not os.access(path, os.R_OK):
             small = False
         elif path.is_dir() and not path.is_symlink():
-            small = path.name not in _LINKED_FOLDERS and sum(1 for _ in path.iterdir()) <= _MANY_ENTRIES
+            few = whole or sum(1 for _ in path.iterdir()) <= _MANY_ENTRIES
+            small = few and path.name not in _LINKED_FOLDERS
         else:
-            small = path.is_file() and not path.is_symlink() and copied.takes(path)
+            small = path.is_file() and not path.is_symlink() and (whole or copied.takes(path))
         if not small:
             target.symlink_to(path.resolve())
         elif path.is_dir():
-            linked(path, target, copied)
+            linked(path, target, copied, whole=whole)
         else:
             shutil.copy2(path, target)
     return copy

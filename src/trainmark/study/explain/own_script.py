@@ -492,6 +492,6 @@ def _why(record: Record) -> str | None:
     """Why a process failed, with the last line that it printed, without the path of its copy; None if it did not."""
     if record.outcome.status not in ("failed", "timeout"):
         return None
-    printed = re.sub(rf"[^\s'\"]*/{scratch.PREFIX}[^\s/]+/[^\s/]+/", "", record.outcome.stderr_tail or "")
+    printed = re.sub(rf"[^\s'\"]*/{scratch.PREFIX}[^\s/]+/copy/[^\s/]+/", "", record.outcome.stderr_tail or "")
     tail = printed.strip().splitlines()
     return ": ".join(filter(None, (record.outcome.reason, tail[-1][:200] if tail else None)))

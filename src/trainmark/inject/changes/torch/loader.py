@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader, IterableDataset, dataloader
 
 from ... import patch
+from ...observer import place_of
 from ...patch import around
 from .outermost import around_modules, evaluates, mapped, tensors
 
@@ -94,9 +94,7 @@ def _freeze(change: Change, frame: Any) -> bool:
             if getattr(function, "__code__", None) is frame.f_code:
                 patch.put(owner, name, _first_again(function))
                 code = function.__code__
-                change.observer.places.setdefault(
-                    "loader", f"{os.path.relpath(code.co_filename)}:{code.co_firstlineno}"
-                )
+                change.observer.places.setdefault("loader", place_of(code.co_filename, code.co_firstlineno))
                 change.took(f"{name}() repeats its first batch")
                 return True
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 import os
@@ -62,9 +63,16 @@ def tf32(change: Change) -> None:
     """Let the GPU round the inputs of matrix products to TF32."""
     if not torch.cuda.is_available() or torch.cuda.get_device_capability() < (8, 0):
         return change.cannot("no GPU with TF32")
+
+    def look(*_: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the script has set it in PyTorch's new way
+            if torch.backends.cuda.matmul.allow_tf32:
+                change.took("matrix products use TF32")
+
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.allow_tf32 = True
-    change.took(f"the float32 matmul precision is {torch.get_float32_matmul_precision()}")
+    around(torch, "set_float32_matmul_precision", lambda *_: None)
+    register_optimizer_step_post_hook(look)
 
 
 def bf16(change: Change) -> None:
@@ -111,17 +119,16 @@ def channels_last(change: Change) -> None:
 
 def compile(change: Change) -> None:
     """Compile every outermost module; for a GPU also with CUDA graphs."""
-    from torch._dynamo.utils import counters
-
-    seen, how = set(), {"mode": "reduce-overhead"} if change.word == "cuda-graphs" else {}
+    compiled, how = dict[int, Any](), {"mode": "reduce-overhead"} if change.word == "cuda-graphs" else {}
     if how and not torch.cuda.is_available():
         return change.cannot("no GPU")
 
-    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
-        if id(module) not in seen:
-            seen.add(id(module))
-            module.compile(**how)
-        out = inner(*args, **kwargs)
+    def call(module: Any, _: Inner, args: Any, kwargs: Any) -> Any:
+        if id(module) not in compiled:
+            compiled[id(module)] = torch.compile(module, **how)  # module.compile() leaves Sequential as it is
+        out = compiled[id(module)](*args, **kwargs)
+        from torch._dynamo.utils import counters  # only now: it looks for changes of modules since its import
+
         if counters["stats"].get("unique_graphs"):
             change.took(f"{type(module).__name__} is compiled")
         return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,17 +22,21 @@ def fused(change: Change) -> None:
     """Use another implementation of PyTorch's own optimisers."""
     flag = change.name
     other = {"fused": "foreach", "foreach": "fused"}[flag]
+    changed = weakref.WeakSet[Any]()
 
     def step(real: Inner, self: Any, *args: Any, **kwargs: Any) -> Any:
+        if flag not in self.param_groups[0]:
+            if not any(flag in each.param_groups[0] for each in optimizers):
+                change.cannot(f"{type(self).__name__} has no {flag} implementation")
+            return real(self, *args, **kwargs)
+        if self not in changed:
+            changed.add(self)
+            for group in self.param_groups:
+                group[flag] = True
+                if other in group:
+                    group[other] = False
         if change.done:
             return real(self, *args, **kwargs)
-        if flag not in self.param_groups[0]:
-            change.cannot(f"{type(self).__name__} has no {flag} implementation")
-            return real(self, *args, **kwargs)
-        for group in self.param_groups:
-            group[flag] = True
-            if other in group:
-                group[other] = False
         with _Calls() as calls:
             out = real(self, *args, **kwargs)
         for name in calls.names:
@@ -39,7 +44,7 @@ def fused(change: Change) -> None:
                 change.took(f"{type(self).__name__} calls {name}")
         return out
 
-    _around_steps(step)
+    optimizers = _around_steps(step)
 
 
 foreach = fused
@@ -96,11 +101,13 @@ def _like(optimizer: Any) -> Any:
     return torch.optim.SGD(groups, lr=1e-3, momentum=0.9 if moments else 0.0, fused=True)
 
 
-def _around_steps(step: Inner) -> None:
-    """Call ``step`` around the step of every optimiser, inside of its hooks."""
+def _around_steps(step: Inner) -> Any:
+    """Call ``step`` around the step of every optimiser, inside of its hooks; returns the set of optimisers."""
+    optimizers = weakref.WeakSet[Any]()
 
     def built(real: Inner, self: Any, *args: Any, **kwargs: Any) -> None:
         real(self, *args, **kwargs)
+        optimizers.add(self)
         kind = type(self)
         inner = getattr(kind.step, "__wrapped__", kind.step)
         if not getattr(inner, "of_trainmark", False):
@@ -111,3 +118,4 @@ def _around_steps(step: Inner) -> None:
             patch.put(kind, "step", hooked)
 
     around(Optimizer, "__init__", built)
+    return optimizers
