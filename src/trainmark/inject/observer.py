@@ -40,10 +40,20 @@ _UNDECIDED, _SPEAKS, _FOLLOWS, _OFF = range(4)
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 _NOT_THE_USERS = (_PACKAGE, os.path.dirname(os.__file__), "<frozen", os.path.join(os.path.dirname(_PACKAGE), "hook.py"))  # noqa: PTH118, PTH120
 _NOT_IN = ("-packages", "__autograph_generated")
-_AT_START = os.getcwd() + os.sep  # noqa: PTH109
-"""The working folder; the script may leave it."""
 _FILES = io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom
 clock = time.perf_counter
+
+
+def _working_folder() -> str:
+    """Return the working folder, with the separator after it; nothing if it has been removed."""
+    try:
+        return os.path.join(os.getcwd(), "")  # noqa: PTH109, PTH118
+    except OSError:
+        return ""
+
+
+_AT_START = _working_folder()
+"""The script may leave it."""
 
 
 class Observer:
