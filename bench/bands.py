@@ -11,7 +11,6 @@ for ``--faults FOLDER``, how many of the faulty runs there are outside each band
 from __future__ import annotations
 
 import argparse
-import collections
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -53,7 +52,7 @@ def _follows(record: Record, name: str, fingerprint: str) -> bool:
 
 
 def _print(run: PublishedRun, right: Sequence[Record], wrong: dict[str, list[Record]]) -> None:
-    values, outside = [], collections.Counter[str]()
+    values, runs, outside = [], set[str](), set[str]()
     figures = sum(value.value != "nan" for value in run.values)
     for value in run.values:
         read = list(_read(right, run, value))
@@ -64,7 +63,8 @@ def _print(run: PublishedRun, right: Sequence[Record], wrong: dict[str, list[Rec
         low, high = band(judged, figures)
         assert low is not None and high is not None
         values.append(judged)
-        outside.update({who: 1 for who, number in read if not low <= number <= high})
+        runs |= {who for who, _ in read}
+        outside |= {who for who, number in read if not low <= number <= high}
         seen = {
             fault: f"{sum(not low <= number <= high for _, number in _read(found, run, value))}/{len(found)}"
             for fault, found in wrong.items()
@@ -72,7 +72,7 @@ def _print(run: PublishedRun, right: Sequence[Record], wrong: dict[str, list[Rec
         spread = f"{{ count = {seeds.count}, mean = {seeds.mean:.5g}, sd = {seeds.sd:.2g} }}"
         print(f"  {value.quantity} {value.where} {value.device}: published {value.value}, seeds = {spread}")
         print(f"      band {low:.5g} to {high:.5g}, now {value.low} to {value.high} {seen or ''}")
-    print(f"  runs outside any band: {len(outside)} of {len(right)}")
+    print(f"  runs outside any band: {len(outside)} of {len(runs)}")
 
 
 def _read(records: Sequence[Record], run: PublishedRun, value: PublishedValue) -> Iterator[tuple[str, float]]:
