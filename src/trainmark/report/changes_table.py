@@ -67,8 +67,10 @@ def answers(
     """Return what to do first, then the other sentences about the findings."""
     winners = [each for each in findings if each.wins and each.fresh]
     advised = [each for each in winners if not each.harms or (each.kind == "learning" and each is winners[0])]
-    none = "No change could be measured." if left_out else "No changes were tried."
-    none = "No change makes this script clearly faster." if findings else none
+    if findings:
+        none = "No change makes this script clearly faster."
+    else:
+        none = "No change could be measured." if left_out else "No changes were tried."
     said = [_advice(each) for each in advised] or [none]
     if combination is not None:
         learns = _LEARNING[combination.learning]
