@@ -219,7 +219,18 @@ def test_published_figures_come_with_their_note_and_verdicts() -> None:
     records = [
         a_record(workload=scheduled, repeat=n, id=str(n), train_accuracy=0.88, train_loss=0.7) for n in range(10)
     ]
-    text = drawn(dataclasses.replace(compare(records), published=agree(records)), 160)
+    bands = {"train_accuracy": (0.86, 0.90), "train_loss": (0.42, 0.54)}
+    published = tuple(
+        dataclasses.replace(
+            result,
+            values=tuple(
+                dataclasses.replace(value, low=bands[value.quantity][0], high=bands[value.quantity][1])
+                for value in result.values
+            ),
+        )
+        for result in agree(records)
+    )
+    text = drawn(dataclasses.replace(compare(records), published=published), 160)
     for said in (
         "after 50 and 60 steps, not after 10",
         "88.08 %",
