@@ -32,9 +32,8 @@ _PROCESS_NOISE = 0.015
 """Logarithm by which processes of the same training differ; added to intervals from blocks."""
 _MANY_ROUNDS, _MANY_BLOCKS = 6, 8
 """Rounds that give an interval by themselves; undisturbed blocks that are enough without the others."""
-_MUCH_MORE, _IF_NOT_AS_GOOD = 2.0, 4.0
-"""Factors of logarithms: a change of learning comes first only if it gives so much more than any other change. The
-second one holds unless it is known to learn as well."""
+_MUCH_MORE = 2.0
+"""Factor of logarithms: a larger batch comes first only if it gives so much more than any other change."""
 _MOST = 0.6
 """Share of a diagnosis's gain (logarithms) that a change must reach to be named instead of it."""
 
@@ -84,7 +83,7 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 
     A change to make comes before the diagnosis of the same part of the script if it gives most of what the diagnosis
     shows. A larger batch makes everything cheaper that happens once a step, so it comes before other changes only if
-    they don't explain what it gives. What harms learning comes last of those that win.
+    they don't explain what it gives, and if the loss falls faster. What harms learning comes last of those that win.
     """
     every = list(findings)
     usual = [each for each in every if each.wins and each.kind != "learning" and not each.harms]
@@ -93,11 +92,11 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
     def order(found: Finding) -> tuple[int, float, float]:
         if not found.wins:
             return 3, 0.0, -_gain(found)
-        if found.kind == "learning":
-            factor = _MUCH_MORE if found.learning in ("same", "better") else _IF_NOT_AS_GOOD
-            return 0 if _gain(found) > factor * others else 1, -_gain(found), 0.0
         if found.harms:
             return 2, -_gain(found), 0.0
+        if found.kind == "learning":
+            first = found.learning == "better" and _gain(found) > _MUCH_MORE * others
+            return 0 if first else 1, -_gain(found), 0.0
         most = max(_gain(each) for each in usual if each.part == found.part)
         explains = found.kind == "change" and _gain(found) >= _MOST * most
         return 0, -most, -_gain(found) - (most if explains else 0.0)
@@ -117,7 +116,9 @@ def candidates(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _gain(found: Finding) -> float:
-    return math.log(found.speedup.value)
+    """Return the gain to rank by: for another precision, which may harm a long training, only what is certain."""
+    certain = found.speedup.low if found.part == "precision" else None
+    return math.log(certain or found.speedup.value)
 
 
 def speedup(reference: Sequence[Record], these: Sequence[Record], *, per_example: bool = False) -> Estimate | None:
@@ -148,8 +149,8 @@ def _by_steps(record: Record) -> Record:
     return structs.replace(record, slices=slices)
 
 
-def compare_losses(reference: Sequence[Sequence[float]], these: Sequence[Sequence[float]], batch: int = 1) -> Curve:
-    """Compare the losses of runs with those of unchanged runs, after the same number of examples.
+def compare_losses(reference: Sequence[Sequence[float]], these: Sequence[Sequence[float]], steps: float = 1) -> Curve:
+    """Compare the losses of runs with those of unchanged runs, step by step.
 
     The mean difference over the second half of the steps must be certain, and exceed a share of what was learnt plus
     the spread between unchanged runs. Runs with a seed repeat each other, so they have no spread, and small differences
@@ -159,9 +160,9 @@ def compare_losses(reference: Sequence[Sequence[float]], these: Sequence[Sequenc
     Args:
         reference: losses of each unchanged run, one a step.
         these: losses of each changed run.
-        batch: how many times as many examples a step of these has.
+        steps: how many unchanged steps take as long as one of these, if a larger batch takes longer.
     """
-    before = [_every(batch, losses) for losses in reference]
+    before = [_every(max(steps, 1), losses) for losses in reference]
     lengths = [statistics.median_low(map(len, runs)) if runs else 0 for runs in (before, these)]
     length = min(*lengths, _MOST_LOSSES)
     if length < _FEWEST_LOSSES:
@@ -185,9 +186,10 @@ def compare_losses(reference: Sequence[Sequence[float]], these: Sequence[Sequenc
     return "same" if found.low >= -2 * matters and found.high <= 2 * matters else "unclear"
 
 
-def _every(batch: int, losses: Sequence[float]) -> list[float]:
-    """Return the mean of every ``batch`` losses."""
-    return [statistics.fmean(losses[at : at + batch]) for at in range(0, len(losses) - batch + 1, batch)]
+def _every(steps: float, losses: Sequence[float]) -> list[float]:
+    """Return the mean of every ``steps`` losses."""
+    edges = [round(number * steps) for number in range(int(len(losses) / steps) + 1)]
+    return [statistics.fmean(losses[a:b]) for a, b in itertools.pairwise(edges)]
 
 
 def _mean(runs: Sequence[Sequence[float]]) -> list[float]:

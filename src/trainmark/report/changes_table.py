@@ -17,7 +17,7 @@ _MAY_HELP = 1.1
 _LEARNING: dict[Curve, str] = {
     "same": " and learns the same",
     "better": ", and the loss falls faster",
-    "worse": ", but the loss is higher after the same number of examples",
+    "worse": ", but the loss is higher after the same {span}",
     "unclear": "; the effect on learning is unclear",
 }
 
@@ -73,8 +73,7 @@ def answers(
         none = "No change could be measured." if left_out else "No changes were tried."
     said = [_advice(each) for each in advised] or [none]
     if combination is not None:
-        learns = _LEARNING[combination.learning]
-        said.append(f"The combination {combination.change} is {times(combination)} faster{learns}.")
+        said.append(f"The combination {combination.change} is {times(combination)} faster{_learns(combination)}.")
     for each in winners:
         if each not in advised:
             said.append(f"{each.change} is {times(each)} faster, but harms learning: the loss is higher.")
@@ -111,7 +110,11 @@ def _advice(found: Finding) -> str:
     text = words(about.advice, found.change).removesuffix(".")
     if found.kind == "diagnosis":
         return f"{text}{where}. The gain is {'about' if found.proof == SAMPLED else 'at most'} {times(found)}."
-    return f"{text}{where}. This is {times(found)} faster{_LEARNING[found.learning]}."
+    return f"{text}{where}. This is {times(found)} faster{_learns(found)}."
+
+
+def _learns(found: Finding) -> str:
+    return _LEARNING[found.learning].format(span="time" if found.kind == "learning" else "number of examples")
 
 
 def times(found: Finding) -> str:

@@ -39,11 +39,19 @@ def test_a_change_comes_before_the_diagnosis_that_it_mostly_explains() -> None:
 
 
 def test_a_larger_batch_comes_first_only_if_nothing_else_explains_its_gain() -> None:
-    assert names(found("batch=8", 4.0), found("same-batch", 2.5))[0] == "same-batch"
-    assert names(found("batch=8", 5.0), found("fused", 1.2))[0] == "batch=8"
-    assert names(found("batch=8", 4.0), found("threads=1", 1.85))[0] == "batch=8"
-    for learning in ("worse", "unclear"):
-        assert names(found("batch=8", 4.0, learning), found("threads=1", 1.85))[0] == "threads=1"
+    assert names(found("batch=8", 4.0, "better"), found("same-batch", 2.5))[0] == "same-batch"
+    assert names(found("batch=8", 4.0, "better"), found("threads=1", 1.85))[0] == "batch=8"
+
+
+def test_a_larger_batch_comes_first_only_if_more_is_learnt_in_the_same_time() -> None:
+    for learning in ("same", "unclear"):
+        assert names(found("batch=8", 9.0, learning), found("threads=1", 1.2))[0] == "threads=1"
+    assert names(found("batch=8", 9.0, "worse"), found("bf16", 2.0, "worse"))[0] == "batch=8"
+
+
+def test_another_precision_comes_first_only_if_it_is_certain_to_give_more() -> None:
+    assert names(found("bf16", 1.66, low=1.48), found("threads=2", 1.57))[0] == "threads=2"
+    assert names(found("bf16", 1.66, low=1.60), found("threads=2", 1.57))[0] == "bf16"
 
 
 def test_a_larger_batch_is_no_loader() -> None:
@@ -139,11 +147,14 @@ def test_the_spread_is_that_of_most_unchanged_runs_if_a_change_takes_fewer_steps
     assert compare_losses(unchanged, [losses(5, steps=steps, end=2.0)]) == "worse"
 
 
-def test_a_larger_batch_is_compared_after_as_many_examples() -> None:
-    slow = [2.5 - 0.01 * step for step in range(25)]  # an eighth of the steps, as much for each
+def test_a_larger_batch_is_compared_after_the_same_time() -> None:
     unchanged = [2.5 - 0.01 * step for step in range(200)]
-    assert compare_losses([unchanged], [slow], batch=8) == "worse"
-    assert compare_losses([unchanged], [[2.465 - 0.08 * step for step in range(25)]], batch=8) == "same"
+    for larger, verdict in ((0.08, "better"), (0.025, "same"), (0.01, "worse")):  # what a step learns
+        assert compare_losses([unchanged], [[2.5 - larger * step for step in range(25)]], steps=2.5) == verdict
+
+
+def test_steps_that_take_no_longer_are_compared_one_by_one() -> None:
+    assert compare_losses([losses(1)], [losses(1)], steps=0.97) == "same"
 
 
 def test_a_value_is_filled_into_the_advice() -> None:

@@ -35,13 +35,18 @@ def test_the_first_sentence_says_what_to_do_in_which_line_and_what_it_gives() ->
         (found("batch=8", 1.4, 1.6, "better"), "the loss falls faster"),
         (found("fused", 1.4, 1.6, "unclear"), "the effect on learning is unclear"),
         (found("bf16", 1.4, 1.6, "worse"), "bf16 is 1.50× [1.40, 1.60] faster, but harms learning"),
-        (found("batch=8", 1.4, 1.6, "worse"), "faster, but the loss is higher after the same number of examples"),
+        (found("batch=8", 1.4, 1.6, "worse"), "faster, but the loss is higher after the same time."),
         (found("fused", 0.9, 1.05), "Not worth it: fused."),
         (found("fused", 0.9, 1.3), "Too noisy to tell (increase --seconds): fused."),
     ],
 )
 def test_a_finding_is_put_into_words(finding: Finding, words: str) -> None:
     assert words in " ".join(answers([finding], None, {}))
+
+
+def test_a_combination_that_harms_learning_is_said_to() -> None:
+    said = answers([], replace(found("bf16", 1.4, 1.6, "worse"), change="bf16+fused"), {})
+    assert said[-1].endswith("faster, but the loss is higher after the same number of examples.")
 
 
 def test_without_a_winner_the_answer_says_so() -> None:
