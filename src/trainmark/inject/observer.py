@@ -33,7 +33,7 @@ _WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 _HOOK = "TRAINMARK_HOOK"
 _MOST_LOSSES, _THEN_EVERY, _LOSSES_OF_LINE = 2_000, 100, 80
 _OFTEN = 8
-"""An evaluation that follows another one after fewer steps is a part of the step."""
+"""An evaluation that follows another one after at most so many steps is a part of the step."""
 _NEW_LEADER = 20
 """Steps of another optimiser without one of the leader, after which the other one leads."""
 _UNDECIDED, _SPEAKS, _FOLLOWS, _OFF = range(4)
@@ -105,7 +105,7 @@ class Observer:
         self._due: float | None = None
         self._tested_at: float | None = None
         self.evaluates_since: float | None = None
-        self._evaluated_at = -_OFTEN
+        self._evaluated_at = -_OFTEN - 1
         self._trains_in_eval = False
         self.step_began = 0.0
         self._loader_place: str | None = None
@@ -456,7 +456,7 @@ class Observer:
         start, self.evaluates_since = self.evaluates_since or end, None
         self._counts["evaluations"] += 1
         self._add("evaluation", end - start)
-        often, self._evaluated_at = self.steps - self._evaluated_at < _OFTEN, self.steps
+        often, self._evaluated_at = self.steps - self._evaluated_at <= _OFTEN, self.steps
         if not often:
             self._apart += end - start
             if self._epoch.steps:

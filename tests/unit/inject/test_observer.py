@@ -155,6 +155,17 @@ def test_an_evaluation_now_and_then_is_apart_and_one_in_every_step_is_not(observ
     assert observer._epoch.apart - apart < first - apart
 
 
+@pytest.mark.parametrize(("every", "apart"), [(8, 1), (9, 5)])
+def test_an_evaluation_in_every_eighth_step_is_a_part_of_the_steps(observer: Observer, every: int, apart: int) -> None:
+    leader, seen = Optimiser(), [0.0]
+    for number in range(1, 5 * every + 2):
+        step(observer, leader)
+        if number % every == 0:
+            observer.forward(training=False, grad=False)
+        seen.append(observer._epoch.apart)
+    assert len(set(seen)) - 1 == apart, "the first one follows none"
+
+
 def test_a_network_that_trains_in_evaluation_mode_is_not_evaluated(observer: Observer) -> None:
     leader = Optimiser()
     for _ in range(5):
