@@ -104,7 +104,7 @@ def test_a_folder_too_large_to_copy_is_refused(
         ((), "WORKLOAD"),
         (("--",), "WORKLOAD"),
         (("--chart", "gains.txt", "--", "python", "slow_loader.py"), ".svg"),
-        (("--chart", "nowhere/gains.svg", "--", "python", "slow_loader.py"), "a folder that exists"),
+        (("--chart", "nowhere/gains.svg", "--", "python", "slow_loader.py"), "an existing, writable folder"),
         (("--", "no-such-program"), "no-such-program"),
         (("--", "python", "slow_loader.py", "--device", "{device}"), "device"),
     ],

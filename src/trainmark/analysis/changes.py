@@ -73,6 +73,11 @@ class Finding:
         return self.learning == "worse" and self.kind != "diagnosis"
 
     @property
+    def helps(self) -> bool:
+        """Whether it wins, and more is learnt in the same time, as far as is known."""
+        return self.wins and not self.harms and (self.kind, self.learning) != ("learning", "same")
+
+    @property
     def can_be_made(self) -> bool:
         """Whether it wins and is a valid training that learns the same."""
         return self.wins and self.kind == "change" and not self.harms
@@ -91,7 +96,7 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 
     def order(found: Finding) -> tuple[int, float, float]:
         if not found.wins:
-            return 3, 0.0, -_gain(found)
+            return 3, -found.speedup.value, 0.0
         if found.harms:
             return 2, -_gain(found), 0.0
         if found.kind == "learning":

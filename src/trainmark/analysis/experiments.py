@@ -7,6 +7,8 @@ from typing import Literal
 
 Kind = Literal["change", "diagnosis", "learning"]
 """A ``change`` to make, a ``diagnosis``, which is not a valid training, or one that affects ``learning``."""
+NOT_ENOUGH_TIME = "not enough time"
+"""Why an experiment was left out; begins the reason."""
 Part = Literal["loader", "sync", "evaluation", "save", "optimizer", "threads", "precision", "model", "line"]
 
 

@@ -60,8 +60,12 @@ def perplexity(loss: float | None) -> float | None:
 
 
 def whole_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:
-    """Return the epochs with as many steps as the first; ``--steps`` may end a run in the middle of its last one."""
-    return [epoch for epoch in epochs if epoch.steps == epochs[0].steps]
+    """Return the epochs with the most steps; ``--steps`` may end a run in the middle of its last one.
+
+    The first one may lack the first step, whose start is not observed.
+    """
+    most = max((epoch.steps or 0 for epoch in epochs), default=0)
+    return [epoch for epoch in epochs if (epoch.steps or 0) >= most - (epoch is epochs[0])]
 
 
 def steady_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:

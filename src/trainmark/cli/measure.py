@@ -52,8 +52,9 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 def command(words: tuple[str, ...], **options: Any) -> int:
     """Run any command in interleaved rounds, record each run, and compare them.
 
-    The command runs unchanged. trainmark measures its time, exit code, CPU and GPU utilisation, memory and energy. In
-    Python scripts that train with PyTorch, Keras or JAX, it also observes steps, losses and epochs.
+    The command runs unchanged, without showing its output. trainmark measures its time, exit code, CPU and GPU
+    utilisation, memory and energy. In Python scripts that train with PyTorch, Keras or JAX, it also observes steps,
+    losses and epochs.
     """
     from trainmark.cli.run import show_records
     from trainmark.execute.parent import command as commands

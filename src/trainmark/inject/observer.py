@@ -271,7 +271,8 @@ class Observer:
             times: number of reads that this one stands for.
         """
         self._syncs[(frame.f_code.co_filename, frame.f_lineno), call] += times
-        self._add("sync", times * seconds)
+        if self.evaluates_since is None:  # else it is a part of the evaluation
+            self._add("sync", times * seconds)
 
     def copied(self, seconds: float, times: int = 1) -> None:
         """Data was copied to a device; this copy stands for a number of ``times``."""

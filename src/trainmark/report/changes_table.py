@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from trainmark import units
 from trainmark.analysis.changes import SAMPLED, Curve, Finding
-from trainmark.analysis.experiments import experiment, words
+from trainmark.analysis.experiments import NOT_ENOUGH_TIME, experiment, words
 from trainmark.record.observed import Observed
 from trainmark.report.table import Cell, Field, Table, interval, table_of
 
@@ -17,8 +18,14 @@ _MAY_HELP = 1.1
 _LEARNING: dict[Curve, str] = {
     "same": " and learns the same",
     "better": ", and the loss falls faster",
-    "worse": ", but the loss is higher after the same {span}",
+    "worse": ", but harms learning: the loss is higher",
     "unclear": "; the effect on learning is unclear",
+}
+_LARGER_BATCH: dict[Curve, str] = {
+    "same": " per example, but learns no more in the same time",
+    "better": " per example, and learns more in the same time",
+    "worse": " per example, but learns less in the same time",
+    "unclear": " per example; whether it learns more in the same time is unclear",
 }
 
 
@@ -62,28 +69,37 @@ def changes_table(
 
 
 def answers(
-    findings: Sequence[Finding], combination: Finding | None, lines: Mapping[str, float], left_out: Collection[str] = ()
+    findings: Sequence[Finding],
+    combination: Finding | None,
+    lines: Mapping[str, float],
+    left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """Return what to do first, then the other sentences about the findings."""
     winners = [each for each in findings if each.wins and each.fresh]
-    advised = [each for each in winners if not each.harms or (each.kind == "learning" and each is winners[0])]
-    if findings:
-        none = "No change makes this script clearly faster."
-    else:
-        none = "No change could be measured." if left_out else "No changes were tried."
-    said = [_advice(each) for each in advised] or [none]
+    losers = [each for each in findings if not each.wins]
+    unclear = [each for each in losers if (each.speedup.high or math.inf) > _MAY_HELP]
+    noisy = f"Too noisy to tell (stop other programs, or increase --seconds): {_names(unclear, times)}."
+    late = sum(why.startswith(NOT_ENOUGH_TIME) for why in left_out.values())
+    said = [_advice(each) for each in winners if each.helps]
+    if not said and unclear:
+        said.append(noisy)
+    elif not said and findings:
+        untried = f", but {late} more had no time (increase --seconds)" if late else ""
+        said.append(f"No change makes this script clearly faster{untried}.")
+    elif not said:
+        said.append("No change could be measured." if left_out else "No changes were tried.")
     if combination is not None:
         said.append(f"The combination {combination.change} is {times(combination)} faster{_learns(combination)}.")
-    for each in winners:
-        if each not in advised:
-            said.append(f"{each.change} is {times(each)} faster, but harms learning: the loss is higher.")
-    if once := ", ".join(each.change for each in findings if each.wins and not each.fresh):
+    said += [f"{each.change} is {times(each)} faster{_learns(each)}." for each in winners if not each.helps]
+    if once := _names(each for each in findings if each.wins and not each.fresh):
         said.append(f"Measured only once (increase --seconds): {once}.")
-    losers = [each for each in findings if not each.wins]
-    if unclear := ", ".join(each.change for each in losers if (each.speedup.high or math.inf) > _MAY_HELP):
-        said.append(f"Too noisy to tell (increase --seconds): {unclear}.")
-    if idle := ", ".join(each.change for each in losers if (each.speedup.high or math.inf) <= _MAY_HELP):
-        said.append(f"Not worth it: {idle}.")
+    if unclear and said[0] != noisy:
+        said.append(noisy)
+    idle = [each for each in losers if each not in unclear]
+    if no_use := _names(each for each in idle if each.kind != "diagnosis"):
+        said.append(f"Not worth it: {no_use}.")
+    if cheap := _names(each for each in idle if each.kind == "diagnosis"):
+        said.append(f"Not the bottleneck: {cheap}.")
     slow = [f"{place} {units.percent(share, 0)}" for place, share in lines.items() if share >= _LEAST_SHARE]
     if slow:
         said.append(f"Your slowest lines: {', '.join(slow[:_MOST_LINES])}.")
@@ -113,8 +129,12 @@ def _advice(found: Finding) -> str:
     return f"{text}{where}. This is {times(found)} faster{_learns(found)}."
 
 
+def _names(found: Iterable[Finding], more: Callable[[Finding], str] = lambda _: "") -> str:
+    return ", ".join(f"{each.change} {more(each)}".rstrip() for each in found)
+
+
 def _learns(found: Finding) -> str:
-    return _LEARNING[found.learning].format(span="time" if found.kind == "learning" else "number of examples")
+    return (_LARGER_BATCH if found.kind == "learning" else _LEARNING)[found.learning]
 
 
 def times(found: Finding) -> str:

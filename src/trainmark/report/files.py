@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,8 @@ def require_drawable(path: Path) -> None:
     """Raise UsageError if no image can be written there, NotInstalled if the drawing libraries are missing."""
     if path.suffix not in ENDINGS:
         raise UsageError(f"can't draw {path}", expected=f"a file name that ends in {' or '.join(ENDINGS)}")
-    if not path.parent.is_dir():
-        raise UsageError(f"can't write {path}", expected="a folder that exists", found=str(path.parent))
+    if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+        raise UsageError(f"can't write {path}", expected="an existing, writable folder", found=str(path.parent))
     require_extras("report")
 
 

@@ -68,6 +68,10 @@ def test_what_harms_learning_is_not_named_first() -> None:
     assert not found("same-batch", 3.0, "worse").harms, "no training"
 
 
+def test_what_is_not_certain_is_in_order_of_its_speed_up() -> None:
+    assert names(found("bf16", 1.5, low=0.8), found("fused", 1.2, low=0.9)) == ["bf16", "fused"]
+
+
 def test_what_is_not_certain_does_not_win() -> None:
     assert not found("fused", 1.1, low=0.99).wins
     assert not found("fused", 1.02, low=1.01).wins

@@ -33,6 +33,13 @@ def test_a_last_epoch_that_was_cut_short_is_no_epoch() -> None:
     assert summarize(a_record(epochs=[*whole, cut])).epoch_seconds == 2.5
 
 
+def test_an_epoch_without_the_first_step_is_whole_and_the_first_one() -> None:
+    epochs = [Epoch(index, 0.0, 4.0 - index, 99 + (index > 0), 10_000) for index in range(3)]
+    run = summarize(a_record(epochs=epochs))
+    assert run.epoch_seconds == 2.5
+    assert Caveat.ONE_EPOCH not in run.caveats
+
+
 def test_training_seconds_are_summed_where_the_record_has_none() -> None:
     assert summarize(a_record(seconds=(3.0, 2.0), final=Final())).training_seconds == 5.0
 

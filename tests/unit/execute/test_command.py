@@ -117,6 +117,12 @@ def test_the_same_words_are_the_same_work_whatever_they_stand_for() -> None:
     assert command("a b").fingerprint != command("a", "b").fingerprint
 
 
+def test_runs_that_end_after_some_steps_are_not_compared_with_others() -> None:
+    whole = command("a")
+    prints = {dataclasses.replace(whole, most_steps=steps).fingerprint for steps in (None, 100, 200)}
+    assert len(prints) == 3
+
+
 @pytest.mark.parametrize(
     ("words", "name"),
     [

@@ -94,6 +94,17 @@ def test_of_many_reads_some_stand_for_all(observer: Observer, monkeypatch: pytes
     assert max(found.values()) < 1.3 * min(found.values())
 
 
+def test_reads_during_an_evaluation_are_a_part_of_it(observer: Observer) -> None:
+    leader, frame = Optimiser(), sys._getframe()
+    for evaluates in (False, True):
+        step(observer, leader)
+        if evaluates:
+            observer.forward(training=False, grad=False)
+        observer.synchronised(".item()", 0.25, frame)
+    assert observer.figures()["sync_seconds"] == 0.25
+    assert sum(observer.figures()["syncs"].values()) == 2
+
+
 def test_losses_and_a_partial_epoch_are_reported_at_the_end(observer: Observer, pipe: Path) -> None:
     leader = Optimiser()
     for number in range(400):

@@ -32,12 +32,16 @@ def test_the_first_sentence_says_what_to_do_in_which_line_and_what_it_gives() ->
     ("finding", "words"),
     [
         (found("same-batch", 1.4, 1.6), "The gain is at most 1.50× [1.40, 1.60]."),
-        (found("batch=8", 1.4, 1.6, "better"), "the loss falls faster"),
+        (
+            found("batch=8", 1.4, 1.6, "better"),
+            "1.50× [1.40, 1.60] faster per example, and learns more in the same time.",
+        ),
         (found("fused", 1.4, 1.6, "unclear"), "the effect on learning is unclear"),
         (found("bf16", 1.4, 1.6, "worse"), "bf16 is 1.50× [1.40, 1.60] faster, but harms learning"),
-        (found("batch=8", 1.4, 1.6, "worse"), "faster, but the loss is higher after the same time."),
+        (found("batch=8", 1.4, 1.6, "worse"), "batch=8 is 1.50× [1.40, 1.60] faster per example, but learns less"),
+        (found("same-batch", 0.9, 1.05), "Not the bottleneck: same-batch."),
         (found("fused", 0.9, 1.05), "Not worth it: fused."),
-        (found("fused", 0.9, 1.3), "Too noisy to tell (increase --seconds): fused."),
+        (found("fused", 0.9, 1.3), "Too noisy to tell (stop other programs, or increase --seconds): fused 1.08×"),
     ],
 )
 def test_a_finding_is_put_into_words(finding: Finding, words: str) -> None:
@@ -46,7 +50,29 @@ def test_a_finding_is_put_into_words(finding: Finding, words: str) -> None:
 
 def test_a_combination_that_harms_learning_is_said_to() -> None:
     said = answers([], replace(found("bf16", 1.4, 1.6, "worse"), change="bf16+fused"), {})
-    assert said[-1].endswith("faster, but the loss is higher after the same number of examples.")
+    assert said[-1].endswith("faster, but harms learning: the loss is higher.")
+
+
+@pytest.mark.parametrize("learning", ["worse", "same"])
+def test_a_larger_batch_that_learns_no_more_in_the_same_time_is_not_advised(learning: Curve) -> None:
+    first, *rest = answers([found("batch=8", 1.4, 1.6, learning)], None, {})
+    assert first == "No change makes this script clearly faster."
+    assert any("in the same time" in each for each in rest)
+
+
+def test_an_undecided_change_is_the_answer_if_there_is_no_other() -> None:
+    first, *_ = answers([found("fp32", 0.85, 2.76), found("fused", 0.9, 1.05)], None, {})
+    assert first == "Too noisy to tell (stop other programs, or increase --seconds): fp32 1.53× [0.850, 2.76]."
+    first, *rest = answers([found("fused", 1.4, 1.6), found("fp32", 0.85, 2.76)], None, {})
+    assert first.startswith("Pass fused=True")
+    assert any(each.startswith("Too noisy") for each in rest)
+
+
+def test_what_had_no_time_is_counted_if_nothing_helps() -> None:
+    late = {"fused": "not enough time; use --seconds 140", "pin": "no GPU"}
+    assert answers([found("bf16", 0.9, 1.05)], None, {}, late)[0].endswith(
+        "but 1 more had no time (increase --seconds)."
+    )
 
 
 def test_without_a_winner_the_answer_says_so() -> None:

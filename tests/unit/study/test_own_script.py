@@ -120,6 +120,14 @@ def test_something_rare_is_named_with_its_share_of_the_whole_time(study: own_scr
     assert study.unsuitable["no-grad"] == "50 % of the time, but too rare to measure"
 
 
+def test_without_a_loader_its_changes_do_not_apply(study: own_script._Study) -> None:
+    study._planned(())
+    for change in ("workers", "prefetch", "batch"):
+        assert study.unsuitable[change] == "no DataLoader found"
+    study.facts = {"workers": 0}
+    assert {"workers", "prefetch", "batch"} <= {change.partition("=")[0] for change in study._planned(())}
+
+
 def test_unknown_changes_are_refused() -> None:
     own_script.require_changes(["batch=4", "line"])
     with pytest.raises(UnknownName, match="bf61"):

@@ -85,8 +85,9 @@ class Command:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for comparable commands: the same words, with any values of the placeholders."""
-        return hashlib.sha256(json.dumps([self.name, *self.template]).encode()).hexdigest()[:16]
+        """Equal for comparable commands: the same words, with any values of the placeholders, and as many steps."""
+        steps = [] if self.most_steps is None else [self.most_steps]
+        return hashlib.sha256(json.dumps([self.name, *self.template, *steps]).encode()).hexdigest()[:16]
 
     def words(self, values: Mapping[str, str]) -> list[str]:
         """The command with its placeholders filled, without words that become empty; ``{{`` and ``}}`` are braces."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.analysis.changes import SAMPLED, Finding, candidates, compare_losses, ranked, speedup
-from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS, Part, experiment
+from trainmark.analysis.experiments import EXPERIMENTS, NOT_ENOUGH_TIME, OF_KERAS, ONLY_KERAS, Part, experiment
 from trainmark.analysis.statistics import Estimate
 from trainmark.errors import ExplanationFailed, UnknownName
 from trainmark.execute.parent import scratch
@@ -130,6 +130,7 @@ class _Study:
     tell: Tell
     seconds: float
     step_seconds: float = 0.0
+    expected: float = 0.0
     started: float = field(default_factory=time.monotonic)
     records: dict[str, list[Record]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -207,13 +208,15 @@ class _Study:
             return []
         gpu, threads = self._on_gpu, seen.threads or cores
         workers, wanted = facts.get("workers"), max(2, min(cores, 8))
+        no_loader = "" if seen.framework == "keras" or workers is not None else "no DataLoader found"
         reasons = {
             "workers": "the dataset is an IterableDataset"
             if facts.get("iterable")
-            else f"the loader already has {wanted} workers" * (workers == wanted),
+            else no_loader or f"the loader already has {wanted} workers" * (workers == wanted),
+            "batch": no_loader,
             "no-accumulation": "" if facts.get("accumulates", 1) > 1 else "the script doesn't accumulate gradients",
-            "prefetch": "the loader already has worker processes" if workers else "",
-            "pin": "" if gpu else "no GPU",
+            "prefetch": no_loader or "the loader already has worker processes" * bool(workers),
+            "pin": no_loader if gpu else "no GPU",
             "tf32": "" if gpu else "no GPU",
             "fp16": "" if gpu else "meant for GPUs; use --only fp16 to try it anyway",
             "bf16": "" if seen.precision == "float32" else f"the weights are {seen.precision}",
@@ -268,7 +271,7 @@ class _Study:
         each = self._start_seconds(1) + 2 * _FEWEST_BLOCKS * self._slice_seconds
         number = max(int((_SCREENING * self.seconds - self.passed) / each) - 1, 1)
         enough = (self.passed + each * (len(planned) + 1)) / _SCREENING
-        late = f"not enough time; use --seconds {math.ceil(enough / 10) * 10}"
+        late = f"{NOT_ENOUGH_TIME}; use --seconds {math.ceil(enough / 10) * 10}"
         self.left_out |= dict.fromkeys(planned[number:], late)
         return planned[:number]
 
@@ -311,9 +314,10 @@ class _Study:
             if self.passed + _ROUNDS * needed < self.seconds:
                 break
         blocks = self._blocks((self.seconds - self.passed) / _ROUNDS - self._start_seconds(len(sides)), len(sides))
-        longest, number = 0.0, 0
+        longest, number = needed, 0
         while number < _ROUNDS or self.passed + longest < self.seconds:
             began = self.passed
+            self.expected = began + longest * (_ROUNDS - number)
             for party in _parties(sides[1:], self._most_alive()):
                 self._round([UNCHANGED, *party], blocks)
             longest, number = max(longest, self.passed - began), number + 1
@@ -417,7 +421,7 @@ class _Study:
 
     def tell_time(self, what: str) -> None:
         """Tell what is being done."""
-        self.tell(what, min(self.passed / self.seconds, 0.99))
+        self.tell(what, min(self.passed / max(self.seconds, self.expected), 0.99))
 
 
 class _Watcher(Observer):

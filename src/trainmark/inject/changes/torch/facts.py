@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 def look(change: Change) -> None:
     """Report what the plan of the experiments depends on, and the lines of the user's that take the most time."""
-    facts: dict[str, Any] = {"workers": 0, "iterable": False, "conv": False, "graded": False, "attention": False}
+    facts: dict[str, Any] = {"workers": None, "iterable": False, "conv": False, "graded": False, "attention": False}
 
     def built(arguments: dict[str, Any]) -> None:
-        facts["workers"] = max(facts["workers"], arguments["num_workers"])
+        facts["workers"] = max(facts["workers"] or 0, arguments["num_workers"])
         facts["iterable"] |= isinstance(arguments["dataset"], IterableDataset)
 
     def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
