@@ -74,7 +74,7 @@ class BeforeCommand(click.Command):
     default=100,
     metavar="S",
 )
-@click.option("--only", multiple=True, metavar="NAME", help="With a COMMAND: try only this change, such as bf16; repeatable.")
+@click.option("--only", multiple=True, metavar="NAME", help="With a COMMAND: try only this, such as bf16; repeatable.")
 @file_option("--chart", "With a COMMAND: chart of the speed-ups (.svg or .png).")
 @shared.size_option
 @shared.conditions_options
