@@ -89,7 +89,7 @@ def test_each_repeat_is_judged_by_its_own_figures() -> None:
     workload = scheduled("mnist-cnn")
     records = [
         a_record(workload=workload, repeat=number, id=f"r{number}", test_accuracy=accuracy, test_loss=loss)
-        for number, (accuracy, loss) in enumerate([(0.983, 0.05), (0.983, 0.04)])
+        for number, (accuracy, loss) in enumerate([(0.983, 0.05), (0.95, 0.04)])
     ]
     result = measured(agree(records))
     accuracies = [value for value in result.values if value.quantity == "test_accuracy"]
