@@ -453,7 +453,7 @@ def test_what_the_plan_depends_on_is_reported(apply: Callable[..., Notes], monke
     notes = apply("look")
     train(evaluate=evaluate)
     facts = json.loads(notes.changes["look"])
-    known = {"workers": None, "iterable": False, "conv": True, "graded": False, "attention": False}
+    known = {"workers": 0, "iterable": False, "conv": True, "graded": False, "attention": False}
     of_optimizer = {"optimizer": "SGD", "handwritten": False, "fused": None, "foreach": None}
     assert facts.items() >= {**known, **of_optimizer}.items(), "before it evaluates"
     assert len(facts["stack"]) == 2, "the line of the step, and of the test"
