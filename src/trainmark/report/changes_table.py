@@ -76,8 +76,7 @@ def answers(
 ) -> list[str]:
     """Return what to do first, then the other sentences about the findings."""
     winners = [each for each in findings if each.wins and each.fresh]
-    losers = [each for each in findings if not each.wins]
-    unclear = [each for each in losers if (each.speedup.high or math.inf) > _MAY_HELP]
+    unclear = [each for each in findings if not each.wins and (each.speedup.high or math.inf) > _MAY_HELP]
     noisy = f"Too noisy to tell (stop other programs, or increase --seconds): {_names(unclear, times)}."
     late = sum(why.startswith(NOT_ENOUGH_TIME) for why in left_out.values())
     said = [_advice(each) for each in winners if each.helps]
@@ -95,7 +94,7 @@ def answers(
         said.append(f"Measured only once (increase --seconds): {once}.")
     if unclear and said[0] != noisy:
         said.append(noisy)
-    idle = [each for each in losers if each not in unclear]
+    idle = [each for each in findings if not each.wins and each not in unclear]
     if no_use := _names(each for each in idle if each.kind != "diagnosis"):
         said.append(f"Not worth it: {no_use}.")
     if cheap := _names(each for each in idle if each.kind == "diagnosis"):

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from .. import Inner
 
 
-mapped = functools.partial(pytree.tree_map_only, torch.Tensor)
+def mapped(by: Callable[[Any], Any], value: Any) -> Any:
+    """Replace the tensors in nested containers."""
+    return by(value) if isinstance(value, torch.Tensor) else pytree.tree_map_only(torch.Tensor, by, value)
 
 
 def around_modules(call: Callable[[Any, Inner, Any, Any], Any], *, losses: bool = False) -> list[Any]:
@@ -29,14 +31,14 @@ def around_modules(call: Callable[[Any, Inner, Any, Any], Any], *, losses: bool 
     inside, latest = threading.local(), list[Any]()
 
     def outer(real: Inner, module: Any, *args: Any, **kwargs: Any) -> Any:
-        if getattr(inside, "module", False) or not (losses or next(module.parameters(), None) is not None):
+        if getattr(inside, "one", 0) or not (losses or module in latest or next(module.parameters(), None) is not None):
             return real(module, *args, **kwargs)
         latest[:] = [module]
-        inside.module = True
+        inside.one = True
         try:
             return call(module, functools.partial(real, module), args, kwargs)
         finally:
-            inside.module = False
+            inside.one = False
 
     around(torch.nn.Module, "__call__", outer)
     return latest
