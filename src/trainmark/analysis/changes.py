@@ -88,7 +88,7 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 
     A change to make comes before the diagnosis of the same part of the script if it gives most of what the diagnosis
     shows. A larger batch makes everything cheaper that happens once a step, so it comes before other changes only if
-    they don't explain what it gives, and if the loss falls faster. What harms learning comes last of those that win.
+    they don't explain what it gives, and if it learns more in the same time. Of those that win, what harms is last.
     """
     every = list(findings)
     usual = [each for each in every if each.wins and each.kind != "learning" and not each.harms]
