@@ -130,5 +130,6 @@ def test_without_a_loader_its_changes_do_not_apply(study: own_script._Study) -> 
 
 def test_unknown_changes_are_refused() -> None:
     own_script.require_changes(["batch=4", "line"])
-    with pytest.raises(UnknownName, match="bf61"):
-        own_script.require_changes(["bf61"])
+    for name in ("bf61", "batch="):
+        with pytest.raises(UnknownName, match=name):
+            own_script.require_changes([name])

@@ -118,7 +118,7 @@ def explain(
 def require_changes(names: Sequence[str]) -> None:
     """Raise :class:`~trainmark.errors.UnknownName` if there is no change of one of these names."""
     for name in names:
-        if name.partition("=")[0] not in EXPERIMENTS:
+        if name.partition("=")[0] not in EXPERIMENTS or name.endswith("="):
             raise UnknownName("change", name, EXPERIMENTS)
 
 
@@ -343,7 +343,7 @@ class _Study:
             self.left_out[change] = why_not[0] if why_not else "training ended before it could be compared"
             return None
         unchanged = [_losses(each) for each in [self.base, *self.records[UNCHANGED]]]
-        steps = int(change.partition("=")[2] or _MORE_BATCH) / ratio.value if change.startswith("batch") else 1
+        steps = int(change.partition("=")[2]) / ratio.value if change.startswith("batch") else 1
         curve = compare_losses(unchanged, [_losses(each) for each in self.records[change]], steps)
         proof = "; ".join(proofs[part] for part in change.split("+"))
         peaks = [list(filter(None, map(_peak_bytes, each))) for each in (records, of(UNCHANGED))]
