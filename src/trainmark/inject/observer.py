@@ -32,6 +32,8 @@ _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 _WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 _HOOK = "TRAINMARK_HOOK"
 _MOST_LOSSES, _THEN_EVERY, _LOSSES_OF_LINE = 2_000, 100, 80
+FEW = 3
+"""Steps in which the input of the network is looked at more closely."""
 _OFTEN = 8
 """An evaluation that follows another one after at most so many steps is a part of the step."""
 _NEW_LEADER = 20
@@ -64,7 +66,7 @@ class Observer:
         steps: number of steps so far.
         describe: of each framework: returns ``threads``, ``precision`` and ``device``, as far as they are known.
         read_losses: of each framework: converts losses that were kept by reference to numbers; may synchronise.
-        has_loader: whether a loader tells the numbers of examples, else :meth:`forward` should be given them.
+        is_steady: whether another call of the network to train, with gradients, says nothing new.
         step_began: when the optimiser's current step began; 0 outside of one.
         evaluates_since: when the current evaluation began; None outside of one.
         is_led: whether a framework that is built on another one reports the steps itself, as Keras does in ``fit``.
@@ -96,7 +98,7 @@ class Observer:
         self._mark = self._report_at = self._opened = self._fetch = 0.0
         self._waited = self._apart = 0.0
         self._examples = self._tokens = self._loaded = 0
-        self.has_loader, self._first_steps = False, 1
+        self._has_loader, self.is_steady, self._first_steps = False, False, 1
         self._last_read = -1
         self._loss: Any = None
         self._losses: list[float] = []
@@ -198,7 +200,7 @@ class Observer:
             self._end_read_epoch()
             self.evaluates_since = since or clock()
             self.place("evaluation", sys._getframe(1))
-        self._waited, self._loaded = 0.0, 0
+        self._waited, self._loaded, self.is_steady = 0.0, 0, False
 
     def evaluated(self, loss: float | None = None, accuracy: float | None = None) -> None:
         """An evaluation has ended, with these results."""
@@ -249,7 +251,8 @@ class Observer:
         if self._role == _SPEAKS:
             self._loaded = examples or self._loaded
             self._count(loss, steps)
-            self._take_turns()
+            if self._mark >= self._report_at or (self._pace._turns is not None and self._pace._over):
+                self._take_turns()
         if (self._last_step and self.steps >= self._last_step) or (self._ranks and self._is_told_to_end()):
             self.end()
 
@@ -395,15 +398,19 @@ class Observer:
         if self._others:
             self._others.clear()
         totals, is_first = self._totals, not self._mark
-        self.has_loader = self.has_loader or self._loaded > 0
-        unsure = is_first and not self.has_loader  # of the first step, a part may not have been seen
-        examples = self._loaded if self.has_loader else self._examples * (not unsure)
+        self._has_loader = self._has_loader or self._loaded > 0
+        unsure = is_first and not self._has_loader  # of the first step, a part may not have been seen
+        examples = self._loaded if self._has_loader else self._examples * (not unsure)
         totals["examples"] += examples
         totals["tokens"] += 0 if is_first else self._tokens
         self._examples = self._tokens = self._loaded = 0
         self._epoch.examples += examples
-        if loss is not None:
-            self._keep(loss, steps)
+        is_read = isinstance(loss, float)
+        if is_read:
+            self._epoch.loss += steps * loss
+            self._epoch.losses += steps
+        if loss is not None and (self.steps <= _MOST_LOSSES or self.steps % _THEN_EVERY == 0):
+            (self._losses if is_read else self._unread).extend([loss] * steps)
         if is_first:  # its duration is unknown
             self._report_at, self._first_steps = now, steps
             if not self._own_epochs:
@@ -422,6 +429,7 @@ class Observer:
                 self._pace.stepped(now, self._hook.FEWEST_STEPS)
             self._epoch.steps += steps
         self._mark, self._waited, self._apart, self.step_began = now, 0.0, 0.0, 0.0
+        self.is_steady = self._has_loader and self.steps >= FEW
         if self._due is not None:
             self._due = now
             self._end_due_epoch()
@@ -433,16 +441,8 @@ class Observer:
             if self._pace._target < 0:
                 self._tell_to_end()
             self._mark = clock()
-        elif self._mark >= self._report_at:
+        else:
             self._report(reads=False)
-
-    def _keep(self, loss: Any, steps: int) -> None:
-        reported = self.steps <= _MOST_LOSSES or self.steps % _THEN_EVERY == 0
-        if isinstance(loss, float):
-            self._epoch.loss += steps * loss
-            self._epoch.losses += steps
-        if reported:
-            (self._losses if isinstance(loss, float) else self._unread).extend([loss] * steps)
 
     def _add(self, what: str, seconds: float) -> None:
         self._totals[what] = self._totals.get(what, 0.0) + seconds
@@ -483,7 +483,7 @@ class Observer:
         epoch, self._epoch, hook = self._epoch, _Epoch(), self._hook
         if loss is None and epoch.losses:
             loss = epoch.loss / epoch.losses
-        if epoch.steps + self._first_steps == self.steps and self.has_loader:  # without the first step
+        if epoch.steps + self._first_steps == self.steps and self._has_loader:  # without the first step
             epoch.examples = round(epoch.examples * epoch.steps / self.steps)
         if self._own_epochs:
             return
@@ -537,7 +537,7 @@ class Observer:
             "framework": self.framework,
             "injected": self.injected[:30],
             "steps": steps,
-            "examples_per_step": totals["examples"] / max(steps - (not self.has_loader), 1) or None,
+            "examples_per_step": totals["examples"] / max(steps - (not self._has_loader), 1) or None,
             "tokens_per_step": totals["tokens"] / max(steps - 1, 1) or None,
             "seconds": totals["seconds"] * (steps - 1) / max(steps - self._first_steps, 1),
             **{f"{name}_seconds": totals.get(name) for name in seconds},

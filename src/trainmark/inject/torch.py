@@ -7,7 +7,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .observer import clock
+from .observer import FEW, clock
 from .patch import around, keep_places, leaves, time_reads, time_saves
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
 """Methods of a tensor that wait for its value."""
 _COPIES = ("to", "cuda")
-_FEW = 3
-"""Steps in which the input of the network is looked at more closely."""
 _SCALES: list[Any] = []
 """The scale of the gradient scaler that was used last."""
 
@@ -67,7 +65,7 @@ class _Network:
             trains = torch.is_grad_enabled() and called.training
             if compiled or (trains and any(weight.requires_grad for weight in called.parameters())):
                 self._search.remove()
-                hook = called.register_forward_pre_hook(self._observer.guarded(self._forward), with_kwargs=True)
+                hook = called.register_forward_pre_hook(self._calls(), with_kwargs=True)
                 self._root, self._hook = called, hook.id
                 self._observer.made_at("model", getattr(called, "_orig_mod", called))
                 self._forward(called, args, {})
@@ -111,27 +109,30 @@ class _Network:
 
         module.__getstate__ = state
 
+    def _calls(self) -> Callable[..., None]:
+        """Return the hook; it is quick, since it runs in each step."""
+        observer, grad, forward = self._observer, self._torch.is_grad_enabled, self._observer.guarded(self._forward)
+
+        def calls(called: Any, args: Any, more: Any) -> None:
+            if self._has_tokens or not (observer.is_steady and called.training and grad()):
+                forward(called, args, more)
+
+        calls._torchdynamo_disable = True  # type: ignore[attr-defined]
+        return calls
+
     def _forward(self, called: Any, args: Any, more: Any) -> None:
         if args and getattr(args[0], "is_meta", False):  # only shapes are computed
             return
-        observer, examples, tokens = self._observer, None, None
-        few = observer.steps < _FEW
-        if few or self._has_tokens or not observer.has_loader:
-            tensor = args[0] if args and not few and isinstance(args[0], self._tensor) else self._look(args, more)
-            shape: Any = () if tensor is None else tensor.shape
-            examples = shape[0] if shape else None
-            if self._has_tokens and len(shape) == 2:
-                tokens = shape[0] * shape[1]
-        observer.forward(called.training, self._torch.is_grad_enabled(), examples, tokens)
-
-    def _look(self, args: Any, more: Any) -> Any:
-        """Return the first tensor; in the first steps, see whether it has tokens, and whether autocast is on."""
-        tensor = _first_tensor(self._tensor, (args, more))
-        if tensor is not None and self._observer.steps < _FEW:
+        usual = args and isinstance(args[0], self._tensor)
+        tensor = args[0] if usual else _first_tensor(self._tensor, (args, more))
+        if tensor is not None and self._observer.steps < FEW:
             self._has_tokens = tensor.ndim == 2 and not tensor.is_floating_point()
             kind = tensor.device.type
             self._autocast = self._torch.get_autocast_dtype(kind) if self._torch.is_autocast_enabled(kind) else None
-        return tensor
+        shape: Any = () if tensor is None else tensor.shape
+        tokens = shape[0] * shape[1] if self._has_tokens and len(shape) == 2 else None
+        grad = self._torch.is_grad_enabled()
+        self._observer.forward(called.training, grad, shape[0] if shape else None, tokens)
 
     def describe(self) -> dict[str, Any]:
         """Return what it computes with."""
@@ -205,10 +206,15 @@ def _loaders(torch: Any, observer: Observer) -> None:
 
     @observer.guarded
     def fetched(iterator: Any, start: float, batch: Any) -> None:
-        first = _first_tensor(torch.Tensor, batch)
-        observer.fetched(start, first.size(0) if first is not None and first.dim() else None)
-        steps_before, length = getattr(iterator, "_trainmark", (0, 0))
-        if iterator._num_yielded == length:
+        steps_before, length, examples = getattr(iterator, "_trainmark", (0, 0, None))
+        is_last = iterator._num_yielded == length
+        if is_last or examples is None or iterator._num_yielded == 1:
+            first, expected = _first_tensor(torch.Tensor, batch), examples
+            examples = first.size(0) if first is not None and first.dim() else None
+            if expected is not None and examples != expected:  # the loader's batches are not those of its sampler
+                iterator._trainmark = steps_before, length, None
+        observer.fetched(start, examples)
+        if is_last:
             observer.read_out(steps_before)
 
     @observer.guarded
@@ -217,7 +223,8 @@ def _loaders(torch: Any, observer: Observer) -> None:
 
     @observer.guarded
     def opened(loader: Any, iterator: Any, start: float) -> None:
-        iterator._trainmark = observer.steps, _length(loader)
+        varies = isinstance(loader.dataset, torch.utils.data.IterableDataset)
+        iterator._trainmark = observer.steps, _length(loader), None if varies else loader.batch_size
         observer.opened(loader, start)
 
     def opens(real: Callable[..., Any], loader: Any) -> Any:
@@ -263,6 +270,4 @@ def _restore_reads(torch: Any) -> None:
 
 def _first_tensor(kind: Any, value: Any) -> Any:
     """Return the first tensor in nested sequences and mappings; None without one."""
-    if type(value) in (list, tuple) and value and isinstance(value[0], kind):  # as usual, and quicker
-        return value[0]
     return next((each for _, each in leaves(value) if isinstance(each, kind)), None)
