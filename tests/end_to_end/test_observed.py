@@ -82,6 +82,13 @@ def test_two_optimisers_make_one_step(command: CommandLine) -> None:
     assert [epoch.steps for epoch in record.epochs] == [19, 20, 20]
 
 
+def test_the_examples_of_batches_of_any_size_are_counted(command: CommandLine) -> None:
+    record, observed = seen(command, "loaders.py")
+    assert (observed.steps, observed.evaluations) == (14, 3)
+    of_the_first = 70 * 4 // 5  # its first step is not timed
+    assert [(epoch.steps, epoch.examples) for epoch in record.epochs] == [(4, of_the_first), (5, 140), (4, 40)]
+
+
 def test_a_script_with_the_hook_reports_its_own_epochs(command: CommandLine) -> None:
     record, observed = seen(command, "with_hook.py")
     assert observed.steps == 45
