@@ -15,7 +15,7 @@ from trainmark.analysis.summary import summarize
 from trainmark.data.catalog import find
 from trainmark.errors import RecordError
 from trainmark.record.caveats import Caveat
-from trainmark.record.facts import Key
+from trainmark.record.facts import FACTS, Key
 from trainmark.record.record import Record
 from trainmark.workload import catalog
 from trainmark.workload.decode import Misfit
@@ -86,8 +86,8 @@ class PublishedResult:
 
 
 def trainings(records: Iterable[Record]) -> list[Record]:
-    """Return the records of trainmark's workloads; commands have no published figures."""
-    return [record for record in records if record.process is None]
+    """Return the records that trained a workload; commands and rounds of slices have no published figures."""
+    return [record for record in records if record.process is None and not FACTS["slices_alone"].of(record)]
 
 
 def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.records import a_record
-from trainmark.analysis.agreement import PublishedResult, ValueResult, agree, band
+from tests.browser.samples import full_records, slices_alone
+from tests.records import a_command, a_record
+from trainmark.analysis.agreement import PublishedResult, ValueResult, agree, band, trainings
 from trainmark.errors import RecordError
 from trainmark.record.caveats import Caveat
 from trainmark.record.codec import to_plain
@@ -60,6 +61,13 @@ def test_the_median_over_all_continued_repeats_is_judged() -> None:
     assert (accuracy.published, accuracy.statistic, accuracy.verdict) == (0.880783, "median of 10", "agrees")
     assert figure(result, "train_loss").measured == pytest.approx(0.51)
     assert [other.run for other in results if other.key is None] == ["benchmark 2", "benchmark 3", "benchmark 4"]
+
+
+def test_commands_and_rounds_of_slices_have_no_published_figures() -> None:
+    records = full_records()
+    trained = [record for record in slices_alone(records) if record.epochs]
+    assert 0 < len(trained) < len(records)
+    assert trainings([*slices_alone(records), a_command()]) == trained
 
 
 def test_what_nobody_measured_is_not_judged() -> None:
