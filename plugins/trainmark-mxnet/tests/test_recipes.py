@@ -43,7 +43,7 @@ expected = []
 for _ in range(2):
     trainer.begin_epoch(EpochPlan((size,) * steps, order.reshape(-1)))
     expected.append(trainer.read(trainer.train(steps, lambda: None)).losses)
-pairs = [(weights[plan.key("kernel")], weights[plan.key("bias")]) for plan in model.weighted_layers]
+pairs = [(weights[plan.kernel_name], weights[plan.bias_name]) for plan in model.weighted_layers]
 found = recipe.train(images[..., 0], labels.astype(np.int64), pairs, np.concatenate([order, order]))
 np.savez(sys.argv[3], expected=np.concatenate(expected), found=found)
 """

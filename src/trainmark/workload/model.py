@@ -74,6 +74,16 @@ class LayerPlan:
         """Shape of its kernel; None without one."""
         return self.weights["kernel"].shape if "kernel" in self.weights else None
 
+    @property
+    def kernel_name(self) -> str:
+        """Key of the kernel among the weights."""
+        return self.key("kernel")
+
+    @property
+    def bias_name(self) -> str:
+        """Key of the bias among the weights."""
+        return self.key("bias")
+
     def key(self, weight: str) -> str:
         """Return the key of one of its arrays in the network's weights."""
         return f"{self.name}.{weight}"
@@ -118,7 +128,7 @@ class Model:
     @property
     def l2(self) -> dict[str, float]:
         """Factors of the L2 terms, by key of the kernel."""
-        return {plan.key("kernel"): plan.l2 for plan in self.weighted_layers if plan.l2}
+        return {plan.kernel_name: plan.l2 for plan in self.weighted_layers if plan.l2}
 
     @property
     def first_weighted(self) -> int:

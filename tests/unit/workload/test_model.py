@@ -184,7 +184,7 @@ def test_uniform_weights_fill_their_bounds(name: str, bounds: list[float]) -> No
     model = model_of(name)
     weights = initial_weights(model, seed=1)
     for plan, bound in zip(model.weighted_layers, bounds, strict=True):
-        kernel = weights[plan.key("kernel")]
+        kernel = weights[plan.kernel_name]
         assert 0.95 * bound < np.abs(kernel).max() <= bound * 1.00001
         assert abs(kernel.mean()) < 4 * bound / np.sqrt(3 * kernel.size)
 
@@ -223,7 +223,7 @@ def test_weights_of_the_cifar_network() -> None:
         pytest.approx([0, 0.1, 0.1, 0.1, 0])
     )
     parts = [
-        0.5 * plan.l2 * float((weights[plan.key("kernel")].astype(np.float64) ** 2).sum())
+        0.5 * plan.l2 * float((weights[plan.kernel_name].astype(np.float64) ** 2).sum())
         for plan in model.weighted_layers
         if plan.l2
     ]

@@ -62,8 +62,8 @@ def to_mxnet(model: Model, weights: Mapping[str, NDArray[Any]]) -> dict[str, np.
     """Convert canonical weights to MXNet's layout and names."""
     arrays = {}
     for plan, flattened in _weighted(model):
-        arrays[kernel(plan)] = np.ascontiguousarray(_channels_first(weights[plan.key("kernel")], flattened))
-        arrays[bias(plan)] = weights[plan.key("bias")]
+        arrays[kernel(plan)] = np.ascontiguousarray(_channels_first(weights[plan.kernel_name], flattened))
+        arrays[bias(plan)] = weights[plan.bias_name]
     return arrays
 
 
@@ -74,8 +74,8 @@ def from_mxnet(
     weights = {}
     for plan, flattened in _weighted(model):
         found = arrays[kernel(plan)].asnumpy().astype(dtype)
-        weights[plan.key("kernel")] = np.ascontiguousarray(_channels_last(found, flattened))
-        weights[plan.key("bias")] = arrays[bias(plan)].asnumpy().astype(dtype)
+        weights[plan.kernel_name] = np.ascontiguousarray(_channels_last(found, flattened))
+        weights[plan.bias_name] = arrays[bias(plan)].asnumpy().astype(dtype)
     return weights
 
 
