@@ -223,12 +223,8 @@ class Observer:
             self._trains_in_eval, self.evaluates_since = True, None
         self._loss = value if self._loss is None else self._loss + value
 
-    def differentiated(self) -> None:
-        """The gradients of a loss are computed; within an optimiser's step, that step begins only now."""
-        self.step_began = clock()
-
     def stepping(self, *_: Any) -> None:
-        """An optimiser begins a step."""
+        """An optimiser begins a step, or has computed the gradients that its step includes."""
         self.step_began = clock()
 
     def stepped(self, leader: object, framework: str, steps: int = 1, examples: int | None = None) -> None:

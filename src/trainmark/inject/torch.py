@@ -123,8 +123,7 @@ class _Network:
     def _forward(self, called: Any, args: Any, more: Any) -> None:
         if args and getattr(args[0], "is_meta", False):  # only shapes are computed
             return
-        usual = args and isinstance(args[0], self._tensor)
-        tensor = args[0] if usual else _first_tensor(self._tensor, (args, more))
+        tensor = args[0] if args and isinstance(args[0], self._tensor) else _first_tensor(self._tensor, (args, more))
         if tensor is not None and self._observer.steps < FEW:
             self._has_tokens = tensor.ndim == 2 and not tensor.is_floating_point()
             kind = tensor.device.type
@@ -152,7 +151,7 @@ def _steps(_: Any, observer: Observer) -> None:
 
 
 def _losses(torch: Any, observer: Observer) -> None:
-    ended, item = observer.guarded(observer.differentiated), torch.Tensor.item
+    restarts, item = observer.guarded(observer.stepping), torch.Tensor.item
 
     @observer.guarded
     def keep(loss: Any) -> None:
@@ -173,7 +172,7 @@ def _losses(torch: Any, observer: Observer) -> None:
         keep(loss)
         found = backward(loss, *args, **more)
         if observer.step_began:
-            ended()
+            restarts()
         return found
 
     torch.Tensor.backward = differentiated
