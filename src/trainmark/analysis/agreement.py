@@ -15,7 +15,7 @@ from trainmark.analysis.summary import summarize
 from trainmark.data.catalog import find
 from trainmark.errors import RecordError
 from trainmark.record.caveats import Caveat
-from trainmark.record.facts import FACTS, Key
+from trainmark.record.facts import Key
 from trainmark.record.record import Record
 from trainmark.workload import catalog
 from trainmark.workload.decode import Misfit
@@ -87,7 +87,7 @@ class PublishedResult:
 
 def trainings(records: Iterable[Record]) -> list[Record]:
     """Return the records that trained a workload; commands and rounds of slices have no published figures."""
-    return [record for record in records if record.process is None and not FACTS["slices_alone"].of(record)]
+    return [each for each in records if each.process is None and (each.epochs or each.outcome.status != "ok")]
 
 
 def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:

@@ -15,7 +15,7 @@ from trainmark.analysis.agreement import PublishedResult, ValueResult, agree, ba
 from trainmark.errors import RecordError
 from trainmark.record.caveats import Caveat
 from trainmark.record.codec import to_plain
-from trainmark.record.record import Epoch, FirstEvaluation, Record
+from trainmark.record.record import Epoch, FirstEvaluation, Outcome, Record
 from trainmark.workload import catalog
 from trainmark.workload.published import Published, PublishedRun, PublishedValue, Seeds
 from trainmark.workload.spec import Workload
@@ -68,6 +68,8 @@ def test_commands_and_rounds_of_slices_have_no_published_figures() -> None:
     trained = [record for record in slices_alone(records) if record.epochs]
     assert 0 < len(trained) < len(records)
     assert trainings([*slices_alone(records), a_command()]) == trained
+    diverged = msgspec.structs.replace(slices_alone(records)[-1], outcome=Outcome("diverged", "loss is nan"))
+    assert trainings([diverged]) == [diverged]
 
 
 def test_what_nobody_measured_is_not_judged() -> None:
