@@ -145,6 +145,12 @@ DEFENCES = (
         (("            return True\n        frame", "            return False\n        frame"),),
     ),
     Defence(
+        "Ctrl-C while changes to a script are tried",
+        f"{END}/test_explain_script.py::test_ctrl_c_shows_what_was_measured",
+        "study/explain/own_script.py",
+        (("except KeyboardInterrupt:", "except ZeroDivisionError:"),),
+    ),
+    Defence(
         "Ctrl-C while data is made",
         f"{END}/test_interrupts.py::test_while_data_is_made",
         "cli/main.py",

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from msgspec import structs
+
 from trainmark import regular, units
 from trainmark.analysis import comparison as comparisons
 from trainmark.analysis.reference import read_baseline
@@ -85,11 +87,7 @@ class Records(Sequence[Record]):
             UnknownName: ``library`` is neither.
             NotInstalled: the library is not installed.
         """
-        rows = (
-            {"record": record.id, **{name: getattr(epoch, name) for name in epoch.__struct_fields__}}
-            for record in self.records
-            for epoch in record.epochs
-        )
+        rows = ({"record": run.id, **structs.asdict(epoch)} for run in self.records for epoch in run.epochs)
         return frame(rows, library)
 
     def compare(self, by: Dimension | None = None, baseline: str | None = None, margin: float = 3.0) -> Compared:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.end_to_end.command import CommandLine
+from tests.end_to_end.command import CommandLine, alive, measured, wait_until
 
 pytest.importorskip("torch")
 
@@ -49,6 +51,41 @@ def test_the_loader_is_named_and_nothing_of_the_users_changes(command: CommandLi
     assert chart.read_text().startswith("<svg")
     assert sorted(each.name for each in folder.iterdir()) == ["model.pt", "slow_loader.py"]
     assert (folder / "model.pt").read_bytes() == b"the user's"
+
+
+def test_ctrl_c_shows_what_was_measured(command: CommandLine, folder: Path) -> None:
+    only = ["--only", "same-batch", "--only", "fused"]
+    words = ["--seconds", "600", *only, "--json", "--", "python", "slow_loader.py", str(folder / "model.pt")]
+    process = command.start("explain", *words)
+    seen: dict[int, psutil.Process] = {}
+
+    def measured_again() -> bool:
+        seen.update({child.pid: child for child in measured(process.pid)})
+        return len(seen) > 1 + 3  # the unchanged script, then three sides
+
+    wait_until(measured_again)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    found = json.loads(out)
+    assert found["interrupted"]
+    by_change = {each["change"]: each for each in found["findings"]}
+    assert by_change["same-batch"]["speedup"]["value"] > 2
+    assert not by_change["same-batch"]["fresh"]
+    assert any("Measured only once" in sentence for sentence in found["sentences"])
+    assert "Traceback" not in err
+    assert not alive(list(seen.values()))
+    assert sorted(each.name for each in folder.iterdir()) == ["model.pt", "slow_loader.py"]
+
+
+def test_ctrl_c_before_any_change_was_measured(command: CommandLine, folder: Path) -> None:
+    process = command.start("explain", "--json", "--", "python", "slow_loader.py", str(folder / "model.pt"))
+    children = wait_until(lambda: measured(process.pid))
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    assert not alive(children)
 
 
 def test_a_script_without_a_step_is_said_to_have_none(command: CommandLine, folder: Path) -> None:

@@ -42,9 +42,7 @@ Examples:
 @baseline_option
 @click.option("--published", is_flag=True, help="Compare with the published figures: agrees or differs.")
 @click.option("--reference", is_flag=True, help="Add reference devices with known throughput.")
-@number_option(
-    "--margin", "Speed-ups within this margin of 1 count as the same.", float, default=3.0, metavar="PERCENT"
-)
+@number_option("--margin", "Speed-ups this close to 1 count as the same.", float, default=3.0, metavar="PERCENT")
 @click.option(
     "--format",
     "form",

@@ -19,14 +19,8 @@ _BY_OPTION = {
     _COPY: ("--optimizer",),
     f"{_COPY}, or try several: trainmark sweep WORKLOAD --grid learning_rate=0.1,0.01": ("--lr", "--learning-rate"),
     f"{_COPY}, or try several: trainmark sweep WORKLOAD --grid batch_size=64,128": ("--batch-size", "--batch", "--bs"),
-    "Not needed: compilation, the first epoch and the first steps of every slice are timed separately": (
-        "--warmup",
-        "--warmup-rounds",
-    ),
-    "Use --runs for complete trainings, and --budget for the seconds that the verdict may take": (
-        "--min-runs",
-        "--max-runs",
-    ),
+    "Not needed: compilation and the first steps are timed separately": ("--warmup", "--warmup-rounds"),
+    "Use --runs for complete trainings, --budget for the verdict's seconds": ("--min-runs", "--max-runs"),
     "Put it into the command: trainmark measure -- sh -c 'prepare && python train.py'": ("--prepare",),
     "Name the shell in the command: trainmark measure -- sh -c 'python train.py | tee log'": ("--shell",),
     "Use --vary, such as --vary workers=0,4": ("--parameter-list", "-L"),

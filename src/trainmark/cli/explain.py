@@ -61,9 +61,7 @@ class BeforeCommand(click.Command):
 @click.command("explain", epilog=EPILOG, cls=BeforeCommand)
 @click.argument("target", metavar="WORKLOAD|RECORD|-- COMMAND...", required=False, shell_complete=workload_or_file)
 @click.argument("other", metavar="[RECORD]", required=False, shell_complete=workload_or_file)
-@shared.names_option(
-    "--backend", "One backend; NAME@LABEL runs in --python LABEL.  [default: the best installed one]", "a"
-)
+@shared.names_option("--backend", "One backend; NAME@LABEL runs in --python LABEL.  [default: the best installed]", "a")
 @shared.names_option("--style", "idiomatic, compiled or fast.  [default: idiomatic]", "a")
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: an accelerator if available]", "a")
 @shared.seed_option("Seed of the weights.")
@@ -153,6 +151,8 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     if options["chart"]:
         write_file(options["chart"], in_format_of(options["chart"], [gains(found.findings)]))
         say(f"wrote {options['chart']}")
+    if found.interrupted:
+        raise KeyboardInterrupt
     return OK
 
 

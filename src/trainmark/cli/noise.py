@@ -24,7 +24,7 @@ Exit codes: 0 done; 1 a process failed; 2 usage; 130 interrupted.
 
 @click.command("noise", epilog=EPILOG)
 @click.argument("workload", metavar="[WORKLOAD]", required=False, shell_complete=workload_or_file)
-@shared.names_option("--backend", "One backend.  [default: the best installed one]", "NAME")
+@shared.names_option("--backend", "One backend.  [default: the best installed]", "NAME")
 @shared.names_option("--style", "idiomatic, compiled or fast.  [default: idiomatic]", "NAME")
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: the backend's first device]", "NAME")
 @shared.number_option("--budget", "Seconds to measure for.", click.FloatRange(0), default=60.0, metavar="S")

@@ -40,9 +40,7 @@ Examples:
 @click.option("--index", type=click.IntRange(0), metavar="N", help="Show one test example, counted from 0.")
 @click.option("--prompt", metavar="TEXT", help="Text to continue.  [default: a newline]")
 @shared.count_option("--length", "Characters to generate.  [default: 200]")
-@shared.number_option(
-    "--temperature", "0 picks the likeliest character.  [default: 1]", click.FloatRange(0), metavar="T"
-)
+@shared.number_option("--temperature", "0: the likeliest character.  [default: 1]", click.FloatRange(0), metavar="T")
 @shared.count_option("--seed", "Seed for sampling.  [default: 1]", least=0, most=MOST_SEED)
 @shared.count_option("--top", "Show the N likeliest characters after the prompt.")
 @click.option("--attention", metavar="LAYER:HEAD", help="Show a head's attention weights over the prompt, such as 1:1.")

@@ -34,7 +34,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.command("run", epilog=EPILOG)
 @click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...", shell_complete=workload_or_file)
 @shared.names_option(
-    "--backend", "Backends; NAME@LABEL runs in --python LABEL.  [default: the best installed one]", "a,b@LABEL"
+    "--backend", "Backends; NAME@LABEL runs in --python LABEL.  [default: the best installed]", "a,b@LABEL"
 )
 @shared.names_option(
     "--style",
@@ -77,9 +77,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.count_option("--dataset-repeats", "Passes over the dataset per epoch.")
 @click.option("--weights-from", type=shared.PATH, metavar="RECORD", help="Start from a record's weights.")
 @click.option("--save-weights", is_flag=True, help="Save each run's weights next to its record.")
-@shared.number_option(
-    "--log-every", "Print step, loss and samples/s every STEPS steps.", click.IntRange(1), metavar="STEPS"
-)
+@shared.number_option("--log-every", "Print step, loss and samples/s every N steps.", click.IntRange(1), metavar="N")
 @shared.price_option
 @shared.label_option
 @shared.timeout_option

@@ -55,12 +55,10 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @click.option(
     "--data-parallel", default="1,2", show_default=True, metavar="N,N", callback=_numbers, help="Copies of the network."
 )
-@click.option(
-    "--pipeline", default="1", show_default=True, metavar="N,N", callback=_numbers, help="Stages of each copy."
-)
+@click.option("--pipeline", default="1", show_default=True, metavar="N,N", callback=_numbers, help="Stages per copy.")
 @shared.count_option("--microbatches", "Microbatches per batch of a pipeline.  [default: 4]")
 @click.option(
-    "--strong/--weak", default=True, help="Copies share one batch, or each has a whole batch.  [default: strong]"
+    "--strong/--weak", default=True, help="Copies share one batch, or each has a whole one.  [default: strong]"
 )
 @shared.count_option("--batch-size", "Examples per step on one device; overrides the workload.")
 @click.option("--oversubscribe", is_flag=True, help="Allow more ranks than cores.")
@@ -69,7 +67,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @shared.number_option(
     "--rdzv-timeout", "Seconds to wait for the other machines.", click.FloatRange(1), default=60.0, metavar="S"
 )
-@shared.names_option("--backend", "torch or jax.  [default: the best installed one]", "NAME")
+@shared.names_option("--backend", "torch or jax.  [default: the best installed]", "NAME")
 @shared.names_option("--style", "idiomatic or fast.  [default: fast]", "NAME")
 @shared.names_option("--device", "cpu, or cuda:0 (rank k uses cuda:k).  [default: GPU if available]", "NAME")
 @shared.repeats_option()

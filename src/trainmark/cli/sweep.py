@@ -80,7 +80,7 @@ class _SeveralWords(click.Command):
     "--gpus-per-trial", "GPUs reserved for each trial; fractions share one.  [default: 1 on a GPU]", click.FloatRange(0)
 )
 @shared.count_option("--retries", "Retries of a trial whose worker died.", default=1, least=0)
-@shared.name_option("--backend", "NAME@LABEL runs in --python LABEL.  [default: the best installed one]")
+@shared.name_option("--backend", "NAME@LABEL runs in --python LABEL.  [default: the best installed]")
 @shared.name_option("--style", "A style of the backend.  [default: fast if the backend has it]")
 @shared.name_option("--device", "cpu, cuda:0, ...  [default: an accelerator if available]")
 @shared.count_option("--data-parallel", "Copies of a trial's network, one rank each.")

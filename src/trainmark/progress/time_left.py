@@ -90,7 +90,12 @@ class Throughput:
         self._looks: list[tuple[float, int]] = []
 
     def rate(self, steps: int) -> float | None:
-        """Return samples per second over the last calls; None until known."""
-        self._looks = [*self._looks[-10:], (time.monotonic(), steps)]
-        (start, first), (end, last) = self._looks[0], self._looks[-1]
-        return self.samples_a_step * (last - first) / (end - start) if end > start and last > first else None
+        """Return samples per second since a look at earlier steps; None until known.
+
+        Steps may be counted when they are queued, so the time in which no more are counted is part of it.
+        """
+        now = time.monotonic()
+        if not self._looks or steps > self._looks[-1][1]:
+            self._looks = [*self._looks[-10:], (now, steps)]
+        (start, first), (_, last) = self._looks[0], self._looks[-1]
+        return self.samples_a_step * (last - first) / (now - start) if last > first else None

@@ -111,7 +111,7 @@ _LEARNT_OF_TEXT: tuple[Field[GroupRow], ...] = (
     Field("test\nloss", lambda row: number(row.group.test_loss, units.loss), "right", meaning="median over runs."),
     Field(
         "perplexity", lambda row: number(row.group.test_perplexity, units.loss), "right", True,
-        "exp of the test loss.",
+        "exp(test loss).",
     ),
 )  # fmt: skip
 _MEAN = "mean over runs."

@@ -45,9 +45,7 @@ class Workload:
         require(bool(self.model), "model", "at least one layer", "none")
         ends_in_log_softmax = isinstance(self.model[-1], layers.LogSoftmax)
         if isinstance(self.loss, NegativeLogLikelihood):
-            require(
-                ends_in_log_softmax, "loss", "a last layer 'log-softmax' before the loss 'nll'", self.model[-1].kind
-            )
+            require(ends_in_log_softmax, "loss", "a last layer 'log-softmax' for the loss 'nll'", self.model[-1].kind)
         else:
             require(not ends_in_log_softmax, "loss", "the loss 'nll' after a last layer 'log-softmax'", self.loss.kind)
         if self.schedule.pytorch_seed is not None and not self._draws_like_nanogpt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.progress.time_left import TimeLeft
+from trainmark.progress.time_left import Throughput, TimeLeft
 
 
 class ATask:
@@ -88,3 +88,11 @@ def test_two_that_take_turns_have_both_to_be_done() -> None:
         assert left.estimate() is None
         task.share = 0.5
     assert left.estimate() == pytest.approx(15.0)
+
+
+def test_steps_that_are_only_queued_are_not_taken_for_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter((0.0, 1.0, 2.0, 10.0))
+    monkeypatch.setattr("trainmark.progress.time_left.time.monotonic", lambda: next(clock))
+    throughput = Throughput(samples_a_step=2.0)
+    rates = [throughput.rate(steps) for steps in (0, 100, 100, 100)]  # a program of 100 steps has been started at once
+    assert rates == [None, 200.0, 100.0, 20.0]

@@ -141,7 +141,7 @@ def test_a_layers_kind_counts_even_where_its_numbers_are_the_same() -> None:
 
 def test_the_last_layer_and_the_loss_belong_together() -> None:
     a_workload(Flatten(), Dense(10), LogSoftmax(), loss=NegativeLogLikelihood())
-    with pytest.raises(Misfit, match="a last layer 'log-softmax' before the loss 'nll'"):
+    with pytest.raises(Misfit, match="a last layer 'log-softmax' for the loss 'nll'"):
         a_workload(Flatten(), Dense(10), loss=NegativeLogLikelihood())
     with pytest.raises(Misfit, match="the loss 'nll' after a last layer 'log-softmax'"):
         a_workload(Flatten(), Dense(10), LogSoftmax())

@@ -113,9 +113,7 @@ def _mesh(options: base.Options) -> Mesh:
     kind = "cpu" if options.device == "cpu" else "gpu"
     found = jax.devices(kind)
     if len(found) < options.layout.ranks:
-        raise AbsentDevice(
-            f"jax sees too few {kind} devices", expected=str(options.layout.ranks), found=str(len(found))
-        )
+        raise AbsentDevice(f"jax has too few {kind} devices", expected=str(options.layout.ranks), found=str(len(found)))
     return Mesh(np.array(found[: options.layout.ranks]), (AXIS,))
 
 

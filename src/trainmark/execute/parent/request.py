@@ -209,8 +209,7 @@ def scheduled(workload: Workload, request: Request) -> Workload:
     if request.until is not None:
         if (request.protocol or workload.schedule.protocol) == "continued":
             raise UsageError(
-                f"--until can't be combined with the continued protocol of {workload.name}",
-                fix="Use --protocol fresh.",
+                f"--until can't be combined with {workload.name}'s continued protocol", fix="Use --protocol fresh."
             )
         changes["evaluate"] = "every-epoch"
         if request.epochs is None and request.steps is None:

@@ -80,6 +80,7 @@ class OwnScript:
         left_out: why changes were not tried, or failed.
         unsuitable: why other changes don't apply to this script.
         seconds: how long it took.
+        interrupted: whether it was, so that less was measured.
     """
 
     command: str
@@ -93,6 +94,7 @@ class OwnScript:
     left_out: Mapping[str, str]
     unsuitable: Mapping[str, str]
     seconds: float
+    interrupted: bool
 
 
 def explain(
@@ -106,6 +108,7 @@ def explain(
 
     Raises:
         ExplanationFailed: the unchanged script failed, or made no steps that can be seen.
+        KeyboardInterrupt: before any change was measured; later, it ends the measurements.
     """
     with tempfile.TemporaryDirectory(prefix="trainmark-explain-", ignore_cleanup_errors=True) as folder:
         command = dataclasses.replace(command, inject=True, scratch=True, most_steps=None)
@@ -138,6 +141,7 @@ class _Study:
     rounds: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     screened: dict[str, int] = field(default_factory=dict)
     session: str = field(default_factory=lambda: secrets.token_hex(6))
+    interrupted: bool = False
 
     @property
     def passed(self) -> float:
@@ -148,6 +152,8 @@ class _Study:
         facts, planned = self.facts, self._planned(only)
         planned = planned if only else self._that_fit(planned)
         findings = self._screen(planned)
+        if self.interrupted and not findings:
+            raise KeyboardInterrupt
         slowest = self._of_lines()
         if slowest is not None and (not only or slowest.change in only):
             known = findings.setdefault(slowest.change, slowest)
@@ -169,7 +175,8 @@ class _Study:
         self.tell("done", 1.0)
         parts = {} if self._on_gpu else facts.get("parts", {})
         sampled = facts.get("lines", {}), parts, facts.get("busy"), self.step_seconds
-        return OwnScript(name, self.observed, *sampled, every, together, self.left_out, self.unsuitable, self.passed)
+        found = every, together, self.left_out, self.unsuitable
+        return OwnScript(name, self.observed, *sampled, *found, self.passed, self.interrupted)
 
     # The unchanged script
 
@@ -315,7 +322,7 @@ class _Study:
                 break
         blocks = self._blocks((self.seconds - self.passed) / _ROUNDS - self._start_seconds(len(sides)), len(sides))
         longest, number = needed, 0
-        while number < _ROUNDS or self.passed + longest < self.seconds:
+        while not self.interrupted and (number < _ROUNDS or self.passed + longest < self.seconds):
             began = self.passed
             self.expected = began + longest * (_ROUNDS - number)
             for party in _parties(sides[1:], self._most_alive()):
@@ -340,7 +347,9 @@ class _Study:
         why_not += ["no evidence that it took effect" for part in change.split("+") if part not in proofs]
         ratio = speedup(of(UNCHANGED), records, per_example=change.startswith("batch"))
         if why_not or ratio is None:
-            self.left_out[change] = why_not[0] if why_not else "training ended before it could be compared"
+            why = (why_not or ["training ended before it could be compared"])[0]
+            if not (self.interrupted and fresh):  # else what was measured first still counts
+                self.left_out[change] = "interrupted" if self.interrupted else why
             return None
         unchanged = [_losses(each) for each in [self.base, *self.records[UNCHANGED]]]
         steps = int(change.partition("=")[2]) / ratio.value if change.startswith("batch") else 1
@@ -406,10 +415,17 @@ class _Study:
         return min(max(blocks, _FEWEST_BLOCKS), _MOST_BLOCKS)
 
     def _round(self, changes: Sequence[str], blocks: int) -> None:
+        """Measure changes against the unchanged script, once; what Ctrl-C leaves of it counts, and nothing follows."""
+        if self.interrupted:
+            return
         number = next(self.rounds)
         tasks = [self._task(side, blocks, number) for side in dict.fromkeys(changes)]
         watcher = _Watcher(self.tell_time, f"{many(len(changes) - 1, 'change')} against the unchanged script")
-        for record in execute(tasks, {}, self.store, watcher):
+        try:
+            execute(tasks, {}, self.store, watcher)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        for record in watcher.records:
             found = re.match(r"change=(\S+)", record.backend.style or "")
             self.records.setdefault(found[1] if found else UNCHANGED, []).append(record)
 
@@ -440,6 +456,7 @@ class _Watcher(Observer):
         self._stepped_at: float | None = None
         self._reported_at = self._began
         self._seen: StepsObserved | None = None
+        self.records: list[Record] = []
 
     @property
     def start_seconds(self) -> float:
@@ -451,6 +468,10 @@ class _Watcher(Observer):
         if isinstance(answer, StepsObserved):
             self._seen, self._reported_at = answer, time.monotonic()
             self._stepped_at = self._stepped_at or self._reported_at - answer.seconds
+
+    def recorded(self, task: Task[Any], record: Record) -> None:  # noqa: ARG002
+        """Keep the record, also of a run that is interrupted."""
+        self.records.append(record)
 
     def counted(self, task: Task[Any], steps: int) -> None:  # noqa: ARG002
         """Show the time left, and end the first process after a few seconds of steps."""
