@@ -179,6 +179,8 @@ class FollowedTask:
 
     def hear(self, answer: Answer) -> None:
         """Update from an answer."""
+        if isinstance(answer, EpochEnded | Evaluated):  # what lies between them is not training
+            self._pace = Throughput(self._pace.samples_a_step)
         match answer:
             case Ready():
                 self._ready = True

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from trainmark.data.locate import Located
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import in_rounds
-from trainmark.execute.protocol.answers import Compiled, EpochEnded, Ready, SliceTimed, Waiting
+from trainmark.execute.protocol.answers import Compiled, EpochEnded, Evaluated, Ready, SliceTimed, Waiting
 from trainmark.progress.runs import FollowedTask, RunProgress
 from trainmark.progress.time_left import TaskTime
 from trainmark.workload import catalog
@@ -36,6 +37,22 @@ def test_the_rate_is_known_before_the_first_epoch_has_ended() -> None:
     shown.count(10, 0.1)
     shown.count(20, 0.1)
     assert shown.live.endswith("samples/s")
+
+
+def test_the_time_of_an_evaluation_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter((0.0, 1.0, 2.0, 30.0, 60.0, 61.0))
+    monkeypatch.setattr("trainmark.progress.time_left.time.monotonic", lambda: next(clock))
+    shown = followed()
+
+    def live(steps: int) -> str:
+        shown.count(steps, 0.1)
+        return shown.live.split(" · ")[0]
+
+    assert [live(steps) for steps in (10, 20)] == ["", "1,280 samples/s"]
+    shown.hear(EpochEnded(0, 0.0, 2.0, 30, 3840, losses=[2.0]))
+    assert [live(steps) for steps in (30, 30)] == ["1,280 samples/s"] * 2
+    shown.hear(Evaluated(0, 0.9, 0.1, 28.0))
+    assert [live(steps) for steps in (30, 40)] == ["1,280 samples/s"] * 2
 
 
 def test_of_a_side_that_takes_turns_the_others_time_does_not_count() -> None:
