@@ -82,6 +82,11 @@ def test_the_answer_names_what_was_meant(
     assert err.count("\n") == 1, "one line"
 
 
+def test_a_missing_value(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "--seconds", "--", "python", "train.py"]) == 2
+    assert capsys.readouterr().err == "trainmark: option '--seconds' requires an argument\n"
+
+
 @pytest.mark.parametrize("flag", ["--repeats", "-n", "--runs", "--rounds"])
 def test_rounds_by_any_name(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "run", flag, "7"]) == 0

@@ -171,6 +171,21 @@ def test_long_trainings_take_turns_and_end_with_the_budget(command: CommandLine,
     assert [path.name for path in tmp_path.iterdir() if path.suffix] == ["classifier.py"]
 
 
+def test_a_long_training_by_itself_ends_with_the_budget(command: CommandLine) -> None:
+    words = (sys.executable, str(SCRIPTS / "classifier.py"), "--epochs", "1000000")
+    (record,), _ = measured(command, *words, options=("--budget", "2", "--scratch"))
+    assert record.outcome.status == "ok"
+    assert record.observed is not None and record.observed.ended_early
+    assert len(record.slices) >= 4
+
+
+def test_a_missing_script_is_not_blamed_on_the_observer(command: CommandLine) -> None:
+    (record,), err = measured(command, sys.executable, "nowhere.py")
+    assert record.outcome.status == "failed"
+    assert "No such file" in err
+    assert "observer" not in err
+
+
 def test_a_python_that_can_not_be_observed_is_measured_as_a_whole(command: CommandLine, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("import sys; print(sys.flags); sys.exit('trainmark_inject' in sys.modules)")

@@ -166,15 +166,13 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
 
 def _in_our_words(error: click.ClickException) -> UsageError:
     """Turn a click error into one in the style of trainmark's errors."""
-    context = error.ctx if isinstance(error, click.UsageError) else None
+    context, message = getattr(error, "ctx", None), error.format_message().removesuffix(".")
+    found = UsageError(f"{message[:1].lower()}{message[1:]}")
     if context is None:
-        return UsageError(error.format_message())
+        return found
     if isinstance(error, click.NoSuchOption):
         known = [flag for each in context.command.params for flag in each.opts if flag.startswith("--")]
         found = unknown("option", error.option_name, known)
-    else:
-        message = error.format_message().removesuffix(".")
-        found = UsageError(f"{message[:1].lower()}{message[1:]}")
     found.fix = found.fix or f"See `{context.command_path} --help`."
     return found
 

@@ -96,13 +96,14 @@ def measure(
     tasks = command_in_rounds(command, sides, repeats, settings)
     if command.scratch:
         require_small(command.directory)
-    if options.budget and options.budget.seconds and command.inject and len(sides) > 1:
+    if options.budget and options.budget.seconds and command.inject:
         tasks = [slices_alone(task, _blocks_within(options.budget.seconds / repeats, sides)) for task in tasks]
     for program in dict.fromkeys(task.first.words[0] for task in tasks):
         require_program(program, command.directory)
     records, earlier = _in_rounds(tasks, {}, store, progress, options, _command_announcement, lambda _: {})
-    if command.inject and is_python(command.template) and not any(record.observed for record in records):
-        attached = any(record.process and record.process.attached for record in records)
+    ended = [record for record in records if record.outcome.status == "ok"]
+    if command.inject and is_python(command.template) and ended and not any(record.observed for record in ended):
+        attached = any(record.process and record.process.attached for record in ended)
         why = "no supported framework made a step" if attached else "this Python did not load it, as with -I, -E or -S"
         progress.say(f"note: the observer saw no training ({why}), so whole processes are measured")
     return records, earlier

@@ -117,7 +117,8 @@ def execute(
             apart += [subject] if left else []
         for each in left:
             each.is_apart = subject in apart
-            _run_together([each], _turns([each], alone=True) if each.is_apart else None)
+            in_blocks = each.is_apart or each.run.blocks is not None
+            _run_together([each], _turns([each], alone=True) if in_blocks else None)
     return records
 
 
