@@ -344,12 +344,12 @@ class _Study:
         failed = {part: why for each in seen for part, why in each.failed.items()}
         why_not = [failed[part] for part in change.split("+") if part in failed]
         why_not += [why for each in records if (why := _why(each))]
-        why_not += ["no evidence that it took effect" for part in change.split("+") if part not in proofs]
+        late = "interrupted" if self.interrupted else ""
+        why_not += [late or "no evidence that it took effect" for part in change.split("+") if part not in proofs]
         ratio = speedup(of(UNCHANGED), records, per_example=change.startswith("batch"))
         if why_not or ratio is None:
-            why = (why_not or ["training ended before it could be compared"])[0]
             if not (self.interrupted and fresh):  # else what was measured first still counts
-                self.left_out[change] = "interrupted" if self.interrupted else why
+                self.left_out[change] = (why_not or [late or "training ended before it could be compared"])[0]
             return None
         unchanged = [_losses(each) for each in [self.base, *self.records[UNCHANGED]]]
         steps = int(change.partition("=")[2]) / ratio.value if change.startswith("batch") else 1
