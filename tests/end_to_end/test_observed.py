@@ -13,9 +13,11 @@ import pytest
 
 from tests.end_to_end.command import CommandLine
 from tests.slow import slow
+from trainmark.analysis.comparison import compare
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
 from trainmark.record.record import Record
+from trainmark.report.comparison_table import title_of
 
 pytest.importorskip("torch")
 SCRIPTS = Path(__file__).parent / "own_scripts"
@@ -177,6 +179,9 @@ def test_a_long_training_by_itself_ends_with_the_budget(command: CommandLine) ->
     assert record.outcome.status == "ok"
     assert record.observed is not None and record.observed.ended_early
     assert len(record.slices) >= 4
+    (group,) = compare([record]).groups
+    assert group.process_seconds.median is None, "it was not a whole process"
+    assert "whole processes" not in title_of([group])
 
 
 def test_a_missing_script_is_not_blamed_on_the_observer(command: CommandLine) -> None:

@@ -23,7 +23,8 @@ class RunSummary:
         group: plan and session in which the run was measured.
         round: its round in them.
         epoch_seconds: median of the steady epochs.
-        process_seconds: duration of a whole command, from start to end; unknown for trainmark's own trainings.
+        process_seconds: duration of a whole command, from start to end; unknown for trainmark's own trainings, and if
+            --steps or --budget ended it.
         samples_per_second: examples of a steady epoch / ``epoch_seconds``.
         examples: examples of a steady epoch.
         training_seconds: sum of all epochs, with warm-up, without evaluation; unknown for an incomplete run.
@@ -87,6 +88,7 @@ def summarize(record: Record) -> RunSummary:
     train_loss = record.final.train_loss
     if diverged and train_loss is None:
         train_loss = math.nan
+    ended_early = record.observed is not None and record.observed.ended_early
     caveats = {*record.caveats}
     if len(whole_epochs(record.epochs)) == 1:
         caveats.add(Caveat.ONE_EPOCH)
@@ -96,7 +98,7 @@ def summarize(record: Record) -> RunSummary:
         group=f"{record.group.id}/{record.group.session}",
         round=record.round,
         epoch_seconds=seconds,
-        process_seconds=record.process.seconds if record.process else None,
+        process_seconds=record.process.seconds if record.process and not ended_early else None,
         samples_per_second=rate,
         examples=steady[0].examples if steady else None,
         training_seconds=None if diverged else _training_seconds(record),

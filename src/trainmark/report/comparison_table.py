@@ -53,7 +53,7 @@ def title_of(groups: Sequence[GroupResult]) -> str:
     words = length(longest.epochs, longest.steps, by_steps=longest.by_steps)
     if not words:
         ran = "slices" if any(group.runs for group in groups) else "no finished run"
-        whole = longest.key.precision is None and not any(group.speedup.of == "slice" for group in groups)
+        whole = longest.process_seconds.median is not None and not any(each.speedup.of == "slice" for each in groups)
         words = "whole processes" if whole else ran
     return f"{longest.key.workload} · {words}"
 
