@@ -98,7 +98,8 @@ class GroupResult:
         epochs: number of epochs of the longest run.
         steps: number of its steps.
         by_steps: whether the length was requested in steps, not epochs.
-        process_seconds: duration of a whole command, from start to end; unknown for trainmark's own trainings.
+        process_seconds: duration of a whole command, from start to end; unknown for trainmark's own trainings, and if
+            --steps or --budget ended it.
         efficiency: relative to the device's measured limit; None if unknown.
         reached: None if the runs had no target.
         tokens, tokens_per_second, test_perplexity: tokens per example, and figures of text; None for images.

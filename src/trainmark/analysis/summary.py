@@ -88,7 +88,6 @@ def summarize(record: Record) -> RunSummary:
     train_loss = record.final.train_loss
     if diverged and train_loss is None:
         train_loss = math.nan
-    ended_early = record.observed is not None and record.observed.ended_early
     caveats = {*record.caveats}
     if len(whole_epochs(record.epochs)) == 1:
         caveats.add(Caveat.ONE_EPOCH)
@@ -98,7 +97,7 @@ def summarize(record: Record) -> RunSummary:
         group=f"{record.group.id}/{record.group.session}",
         round=record.round,
         epoch_seconds=seconds,
-        process_seconds=record.process.seconds if record.process and not ended_early else None,
+        process_seconds=record.process.seconds if record.process and not (seen and seen.ended_early) else None,
         samples_per_second=rate,
         examples=steady[0].examples if steady else None,
         training_seconds=None if diverged else _training_seconds(record),

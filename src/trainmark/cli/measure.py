@@ -54,7 +54,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
 
     The command runs unchanged, without showing its output. trainmark measures its time, exit code, CPU and GPU
     utilisation, memory and energy. In Python scripts that train with PyTorch, Keras or JAX, it also observes steps,
-    losses and epochs.
+    losses and epochs. With --budget, it ends them once their speed is measured.
     """
     from trainmark.cli.run import show_records
     from trainmark.execute.parent import command as commands

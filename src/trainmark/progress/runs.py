@@ -148,10 +148,10 @@ class FollowedTask:
 
     def __init__(self, runs: int, time: TaskTime) -> None:
         self._runs, self.time, self._ready = runs, time, False
-        self._epochs, self._samples_a_step, self._tokens = 0, 0.0, 0
+        self._epochs = self._tokens = 0
         self._loss: float | None = None
         self._rate: float | None = None
-        self._takes_turns, self._to_the_end = False, True
+        self._rate_of, self._to_the_end = "", True
         self._pace = Throughput()
         self.description = self.turn = ""
         self.facts = "starting, reading the data"
@@ -174,28 +174,26 @@ class FollowedTask:
         if isinstance(run, Run) and isinstance(given := run.course.workload.input, Tokens):
             self._tokens = given.length
         if isinstance(run, Run) and isinstance(size := run.course.workload.batches.size, int):
-            self._samples_a_step = float(size)
+            self._pace = Throughput(float(size))
         self.description = f"{run.title}, {run.turn}{' (replayed)' if replayed else ''}"
 
     def hear(self, answer: Answer) -> None:
         """Update from an answer."""
-        if isinstance(answer, EpochEnded | Evaluated):  # what lies between them is not training
-            self._pace = Throughput(self._pace.samples_a_step)
         match answer:
             case Ready():
                 self._ready = True
                 if self._to_the_end:
                     self.steps, self._epochs = answer.steps * self._runs, answer.epochs
                 self.facts = "compiling" if answer.epochs else "running"
-                self._pace = Throughput(self._samples_a_step)
             case Compiled():
                 self.facts = f"epoch 1/{self._epochs}" if self._epochs else "measuring speed"
+                self._pace = Throughput(self._pace.samples_a_step)  # without the time of the compilation
             case EpochEnded():
                 self._epoch_ended(answer)
             case Waiting() if answer.loss is not None:
                 self._loss = answer.loss
             case SliceTimed() if answer.examples:
-                self._rate, self._takes_turns = answer.examples / answer.seconds, True
+                self._rate, self._rate_of = answer.examples / answer.seconds, "slice"
             case Evaluated() if self._tokens:
                 self.facts += f" · test loss {units.loss(answer.test_loss)}"
             case Evaluated() if answer.test_accuracy is not None:
@@ -204,15 +202,15 @@ class FollowedTask:
     def count(self, steps: int, seconds: float) -> None:
         """Update the total number of steps, and add the seconds of computing since the last call."""
         self.done = steps
-        if not self._takes_turns:  # else the other sides' time would count
+        if not self._rate_of:  # else it was measured: without the time of evaluations and of other sides
             self._rate = self._pace.rate(steps) or self._rate
         self.time.share = steps / self.steps if self.steps else 0.0
         self.time.elapsed += seconds
         self.time.trained += seconds if self._ready else 0.0
 
     def _epoch_ended(self, epoch: EpochEnded) -> None:
-        if epoch.examples and epoch.steps:
-            self._pace.samples_a_step = epoch.examples / epoch.steps
+        if epoch.examples and epoch.seconds and self._rate_of != "slice":
+            self._rate, self._rate_of = epoch.examples / epoch.seconds, "epoch"
         done, of = epoch.index + 1, self._epochs  # the total is unknown for a command
         self.facts = f"epoch {min(done + 1, of)}/{of}" if of else f"{units.many(done, 'epoch')} done"
         loss = epoch.losses[-1] if epoch.losses else epoch.train_loss

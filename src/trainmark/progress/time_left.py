@@ -82,7 +82,7 @@ class Throughput:
     """Samples per second, from the steps counted between calls.
 
     Args:
-        samples_a_step: samples per step, if known before the first epoch ends; 0 is unknown.
+        samples_a_step: samples per step; 0 is unknown.
     """
 
     def __init__(self, samples_a_step: float = 0.0) -> None:

@@ -78,9 +78,13 @@ def answers(
     winners = [each for each in findings if each.wins and each.fresh]
     unclear = [each for each in findings if not each.wins and (each.speedup.high or math.inf) > _MAY_HELP]
     noisy = f"Too noisy to tell (stop other programs, or increase --seconds): {_names(unclear, times)}."
+    once = _names((each for each in findings if each.wins and not each.fresh), times)
+    unconfirmed = f"Measured only once, so not confirmed: {once}."
     late = sum(why.startswith(NOT_ENOUGH_TIME) for why in left_out.values())
     said = [_advice(each) for each in winners if each.helps]
-    if not said and unclear:
+    if not said and once:
+        said.append(unconfirmed)
+    elif not said and unclear:
         said.append(noisy)
     elif not said and findings:
         untried = f", but {late} more had no time (increase --seconds)" if late else ""
@@ -90,8 +94,8 @@ def answers(
     if combination is not None:
         said.append(f"The combination {combination.change} is {times(combination)} faster{_learns(combination)}.")
     said += [f"{each.change} is {times(each)} faster{_learns(each)}." for each in winners if not each.helps]
-    if once := _names(each for each in findings if each.wins and not each.fresh):
-        said.append(f"Measured only once (increase --seconds): {once}.")
+    if once and said[0] != unconfirmed:
+        said.append(unconfirmed)
     if unclear and said[0] != noisy:
         said.append(noisy)
     idle = [each for each in findings if not each.wins and each not in unclear]

@@ -76,16 +76,17 @@ def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
     side = measured[0]
     accuracy, loss = side.result.test_accuracy, side.result.test_loss
     learnt = "" if accuracy is None else f", and reached {units.percent(accuracy)} test accuracy"
-    pace = f"at {units.rate(side.result.samples_per_second, 'examples/s')}"
+    rate, seconds = side.result.samples_per_second, side.result.process_seconds.median
+    pace = f" at {units.rate(rate, 'examples/s')}" if rate is not None else ""
     if side.result.tokens:
         learnt = "" if loss is None else f", and reached a test loss of {units.loss(loss)}"
-        pace = f"at {units.rate(side.result.tokens_per_second, 'tokens/s')}"
+        pace = f" at {units.rate(side.result.tokens_per_second, 'tokens/s')}"
     if Caveat.RANDOM_DATA in side.result.caveats:
         learnt = " (random data)"
-    if side.result.samples_per_second is None and side.result.process_seconds.median is not None:
-        pace = f"in {units.seconds(side.result.process_seconds.median)} from start to end"
+    if rate is None and seconds is not None:
+        pace = f" in {units.seconds(seconds)} from start to end"
     others = " The other results can't be compared with it." if len(measured) > 1 else ""
-    text = f"{side.label} trained {workload} {pace}{learnt}; there is nothing to compare it with.{others}"
+    text = f"{side.label} trained {workload}{pace}{learnt}; there is nothing to compare it with.{others}"
     return Verdict(text, "plain", side.result.caveats)
 
 

@@ -144,9 +144,7 @@ def points(workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]
     targets = {key: _targets(workload, key) for key in (*grid, *samples[0])}
     total = len(samples) * math.prod(len(values) for values in grid.values())
     if total > MOST_TRIALS:
-        raise UsageError(
-            f"the sweep has {total:,} trials", expected=f"{MOST_TRIALS:,} at most", fix="Give fewer values."
-        )
+        raise UsageError(f"the grid has {total:,} trials", expected=f"{MOST_TRIALS:,} at most", fix="Use fewer values.")
     for (key, paths), (other, others) in itertools.combinations(targets.items(), 2):
         for path in paths:
             if path in others:

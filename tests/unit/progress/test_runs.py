@@ -12,7 +12,7 @@ from trainmark.data.locate import Located
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import in_rounds
-from trainmark.execute.protocol.answers import Compiled, EpochEnded, Evaluated, Ready, SliceTimed, Waiting
+from trainmark.execute.protocol.answers import Compiled, EpochEnded, Ready, SliceTimed, Waiting
 from trainmark.progress.runs import FollowedTask, RunProgress
 from trainmark.progress.time_left import TaskTime
 from trainmark.workload import catalog
@@ -39,20 +39,23 @@ def test_the_rate_is_known_before_the_first_epoch_has_ended() -> None:
     assert shown.live.endswith("samples/s")
 
 
-def test_the_time_of_an_evaluation_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter((0.0, 1.0, 2.0, 30.0, 60.0, 61.0))
+def test_the_time_of_a_compilation_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter((0.0, 30.0, 31.0))
     monkeypatch.setattr("trainmark.progress.time_left.time.monotonic", lambda: next(clock))
     shown = followed()
-
-    def live(steps: int) -> str:
+    shown.count(0, 0.1)
+    shown.hear(Compiled(30.0))
+    for steps in (0, 10):
         shown.count(steps, 0.1)
-        return shown.live.split(" · ")[0]
+    assert shown.live == "1,280 samples/s"
 
-    assert [live(steps) for steps in (10, 20)] == ["", "1,280 samples/s"]
-    shown.hear(EpochEnded(0, 0.0, 2.0, 30, 3840, losses=[2.0]))
-    assert [live(steps) for steps in (30, 30)] == ["1,280 samples/s"] * 2
-    shown.hear(Evaluated(0, 0.9, 0.1, 28.0))
-    assert [live(steps) for steps in (30, 40)] == ["1,280 samples/s"] * 2
+
+def test_after_an_epoch_its_rate_is_shown_however_its_steps_are_counted() -> None:
+    shown = followed()
+    shown.hear(EpochEnded(0, 0.0, 2.0, 20, 2560))
+    shown.count(20, 30.0)  # an evaluation lies in between
+    shown.count(40, 0.1)  # queued
+    assert shown.live == "1,280 samples/s"
 
 
 def test_of_a_side_that_takes_turns_the_others_time_does_not_count() -> None:

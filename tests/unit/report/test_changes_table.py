@@ -100,8 +100,7 @@ def test_shares_are_of_the_whole_time_of_which_a_rare_evaluation_is_not_in_the_s
 
 def test_what_was_measured_once_is_not_advised() -> None:
     first, *rest = answers([replace(found("fused", 1.4, 1.6), fresh=False)], None, {})
-    assert first.startswith("No change makes")
-    assert rest == ["Measured only once (increase --seconds): fused."]
+    assert (first, rest) == ("Measured only once, so not confirmed: fused 1.50× [1.40, 1.60].", [])
 
 
 def test_changes_are_combined() -> None:

@@ -8,11 +8,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from tests.records import a_command
 from trainmark.errors import UnknownName
 from trainmark.execute.parent.scheduler import RunStopped
 from trainmark.execute.protocol.answers import StepsObserved
 from trainmark.record.observed import Observed
+from trainmark.record.record import Slice
 from trainmark.study.explain import own_script
 
 TASK: Any = None
@@ -133,3 +136,66 @@ def test_unknown_changes_are_refused() -> None:
     for name in ("bf61", "batch="):
         with pytest.raises(UnknownName, match=name):
             own_script.require_changes([name])
+
+
+def a_run(change: str, seconds: float, status: str = "ok", proof: str = "fused kernels ran") -> Any:
+    """A run whose slices take this long; what it shows of a change it knows by its report."""
+    record = a_command()
+    slices = [Slice(number // 2, 0, float(number), 10, 10, seconds + number / 1000, 320) for number in range(8)]
+    seen = Observed("torch", (), 101, 2.0, changed={change: proof} if proof else {})
+    backend = structs.replace(record.backend, style=f"change={change}" if change else None)
+    outcome = structs.replace(record.outcome, status=status)
+    return structs.replace(record, slices=slices, observed=seen, backend=backend, outcome=outcome)
+
+
+@pytest.fixture
+def rounds(study: own_script._Study, monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Any], bool]]:
+    """The records of the next rounds, and whether Ctrl-C ends each."""
+    coming: list[tuple[list[Any], bool]] = []
+
+    def execute(_tasks: object, _seen: object, _store: object, watcher: own_script._Watcher) -> None:
+        records, is_interrupted = coming.pop(0)
+        for record in records:
+            watcher.recorded(TASK, record)
+        if is_interrupted:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(own_script, "execute", execute)
+    monkeypatch.setattr(study, "_task", lambda *_: None)
+    study.base = a_run("", 1.0)
+    return coming
+
+
+def test_what_ctrl_c_leaves_of_the_screening_counts(study: own_script._Study, rounds: list[Any]) -> None:
+    records = [a_run("", 1.0, "interrupted"), a_run("fused", 0.5, "interrupted")]
+    rounds.append(([*records, a_run("bf16", 1.0, "interrupted", proof="")], True))
+    study._round(["", "fused", "bf16"], 4)
+    assert study.interrupted
+    found = study._finding("fused")
+    assert found is not None and found.wins
+    assert study._finding("bf16") is None
+    assert study._finding("foreach") is None
+    assert study.left_out == {"bf16": "interrupted", "foreach": "interrupted"}
+    study._round(["", "foreach"], 4)  # does nothing, or there would be an error: no round is coming
+    assert not rounds
+
+
+def test_without_ctrl_c_a_change_without_evidence_says_so(study: own_script._Study, rounds: list[Any]) -> None:
+    rounds.append(([a_run("", 1.0), a_run("bf16", 1.0, proof="")], False))
+    study._round(["", "bf16"], 4)
+    study.interrupted = True  # later
+    assert study._finding("bf16") is None
+    assert study.left_out == {"bf16": "no evidence that it took effect"}
+
+
+def test_a_fresh_round_that_ctrl_c_cuts_short_does_not_replace_a_finding(
+    study: own_script._Study, rounds: list[Any]
+) -> None:
+    rounds.append(([a_run("", 1.0), a_run("fused", 0.5)], False))
+    study._round(["", "fused"], 4)
+    study.screened = {name: len(records) for name, records in study.records.items()}
+    rounds.append(([a_run("", 1.0, "interrupted"), a_run("fused", 0.9, "interrupted")], True))
+    study._round(["", "fused"], 4)
+    assert study.interrupted
+    assert study._finding("fused", fresh=True) is None
+    assert study.left_out == {}

@@ -117,8 +117,7 @@ def execute(
             apart += [subject] if left else []
         for each in left:
             each.is_apart = subject in apart
-            in_blocks = each.is_apart or each.run.blocks is not None
-            _run_together([each], _turns([each], alone=True) if in_blocks else None)
+            _run_together([each], _turns([each], alone=True) if each.is_apart or each.run.blocks is not None else None)
     return records
 
 

@@ -108,7 +108,7 @@ def explain(
 
     Raises:
         ExplanationFailed: the unchanged script failed, or made no steps that can be seen.
-        KeyboardInterrupt: before any change was measured; later, it ends the measurements.
+        KeyboardInterrupt: interrupted before any change was measured; later, Ctrl-C only ends the measurements.
     """
     with tempfile.TemporaryDirectory(prefix="trainmark-explain-", ignore_cleanup_errors=True) as folder:
         command = dataclasses.replace(command, inject=True, scratch=True, most_steps=None)
@@ -344,12 +344,12 @@ class _Study:
         failed = {part: why for each in seen for part, why in each.failed.items()}
         why_not = [failed[part] for part in change.split("+") if part in failed]
         why_not += [why for each in records if (why := _why(each))]
-        late = "interrupted" if self.interrupted else ""
-        why_not += [late or "no evidence that it took effect" for part in change.split("+") if part not in proofs]
+        cut = not records or any(each.outcome.status == "interrupted" for each in records)
+        lacking = "interrupted" if cut else "no evidence that it took effect"
+        why_not += [lacking for part in change.split("+") if part not in proofs]
         ratio = speedup(of(UNCHANGED), records, per_example=change.startswith("batch"))
         if why_not or ratio is None:
-            if not (self.interrupted and fresh):  # else what was measured first still counts
-                self.left_out[change] = (why_not or [late or "training ended before it could be compared"])[0]
+            self.left_out[change] = why_not[0] if why_not else "training ended before it could be compared"
             return None
         unchanged = [_losses(each) for each in [self.base, *self.records[UNCHANGED]]]
         steps = int(change.partition("=")[2]) / ratio.value if change.startswith("batch") else 1
@@ -415,7 +415,10 @@ class _Study:
         return min(max(blocks, _FEWEST_BLOCKS), _MOST_BLOCKS)
 
     def _round(self, changes: Sequence[str], blocks: int) -> None:
-        """Measure changes against the unchanged script, once; what Ctrl-C leaves of it counts, and nothing follows."""
+        """Measure changes against the unchanged script, once.
+
+        After Ctrl-C nothing follows; what it leaves of the screening counts, but not part of a fresh round.
+        """
         if self.interrupted:
             return
         number = next(self.rounds)
@@ -425,6 +428,8 @@ class _Study:
             execute(tasks, {}, self.store, watcher)
         except KeyboardInterrupt:
             self.interrupted = True
+            if self.screened:
+                return
         for record in watcher.records:
             found = re.match(r"change=(\S+)", record.backend.style or "")
             self.records.setdefault(found[1] if found else UNCHANGED, []).append(record)
