@@ -90,14 +90,18 @@ def epoch(
     if _waited is not None:
         said["data_wait_seconds"], _waited = _waited, 0.0
     if _epochs == 0:
-        loaded = {name: getattr(sys.modules.get(name), "__version__", None) for name in _FRAMEWORKS}
-        said["packages"] = {name: str(version) for name, version in loaded.items() if version is not None}
+        said["packages"] = _versions()
     _epochs += 1
     _say(said)
     if "batches" not in said:  # then single steps are not reported
         _pace.stepped(said["t"], fewest=1)
         if ended is None:  # else the test is over too, but not reported yet
             _pace.pause()
+
+
+def _versions() -> dict[str, str]:
+    loaded = {name: getattr(sys.modules.get(name), "__version__", None) for name in _FRAMEWORKS}
+    return {name: str(version) for name, version in loaded.items() if version is not None}
 
 
 def test(loss: SupportsFloat | None = None, accuracy: SupportsFloat | None = None) -> None:

@@ -11,7 +11,7 @@ from trainmark.backends import registry
 from trainmark.backends.base import Options
 from trainmark.workload.pixels import augment, draw_augmentation
 from trainmark.workload.products import Convolution, Product
-from trainmark_conformance.modern import AUGMENTED
+from trainmark_conformance.modern import AUGMENTED, LANGUAGE_MODEL
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 
@@ -37,3 +37,16 @@ def test_limits_repeat_products_and_stride() -> None:
     [(y, gradients)] = jax.eval_shape(partial(_layers_in_a_row, [convolution]), limits._random([convolution]))
     assert y.shape == (2, 4, 3, 5)
     assert [each.shape for each in gradients] == [(2, 7, 5, 3), (3, 3, 3, 5)]
+
+
+def test_the_products_of_the_gradients_have_16_bits_too() -> None:
+    from trainmark.backends.jax.network import Network
+
+    case = LANGUAGE_MODEL
+    network = Network(case.model, jax.numpy.bfloat16)
+    weights = {name: jax.numpy.asarray(value) for name, value in case.weights.items()}
+    x = np.zeros((2, 5), np.int32)
+    traced = jax.make_jaxpr(jax.grad(lambda given: network(given, x, None)[0].sum()))(weights)
+    products = [each for each in traced.eqns if each.primitive.name == "dot_general"]
+    assert {str(factor.aval.dtype) for each in products for factor in each.invars} == {"bfloat16"}
+    assert len(products) > len(weights)

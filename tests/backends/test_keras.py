@@ -54,20 +54,7 @@ def test_inside_a_process_of_its_own(entry: str, selection: str) -> None:
 def test_a_run_from_the_command_line(entry: str, styles: str, tmp_path: Path, cache_home: Path) -> None:
     require(entry)
     out = tmp_path / "records"
-    arguments = [
-        "run",
-        "mnist-mlp128",
-        "--backend",
-        entry,
-        "--style",
-        styles,
-        "--repeats",
-        "1",
-        "--steps",
-        "30",
-        "--budget",
-        "0",
-    ]
+    arguments = f"run mnist-mlp128 --backend {entry} --style {styles} --repeats 1 --steps 30 --budget 0".split()
     arguments += ["--dataset", "synthetic-digits", "--log-every", "10", "--out", str(out)]
     answer = subprocess.run(
         [sys.executable, "-m", "trainmark", *arguments],

@@ -155,6 +155,15 @@ def test_all_ranks_end_at_the_same_step(command: CommandLine) -> None:
     assert Caveat.LEFT_PROCESSES not in record.caveats
 
 
+@pytest.mark.parametrize("option", [("--steps", "20"), ("--budget", "2")], ids=" ".join)
+def test_ranks_that_no_variable_tells_of_end_too(command: CommandLine, tmp_path: Path, option: tuple[str, str]) -> None:
+    words = sys.executable, str(SCRIPTS / "spawned.py"), str(tmp_path / "rendezvous")
+    (record,), _ = measured(command, *words, options=option)
+    assert record.observed is not None and record.process is not None
+    assert (record.outcome.status, record.process.exit_code, record.observed.ended_early) == ("ok", 0, True)
+    assert option[0] == "--budget" or record.observed.steps == 20
+
+
 def test_long_trainings_take_turns_and_end_with_the_budget(command: CommandLine, tmp_path: Path) -> None:
     shutil.copy(SCRIPTS / "classifier.py", tmp_path)
     options = ("--vary-env", "OMP_NUM_THREADS=1,2", "--budget", "2", "--scratch")

@@ -77,6 +77,17 @@ def test_resume_does_the_rest_and_nothing_twice(command: CommandLine) -> None:
     assert code == 0 and "Nothing to do" in out
 
 
+def test_resume_completes_the_newest_plan_though_an_older_one_is_complete(command: CommandLine) -> None:
+    arguments = ("--repeats", "2", "--device", "cpu")
+    for _ in range(2):
+        assert command.train(*arguments)[0] == 0
+    *_, last = command.records()
+    (command.out / f"{last.id}.json").unlink()
+    code, out, _ = command.train(*arguments, "--resume")
+    assert code == 0 and "Nothing to do" not in out
+    assert [record.round for record in command.records() if record.group.id == last.group.id] == [0, 1]
+
+
 def test_without_resume_nothing_is_replaced(command: CommandLine) -> None:
     command.train("--repeats", "1", "--device", "cpu")
     command.train("--repeats", "1", "--device", "cpu")

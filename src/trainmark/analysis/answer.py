@@ -13,14 +13,14 @@ from trainmark.record.caveats import Caveat
 def answering_pair(comparison: Comparison, positions: Sequence[int]) -> tuple[GroupResult, GroupResult] | None:
     """Return the compared group with the shortest epochs, preferring pairs that learn, and its reference.
 
-    A device is compared with the CPU, or with the device measured first; without several devices, or with a baseline,
-    as in ``comparison``.
+    A device is compared with the CPU, or with the device measured first; without several devices, with a baseline or
+    along a dimension, as in ``comparison``.
 
     Args:
         positions: positions of one workload's groups.
     """
     comparisons = [comparison]
-    if comparison.baseline is None:
+    if comparison.baseline is None and comparison.by is None:
         groups = [comparison.measured[position] for position in positions]
         cpu = ("device", "cpu") if any(group.records and group.key.device == "cpu" for group in groups) else None
         comparisons.insert(0, compare_groups(groups, "device", cpu, comparison.margin))
@@ -32,7 +32,7 @@ def answering_pair(comparison: Comparison, positions: Sequence[int]) -> tuple[Gr
             if group.reference not in (None, position) and group.speedup.ratio is not None and group.key in own
         ]
         if held:
-            return min(held, key=lambda pair: (not (learns(pair[0]) and learns(pair[1])), _seconds(pair[0])))
+            return min(held, key=lambda pair: (not all(map(learns, pair)), *_slowness(pair[0])))
     return None
 
 
@@ -41,6 +41,6 @@ def learns(group: GroupResult) -> bool:
     return Caveat.NOT_LEARNING not in group.caveats
 
 
-def _seconds(group: GroupResult) -> float:
+def _slowness(group: GroupResult) -> tuple[float, float]:
     seconds = (group.epoch_seconds if group.speedup.of != "process" else group.process_seconds).median
-    return math.inf if seconds is None else seconds
+    return math.inf if seconds is None else seconds, -(group.speedup.ratio or 0.0)

@@ -210,16 +210,17 @@ def _reached(records: Sequence[Record]) -> Reached | None:
     until = records[0].workload.spec.get("schedule", {}).get("until") if records else None
     if until is None:
         return None
-    there = _at_target(records)
+    there = _to_target(records)
     time = MedianInterval.of([seconds for seconds, _ in there])
-    target = str(Target(until["quantity"], until["bound"]))
-    return Reached(target, len(there), time.median, time.low, time.high, median([epochs for _, epochs in there]))
+    target, runs = str(Target(until["quantity"], until["bound"])), sum(seconds < math.inf for seconds, _ in there)
+    return Reached(target, runs, time.median, time.low, time.high, median([epochs for _, epochs in there]))
 
 
-def _at_target(records: Sequence[Record]) -> list[tuple[float, int]]:
-    """Return seconds and epochs to the target of each run that reached it."""
-    times = ((record.final.time_to_target_seconds, len(record.epochs)) for record in records)
-    return [(seconds, epochs) for seconds, epochs in times if seconds is not None]
+def _to_target(records: Sequence[Record]) -> list[tuple[float, float]]:
+    """Return seconds and epochs to the target of each training, infinite if it missed it."""
+    whole = [record for record in records if record.epochs or not record.slices]
+    times = [(record.final.time_to_target_seconds, len(record.epochs)) for record in whole]
+    return [(math.inf, math.inf) if seconds is None else (seconds, epochs) for seconds, epochs in times]
 
 
 def _converges_faster(side: _Side, reference: _Side) -> bool:
@@ -228,9 +229,8 @@ def _converges_faster(side: _Side, reference: _Side) -> bool:
     A faster device or framework trains the same, in the same number of epochs. MLPerf checks its submissions likewise,
     against the reference's convergence points.
     """
-    these, those = ([float(epochs) for _, epochs in _at_target(each.group.records)] for each in (side, reference))
-    all_arrived = len(these) == len(side.group.records) and len(those) == len(reference.group.records)
-    if not (these and those and all_arrived):
+    these, those = ([epochs for _, epochs in _to_target(each.group.records)] for each in (side, reference))
+    if not (these and those) or math.inf in these + those:
         return False
     difference = unpaired_difference(these, those, WHOLE)
     return difference.high is not None and difference.high < 0 and difference.value < -1  # epochs are whole
@@ -246,7 +246,8 @@ def _held_against(
     same_length = side.group.key.train_examples == reference.group.key.train_examples
     if same_length and not _known_to_differ(side.examples, reference.examples):
         speedup, found = _by_runs(side, reference, margin)
-        sliced = compare_slices(reference.group.records, side.group.records)
+        alike = bool(side.known("samples_per_second")) == bool(reference.known("samples_per_second"))
+        sliced = compare_slices(reference.group.records, side.group.records) if alike else None  # by examples or epochs
         # A training of a few steps may end before it has a block in every round.
         if sliced is not None and (len(sliced.rounds) >= FEWEST_FOR_INTERVAL or speedup.low is None):
             speedup, found = by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)
@@ -305,8 +306,8 @@ def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:
         ends, margin = ((those, these), LOSS_MARGIN) if side.tokens else ((these, those), LEARNING_MARGIN)
         difference = match(*ends, attrgetter(quantity), pairs=pairs).difference(WHOLE)
         if difference is not None:
-            learns = side.learns or reference.learns
-            verdict = learning_verdict(difference, margin) if learns else "unclear"
+            found, learns = learning_verdict(difference, margin), side.learns and reference.learns
+            verdict = found if learns or (found == "differs" and (side.learns or reference.learns)) else "unclear"
             return Learning(quantity, difference.value, difference.low, difference.high, verdict)
     return _UNKNOWN_LEARNING
 

@@ -35,16 +35,16 @@ class Cost:
 def cost(records: tuple[Record, ...]) -> Cost:
     """Return the cost of runs that are repeats of each other."""
     records = tuple(record for record in records if record.outcome.status == "ok")  # others are incomplete
-    joules = [record.energy.joules if record.energy else None for record in records]
-    money = [_money(record) for record in records]
+    whole = [record for record in records if not (record.observed and record.observed.ended_early)]
+    joules = [record.energy.joules if record.energy else None for record in whole]
     sources = {record.energy.source for record in records if record.energy is not None}
     prices = {record.price_per_hour for record in records}
     return Cost(
         joules=median(joules),
         source=sources.pop() if len(sources) == 1 else None,
-        joules_per_million_samples=median(map(_per_million, joules, records)),
-        money=median(money),
-        money_per_million_samples=median(map(_per_million, money, records)),
+        joules_per_million_samples=median(map(_per_million, joules, whole)),
+        money=median(map(_money, whole)),
+        money_per_million_samples=median(_per_million(_money(record), record) for record in records),
         price_per_hour=prices.pop() if len(prices) == 1 else None,
     )
 

@@ -70,11 +70,14 @@ _PLANNED = (
 
 
 def _run_of(record: Record) -> tuple[object, ...]:
-    """Return what was planned, whether it succeeded or not."""
-    return (record.group.id, record.group.trial, *(FACTS[name].of(record) for name in _PLANNED))
+    """Return what was planned, whether it succeeded or not; the backend of a command is not."""
+    planned = (name for name in _PLANNED if record.process is None or name != "backend")
+    return (record.group.id, record.group.trial, *(FACTS[name].of(record) for name in planned))
 
 
 def _fits(partial: Key, whole: Key) -> bool:
     """Return whether all known fields of ``partial`` equal those of ``whole``."""
+    if partial.precision is None and partial.version is None:  # a command that ended before its framework was known
+        partial = dataclasses.replace(partial, backend=whole.backend)
     pairs = zip(dataclasses.astuple(partial), dataclasses.astuple(whole), strict=True)
     return all(said is None or said == known for said, known in pairs)

@@ -49,11 +49,6 @@ class Load:
     windows: tuple[Window, ...]
     rows: int
 
-    @property
-    def thinned(self) -> bool:
-        """Whether the record has more samples than windows."""
-        return self.rows > len(self.windows)
-
 
 def load_of(records: Sequence[Record]) -> Load | None:
     """Return the load of the run whose epochs are nearest to the median of ``records``; None if none was sampled."""

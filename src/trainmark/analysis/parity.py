@@ -15,7 +15,7 @@ SUSPECTS: dict[CheckedPart, str] = {
     "loss": "sum instead of mean, clipping, the L2 terms",
     "gradient": "sum instead of mean over the batch, the gradient of L2 terms, a part without a gradient",
     "update": "the learning rate, weight decay, the form of momentum, epsilon inside the root, bias correction",
-    "state": "the form of momentum, the decay of moments and of the weight average, batch-norm running averages",
+    "state": "the form of momentum, decay of moments, the weight average, running averages, what a call carries over",
     "order": "a batch taken twice or left out, another order, the smaller batch at the end of an epoch",
     "dropout": "the share that is dropped, the scale of the rest, dropout that is off in training",
 }
@@ -154,7 +154,8 @@ def _suspects(part: CheckedPart, wrong: Sequence[Check]) -> str:
         alike = all(abs(factor - middle) <= _SAME_FACTOR * abs(middle - 1) for factor in factors)
         if alike and abs(middle - 1) > _SEEN:
             what = {"input": "divisor of the pixels", "update": "learning rate", "dropout": "scale of dropout"}
-            return f"the {what.get(part, 'scale')}: the values are {middle:.6g} times the reference's"
+            scale = f"the {what.get(part, 'scale')}: the values are {middle:.6g} times the reference's"
+            return scale if part in what else f"{scale}; or {SUSPECTS[part]}"
     if part in ("update", "state") and all(check.name.endswith(_VECTORS) for check in wrong):
         return "weight decay of biases and scales: only they are wrong"
     first = wrong[0].name.rstrip("0123456789")

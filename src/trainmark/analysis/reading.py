@@ -31,7 +31,7 @@ def chains_of(records: Sequence[Record], run: PublishedRun) -> list[Chain]:
 def read_value(chains: Sequence[Chain], value: PublishedValue, run: PublishedRun) -> tuple[float | None, str]:
     """Return the measured counterpart of ``value``: the median over all repeats, or over each chain's ``value.repeat``.
 
-    NaN if the network diverged before that position, since the published scripts crashed there and lost their results.
+    NaN if a network diverged before that position, since the published scripts crashed there and lost their results.
     None, with the reason, if there is no value to compare.
     """
     if not chains:
@@ -40,7 +40,8 @@ def read_value(chains: Sequence[Chain], value: PublishedValue, run: PublishedRun
     if run.protocol == "continued" and any(len(chain) < needed for chain in chains):
         return math.nan, ""
     span = slice(None) if value.repeat is None else slice(value.repeat - 1, value.repeat)
-    found = median(_read(record, value) for chain in chains for record in chain[span])
+    read = [_read(record, value) for chain in chains for record in chain[span]]
+    found = math.nan if any(each is not None and math.isnan(each) for each in read) else median(read)
     return found, "not measured" if found is None else ""
 
 

@@ -73,9 +73,9 @@ class Reached:
     Args:
         target: target, such as ``test_accuracy>=0.98``.
         runs: number of runs that reached it.
-        seconds: their median training time, without compilation and evaluation.
+        seconds: median training time of all, without compilation and evaluation; infinite for those that missed it.
         low, high: the interval of ``seconds``; None with too few runs.
-        epochs: their median number of epochs.
+        epochs: median number of epochs, likewise.
     """
 
     target: str

@@ -52,7 +52,7 @@ def _result(key: LayoutKey, runs: list[Record], apart: list[Record], alone: list
     ranks = data * pipeline
     speedup, found = _against(alone, runs)
     together, _ = _against(apart, runs)
-    seconds = [_step_seconds(record) for record in _timed(runs)]
+    seconds = [statistics.median(each.seconds / each.timed_steps for each in run.slices) for run in _timed(runs)]
     pace, tokens = _median([_batch(runs[0]) / each for each in seconds]), tokens_of(runs[0])
     broken = [record for record in (*runs, *apart) if record.outcome.status != "ok"]
     return LayoutResult(
@@ -110,10 +110,6 @@ def _timed(records: Iterable[Record]) -> list[Record]:
 def _against(reference: Iterable[Record], these: Iterable[Record]) -> tuple[Speedup | None, set[Caveat]]:
     sliced = compare_slices(_timed(reference), _timed(these))
     return (None, set()) if sliced is None else by_slices(sliced, MARGIN, SLICES_CONFIDENCE, learns=True)
-
-
-def _step_seconds(record: Record) -> float:
-    return statistics.median(each.seconds / each.timed_steps for each in record.slices)
 
 
 def _batch(record: Record) -> int:

@@ -115,10 +115,7 @@ def median(values: Iterable[float | None]) -> float | None:
     """Return the median of the known values; NaN counts as worse than any number. None without any."""
     known = (value for value in values if value is not None)
     ordered = sorted(known, key=lambda value: (math.isnan(value), value))
-    if not ordered:
-        return None
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return statistics.median(ordered) if ordered else None
 
 
 def lower_quartile(values: Sequence[float]) -> float:

@@ -83,7 +83,8 @@ def summarize(record: Record) -> RunSummary:
     if seconds is not None and seconds <= 0:
         seconds = None  # the clock is too coarse for this epoch, so its rate is unknown
     rate = None if seconds is None or steady[0].examples is None else steady[0].examples / seconds
-    if (seen := record.observed) and not record.epochs and seen.examples_per_step and seen.seconds:
+    seen, ended_early = record.observed, record.observed is not None and record.observed.ended_early
+    if seen and not record.epochs and seen.examples_per_step and seen.seconds:
         rate = (seen.steps - 1) * seen.examples_per_step / seen.seconds
     train_loss = record.final.train_loss
     if diverged and train_loss is None:
@@ -97,10 +98,10 @@ def summarize(record: Record) -> RunSummary:
         group=f"{record.group.id}/{record.group.session}",
         round=record.round,
         epoch_seconds=seconds,
-        process_seconds=record.process.seconds if record.process and not (seen and seen.ended_early) else None,
+        process_seconds=record.process.seconds if record.process and not ended_early else None,
         samples_per_second=rate,
-        examples=steady[0].examples if steady else None,
-        training_seconds=None if diverged else _training_seconds(record),
+        examples=steady[0].examples if steady and not ended_early else None,
+        training_seconds=None if diverged or ended_early else _training_seconds(record),
         compile_seconds=record.compile_seconds,
         train_loss=train_loss,
         train_accuracy=record.final.train_accuracy,

@@ -36,11 +36,6 @@ class TrialResult:
     record: str
     caveats: tuple[Caveat, ...] = ()
 
-    @property
-    def stopped_early(self) -> bool:
-        """Whether the scheduler stopped it before its last epoch."""
-        return Caveat.STOPPED_EARLY in self.caveats
-
 
 @dataclass(frozen=True)
 class Sweep:
@@ -142,7 +137,7 @@ def _rank(result: TrialResult) -> tuple[bool, bool, float, float, int]:
     """Return a sort key, smaller is better; unknown values and NaN come last."""
     return (
         result.outcome != "ok",
-        result.stopped_early,
+        Caveat.STOPPED_EARLY in result.caveats,
         -_known(result.test_accuracy, -math.inf),
         _known(result.test_loss, math.inf),
         result.trial,

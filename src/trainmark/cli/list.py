@@ -40,9 +40,9 @@ def command(subject: str | None, pythons: tuple[str, ...], as_json: bool) -> Non
     Each installed backend reports its devices from a separate process. With --python, the backends of that interpreter
     are listed as NAME@LABEL.
     """
-    from trainmark.study.options import read_interpreters
+    from trainmark.study.options import read_interpreter
 
-    found = _answers([subject] if subject else SUBJECTS, read_interpreters(pythons))
+    found = _answers([subject] if subject else SUBJECTS, tuple(map(read_interpreter, pythons)))
     if as_json:
         rows = dict(found)
         print_json(rows[subject] if subject else rows)
@@ -91,17 +91,13 @@ def workloads() -> list[dict[str, Any]]:
 
 def backends() -> list[dict[str, Any]]:
     """Return one row per backend, installed or not. Only plug-ins are imported: they may need another version."""
-    from importlib.metadata import PackageNotFoundError, version
-
     from trainmark.backends import registry
+    from trainmark.execute.parent.examine import version_of
     from trainmark.execute.parent.probe import THIS, probe
 
     rows = []
     for entry in registry.entries().values():
-        try:
-            found = version(entry.frameworks[0]) if entry.installed else None
-        except PackageNotFoundError:
-            found = None
+        found = version_of(entry) if entry.installed else None
         problem = probe(THIS, entry.name).problem if entry.plugin and entry.installed else None
         rows.append(_backend_row(entry.name, entry.installed and not problem, found, entry.install, problem))
     return rows

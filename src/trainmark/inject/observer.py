@@ -73,7 +73,7 @@ class Observer:
     """
 
     def __init__(self, folder: str) -> None:
-        self._folder = folder
+        self._folder, self._claimed = folder, os.path.join(folder, "claimed")  # noqa: PTH118
         self._role = _UNDECIDED
         self._hook: Any = None
         self._pace: Any = None
@@ -368,9 +368,11 @@ class Observer:
             self._role = _FOLLOWS
             return
         try:
-            os.close(os.open(os.path.join(self._folder, "claimed"), os.O_CREAT | os.O_EXCL | os.O_WRONLY))  # noqa: PTH118
+            os.close(os.open(self._claimed, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except OSError:
-            self._role = _OFF
+            self._role, self._ranks = _FOLLOWS, True  # it may be a rank that no variable tells of
+            with open(self._claimed, "a") as file:  # noqa: PTH123
+                file.write("followed")
             return
         self._role = _SPEAKS
         loaded = [module for module in list(sys.modules.values()) if getattr(module, "VARIABLE", None) == _HOOK]
@@ -517,11 +519,11 @@ class Observer:
             self._read()
         losses, self._losses = self._losses, []
         now = clock()
-        self._report_at = now + 1.0
-        message = {"event": "observed", "t": now, "ended_early": early, **self.figures()}
+        self._report_at = now + 1.0 + self._totals["seconds"] / 1000  # a long training must not send too much
+        message = {"event": "observed", "t": now, "ended_early": early, "packages": self._hook._versions()}
         while True:
             part, losses = losses[:_LOSSES_OF_LINE], losses[_LOSSES_OF_LINE:]
-            self._hook._say({**message, "losses": [self._hook._number(each) for each in part]})
+            self._hook._say({**message, **self.figures(), "losses": [self._hook._number(each) for each in part]})
             if not losses:
                 return
 
@@ -555,9 +557,9 @@ class Observer:
         return self.steps >= self._last_step
 
     def _tell_to_end(self) -> None:
-        """End now or, with several ranks, all of them after the next step; the slices are enough."""
+        """End now or, if other processes train, all after the next step; the slices are enough."""
         self._is_cut = True
-        if not self._ranks:
+        if not (self._ranks or os.path.getsize(self._claimed)):  # noqa: PTH202
             self.end()
         self._last_step = self.steps + 1
         path = os.path.join(self._folder, "last-step")  # noqa: PTH118
@@ -573,7 +575,7 @@ class _Epoch:
     loss = apart = waited = 0.0
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)  # noqa: UP033  (Python 3.8)
 def _is_users(name: str) -> bool:
     return not any(each in name for each in _NOT_IN) and not name.startswith(_NOT_THE_USERS)
 

@@ -38,6 +38,14 @@ put = setattr
 """Replaces something of a framework; tests undo what it did."""
 
 
+def length_of(value: Any) -> int | None:
+    """Return a length; None without one, as of an iterable dataset."""
+    try:
+        return len(value)
+    except TypeError:
+        return None
+
+
 def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Yield what nested sequences and mappings hold, with its name."""
     if isinstance(value, Mapping):

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .observer import FEW, clock
-from .patch import around, keep_places, leaves, time_reads, time_saves
+from .patch import around, keep_places, leaves, length_of, time_reads, time_saves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -223,7 +223,7 @@ def _loaders(torch: Any, observer: Observer) -> None:
     @observer.guarded
     def opened(loader: Any, iterator: Any, start: float) -> None:
         varies = isinstance(loader.dataset, torch.utils.data.IterableDataset)
-        iterator._trainmark = observer.steps, _length(loader), None if varies else loader.batch_size
+        iterator._trainmark = observer.steps, length_of(loader), None if varies else loader.batch_size
         observer.opened(loader, start)
 
     def opens(real: Callable[..., Any], loader: Any) -> Any:
@@ -245,13 +245,6 @@ def _loaders(torch: Any, observer: Observer) -> None:
 
     around(module.DataLoader, "__iter__", opens)
     module._BaseDataLoaderIter.__next__ = advances
-
-
-def _length(loader: Any) -> int:
-    try:
-        return len(loader)
-    except TypeError:  # an iterable dataset
-        return 0
 
 
 def _reads(torch: Any, observer: Observer) -> None:

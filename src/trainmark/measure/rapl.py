@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from trainmark.measure.files import read_number, read_text
@@ -12,23 +11,16 @@ _MICRO = 1e-6
 _DOMAINS = "intel-rapl:[0-9]*"  # also AMD's
 
 
-@dataclass(frozen=True)
-class Package:
-    """One package's counter, which wraps around at its range: on a busy server after a few minutes."""
-
-    counter: Path
-    range_microjoules: int
-
-
 class Rapl:
     """The energy counters of a machine's CPU packages.
 
     Args:
-        packages: all packages, or none if one can't be read, since only all together are the CPU.
+        packages: the counter of each package, and the microjoules after which it wraps around, on a busy server within
+            minutes; none if one can't be read, since only all together are the CPU.
         problem: why nothing can be read; None if it can.
     """
 
-    def __init__(self, packages: Sequence[Package] = (), problem: str | None = None) -> None:
+    def __init__(self, packages: Sequence[tuple[Path, int]] = (), problem: str | None = None) -> None:
         self.problem = problem
         self._packages = tuple(packages)
         self._last = [0] * len(self._packages)
@@ -44,7 +36,7 @@ class Rapl:
                 continue
             try:
                 int((folder / "energy_uj").read_text())
-                packages.append(Package(folder / "energy_uj", int((folder / "max_energy_range_uj").read_text())))
+                packages.append((folder / "energy_uj", int((folder / "max_energy_range_uj").read_text())))
             except PermissionError:
                 return cls(problem=f"no permission to read {folder / 'energy_uj'}")
             except (OSError, ValueError) as error:
@@ -58,12 +50,12 @@ class Rapl:
         if not self._packages:
             return None
         total = 0
-        for index, package in enumerate(self._packages):
-            now = read_number(package.counter)
+        for index, (counter, most) in enumerate(self._packages):
+            now = read_number(counter)
             if now is None:
                 return None
             if now < self._last[index]:
-                self._wrapped[index] += package.range_microjoules
+                self._wrapped[index] += most
             self._last[index] = now
             total += now + self._wrapped[index]
         return total * _MICRO

@@ -188,34 +188,13 @@ def stolen_percent(earlier: Row, later: Row) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-@dataclass(frozen=True)
-class Load:
-    """Load between two rows, on the cores that trainmark may use; None for what can't be read.
-
-    Args:
-        others_share: share of the cores' time that other processes used, 0 to 1; slightly negative if the system's
-            ticks are coarser than the time between the rows.
-        stolen_share: share of the cores' time that the host of this virtual machine gave to other guests.
-        spare_share: share of the cores that no side uses.
-        idle_share: share of the cores' time that paused sides used.
-        queued: seconds per second that threads of the watched process waited for a core.
-        switches: how often per second they lost a core to another thread.
-        pressure: share of the time in which anything had to wait for a core.
-    """
-
-    others_share: float | None = None
-    stolen_share: float | None = None
-    spare_share: float = 0.0
-    idle_share: float | None = None
-    queued: float | None = None
-    switches: float | None = None
-    pressure: float | None = None
-
-
 def load_between(
     earlier: Row, later: Row, usable: Sequence[int], threads: int | None = None, idle_seconds: float = 0.0
-) -> Load:
+) -> dict[str, Any]:
     """Return the load of everything but the watched process and this one, and how the watched process waited.
+
+    By the names of :class:`~trainmark.record.record.Slice`; None for what can't be read. Shares are slightly negative
+    if the system's ticks are coarser than the time between the rows.
 
     Args:
         usable: numbers of the cores to include.
@@ -233,15 +212,15 @@ def load_between(
     def rate(before: float | None, after: float | None) -> float | None:
         return None if before is None or after is None else max(after - before, 0.0) / seconds
 
-    return Load(
-        others_share=None if others is None else others / capacity,
-        stolen_share=None if stolen is None else stolen / len(pairs),
-        spare_share=max(len(usable) - threads, 0) / len(usable) if threads else 0.0,
-        idle_share=idle_seconds / capacity if capacity else None,
-        queued=rate(before.seconds, after.seconds) if before and after else None,
-        switches=rate(before.switches, after.switches) if before and after else None,
-        pressure=rate(earlier.pressure, later.pressure),
-    )
+    return {
+        "others_share": None if others is None else others / capacity,
+        "stolen_share": None if stolen is None else stolen / len(pairs),
+        "spare_share": max(len(usable) - threads, 0) / len(usable) if threads else 0.0,
+        "idle_share": idle_seconds / capacity if capacity else None,
+        "queued": rate(before.seconds, after.seconds) if before and after else None,
+        "switches": rate(before.switches, after.switches) if before and after else None,
+        "pressure": rate(earlier.pressure, later.pressure),
+    }
 
 
 def _total(pairs: Sequence[tuple[Core, Core]], of: Callable[[Core], float]) -> float | None:

@@ -42,7 +42,7 @@ class StepChecks:
 
     Args:
         step: number of updates before it; None for checks that belong to no single step.
-        near_kinks: units within rounding of a kink, whose examples were replaced by others of the batch.
+        near_kinks: units within rounding of a kink.
         loss: the side's loss.
         reference_loss: the reference's.
     """

@@ -157,9 +157,9 @@ def load(paths: Iterable[Path]) -> list[Record]:
             found = _records_in(path)
             if not found:
                 raise UsageError(f"no records in {path}", expected="files that end in .json", fix="Run: trainmark run")
-            files.update((file.resolve(), None) for file in found)
+            files.update((Path(os.path.realpath(file)), None) for file in found)
         elif regular.is_file(path):
-            files[path.resolve()] = None
+            files[Path(os.path.realpath(path))] = None
         else:
             there = regular.found_at(path)
             raise UsageError(f"no records at {path}", expected="a record or a folder of records", found=there)

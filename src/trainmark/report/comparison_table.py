@@ -139,8 +139,9 @@ def _to_target(group: GroupResult) -> Cell:
     reached = group.reached
     if reached is None:
         return Cell(units.MISSING)
-    time = units.seconds(reached.seconds) if reached.runs else "never"
-    bounds = "" if reached.low is None else f"{span(units.seconds(reached.low), units.seconds(reached.high))}, "
+    times = reached.seconds, reached.low, reached.high
+    time, low, high = (units.seconds(each).replace("inf", "never") for each in times)
+    bounds = "" if low in (units.MISSING, "never") else f"{span(low, high)}, "
     return Cell(time, f"{bounds}{reached.runs} of {group.trainings + group.failed}", value=reached.seconds)
 
 
@@ -249,8 +250,8 @@ _NOTHING_FINISHED = "A row without figures has no finished run; trainmark show R
 def _of_targets(groups: Sequence[GroupResult]) -> str:
     targets = dict.fromkeys(str(group.reached.target) for group in groups if group.reached)
     return (
-        f"training until {', '.join(targets)}, without compilation and evaluation; median of the runs that reached it; "
-        "below it lowest and highest (with 6 and more runs: 95 % interval), and their number."
+        f"training until {', '.join(targets)}, without compilation and evaluation; median of all runs, never if one "
+        "missed it; below it lowest and highest (with 6 and more runs: 95 % interval), and how many reached it."
     )
 
 

@@ -59,10 +59,6 @@ def _cpu(key: Key) -> str:
     return ", ".join([key.cpu or "CPU not known", *([] if key.cores is None else [units.many(key.cores, "core")])])
 
 
-def _memory_fraction(key: Key) -> str:
-    return "" if key.memory_fraction is None else f"memory fraction {key.memory_fraction}"
-
-
 SIDE: dict[str, Callable[[Key], str]] = {
     "backend": lambda key: key.backend,
     "style": lambda key: key.style or "",
@@ -84,7 +80,7 @@ CONDITIONS = (
     Condition("version", lambda key: key.version or "", 2, ("backend", "python")),
     Condition("python", lambda key: f"python {key.python}" if key.python else "", 2),
     Condition("program", lambda key: f"program {key.program}" if key.program else "", 2, ("style",)),
-    Condition("memory fraction", _memory_fraction),
+    Condition("memory fraction", lambda key: f"memory fraction {key.memory_fraction}" if key.memory_fraction else ""),
 )
 """Every fact that separates groups is in one of these, or in ``SIDE``."""
 

@@ -62,7 +62,11 @@ def _answer(parity: Parity) -> Cell:
         do = "does" if failed == 1 else "do"
         return Cell(f"FAIL: {failed} of {sides} {do} not compute the same as the reference.", tone="bad")
     same = "computes" if len(parity.sides) == 1 else "compute"
-    return Cell(f"PASS: {sides} {same} the same as the reference.", tone="good")
+    whole = all("update" in side.shares for side in parity.sides)
+    return Cell(
+        f"PASS: {sides} {same} the same as the reference{'.' if whole else ', as far as checked; see the notes.'}",
+        tone="good",
+    )
 
 
 def _notes(parity: Parity) -> Iterator[str]:
@@ -77,7 +81,8 @@ def _notes(parity: Parity) -> Iterator[str]:
     if near:
         yield (
             f"{units.many(near, 'unit')} within rounding of a kink (a ReLU's 0, or two equal maxima). Their examples "
-            "were replaced by others of the batch; if that is most of it, the bounds of gradients include them instead."
+            "were replaced by others of the batch; with batch norm, or if they are most of it, the bounds of gradients "
+            "include them instead."
         )
     yield from parity.left_out
 

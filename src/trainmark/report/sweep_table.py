@@ -64,7 +64,7 @@ def sentence(sweep: Sweep) -> str:
 
 
 def _outcome(trial: TrialResult) -> Cell:
-    if trial.stopped_early:
+    if Caveat.STOPPED_EARLY in trial.caveats:
         return Cell("stopped early", tone="doubtful")
     return outcome_cell(trial.outcome, trial.reason)
 

@@ -122,7 +122,7 @@ def request_of(options: Mapping[str, Any], command: str) -> Request:
     asked |= {name: options[name] for name in _VALUES if name in options}
     settings = {name: options[name] for name in _SETTINGS if name in options}
     return Request(
-        interpreters=read_interpreters(_tuple(options.get("pythons"))),
+        interpreters=tuple(map(read_interpreter, _tuple(options.get("pythons")))),
         until=read_target(options.get("until")),
         size=read_size(options.get("size")),
         environment=environment_dir(),
@@ -134,21 +134,6 @@ def request_of(options: Mapping[str, Any], command: str) -> Request:
 def _tuple(given: str | Iterable[str] | None) -> tuple[str, ...]:
     """Accept one name, several or none."""
     return (given,) if isinstance(given, str) else tuple(given or ())
-
-
-def read_interpreters(texts: Iterable[str]) -> tuple[Interpreter, ...]:
-    """Parse the values of ``--python``.
-
-    Args:
-        texts: the values, each ``LABEL=PATH``.
-
-    Returns:
-        The interpreters, in the same order.
-
-    Raises:
-        UsageError: a value can't be read.
-    """
-    return tuple(_interpreter(text) for text in texts)
 
 
 def read_labels(texts: Iterable[str]) -> dict[str, str]:
@@ -280,7 +265,18 @@ def working_folder() -> Path:
         raise UsageError("the working folder no longer exists", found=found, fix="cd to another folder.") from error
 
 
-def _interpreter(text: str) -> Interpreter:
+def read_interpreter(text: str) -> Interpreter:
+    """Parse a value of ``--python``.
+
+    Args:
+        text: ``LABEL=PATH``.
+
+    Returns:
+        The interpreter.
+
+    Raises:
+        UsageError: the value can't be read.
+    """
     label, separator, path = text.partition("=")
     if not separator or not label or not path or "@" in label or label == "default":
         raise UsageError(f"--python {text!r} can't be read", expected="LABEL=/path/to/bin/python", found=repr(text))

@@ -21,6 +21,7 @@ from trainmark.execute.parent.scheduler import execute
 from trainmark.execute.parent.task import AnyRun, Task, command_in_rounds, remaining
 from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS
 from trainmark.measure.neighbours import Neighbours
+from trainmark.record.facts import group_to_complete
 from trainmark.record.record import Peaks, Record
 from trainmark.record.store import Store
 from trainmark.study.earlier import earlier_records
@@ -128,7 +129,8 @@ def _in_rounds(
 ) -> tuple[list[Record], list[Record]]:
     with store.locked():
         earlier = earlier_records(store, progress) if options.resume else []
-        tasks = remaining(planned, earlier)
+        group = group_to_complete({run.key for task in planned for run in task.runs}, earlier)
+        tasks = remaining(planned, [each for each in earlier if each.group.id == group])
         if not tasks:
             return [], earlier
         resumed = _runs_left(planned) - _runs_left(tasks)

@@ -47,11 +47,6 @@ class GridPoint:
     workload: Workload
     seed: int | None = None
 
-    @property
-    def title(self) -> str:
-        """Its values as text."""
-        return title(self.values)
-
 
 def title(values: Mapping[str, Value]) -> str:
     """Format values as ``learning_rate=0.1 hidden=128``."""
@@ -164,7 +159,8 @@ def _point(workload: Workload, values: dict[str, Value], targets: Mapping[str, S
         for path in targets[key]:
             _put(data, path, value)
         if key == "epochs":  # drop what else would limit the length of the run
-            data["schedule"] |= {"steps": None, "steps_per_epoch": None}
+            passes = workload.schedule.shuffle != "with-replacement"  # else an epoch is what the workload says
+            data["schedule"] |= {"steps": None, **({"steps_per_epoch": None} if passes else {})}
     try:
         changed = Workload.from_data(data)
         lay_out(changed)

@@ -415,6 +415,11 @@ def padding_of(size: int, stride: int, width: int, padding: Padding) -> tuple[in
     return total // 2, total - total // 2
 
 
+def paddings(layer: Conv2D | MaxPool, shape: Shape) -> list[tuple[int, int]]:
+    """Return the rows and columns to add before and after an image of shape ``[height, width, ...]``."""
+    return [padding_of(layer.size, layer.stride, side, layer.padding) for side in shape[:2]]
+
+
 def written(shape: Shape) -> str:
     """Format a shape as ``28 × 28 × 1``."""
     return " × ".join(str(side) for side in shape)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainmark.workload.layers import Attention, Conv2D, Dense, TiedHead, padding_of
+from trainmark.workload.layers import Attention, Conv2D, Dense, TiedHead, paddings
 from trainmark.workload.model import LayerPlan, Model
 
 
@@ -25,10 +26,11 @@ class Product(NamedTuple):
     number: int = 1
 
     @property
-    def operands(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Shapes of the two, as stored in memory."""
+    def operands(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shapes of the two, as stored in memory; those of a batched product have one axis more."""
+        together = (self.number,) if self.number > 1 else ()
         left = (self.inner, self.rows) if self.turned else (self.rows, self.inner)
-        return left, (self.inner, self.columns)
+        return (*together, *left), (*together, self.inner, self.columns)
 
 
 class Convolution(NamedTuple):
@@ -104,9 +106,7 @@ def convolutions(model: Model, batch: int) -> Iterator[Convolution]:
 
 def _convolution(plan: LayerPlan, layer: Conv2D, batch: int) -> Convolution:
     (height, width, filters), channels = plan.output_shape, plan.input_shape[2]
-    sides = {
-        side for size in plan.input_shape[:2] for side in padding_of(layer.size, layer.stride, size, layer.padding)
-    }
+    sides = set(itertools.chain(*paddings(layer, plan.input_shape)))
     padding = sides.pop() if len(sides) == 1 else 0
     by_input = plan.input_gradient_macs > 0
     return Convolution(batch, height, width, channels, layer.size, filters, by_input, padding, layer.stride)

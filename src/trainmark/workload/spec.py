@@ -95,8 +95,8 @@ class Workload:
 
     @property
     def takes_everything(self) -> bool:
-        """Whether every step takes the whole training set in the stored order."""
-        return self.batches.size == "full" and self.schedule.shuffle == "never"
+        """Whether every step takes the whole training set in the stored order, with the same inputs."""
+        return self.batches.size == "full" and self.schedule.shuffle == "never" and self.input.distortions is None
 
     @property
     def augmented_input(self) -> Input | None:

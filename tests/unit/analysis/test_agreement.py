@@ -233,6 +233,15 @@ def test_a_network_that_diverged_differs() -> None:
     assert loss.verdict == "differs"
 
 
+def test_one_of_many_runs_that_diverged_is_not_hidden_by_their_median() -> None:
+    workload = scheduled("mnist-mlp128")
+    fine = [a_record(workload=workload, round=number, seconds=(1.0,) * 20, train_accuracy=0.994) for number in range(3)]
+    accuracy = figure(measured(agree(fine)), "train_accuracy")
+    assert (accuracy.statistic, accuracy.verdict) == ("median of 3", "agrees")
+    diverged = a_record(workload=workload, round=3, status="diverged", train_accuracy=math.nan)
+    assert figure(measured(agree([*fine, diverged])), "train_accuracy").verdict == "differs"
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

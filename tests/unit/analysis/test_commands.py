@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from msgspec import structs
 
 from tests.records import a_command, a_record
 from trainmark.analysis.comparison import compare
@@ -10,7 +13,8 @@ from trainmark.analysis.groups import group_records
 from trainmark.analysis.two_records import set_against
 from trainmark.record import codec
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Process, Record
+from trainmark.record.observed import Observed
+from trainmark.record.record import Process, Record, Slice
 from trainmark.report.csv_text import to_csv
 from trainmark.report.page import page
 from trainmark.report.record_table import record_tables
@@ -142,3 +146,50 @@ def test_two_of_them_are_set_against_each_other() -> None:
 def test_a_failed_one_is_counted_with_its_side() -> None:
     records = [*sides(), a_command(side="b", round=4, status="failed", process_seconds=None)]
     assert [(group.runs, group.failed) for group in compare(records).groups] == [(4, 0), (4, 1)]
+
+
+def ended_by_the_budget(record: Record, **changes: Any) -> Record:
+    return structs.replace(
+        record, observed=Observed("torch", (), 101, 2.0, examples_per_step=32.0, ended_early=True), **changes
+    )
+
+
+def test_trainings_that_the_budget_ended_do_not_tell_the_length_or_the_cost_of_one() -> None:
+    first = [a_command(side="a", round=n, seconds=(4.0,), examples=608, price_per_hour=36.0) for n in range(3)]
+    second = [a_command(side="b", round=n, seconds=(2.0,) * 3, examples=640, price_per_hour=36.0) for n in range(3)]
+    a, b = compare([ended_by_the_budget(each) for each in [*first, *second]]).groups
+    assert Caveat.DIFFERENT_DATA not in b.caveats and b.speedup.ratio is not None
+    assert (a.training_seconds, a.cost.money, a.cost.joules) == (None, None, None)
+    assert a.cost.money_per_million_samples == pytest.approx(0.04 / 608 * 1e6)
+    whole = compare(first).groups[0]
+    assert (whole.training_seconds, whole.cost.money) == (4.0, pytest.approx(0.04))
+
+
+def in_turns(record: Record, place: int, seconds: float, examples: float) -> Record:
+    """A record with eight blocks of two slices that took so long."""
+    slices = [
+        Slice(block, order, 20.0 * block + order, 10, 10, seconds, examples)
+        for block in range(8)
+        for order in (place, 9 - place)
+    ]
+    return structs.replace(record, slices=slices)
+
+
+def test_the_answer_is_the_fastest_of_several_by_slices_without_epochs() -> None:
+    records = [
+        ended_by_the_budget(in_turns(a_command(side=side, round=number), place, seconds, 320.0))
+        for number in range(4)
+        for place, (side, seconds) in enumerate((("a", 1.0), ("b", 0.9), ("c", 0.5)))
+    ]
+    (work,) = works(compare(records))
+    assert verdict(work).text.startswith("c is 2.00× [")
+
+
+def test_slices_of_examples_are_not_compared_with_slices_of_epochs() -> None:
+    records = [
+        in_turns(a_command(side=side, round=number, seconds=(2.0,) * 3, examples=examples), place, 2.0, examples or 1)
+        for number in range(4)
+        for place, (side, examples) in enumerate((("a", None), ("b", 60_000)))
+    ]
+    _, b = compare(records).groups
+    assert (b.speedup.ratio, b.speedup.of) == (pytest.approx(1), "epoch")

@@ -14,7 +14,7 @@ from trainmark.analysis.results import Comparison, GroupResult
 from trainmark.errors import UnknownName, UsageError
 from trainmark.record.caveats import Caveat
 from trainmark.record.codec import to_plain
-from trainmark.record.record import Record
+from trainmark.record.record import Final, Record, Slice
 from trainmark.workload import catalog
 from trainmark.workload.schedule import Target
 
@@ -259,6 +259,13 @@ def test_one_training_of_five_that_learnt_nothing_is_not_trimmed_away() -> None:
     assert group.learning.verdict == "unclear"
 
 
+def test_a_run_that_diverged_has_no_accuracy_but_its_side_does_not_learn_the_same() -> None:
+    diverged = [a_record(backend="torch", round=number, status="diverged", test_accuracy=None) for number in (3, 4)]
+    group = other(compare(accuracies([0.97] * 5) + accuracies([0.97] * 3, backend="torch") + diverged))
+    assert group.learning.difference == pytest.approx(0)
+    assert group.learning.verdict == "unclear"
+
+
 def test_learning_is_judged_by_the_training_set_where_nothing_was_tested() -> None:
     group = other(compare(rounds([2.0] * 3, test_accuracy=None) + fast([2.0] * 3, test_accuracy=None)))
     assert group.learning.quantity == "train_accuracy"
@@ -302,11 +309,22 @@ def test_the_time_to_a_target_has_an_interval() -> None:
     assert (group.reached.low, group.reached.high) == (5.0, 9.0)
 
 
+def test_a_run_that_missed_the_target_counts_as_never() -> None:
+    records = to_target([5, 7, 6])
+    missed = [structs.replace(each, final=structs.replace(each.final, time_to_target_seconds=None)) for each in records]
+    (group,) = compare([*to_target([4, 4]), *missed]).groups
+    assert group.reached is not None
+    assert (group.reached.runs, group.reached.seconds, group.reached.low) == (2, math.inf, 4.0)
+
+
 @pytest.mark.parametrize(
     ("epochs", "faster"),
     [([7, 8, 7, 8], False), ([4, 5, 4, 5], True), ([9, 12, 10, 11], False), ([4, 5], False)],
     ids=["alike", "fewer epochs", "more epochs", "too few runs"],
 )
 def test_a_side_that_needs_fewer_epochs_does_not_train_alike(epochs: list[int], faster: bool) -> None:
-    group = other(compare(to_target([7, 8, 8, 7]) + to_target(epochs, backend="torch", version="2.8.0")))
+    sides = to_target([7, 8, 8, 7]), to_target(epochs, backend="torch", version="2.8.0")
+    timed = [Slice(0, 0, 0.0, 11, 10, 1.0, 1280)]
+    alone = [structs.replace(side[0], round=9, epochs=[], final=Final(), slices=timed) for side in sides]
+    group = other(compare([*sides[0], *sides[1], *alone]))
     assert (Caveat.CONVERGES_FASTER in group.caveats) is faster

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.records import a_record, rounds
+from tests.records import a_command, a_record, rounds
 from trainmark.analysis.groups import group_records
-from trainmark.record.record import DeviceRef
+from trainmark.record.record import BackendRef, DeviceRef, Record
 from trainmark.workload import catalog
 
 
@@ -77,3 +77,21 @@ def test_a_group_of_failures_alone_is_still_there(status: Any) -> None:
     first, second = group_records([a_record(), a_record(backend="torch", version=None, status=status)])
     assert (len(second.records), second.failed) == (0, 1)
     assert first.failed == 0
+
+
+def a_torch_script(round: int = 0, **changes: Any) -> Record:
+    """A command whose framework was seen."""
+    return msgspec.structs.replace(
+        a_command(round=round, **changes), backend=BackendRef("torch", "2.8.0", None, None, None)
+    )
+
+
+def test_a_command_that_ended_before_its_framework_was_known_is_counted_with_its_side() -> None:
+    (group,) = group_records([a_torch_script(), a_command(round=1, status="failed")])
+    assert (len(group.records), group.failed) == (1, 1)
+
+
+def test_such_a_command_that_was_repeated_later_is_no_failure() -> None:
+    redone = [a_torch_script(number) for number in range(2)]
+    (group,) = group_records([redone[0], a_command(round=1, status="interrupted"), redone[1]])
+    assert (len(group.records), group.failed) == (2, 0)

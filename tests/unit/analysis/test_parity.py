@@ -52,7 +52,7 @@ def test_names_and_step_are_those_of_the_first_wrong_step_and_the_check_is_the_w
     ("part", "said"),
     [
         ("input", "the divisor of the pixels: the values are 1.01 times the reference's"),
-        ("gradient", "the scale: the values are 1.01 times the reference's"),
+        ("gradient", f"the scale: the values are 1.01 times the reference's; or {SUSPECTS['gradient']}"),
         ("update", "the learning rate: the values are 1.01 times the reference's"),
         ("dropout", "the scale of dropout: the values are 1.01 times the reference's"),
         ("forward", SUSPECTS["forward"]),

@@ -53,6 +53,12 @@ def test_a_redirect_is_followed(site: Site) -> None:
     assert get(f"{site.url}/file") == CONTENT
 
 
+def test_a_redirect_to_nonsense_is_no_answer(site: Site) -> None:
+    site.pages["/file"] = redirecting("http://[x/")
+    with pytest.raises(DownloadFailed, match="IPv6"):
+        get(f"{site.url}/file")
+
+
 @pytest.mark.parametrize("to", ["ftp://127.0.0.1/file", "file:///etc/hostname", "data:,x"])
 def test_a_redirect_leads_nowhere_but_to_the_web(site: Site, to: str) -> None:
     site.pages["/file"] = redirecting(to)

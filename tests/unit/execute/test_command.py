@@ -13,6 +13,8 @@ from msgspec import structs
 from tests.records import a_command
 from trainmark.errors import UsageError
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide, name_of, program_of, require_small, sides
+from trainmark.execute.parent.command_record import CommandRecordBuilder
+from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.task import command_in_rounds, remaining
 from trainmark.inject.changes import VARIABLE as CHANGES
@@ -195,3 +197,10 @@ def test_only_a_python_that_loads_the_observer_gets_links(words: str, protected:
     measured = dataclasses.replace(command(*words.split()), scratch=True)
     run = CommandRun(measured, CommandSide({}, {CHANGES: ""}), Settings(), 0, 0, "group", "session")
     assert run.request(0.0, []).copy == ("linked" if protected else "whole")
+
+
+def test_the_id_of_a_record_is_short_enough_for_a_file_name() -> None:
+    measured = Command("train.py", ("python", "train.py", *(f"{{v{number}}}" for number in range(6))), Path("/work"))
+    values = {f"v{number}": (f"/{number}" + "x" * 90,) for number in range(6)}
+    (task,) = command_in_rounds(measured, sides(measured, (), values), 1, Settings())
+    assert len(CommandRecordBuilder(task.first, look_around({}), "01234567").id) <= 210

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.workload.samples import a_workload
 from trainmark.backends.base import EpochPlan
 from trainmark.execute.worker.order import epoch_plans
+from trainmark.workload.pixels import Distortions, Input
 from trainmark.workload.schedule import Batches, Schedule
 
 
@@ -115,6 +116,14 @@ def test_only_a_full_batch_in_stored_order_is_whole(batches: Batches, shuffle: s
     schedule = Schedule(1, shuffle=shuffle)  # type: ignore[arg-type]
     (plan,) = plans_of(schedule, batches, 50, seed=1, inject=True)
     assert plan.whole is whole
+
+
+def test_a_full_batch_that_is_distorted_anew_in_every_step_is_gathered() -> None:
+    distorted = Input((4, 4, 1), distortions=Distortions(flip=True, brightness=1.0, contrast=(0.5, 1.5)))
+    workload = a_workload(input=distorted, batches=Batches("full"), schedule=Schedule(1, shuffle="never"))
+    (plan,) = epoch_plans(workload, 5, seed=1, inject=False)
+    assert not plan.whole
+    assert orders([plan]) == [list(range(5))]
 
 
 def test_a_full_batch_may_be_repeated_within_an_epoch() -> None:

@@ -172,6 +172,7 @@ def test_who_floods_the_pipe_is_not_listened_to_any_more() -> None:
     reports = Reports(0.0)
     list(reports.take(b"y\n" * 20_000, ORIGIN))
     assert list(reports.take(line("epoch", 1.0), ORIGIN)) == []
+    assert list(reports.take(line("pause", 2.0), ORIGIN)) == [Waiting(settled=False)], "the other sides get their turn"
 
 
 def test_a_training_that_recovers_did_not_diverge() -> None:
@@ -223,3 +224,9 @@ def test_what_the_observer_can_not_have_seen_is_left_out(odd: dict[str, Any]) ->
     messages, reports = heard(line("hello", 1.0), line("observed", 2.0, **{**SEEN, **odd}), line("epoch", 3.0))
     assert [type(each) for each in messages] == [EpochEnded]
     assert reports.left_out == 1
+
+
+def test_versions_come_with_the_first_observed_steps() -> None:
+    _, reports = heard(line("hello", 1.0), line("observed", 2.0, **SEEN, packages={"torch": "2.8.0", "odd": 3}))
+    assert reports.packages == {"torch": "2.8.0"}
+    assert reports.left_out == 0

@@ -25,7 +25,6 @@ from trainmark.execute.protocol.answers import (
     Ready,
     SliceTimed,
 )
-from trainmark.measure.sampler import Load
 from trainmark.measure.vendor import Driver
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import RunKey
@@ -112,7 +111,7 @@ def test_slices_without_epochs_report_what_disturbed_them() -> None:
     made = notes(READY, Compiled(None), of=dataclasses.replace(run(), blocks=4))
     for order in range(8):
         made.add_slice(
-            SliceTimed(float(order), steps=20, timed_steps=18, seconds=0.9, examples=1800), order // 2, order, Load()
+            SliceTimed(float(order), steps=20, timed_steps=18, seconds=0.9, examples=1800), order // 2, order, {}
         )
     stolen = Samples(interval_seconds=1.0, t=[float(at) for at in range(9)], stolen_percent=[30.0] * 9)
     quiet = structs.replace(stolen, stolen_percent=[0.0] * 9)

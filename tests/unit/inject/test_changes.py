@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import os
 import re
@@ -195,6 +196,15 @@ def test_a_step_written_by_hand_becomes_the_fused_one_with_as_much_state(apply: 
     assert losses[-1] < losses[0]
 
 
+def test_a_step_of_the_optimizer_that_replaces_another_is_no_step_of_its_own(apply: Callable[..., Notes]) -> None:
+    stepped: list[Any] = []
+    apply("torch-optimizer")
+    handle = optimizers.register_optimizer_step_post_hook(lambda each, *_: stepped.append(type(each)))
+    losses = train(optimizer=Descent)
+    handle.remove()
+    assert stepped == [Descent] * len(losses)
+
+
 def test_an_optimizer_without_the_implementation_is_named(apply: Callable[..., Notes]) -> None:
     notes = apply("fused")
     train(optimizer=Descent)
@@ -226,6 +236,20 @@ def test_every_loader_yields_its_first_batch_again(apply: Callable[..., Notes], 
     assert losses[-1] < losses[0] / 10, "of eight examples"
     assert data.reads == (0 if "workers" in names else BATCH)
     assert notes.changes["same-batch"] == "Data is no longer read"
+
+
+class Stream(torch.utils.data.IterableDataset[Any]):
+    def __iter__(self) -> Iterator[Any]:
+        data = Data()
+        return iter([data[number] for number in range(EXAMPLES)])
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_evaluation_of_a_stream_ends(apply: Callable[..., Notes], workers: int) -> None:
+    model, loader = network(), torch.utils.data.DataLoader(Stream(), batch_size=BATCH, num_workers=workers)
+    apply("same-batch")
+    model.eval()
+    assert sum(len(model(x)) for x, _ in itertools.islice(loader, 100)) == EXAMPLES
 
 
 def get_batch(split: str, data: Data = Data()) -> Any:  # noqa: B008

@@ -16,6 +16,7 @@ import pytest
 
 import trainmark.inject
 from trainmark.inject import observer as module
+from trainmark.inject.changes import VARIABLE
 from trainmark.inject.observer import FOLDER, Observer
 from trainmark.inject.patch import time_reads
 
@@ -54,8 +55,20 @@ def step(observer: Observer, leader: object, loss: float = 1.0) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_old_pythons_can_read_it(path: Path) -> None:
-    ast.parse(path.read_text(), feature_version=(3, 8))
+def test_old_pythons_can_run_it(path: Path) -> None:
+    tree = ast.parse(path.read_text(), feature_version=(3, 8))
+    calls = [
+        node.func.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
+    ]
+    assert not {ast.unparse(each) for each in calls} & {
+        "list",
+        "dict",
+        "set",
+        "weakref.WeakSet",
+    }  # list[int](): from 3.9
+    assert "functools.cache" not in {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
 
 
 def test_of_two_optimisers_the_first_one_counts_until_it_stops(observer: Observer) -> None:
@@ -187,6 +200,14 @@ def test_a_network_that_trains_in_evaluation_mode_is_not_evaluated(observer: Obs
     assert observer.figures()["evaluations"] == 0
 
 
+def test_a_long_training_is_reported_less_and_less_often(observer: Observer) -> None:
+    step(observer, leader := Optimiser())
+    observer._totals["seconds"] = 1e6
+    observer._report_at = 0.0
+    step(observer, leader)
+    assert observer._report_at > module.clock() + 900
+
+
 def test_a_mistake_turns_it_off_and_is_told(observer: Observer, pipe: Path) -> None:
     leader = Optimiser()
     step(observer, leader)
@@ -256,17 +277,20 @@ def test_only_one_process_is_observed(observer: Observer, pipe: Path, monkeypatc
     step(observer, Optimiser())
     other = Observer(str(pipe.parent))
     step(other, Optimiser())
-    assert (observer.speaks, other.speaks, other.steps) == (True, False, 0)
+    assert (observer.speaks, other.speaks, other.steps) == (True, False, 1)
     monkeypatch.setenv("RANK", "1")
     rank = Observer(str(pipe.parent))
     step(rank, Optimiser())
     assert (rank.speaks, rank.steps) == (False, 1)
 
 
-def test_a_broken_observer_does_not_stop_the_script(tmp_path: Path) -> None:
+def test_a_broken_observer_stops_only_an_experiment(tmp_path: Path) -> None:
     site = Path(trainmark.inject.__file__).parent / "site"
     environment = {**os.environ, "PYTHONPATH": str(site), FOLDER: str(tmp_path / "missing")}
     words = [sys.executable, "-c", "import sys; print(sys.path)"]
     printed = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
     assert str(site) not in printed.stdout
     assert printed.stderr == ""
+    experiment = subprocess.run(words, env={**environment, VARIABLE: ""}, capture_output=True, text=True, check=False)
+    assert (experiment.returncode, experiment.stdout) == (1, "")
+    assert "trainmark can't protect your files in Python 3" in experiment.stderr

@@ -25,6 +25,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / "mine" / name).write_text(BEFORE)
     (tmp_path / "copy" / "link").symlink_to(tmp_path / "mine" / "model")
     monkeypatch.chdir(tmp_path / "copy")
+    monkeypatch.setenv("TRAINMARK_OBSERVER", str(tmp_path / "copy"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(writes, "_set", monkeypatch.setattr)
@@ -124,6 +125,17 @@ def test_its_own_folders_can_be_written(mine: Path) -> None:
         assert path.read_text() == "oursours"
         path.unlink()
         assert not path.exists()
+
+
+def test_a_working_folder_of_the_users_is_not_its_own(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(mine)  # as a script does that begins with cd
+    assert writes.Writes().elsewhere("model")
+
+
+def test_a_large_file_is_not_copied_to_be_changed(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writes, "_LARGEST_COPY", 2)
+    with pytest.raises(PermissionError, match="too large to copy; open it with mode 'r'"):
+        _read_and_write(mine / "model")
 
 
 def test_a_save_goes_nowhere(mine: Path) -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from trainmark.measure.cpu import Core, Usage
-from trainmark.measure.sampler import Load, Readers, Row, Sampler, load_between, samples
+from trainmark.measure.sampler import Readers, Row, Sampler, load_between, samples
 from trainmark.measure.vendor import GpuReading
 
 
@@ -201,11 +202,11 @@ def test_a_core_that_is_switched_off() -> None:
 IDLE, BUSY = Core(0.0, 0.0, 0.0), Core(1.0, 0.0, 1.0)
 
 
-def load(cores: tuple[Core, ...], tree: float, *, own: float = 0.0, **arguments: Any) -> Load:
+def load(cores: tuple[Core, ...], tree: float, *, own: float = 0.0, **arguments: Any) -> SimpleNamespace:
     """Over a second that began with all cores at 0."""
     before = Row(10.0, tuple(IDLE for _ in cores), Usage(5.0, 0))
     after = Row(11.0, cores, Usage(5.0 + tree, 0), own_seconds=own)
-    return load_between(before, after, **{"usable": range(len(cores)), **arguments})
+    return SimpleNamespace(**load_between(before, after, **{"usable": range(len(cores)), **arguments}))
 
 
 def test_what_a_side_and_trainmark_take_is_nobody_elses() -> None:
@@ -243,4 +244,4 @@ def test_cores_that_no_side_uses_are_spare() -> None:
 
 def test_of_a_process_that_cannot_be_read_nothing_is_claimed() -> None:
     before, after = Row(10.0, (IDLE,), None), Row(11.0, (BUSY,), None)
-    assert load_between(before, after, (0,)).others_share is None
+    assert load_between(before, after, (0,))["others_share"] is None

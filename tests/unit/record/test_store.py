@@ -269,3 +269,9 @@ def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytes
     unlocked = r"can't be locked(.|\n)*found Function not implemented(.|\n)*own disk"
     with pytest.raises(OutputError, match=unlocked), Store(tmp_path).locked():
         pass
+
+
+def test_a_link_to_itself_is_an_error_not_a_loop(tmp_path: Path) -> None:
+    (tmp_path / "a.json").symlink_to("a.json")
+    with pytest.raises(RecordError):
+        load([tmp_path])

@@ -10,7 +10,7 @@ import pytest
 from tests.browser.samples import a_full_record, full_records, records_of_every_chart
 from tests.records import a_record, rounds
 from trainmark.analysis.comparison import compare
-from trainmark.record.record import Epoch, Final, Peaks, Record, Samples
+from trainmark.record.record import Epoch, Final, Peaks, Record, Samples, Slice
 from trainmark.report.charts import NAMES, charts
 from trainmark.report.charts.breakdown import breakdown
 from trainmark.report.charts.chart import Chart
@@ -88,6 +88,7 @@ def test_the_time_to_an_accuracy_is_that_of_the_median_run_and_not_of_those_that
         epochs = [Epoch(0, 0.0, 1.0, 1, 1, test_accuracy=0.5)]
         epochs.append(Epoch(1, 1.0, (seconds or 9.0) - 1, 1, 1, test_accuracy=0.8 if seconds else 0.6))
         records.append(a_record(round=round, epochs=epochs))
+    records += [a_record(round=9, epochs=[], slices=[Slice(0, 0, 0.0, 1, 1, 1.0, 128)])] * 2
     (chart,) = drawn(records, "time-to-accuracy")
     assert "80.0% after 30.0 s" in chart.text
 

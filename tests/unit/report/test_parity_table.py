@@ -60,6 +60,11 @@ def test_a_check_of_no_single_step_and_a_value_that_is_not_finite() -> None:
     assert ": 0 steps" in text
 
 
+def test_a_side_of_which_only_a_part_was_checked() -> None:
+    text = shown(GOOD, judge("old fast cpu", [a_step(Check("loss", "", 1e-7, 1e-6))]))
+    assert "**PASS: 2 sides compute the same as the reference, as far as checked; see the notes.**" in text
+
+
 def test_a_side_that_ended_early() -> None:
     text = shown(GOOD, judge("dead fast cpu", [], trouble="failed, out of memory"))
     assert "| **dead fast cpu** | - | - | FAIL |" in text

@@ -14,6 +14,7 @@ from tests.records import a_command
 from trainmark.errors import UnknownName
 from trainmark.execute.parent.scheduler import RunStopped
 from trainmark.execute.protocol.answers import StepsObserved
+from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
 from trainmark.record.record import Slice
 from trainmark.study.explain import own_script
@@ -186,6 +187,24 @@ def test_without_ctrl_c_a_change_without_evidence_says_so(study: own_script._Stu
     study.interrupted = True  # later
     assert study._finding("bf16") is None
     assert study.left_out == {"bf16": "no evidence that it took effect"}
+
+
+@pytest.mark.parametrize("alone", [0, 1], ids=["unchanged", "changed"])
+def test_what_ran_alone_for_lack_of_memory_is_not_compared(
+    study: own_script._Study, rounds: list[Any], alone: int
+) -> None:
+    records = [a_run("", 1.0), a_run("fused", 0.5)]
+    records[alone] = structs.replace(records[alone], caveats=[Caveat.ONE_AFTER_THE_OTHER])
+    rounds.append((records, False))
+    study._round(["", "fused"], 4)
+    assert study._finding("fused") is None
+    assert study.left_out == {"fused": "did not fit into memory beside the unchanged script"}
+
+
+@pytest.mark.parametrize(("device", "gpu"), [(None, False), ("cpu", False), ("cpu:0", False), ("cuda:0", True)])
+def test_a_cpu_is_no_gpu_whatever_its_number(study: own_script._Study, device: str | None, gpu: bool) -> None:
+    study.observed = dataclasses.replace(study.observed, device=device)
+    assert study._on_gpu is gpu
 
 
 def test_a_fresh_round_that_ctrl_c_cuts_short_does_not_replace_a_finding(

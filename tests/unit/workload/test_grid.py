@@ -15,7 +15,7 @@ def of(*words: str, workload: str = "mnist-mlp128") -> list[GridPoint]:
 def test_every_combination_in_order_the_last_key_fastest() -> None:
     made = of("learning_rate=0.1,1e-2", "hidden=32,64")
     assert [tuple(point.values.values()) for point in made] == [(0.1, 32), (0.1, 64), (0.01, 32), (0.01, 64)]
-    assert made[2].title == title(made[2].values) == "learning_rate=0.01 hidden=32"
+    assert title(made[2].values) == "learning_rate=0.01 hidden=32"
 
 
 def test_each_value_makes_another_step_and_the_name_stays() -> None:
@@ -122,3 +122,10 @@ def test_each_combination_of_the_grid_gets_every_sample_once() -> None:
     workload = catalog.find("mnist-mlp128")
     made = points(workload, read_grid(["seed=1,2"]), drawn(read_ranges(["hidden=8..9"]), 50, seed=1))
     assert sorted((point.values["seed"], point.values["hidden"]) for point in made) == [(1, 8), (1, 9), (2, 8), (2, 9)]
+
+
+def test_an_epoch_without_passes_stays_what_the_workload_says() -> None:
+    (point,) = points(catalog.find("shakespeare-gpt"), read_grid(["epochs=2"]))
+    assert (
+        point.workload.schedule.steps_per_epoch == catalog.find("shakespeare-gpt").schedule.steps_per_epoch is not None
+    )

@@ -86,3 +86,12 @@ class ArithmeticConformance(Suite):
             np.testing.assert_array_equal(after, bias, "an example outside the clip range has no gradient")
         else:
             assert np.isnan(after).any(), "1/p times 0 is not a number"
+
+    def test_the_probability_of_a_wrong_class_may_underflow(self) -> None:
+        workload = a_workload(Flatten(), Dense(10), loss=TwoStageCrossEntropy(), optimizer=SGD(1.0), batches=Batches(1))
+        case = Case("right", workload, (1,), train=1)
+        bias = np.zeros(10, np.float32)
+        bias[int(case.data.train.labels[0])] = 1000
+        trainer = self.trainer(case, {"dense1.kernel": np.zeros((16, 10), np.float32), "dense1.bias": bias})
+        assert acts.train(trainer, case.plan).losses.tolist() == [0.0]
+        np.testing.assert_array_equal(trainer.weights()["dense1.bias"], bias)

@@ -79,6 +79,7 @@ NETWORKS = (
     *cases.NETWORKS,
     LANGUAGE_MODEL,
     OWN_HEAD,
+    _language_model("language model, sum", TiedHead(), loss=SoftmaxCrossEntropy(reduction="sum")),
     AUGMENTED,
     RESIDUAL,
     BATCH_NORM,

@@ -75,19 +75,20 @@ class MxnetTrainer:
         l2_losses = host[:, losses.L2_LOSS] if any(plan.l2 for plan in self._model.weighted_layers) else None
         return Steps(host[:, losses.LOSS], l2_losses, host[:, losses.HITS].astype(np.int64))
 
-    def evaluate(self, split: SplitName, examples: Any = None) -> Evaluation:  # noqa: ARG002  (only texts have samples)
-        """Evaluate the whole split in large batches, with the averaged weights if there is an average."""
+    def evaluate(self, split: SplitName, examples: Any = None) -> Evaluation:
+        """Evaluate a split in large batches, with the averaged weights if there is an average."""
         part = getattr(self._data, split)
+        chosen = np.arange(len(part.labels)) if examples is None else examples
         symbol = losses.evaluation(self._workload.loss, self._outputs)
         parameters = self._average if self._workload.weight_average else self._parameters()
         loss, hits = 0.0, 0
-        for start in range(0, len(part.labels), EVALUATION_BATCH):
-            batch = slice(start, start + EVALUATION_BATCH)
+        for start in range(0, len(chosen), EVALUATION_BATCH):
+            batch = chosen[start : start + EVALUATION_BATCH]
             labels = {network.LABEL: self._numbers(part.labels[batch], self._context)}
             found = self._run(symbol, {**parameters, **self._prepared(part.images[batch]), **labels})
             loss += float(found[0].asscalar())
             hits += int(found[1].asscalar())
-        return Evaluation(loss / len(part.labels), hits / len(part.labels))
+        return Evaluation(loss / len(chosen), hits / len(chosen))
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Return the outputs of the last layer, without dropout."""

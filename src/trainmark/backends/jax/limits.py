@@ -40,16 +40,11 @@ class JaxLimits:
             values = np.random.default_rng(0).random(shape, np.float32)
             return jax.device_put(values, self._device).astype(self._dtype)
 
-        return [tuple(draw((*_several(each), *shape)) for shape in each.operands) for each in asked]
+        return [tuple(map(draw, each.operands)) for each in asked]
 
     def copy(self, size: int) -> QueuedWork:
         """Multiply every value by -1: one read and one write, which XLA does not remove as it would a copy."""
         return _work(jax.jit(jnp.negative), jax.device_put(np.ones(size // 4, np.float32), self._device))
-
-
-def _several(asked: Product | Convolution) -> tuple[int, ...]:
-    """Return the axis of products that are computed together."""
-    return (asked.number,) if isinstance(asked, Product) and asked.number > 1 else ()
 
 
 def _in_a_row(asked: Sequence[Product], operands: list[tuple[Array, Array]]) -> list[Array]:

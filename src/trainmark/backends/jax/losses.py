@@ -32,7 +32,7 @@ def build(loss: spec.Loss | None) -> Callable[[Array, Array], Array]:
             bounds = loss.log_bounds
             return lambda logits, labels: -jnp.clip(_true(jax.nn.log_softmax(logits), labels), *bounds).mean()
         case spec.TwoStageCrossEntropy():
-            return lambda logits, labels: -_true(jnp.log(jax.nn.softmax(logits)), labels).mean()
+            return lambda logits, labels: -jnp.log(_true(jax.nn.softmax(logits), labels)).mean()
         case _:
             assert_never(loss)
 

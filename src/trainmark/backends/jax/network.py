@@ -69,12 +69,13 @@ class Network:
             case layers.Dense():
                 return _biased(self._product(x, own["kernel"]), own)
             case layers.Conv2D():
-                kernel, (padding, stride) = own["kernel"].astype(self._product_dtype), _windows(layer, x)
-                return _biased(convolve(padding, x.astype(self._product_dtype), kernel, stride).astype(x.dtype), own)
+                padding, kernel = layers.paddings(layer, x.shape[1:]), own["kernel"].astype(self._product_dtype)
+                y = convolve(padding, x.astype(self._product_dtype), kernel, layer.stride)
+                return _biased(y.astype(x.dtype), own)
             case layers.MaxPool():
-                padding, stride = _windows(layer, x)
-                window, strides = (1, layer.size, layer.size, 1), (1, stride, stride, 1)
-                return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, ((0, 0), *padding, (0, 0)))
+                padding = [(0, 0), *layers.paddings(layer, x.shape[1:]), (0, 0)]
+                window, strides = (1, layer.size, layer.size, 1), (1, layer.stride, layer.stride, 1)
+                return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, padding)
             case layers.AveragePool(size=size, stride=stride):
                 return lax.reduce_window(x, 0.0, lax.add, (1, size, size, 1), (1, stride, stride, 1), "VALID") / size**2
             case layers.GlobalAveragePool():
@@ -125,7 +126,8 @@ class Network:
     def _product(self, x: Array, kernel: Array) -> Array:
         # Flattened to rows: for sequences, XLA's CPU compiler copies vectors one by one in the kernel's gradient.
         rows = x.reshape(-1, x.shape[-1]).astype(self._product_dtype)
-        product = jnp.matmul(rows, kernel.astype(self._product_dtype), preferred_element_type=x.dtype)
+        # The output has the type of the factors, or both products of the gradients would be computed in float32.
+        product = jnp.matmul(rows, kernel.astype(self._product_dtype)).astype(x.dtype)
         return product.reshape(*x.shape[:-1], -1)
 
     def _attention(
@@ -155,11 +157,6 @@ def convolve(padding: Sequence[tuple[int, int]], x: Array, kernel: Array, stride
     return lax.conv_general_dilated(x, kernel, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
-def _windows(layer: layers.Conv2D | layers.MaxPool, x: Array) -> tuple[list[tuple[int, int]], int]:
-    padding = [layers.padding_of(layer.size, layer.stride, width, layer.padding) for width in x.shape[1:3]]
-    return padding, layer.stride
-
-
 def _biased(x: Array, own: Parameters) -> Array:
     return x + own["bias"] if "bias" in own else x
 
@@ -172,7 +169,7 @@ def _normal(x: Array, mean: Array, variance: Array, epsilon: float, own: Paramet
 def _attended(q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = lambda shares: shares) -> Array:
     """Compute causal attention plainly; ``drop`` acts on the softmax's output ``[batch, heads, length, length]``."""
     wide = jnp.promote_types(q.dtype, jnp.float32)
-    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=wide) * q.shape[-1] ** -0.5
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(wide) * q.shape[-1] ** -0.5
     seen = jnp.tril(jnp.ones(scores.shape[-2:], bool))
     shares = drop(jax.nn.softmax(jnp.where(seen, scores, -jnp.inf)))
-    return jnp.einsum("bhqk,bkhd->bqhd", shares.astype(q.dtype), v, preferred_element_type=wide)
+    return jnp.einsum("bhqk,bkhd->bqhd", shares.astype(q.dtype), v).astype(wide)

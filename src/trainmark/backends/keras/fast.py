@@ -98,7 +98,7 @@ class KerasFastTrainer(KerasTrainer):
 
     def _gathered(self, x: Any, indices: Any) -> Any:
         """Return the examples at these indices."""
-        return ops.take(x, indices, axis=0)
+        return x[indices]
 
     def _examples(self, x: Any, y: Any, batches: dict[str, Any], step: Any) -> tuple[Any, Any]:
         """Return the network input and labels of a step."""

@@ -32,7 +32,7 @@ class TensorFlowLimits:
     def _random(self, asked: Sequence[Product | Convolution]) -> list[tuple[Any, ...]]:
         """Draw the operands of each."""
         with tf.device(self._device):
-            return [tuple(tf.random.uniform(shape, dtype=self._dtype) for shape in _shapes(each)) for each in asked]
+            return [tuple(tf.random.uniform(shape, dtype=self._dtype) for shape in each.operands) for each in asked]
 
     def copy(self, size: int) -> QueuedWork:
         """Multiply every value by -1: one read and one write; ``tf.identity`` copies nothing."""
@@ -48,12 +48,6 @@ class TensorFlowLimits:
                 last[:] = [function(*arguments)]
 
         return QueuedWork(queue, tf.test.experimental.sync_devices)
-
-
-def _shapes(asked: Product | Convolution) -> Sequence[tuple[int, ...]]:
-    """Return the shapes of the operands; products that are computed together have one axis more."""
-    together = (asked.number,) if isinstance(asked, Product) and asked.number > 1 else ()
-    return [(*together, *shape) for shape in asked.operands]
 
 
 def _after(found: list[Any], compute: Callable[..., Any], *operands: Any, **options: Any) -> None:

@@ -57,9 +57,6 @@ class FastOnJax(KerasFastTrainer):
             trainable = [engines.unsettled(trainable[0], step), *trainable[1:]]
         return (trainable, others, optimizer), row
 
-    def _gathered(self, x: Any, indices: Any) -> Any:
-        return x[indices]
-
     def _loss_of(self, trainable: list[Any], others: list[Any], x: Any, y: Any) -> tuple[Any, tuple[Any, list[Any]]]:
         outputs, others, l2_losses = self._learner.stateless_call(
             trainable, others, x, training=True, return_losses=True

@@ -81,6 +81,7 @@ class KerasTrainer:
 
     def synchronize(self) -> None:
         """Wait for the device."""
+        getattr(self._network, "jax_state_sync", lambda: None)()  # inside ``fit``, JAX holds the values elsewhere
         self._engine.synchronize([variable.value for variable in self._variables()])
 
     def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:

@@ -6,6 +6,7 @@ A module keeps what its backward pass needs from the forward pass. Activations a
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -125,12 +126,22 @@ class DenseModule(LayerModule):
         return kernel.reshape(-1, kernel.shape[-1])
 
 
+def _by_input(layer: Any, shape: Any, gradient: Array, share: Callable[[int, int], Array]) -> Array:
+    """Return the gradient of an input of ``shape``: the sum of what each place in a window has of ``gradient``."""
+    size, stride, (height, width) = layer.size, layer.stride, gradient.shape[1:3]
+    found: Array = np.zeros(shape, gradient.dtype)
+    for row, column in itertools.product(range(size), repeat=2):
+        target = found[:, row : row + stride * height : stride, column : column + stride * width : stride]
+        target += share(row, column)
+    return found
+
+
 class ConvModule(DenseModule):
     """Convolution as one matrix product over all windows (im2col)."""
 
     def forward(self, x: Array, training: bool) -> Array:
         size, stride = self._layer.size, self._layer.stride
-        self._padding = [spec.padding_of(size, stride, width, self._layer.padding) for width in x.shape[1:3]]
+        self._padding = spec.paddings(self._layer, x.shape[1:])
         x = np.pad(x, [(0, 0), *self._padding, (0, 0)])
         windows = sliding_window_view(x, (size, size), axis=(1, 2))[:, ::stride, ::stride]  # [n, h, w, c, size, size]
         self._padded_shape, positions = x.shape, windows.shape[:3]
@@ -138,17 +149,16 @@ class ConvModule(DenseModule):
         return super().forward(rows, training).reshape(*positions, -1)
 
     def backward(self, gradient: Array) -> Array:
-        size, stride, (count, height, width, filters) = self._layer.size, self._layer.stride, gradient.shape
+        size, (count, height, width, filters) = self._layer.size, gradient.shape
         by_row = super().backward(gradient.reshape(-1, filters))
         if by_row is NOT_COMPUTED:
             return NOT_COMPUTED
         by_window = by_row.reshape(count, height, width, size, size, -1)
-        by_input: Array = np.zeros(self._padded_shape, gradient.dtype)
-        for row in range(size):
-            for column in range(size):
-                target = by_input[:, row : row + stride * height : stride, column : column + stride * width : stride]
-                target += by_window[:, :, :, row, column]
-        return _cropped(by_input, self._padding)
+
+        def share(row: int, column: int) -> Array:
+            return by_window[:, :, :, row, column]
+
+        return _cropped(_by_input(self._layer, self._padded_shape, gradient, share), self._padding)
 
 
 class MaxPoolModule(LayerModule):
@@ -162,7 +172,7 @@ class MaxPoolModule(LayerModule):
     def windows(self, x: Array) -> Array:
         """Return the values of each window, ``[batch, height, width, channels, window]``."""
         layer = self._layer
-        self._padding = [spec.padding_of(layer.size, layer.stride, width, layer.padding) for width in x.shape[1:3]]
+        self._padding = spec.paddings(layer, x.shape[1:])
         x = np.pad(x, [(0, 0), *self._padding, (0, 0)], constant_values=-np.inf)
         self._padded_shape = x.shape
         windows = sliding_window_view(x, (layer.size, layer.size), axis=(1, 2))[:, :: layer.stride, :: layer.stride]
@@ -175,13 +185,10 @@ class MaxPoolModule(LayerModule):
         self._winner[units] = flat.argmax(axis=-1)
 
     def backward(self, gradient: Array) -> Array:
-        size, stride, (_, height, width, _) = self._layer.size, self._layer.stride, gradient.shape
-        by_input: Array = np.zeros(self._padded_shape, gradient.dtype)
-        for row in range(size):
-            for column in range(size):
-                target = by_input[:, row : row + stride * height : stride, column : column + stride * width : stride]
-                target += gradient * (self._winner == row * size + column)
-        return _cropped(by_input, self._padding)
+        def share(row: int, column: int) -> Array:
+            return gradient * (self._winner == row * self._layer.size + column)
+
+        return _cropped(_by_input(self._layer, self._padded_shape, gradient, share), self._padding)
 
 
 class AveragePoolModule(LayerModule):
@@ -193,13 +200,8 @@ class AveragePoolModule(LayerModule):
         return self._rounded(windows.mean(axis=(-2, -1)), beside=np.abs(windows).mean(axis=(-2, -1)))
 
     def backward(self, gradient: Array) -> Array:
-        size, stride, (_, height, width, _) = self._layer.size, self._layer.stride, gradient.shape
-        by_input: Array = np.zeros(self._shape, gradient.dtype)
-        share = self._rounded(gradient / gradient.dtype.type(size**2))
-        for row in range(size):
-            for column in range(size):
-                by_input[:, row : row + stride * height : stride, column : column + stride * width : stride] += share
-        return by_input
+        share = self._rounded(gradient / gradient.dtype.type(self._layer.size**2))
+        return _by_input(self._layer, self._shape, gradient, lambda *_: share)
 
 
 class GlobalAveragePoolModule(LayerModule):

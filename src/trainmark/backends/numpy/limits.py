@@ -24,9 +24,8 @@ class NumpyLimits:
         rng = np.random.default_rng(0)
         operands = []
         for each in asked:
-            several = (each.number,) if each.number > 1 else ()
-            left, right = (rng.random((*several, *shape)).astype(self._dtype) for shape in each.operands)
-            out = np.zeros((*several, each.rows, each.columns), self._dtype)
+            left, right = (rng.random(shape).astype(self._dtype) for shape in each.operands)
+            out = np.zeros((*left.shape[:-2], each.rows, each.columns), self._dtype)
             operands.append((left.swapaxes(-1, -2) if each.turned else left, right, out))
 
         def queue() -> None:

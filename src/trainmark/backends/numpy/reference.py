@@ -140,7 +140,7 @@ class Reference:
         untrained = [name for name, weight in self._model.weights.items() if not weight.trained]
         return Expected(
             repeats=repeats,
-            near_kinks=0 if self._model.joins_examples else int(near.sum()),
+            near_kinks=int(near.sum()),
             loss=loss + l2_loss,
             loss_moves=apart + rounding,
             gradients=gradients,

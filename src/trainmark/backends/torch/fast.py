@@ -210,7 +210,7 @@ class TorchFastTrainer(TorchTrainer):
         """
         chance = torch.cuda.get_rng_state(self._device)
         before = {id(tensor): tensor.clone() for tensor in self._changed_by_a_step()}
-        self._graphs = {size: self._capture_one(size) for size in dict.fromkeys(sizes)}
+        self._graphs |= {size: self._capture_one(size) for size in dict.fromkeys(sizes) if size not in self._graphs}
         with torch.no_grad():
             for tensor in self._changed_by_a_step():
                 kept = before.get(id(tensor))

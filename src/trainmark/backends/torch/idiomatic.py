@@ -58,7 +58,7 @@ class TorchIdiomaticTrainer(TorchTrainer):
         if plan.whole:
             batches = self._whole_batches(plan)
         elif self._images is None:
-            batches = self._windows(plan)
+            batches = map(self._get_batch, plan.batches(self._order(plan)))
         else:
             batches = itertools.chain.from_iterable(self._loaders(plan, self._images))
         self._batches = self._held(batches) if {"input", "copy"} & self._without else batches
@@ -118,9 +118,6 @@ class TorchIdiomaticTrainer(TorchTrainer):
             draws = torch.from_numpy(plan.augmented).split(plan.sizes)
             batches = [list(zip(*each, strict=True)) for each in zip(batches, draws, strict=True)]
         yield DataLoader(images, batch_sampler=batches)
-
-    def _windows(self, plan: EpochPlan) -> Iterator[Batch]:
-        return (self._get_batch(starts) for starts in plan.batches(self._order(plan)))
 
     def _order(self, plan: EpochPlan) -> NDArray[np.int64]:
         order = plan.drawn(self._workload.batches, len(self._data.train), lambda count: torch.randperm(count).numpy())

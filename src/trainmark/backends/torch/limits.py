@@ -27,9 +27,8 @@ class TorchLimits:
         """Return products into preallocated matrices."""
         operands = []
         for each in asked:
-            several = (each.number,) if each.number > 1 else ()
-            left, right = (self._random(*several, *shape) for shape in each.operands)
-            out = self._random(*several, each.rows, each.columns)
+            left, right = (self._random(*shape) for shape in each.operands)
+            out = self._random(*left.shape[:-2], each.rows, each.columns)
             operands.append((left.mT if each.turned else left, right, out))
 
         def queue() -> None:

@@ -246,14 +246,14 @@ def _modules(plan: LayerPlan, channels_first: Mapping[str, Shape]) -> Iterator[n
         case layers.Dense():
             yield nn.Linear(plan.input_shape[-1], layer.units, bias=layer.bias != "none")
         case layers.Conv2D():
-            around = _around(plan, layer)
+            around = layers.paddings(layer, plan.input_shape)
             even = [before for before, after in around if before == after]
             if len(even) < 2:
                 yield _padding(around, 0.0)
             padding, bias = even if len(even) == 2 else 0, layer.bias != "none"
             yield nn.Conv2d(plan.input_shape[2], layer.filters, layer.size, layer.stride, padding, bias=bias)
         case layers.MaxPool():
-            around = _around(plan, layer)
+            around = layers.paddings(layer, plan.input_shape)
             even = [before for before, after in around if before == after <= layer.size // 2]
             if len(even) < 2:
                 yield _padding(around, float("-inf"))
@@ -299,11 +299,6 @@ def _modules(plan: LayerPlan, channels_first: Mapping[str, Shape]) -> Iterator[n
             yield nn.LogSoftmax(dim=1)
         case _:
             assert_never(layer)
-
-
-def _around(plan: LayerPlan, layer: layers.Conv2D | layers.MaxPool) -> list[tuple[int, int]]:
-    """Return the rows and columns to add before and after."""
-    return [layers.padding_of(layer.size, layer.stride, side, layer.padding) for side in plan.input_shape[:2]]
 
 
 def _padding(around: list[tuple[int, int]], value: float) -> nn.Module:

@@ -211,7 +211,7 @@ class TorchTrainer:
             outputs = self._forward(x)
             loss = self._loss(outputs, y)
         l2_loss = self._l2_loss()
-        total = loss * (len(y) * self._copies) if self._sums else loss
+        total = loss * (y.numel() * self._copies) if self._sums else loss
         if l2_loss is not None:
             loss, total = loss + l2_loss, total + l2_loss
         self._scaler.scale(total).backward()

@@ -61,7 +61,7 @@ class CommandRecordBuilder(RecordBuilder):
             case CommandStarted():
                 self._start = answer.start
             case CommandExited():
-                self._exited = answer
+                self._exited, self._packages = answer, answer.packages
 
     @property
     def slices(self) -> list[schema.Slice]:

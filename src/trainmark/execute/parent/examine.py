@@ -111,11 +111,12 @@ def _examine(entry: registry.Entry, timeout: float, stop: threading.Event) -> Fr
     products, devices = framework.products, framework.devices
     if problem and devices is not None and len(products) < len(devices):
         products += (DeviceProduct(devices[len(products)], problem=problem),)
-    version, took = _version(entry) if devices is None else framework.version, time.monotonic() - start
+    version, took = version_of(entry) if devices is None else framework.version, time.monotonic() - start
     return replace(framework, version=version, products=products, problem=problem, printed=ending.tail, seconds=took)
 
 
-def _version(entry: registry.Entry) -> str | None:
+def version_of(entry: registry.Entry) -> str | None:
+    """Return the installed version of a backend's framework; None if it can't be found."""
     try:
         return importlib.metadata.version(entry.frameworks[0])
     except importlib.metadata.PackageNotFoundError:

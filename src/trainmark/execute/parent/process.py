@@ -151,7 +151,8 @@ class Worker:
             if not self.sources[source]():
                 del self.sources[source]
         now = time.perf_counter()
-        if self._timeout is not None and self._active_seconds(now) > self._timeout:
+        active = (self._paused_at or now) - self.origin - self._paused_seconds
+        if self._timeout is not None and active > self._timeout:
             return self._ending("timeout", "exceeded --timeout")
         if self._gone_at is None and self._process.poll() is not None:
             self._gone_at = now
@@ -160,10 +161,6 @@ class Worker:
             return self._end()
         hangs = self._done_at is not None and now > self._done_at + _GRACE_SECONDS  # it has sent everything
         return self._end() if hangs or not self.sources else None
-
-    def _active_seconds(self, now: float) -> float:
-        """Return the seconds since the start, without pauses."""
-        return (self._paused_at or now) - self.origin - self._paused_seconds
 
     def _answers(self) -> bool:
         """Read its messages; False when it has closed the connection."""

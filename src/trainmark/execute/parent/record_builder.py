@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from trainmark.execute.parent.plan import Run
 from trainmark.execute.protocol.answers import Answer, EpochEnded, Evaluated, EvaluatedBefore, Ready, SliceTimed
 from trainmark.measure.energy import energy, is_too_short
 from trainmark.measure.noise import noise
-from trainmark.measure.sampler import Load
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import DeviceRef, Epoch, Final, FirstEvaluation, Outcome, Record, Samples, Slice, Window
 from trainmark.record.store import safe_name
@@ -43,9 +42,9 @@ class RecordBuilder:
     rest_seconds = 0.0
     """Seconds that evaluation after the latest epoch will probably take; 0 if unknown."""
 
-    def __init__(self, run: Run | CommandRun, parts: Iterable[str], here: Here) -> None:
+    def __init__(self, run: Run | CommandRun, parts: Sequence[str], here: Here) -> None:
         self.run, self.here = run, here
-        self.id = "-".join(map(safe_name, parts))
+        self.id = "-".join(safe_name(part, min(60, 200 // len(parts))) for part in parts)
         self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         self.epochs: list[Epoch] = []
         self._before: FirstEvaluation | None = None
@@ -95,11 +94,11 @@ class RecordBuilder:
         """Keep the memory in use at the end of the latest epoch."""
         self.epochs[-1] = structs.replace(self.epochs[-1], tree_pss_bytes=tree_pss_bytes)
 
-    def add_slice(self, timed: SliceTimed, block: int, order: int, load: Load) -> Slice:
+    def add_slice(self, timed: SliceTimed, block: int, order: int, load: Mapping[str, Any]) -> Slice:
         """Keep a slice, its place in its round, and the load of other processes during it."""
         same: dict[str, Any] = {name: getattr(timed, name) for name in ("steps", "timed_steps", "seconds")}
         same["examples"] = timed.examples or timed.timed_steps
-        found = Slice(block=block, order=order, start_seconds=timed.start, **same, **vars(load))
+        found = Slice(block=block, order=order, start_seconds=timed.start, **same, **load)
         self._slices.append(found)
         return found
 

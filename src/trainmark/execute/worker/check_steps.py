@@ -45,6 +45,8 @@ _DEVIATIONS = 8.0
 """Bound of a random share, in standard deviations."""
 _SEEN = 0.1
 """Largest relative bound below which the effect of dropout on a gradient shows."""
+_CHAOS = 0.1
+"""How far the losses of steps in one call may be from those of single calls, as a share of what the steps change."""
 _NO_RATE = 1e-25
 """A learning rate that changes no weight."""
 _TOGETHER = 4
@@ -94,8 +96,10 @@ def check_steps(
     if not isinstance(trainer, Stepwise):
         parts = "layers, gradients, updates and state"
         say(NotChecked(f"{parts} are not checked: the backend can't set and read its state"))
-    elif not _repeats(subject, trainer, first):
-        say(NotChecked("it is not deterministic: two equal steps gave different results"))
+    else:
+        if not _repeats(subject, trainer, first):
+            say(NotChecked("it is not deterministic: two equal steps gave different results"))
+        say(StepChecked(StepChecks(None, (_carried(subject, trainer, first),))))
     _check_order(subject, first, order, say)
     if any(isinstance(layer, (Dropout, ChannelDropout)) and layer.rate > 0 for layer in every(request.workload.model)):
         _check_dropout(subject, request.workload.without_distortions(), first, say)
@@ -154,6 +158,19 @@ def _repeats(subject: _Subject, trainer: Any, problem: Problem) -> bool:
     return all(np.array_equal(one[name], other[name], equal_nan=True) for name in one)
 
 
+def _carried(subject: _Subject, trainer: Any, problem: Problem) -> Check:
+    """Check that several steps in one call learn as much as in single calls, on the same batch again and again."""
+    plan = EpochPlan((len(problem.examples),) * _TOGETHER, np.tile(problem.examples, _TOGETHER))
+    found = []
+    for calls in ((_TOGETHER,), (1,) * _TOGETHER):
+        trainer.set_state(problem.state)
+        trainer.begin_epoch(plan)
+        found.append(np.concatenate([trainer.read(trainer.train(steps, subject.tick)).losses for steps in calls]))
+    together, single = map(np.nan_to_num, found)  # a learning rate may be too large for this
+    bound = _MARGIN * problem.expected.loss_moves + _CHAOS * float(np.ptp(single))
+    return _elementwise("state", f"{_TOGETHER} steps in one call", together, single, np.full(_TOGETHER, bound))
+
+
 class _Update:
     """The update in float64, with a bound for each element."""
 
@@ -168,8 +185,8 @@ class _Update:
             expected = updated(self._spec, before, gradients)
             sizes = updated(self._spec, _absolute(before), self._sizes(before.weights, gradients))
         units = self._units
-        if self._spec.clip_norm is not None:  # small squares vanish beside the sum, so its roundings don't average out
-            units += 0.5 * sum(each.size for each in gradients.values()) / _LANES
+        if self._spec.clip_norm is not None:  # small squares vanish beside their sum, so roundings don't average out
+            units += 0.5 * max(each.size for each in gradients.values()) / _LANES
         for name in filter(gradients.__contains__, expected.weights):
             value = expected.weights[name]
             change = value - before.weights[name]
@@ -271,14 +288,14 @@ def _check_order(subject: _Subject, first: Problem, expected: Any, say: Say) -> 
     else:
         apart = np.nan_to_num(np.abs(found - expected), nan=math.inf)
         check = Check("order", f"step {apart.argmax()}", float(apart.max()) / size, bound / size)
-    if float(np.ptp(expected)) < bound and workload.batches.size != "full":
+    if float(np.abs(np.diff(expected)).max()) < bound and workload.batches.size != "full":
         say(NotChecked("the order of batches is not checked: their losses differ by less than rounding"))
     else:
         say(StepChecked(StepChecks(None, (check,))))
 
 
 def _check_dropout(subject: _Subject, workload: Workload, first: Problem, say: Say) -> None:
-    """Read the masks of each dropout layer, check their scale and share, and check that a step uses them."""
+    """Read the masks of each dropout layer, check their scale and share, and check that they change a step."""
     trainer, model = subject.trainer(workload), lay_out(workload)
     if not isinstance(trainer, Stepwise):
         say(NotChecked("dropout is not checked: the backend doesn't return the outputs of its layers"))
@@ -290,13 +307,18 @@ def _check_dropout(subject: _Subject, workload: Workload, first: Problem, say: S
     for before, plan in _with_inputs(model.layers, "input"):
         if isinstance(plan.layer, (Dropout, ChannelDropout)) and 0 < plan.layer.rate < 1:
             checks += _of_mask(plan.name, plan.layer, found[before], found[plan.name], unit)
-    subject.run(trainer, first)
+    losses = []
+    for step in (first.state.step, first.state.step + 1):
+        trainer.set_state(dataclasses.replace(first.state, step=step))
+        losses.append(subject.run(trainer, first))
     last = model.weighted_layers[-1]
     name = last.key(next(iter(last.weights)))  # its gradient is made of what dropout leaves
     expected, moves = first.expected.gradients[name], first.expected.gradient_moves[name]
     difference = _compared("gradient", name, trainer.gradients().get(name), expected, moves)
     if difference.share <= 1 and difference.bound < _SEEN:
         checks.append(Check("dropout", "off in training", math.inf, 0.0))
+    elif losses[0] == losses[1]:
+        checks.append(Check("dropout", "the same masks in every step", math.inf, 0.0))
     say(StepChecked(StepChecks(None, tuple(checks))))
 
 

@@ -39,7 +39,7 @@ def epoch_plans(
             augmented = draw_augmentation(augment, sum(sizes), _generator(seed, _AUGMENTATION, epoch))
         if drawn is not None:
             yield EpochPlan(sizes, drawn.batches[end - len(sizes) : end].ravel(), augmented=augmented)
-        elif batches.size == "full" and schedule.shuffle == "never":
+        elif workload.takes_everything:
             yield EpochPlan(sizes, None, whole=True, augmented=augmented)
         elif schedule.shuffle == "every-epoch" and not inject:
             yield EpochPlan(sizes, None, augmented=augmented)

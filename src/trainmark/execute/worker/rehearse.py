@@ -92,10 +92,8 @@ def rehearse(request: Rehearse, say: Say) -> None:
     workload, seed = request.workload.deterministic(), request.options.seed
     data = cut(request.dataset.load(), workload)
     model, images, labels = lay_out(workload), data.train.images, data.train.labels
-    precision = request.options.precision
-    stored = np.float64 if precision == "fp64" else np.float32
-    reference = Reference(workload, model, precision, np.random.default_rng([seed, _MOVES]))
-    weights = _representable(initial_weights(model, seed), stored)
+    reference = Reference(workload, model, request.options.precision, np.random.default_rng([seed, _MOVES]))
+    weights = _representable(initial_weights(model, seed))
     trained = {name: weights[name] for name in model.trained}
     zeros = {name: np.zeros_like(value) for name, value in trained.items()}
     slots = dict.fromkeys(slots_of(workload.optimizer), zeros)
@@ -109,7 +107,7 @@ def rehearse(request: Rehearse, say: Say) -> None:
         steps.append((state, batch))
         shows = number in (0, len(chosen) - 1)  # activations are large
         found.append(reference.step(state.weights, images[batch], labels[batch].astype(np.int64), shows=shows))
-        state = _next(workload, state, found[-1], stored)
+        state = _next(workload, state, found[-1])
         if not (np.isfinite(found[-1].loss) and all(np.isfinite(each).all() for each in state.weights.values())):
             fix = "Lower the learning rate, or compare another --seed."
             raise TrainmarkError(f"the training diverges in step {step}, for the reference too", fix=fix)
@@ -120,20 +118,20 @@ def rehearse(request: Rehearse, say: Say) -> None:
     np.savez(request.place, **dict(_flat(tree)))
 
 
-def _next(workload: Workload, state: State, found: Expected, stored: Any) -> State:
+def _next(workload: Workload, state: State, found: Expected) -> State:
     """Return the state after an update, rounded to what every backend can represent."""
     after = updated(workload.optimizer, state, found.gradients)
     average: Arrays = {}
     if workload.weight_average:
         share = 1 - workload.weight_average.decay_at(state.step)
         average = {name: old + share * (after.weights[name] - old) for name, old in state.average.items()}
-    slots = {slot: _representable(arrays, stored) for slot, arrays in after.slots.items()}
+    slots = {slot: _representable(arrays) for slot, arrays in after.slots.items()}
     weights = {**after.weights, **found.untrained}
-    return State(_representable(weights, stored), slots, _representable(average, stored), after.step)
+    return State(_representable(weights), slots, _representable(average), after.step)
 
 
-def _representable(arrays: Arrays, stored: Any) -> dict[str, NDArray[np.float64]]:
-    return {name: value.astype(stored).astype(np.float64) for name, value in arrays.items()}
+def _representable(arrays: Arrays) -> dict[str, NDArray[np.float64]]:
+    return {name: value.astype(np.float32).astype(np.float64) for name, value in arrays.items()}
 
 
 def problems(place: Path) -> tuple[list[Problem], NDArray[np.float64]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
@@ -55,14 +56,13 @@ class Reports:
             origin: reading of the clock at which the record's times start.
             now: its reading on arrival; reports can't be later.
         """
-        if self.left_out > _MOST_LEFT_OUT:
-            return
         *lines, self._pending = (self._pending + arrived).split(b"\n")
         if len(self._pending) > _MOST_LINE_BYTES:
             self._leave_out("a line without an end")
             self._pending = b""
         for line in lines:
-            if not line.strip():
+            heard = self.left_out <= _MOST_LEFT_OUT or re.search(rb'"(pause|resume|slice)"', line)  # turns go on
+            if not line.strip() or not heard:
                 continue
             message = _parsed(line)
             if message is None:
@@ -78,6 +78,9 @@ class Reports:
             return None
         now = at - origin
         event = message.get("event")
+        if isinstance(packages := message.pop("packages", None), dict):
+            first = list(packages.items())[:50]
+            self.packages = {name[:100]: version[:100] for name, version in first if isinstance(version, str)}
         found: Report | None = None
         if event == "hello":
             if self._greeted:  # a child process that also imports the hook, such as a loader
@@ -134,10 +137,6 @@ class Reports:
         return dataclasses.replace(found, losses=[number for number in numbers if number is not None])
 
     def _epoch(self, message: dict[str, Any], now: float) -> EpochEnded:
-        packages = message.get("packages")
-        if isinstance(packages, dict):
-            first = list(packages.items())[:50]
-            self.packages = {name[:100]: version[:100] for name, version in first if isinstance(version, str)}
         index, self._epochs, self._untested = self._epochs, self._epochs + 1, True
         windows, self._windows = [*self._windows, (self._edge, now - self._edge)], []
         evaluation, self._evaluation = self._evaluation, 0.0

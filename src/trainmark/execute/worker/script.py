@@ -125,7 +125,8 @@ def _copied(folder: Path, how: str) -> Path:
     copy.parent.mkdir()
     if how != "plain":
         return linked(folder, copy, whole=how == "whole")
-    shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    itself = _folder().name  # if the working folder has the temporary files
+    shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED, itself))
     return copy
 
 
@@ -195,7 +196,10 @@ def _tell(reports: Reports, arrived: bytes, origin: float, clock: Clock, say: Sa
     for report in reports.take(arrived, origin, clock()):
         if isinstance(report, Waiting):
             stopped.stop_all()  # data loaders would use the other side's time
-        say(report)
+        with contextlib.suppress(
+            OSError
+        ):  # without trainmark, the lifeline ends the command; this process waits for it
+            say(report)
 
 
 def _reason(code: int) -> str:

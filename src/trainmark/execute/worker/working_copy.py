@@ -39,7 +39,7 @@ def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bo
     copied = copied or _Copied()
     for path in folder.iterdir():
         target = copy / path.name
-        if whole and path.name in _LEFT_OUT:
+        if path in copy.parents or (whole and path.name in _LEFT_OUT):
             continue
         if not os.access(path, os.R_OK):
             small = False

@@ -23,17 +23,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_PIPES = "TRAINMARK_OBSERVER"
+_OWN = "TRAINMARK_OBSERVER"
+"""Environment variable with the folder that has the copy of the working folder."""
+_LARGEST_COPY = 1 << 30
 _CHANGE = ("remove", "unlink", "rmdir", "mkdir", "truncate", "rename", "replace", "link", "symlink", "chmod", "utime")
-_set, _copy = setattr, shutil.copyfile
+_set, _copy, _replace = setattr, shutil.copyfile, os.replace
 
 
 class Writes:
-    """The folders that an experiment may write to: its working folder, temporary files, caches and devices."""
+    """The folders that an experiment may write to: its own, temporary files, caches and devices."""
 
     def __init__(self) -> None:
         cache = os.environ.get("XDG_CACHE_HOME", os.path.join(os.path.expanduser("~"), ".cache"))  # noqa: PTH111, PTH118
-        mine = [os.getcwd(), tempfile.gettempdir(), cache, "/dev", "/proc", os.environ.get(_PIPES, "/dev")]  # noqa: PTH109
+        mine = [os.environ.get(_OWN, "/dev"), tempfile.gettempdir(), cache, "/dev", "/proc"]
         self._allowed = tuple(os.path.realpath(folder) + os.sep for folder in mine)
 
     def elsewhere(self, path: Any) -> bool:
@@ -49,7 +51,10 @@ class Writes:
         name = hashlib.sha256(os.path.realpath(os.fsencode(path))).hexdigest()
         instead = os.path.join(tempfile.gettempdir(), f"instead-{name[:20]}")  # noqa: PTH118
         if copied and not os.path.exists(instead):  # noqa: PTH110
-            _copy(path, instead)
+            if os.path.getsize(path) > _LARGEST_COPY:  # noqa: PTH202
+                raise PermissionError(f"{path} is opened for writing, and too large to copy; open it with mode 'r'")
+            _copy(path, f"{instead}-{os.getpid()}")
+            _replace(f"{instead}-{os.getpid()}", instead)  # at once, for other processes
         return instead
 
     def redirect(self) -> None:

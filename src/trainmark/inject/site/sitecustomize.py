@@ -5,7 +5,6 @@ It starts the observer, takes this folder off the path, and runs the ``sitecusto
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
@@ -26,6 +25,10 @@ def _run(name: str, spec: ModuleSpec | None) -> None:
 
 _here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _here]  # noqa: PTH100
-with contextlib.suppress(Exception):  # the command must run in any case; the record then has no steps
+try:
     _start_observer(os.path.dirname(_here))  # noqa: PTH120
+except Exception as error:  # noqa: BLE001  (the command must run in any case; the record then has no steps)
+    if "TRAINMARK_CHANGES" in os.environ:  # but not as an experiment, which could write to the user's files
+        sys.stderr.write(f"trainmark can't protect your files in Python {sys.version.split()[0]}: {error}\n")
+        os._exit(1)
 _run("sitecustomize", PathFinder.find_spec("sitecustomize", sys.path))

@@ -56,7 +56,7 @@ def time_to_accuracy(work: MeasuredWork) -> Chart:
     rows: Rows = []
     for side in work.sides:
         for level in (level for level in _LEVELS if level >= lowest):
-            reached = [seconds_to(each, level) for each in side.records]
+            reached = [seconds_to(each, level) for each in side.records if each.epochs or not each.slices]
             middle = median([math.inf if seconds is None else seconds for seconds in reached])
             if is_known(middle):
                 rows.append({"side": side.label, "accuracy": level, "seconds": middle})

@@ -124,6 +124,6 @@ def _means(rows: Rows, by: str, of: str) -> dict[Any, float]:
 
 def _note(load: Load) -> str:
     note = f"Run {load.record.id}, sampled from outside"
-    if load.thinned:
+    if load.rows > len(load.windows):
         note += f"; {load.rows:,} samples, averaged into {len(load.windows)} points (the record has all)"
     return f"{note}."

@@ -34,6 +34,7 @@ from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.execute.protocol.answers import Answer, StepsObserved
 from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.measure.host import read_host, usable_core_numbers
+from trainmark.record.caveats import Caveat
 from trainmark.record.observed import IN_EVERY_STEP, Observed
 from trainmark.record.record import Record
 from trainmark.record.store import Store
@@ -264,7 +265,7 @@ class _Study:
 
     @property
     def _on_gpu(self) -> bool:
-        return (self.observed.device or "cpu") != "cpu"
+        return not (self.observed.device or "cpu").startswith("cpu")
 
     def _rare(self, times: int, seconds: float | None) -> str:
         """Why something can't be left out of the steps; empty if it belongs to them."""
@@ -276,8 +277,9 @@ class _Study:
     def _that_fit(self, planned: list[str]) -> list[str]:
         """Return as many as the time for the screening allows."""
         each = self._start_seconds(1) + 2 * _FEWEST_BLOCKS * self._slice_seconds
-        number = max(int((_SCREENING * self.seconds - self.passed) / each) - 1, 1)
-        enough = (self.passed + each * (len(planned) + 1)) / _SCREENING
+        each *= 1 + 1 / min(self._most_alive(), max(len(planned), 1))  # the unchanged script is in every party
+        number = max(int((_SCREENING * self.seconds - self.passed) / each), 1)
+        enough = (self.passed + each * len(planned)) / _SCREENING
         late = f"{NOT_ENOUGH_TIME}; use --seconds {math.ceil(enough / 10) * 10}"
         self.left_out |= dict.fromkeys(planned[number:], late)
         return planned[:number]
@@ -316,16 +318,17 @@ class _Study:
         for most in range(_WINNERS, 0, -1):
             again = list(dict.fromkeys([*single[:most], *valid[:most]]))
             combined = ["+".join(valid[:number]) for number in range(2, min(len(valid), most) + 1)]
-            sides = [UNCHANGED, *again, *combined]
-            needed = self._start_seconds(len(sides)) + 2 * _FEWEST_BLOCKS * len(sides) * self._slice_seconds
+            parties = _parties([*again, *combined], self._most_alive())
+            sides = sum(len(party) + 1 for party in parties)
+            needed = self._start_seconds(sides) + 2 * _FEWEST_BLOCKS * sides * self._slice_seconds
             if self.passed + _ROUNDS * needed < self.seconds:
                 break
-        blocks = self._blocks((self.seconds - self.passed) / _ROUNDS - self._start_seconds(len(sides)), len(sides))
+        blocks = self._blocks((self.seconds - self.passed) / _ROUNDS - self._start_seconds(sides), sides)
         longest, number = needed, 0
         while not self.interrupted and (number < _ROUNDS or self.passed + longest < self.seconds):
             began = self.passed
             self.expected = began + longest * (_ROUNDS - number)
-            for party in _parties(sides[1:], self._most_alive()):
+            for party in parties:
                 self._round([UNCHANGED, *party], blocks)
             longest, number = max(longest, self.passed - began), number + 1
         return combined
@@ -344,6 +347,8 @@ class _Study:
         failed = {part: why for each in seen for part, why in each.failed.items()}
         why_not = [failed[part] for part in change.split("+") if part in failed]
         why_not += [why for each in records if (why := _why(each))]
+        apart = any(Caveat.ONE_AFTER_THE_OTHER in each.caveats for each in [*records, *of(UNCHANGED)])
+        why_not += ["did not fit into memory beside the unchanged script"] * apart
         cut = not records or any(each.outcome.status == "interrupted" for each in records)
         lacking = "interrupted" if cut else "no evidence that it took effect"
         why_not += [lacking for part in change.split("+") if part not in proofs]

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, IterableDataset, dataloader
 
 from ... import patch
 from ...observer import place_of
-from ...patch import around
+from ...patch import around, length_of
 from .outermost import around_modules, evaluates, mapped, tensors
 
 if TYPE_CHECKING:
@@ -32,20 +32,26 @@ def same_batch(change: Change) -> None:
         if key not in batches:
             batches[key] = real(self)
             return batches[key]
+        if any(map(evaluates, latest)):  # an evaluation may end only with its data
+            return real(self)
         if isinstance(self, dataloader._SingleProcessDataLoaderIter):
             self._next_index()  # raises StopIteration at the end
-        elif (length := _length(self)) is not None and self._num_yielded >= length:
+        elif (length := length_of(self)) is not None and self._num_yielded >= length:
             raise StopIteration
         change.took(f"{type(self._dataset).__name__} is no longer read")
         return batches[key]
 
     for kind in (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter):
         around(kind, "_next_data", again)
-    _same_batch_of_function(change, batches)
+    latest = _same_batch_of_function(change, batches)
 
 
-def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> None:
-    """Find the user's function that returned the tensor given to the root module, and let it return that again."""
+def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> list[Any]:
+    """Find the user's function that returned the tensor given to the root module, and let it return that again.
+
+    Returns:
+        As :func:`around_modules`.
+    """
     returned: list[tuple[Any, Any]] = []
     calls = itertools.count()
 
@@ -75,7 +81,7 @@ def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> None:
             sys.setprofile(note)
         return out
 
-    around_modules(before)
+    return around_modules(before)
 
 
 _WATCHED = 3
@@ -199,7 +205,7 @@ def _enlarge(change: Change, times: int) -> set[int]:
             return  # it is made from another loader, as in Accelerate
         if size is None:
             change.cannot("the loader has no batch_size")
-        elif (length := _length(arguments["dataset"])) is None or length >= times * size:
+        elif (length := length_of(arguments["dataset"])) is None or length >= times * size:
             arguments["batch_size"] = times * size
             sizes.add(times * size)
 
@@ -250,13 +256,6 @@ def no_accumulation(change: Change) -> None:
     for kind in (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter):
         around(kind, "_next_data", once)
     register_optimizer_step_post_hook(stepped)
-
-
-def _length(known: Any) -> int | None:
-    try:
-        return len(known)
-    except TypeError:
-        return None
 
 
 def with_loader(change: Callable[[dict[str, Any]], None]) -> None:

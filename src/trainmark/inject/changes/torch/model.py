@@ -119,7 +119,8 @@ def channels_last(change: Change) -> None:
 
 def compile(change: Change) -> None:
     """Compile every outermost module; for a GPU also with CUDA graphs."""
-    compiled, how = dict[int, Any](), {"mode": "reduce-overhead"} if change.word == "cuda-graphs" else {}
+    compiled: dict[int, Any] = {}
+    how = {"mode": "reduce-overhead"} if change.word == "cuda-graphs" else {}
     if how and not torch.cuda.is_available():
         return change.cannot("no GPU")
 

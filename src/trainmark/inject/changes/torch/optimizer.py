@@ -22,7 +22,7 @@ def fused(change: Change) -> None:
     """Use another implementation of PyTorch's own optimisers."""
     flag = change.name
     other = {"fused": "foreach", "foreach": "fused"}[flag]
-    changed = weakref.WeakSet[Any]()
+    changed: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def step(real: Inner, self: Any, *args: Any, **kwargs: Any) -> Any:
         if flag not in self.param_groups[0]:
@@ -75,9 +75,10 @@ def torch_optimizer(change: Change) -> None:
             instead[id(self)] = _like(self)
             change.took(f"{type(instead[id(self)]).__name__} replaces {type(self).__name__}")
             return out
-        for own, theirs in zip(instead[id(self)].param_groups, self.param_groups):  # noqa: B905  (Python 3.8)
+        other = instead[id(self)]
+        for own, theirs in zip(other.param_groups, self.param_groups):  # noqa: B905  (Python 3.8)
             own["lr"] = theirs.get("lr", own["lr"])
-        return instead[id(self)].step(closure)
+        return type(other).step.__wrapped__(other, closure)  # without its hooks: this is still one step
 
     _around_steps(step)
 
@@ -103,7 +104,7 @@ def _like(optimizer: Any) -> Any:
 
 def _around_steps(step: Inner) -> Any:
     """Call ``step`` around the step of every optimiser, inside of its hooks; returns the set of optimisers."""
-    optimizers = weakref.WeakSet[Any]()
+    optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def built(real: Inner, self: Any, *args: Any, **kwargs: Any) -> None:
         real(self, *args, **kwargs)

@@ -28,7 +28,8 @@ def around_modules(call: Callable[[Any, Inner, Any, Any], Any], *, losses: bool 
     Args:
         losses: also around those without weights, such as losses.
     """
-    inside, latest = threading.local(), list[Any]()
+    latest: list[Any] = []
+    inside = threading.local()
 
     def outer(real: Inner, module: Any, *args: Any, **kwargs: Any) -> Any:
         if getattr(inside, "one", 0) or not (losses or module in latest or next(module.parameters(), None) is not None):
