@@ -128,7 +128,7 @@ def test_json_alone_on_stdout_with_every_key(command: CommandLine) -> None:
     assert real["passed"] and real["mistake"] is None and real["trouble"] is None and real["notes"] == []
     assert real["shares"].keys() == set(PARTS) - {"dropout"}, "it has none"
     assert all(0 <= share <= 1 for share in real["shares"].values())
-    assert [step["step"] for step in real["steps"]] == [*range(10), None]
+    assert [step["step"] for step in real["steps"]] == [*range(10), None, None]
     assert len(real["losses"]) == 8
     assert not fake["passed"] and fake["shares"].keys() == {"loss", "order"}
     assert "can't set and read its state" in fake["notes"][0]

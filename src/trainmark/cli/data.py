@@ -121,8 +121,9 @@ def _located(names: tuple[str, ...], data_dir: Path | None, *, download: bool) -
     from trainmark.data.locate import locate
 
     located = partial(locate, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=download)
+    there = [] if download else [row["name"] for row in _listed((), data_dir) if row["directory"] or row["problem"]]
     with terminal_progress().preparing() as progress:
-        every = [located(name, progress=progress) for name in names or CATALOG]
+        every = [located(name, progress=progress) for name in names or there or CATALOG]
     return [asdict(found) | {"directory": None if found.directory is None else str(found.directory)} for found in every]
 
 

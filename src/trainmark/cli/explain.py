@@ -133,7 +133,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     commands.require_program(words[0], measured.directory)
     if not commands.is_protected(words):
         commands.require_small(measured.directory, ENVIRONMENTS)
-    given = click.get_current_context().get_parameter_source("seconds") is ParameterSource.COMMANDLINE
+    given = click.get_current_context().get_parameter_source("seconds") is not ParameterSource.DEFAULT
     seconds = options["seconds"] if given else own_script.SECONDS
     settings = Settings(seed=options["seed"], timeout=options["timeout"], threads=options["threads"])
     title = f"{measured.name}: trying changes for {seconds:g} s, in copies of this folder"

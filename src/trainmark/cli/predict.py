@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from trainmark import regular
 from trainmark.cli import options as shared
@@ -69,8 +70,9 @@ def command(path: Path, **options: Any) -> None:
     if model.chosen.course.workload.is_text:
         _continue(model, progress, _OF_TEXT | of_text, options)
         return
-    if of_text:
-        raise UsageError(f"--{next(iter(of_text))} is only for text", found=f"a record of {record.workload.name}")
+    source = click.get_current_context().get_parameter_source
+    if typed := [name for name in of_text if source(name) is ParameterSource.COMMANDLINE]:
+        raise UsageError(f"--{typed[0]} is only for text", found=f"a record of {record.workload.name}")
     dataset = model.chosen.course.dataset
     if index is not None and index >= dataset.test_examples:
         expected = f"an index from 0 to {dataset.test_examples - 1:,}"

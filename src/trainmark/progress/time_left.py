@@ -64,8 +64,7 @@ class TimeLeft:
         known = self._took.get(task.kind)
         if known is not None and known > task.elapsed:
             return max(known - task.elapsed, rest or 0.0)  # at least as long as the last time
-        others = self._waiting or len(self._running) > 1
-        return 0.0 if rest is None and known is not None and others else rest
+        return 0.0 if rest is None and known is not None and (self._waiting or len(self._running) > 1) else rest
 
 
 def kind_of(task: Task[Any]) -> str:

@@ -52,6 +52,7 @@ def request_of(record: Record, asked: Request) -> Request:
         styles=(style,),
         devices=(device,),
         precision=precision,
+        size=None,
         settings=settings,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 Status = Literal["PASS", "WARN", "FAIL", "SKIP"]
@@ -33,21 +34,7 @@ class Finding(NamedTuple):
     fix: str = ""
 
 
-def passed(found: str) -> Finding:
-    """Return a passed check."""
-    return Finding("PASS", found)
-
-
-def skipped(why: str, fix: str = "") -> Finding:
-    """Return a skipped check: impossible or meaningless here."""
-    return Finding("SKIP", why, fix)
-
-
-def warned(found: str, fix: str) -> Finding:
-    """Return a warning: slow, or doubtful numbers."""
-    return Finding("WARN", found, fix)
-
-
-def failed(found: str, fix: str) -> Finding:
-    """Return a failure: unusable, or wrong results."""
-    return Finding("FAIL", found, fix)
+passed = partial(Finding, "PASS")
+skipped = partial(Finding, "SKIP")  # impossible or meaningless here
+warned = partial(Finding, "WARN")  # slow, or doubtful numbers; with what to do
+failed = partial(Finding, "FAIL")  # unusable, or wrong results; with what to do

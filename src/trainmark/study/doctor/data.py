@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trainmark import units
 from trainmark.data.locate import Located
-from trainmark.errors import DamagedData, DataError
+from trainmark.errors import DamagedData, DataError, UsageError
 from trainmark.study.doctor.check import Finding, failed, passed, skipped, warned
 
 NEEDED_BYTES = 2**30
@@ -20,14 +20,11 @@ def dataset(name: str, locate: Callable[[str], Located]) -> Finding:
     Args:
         name: of the catalogue.
         locate: finds it without downloading.
-
-    Raises:
-        UsageError: the given data folder does not exist.
     """
     fetch = f"trainmark data fetch {name}"
     try:
         found = locate(name)
-    except DamagedData as error:
+    except (DamagedData, UsageError) as error:
         return failed(str(error).splitlines()[0], error.fix or fetch)
     except DataError:
         return warned("not found; it will be downloaded when needed", fetch)
