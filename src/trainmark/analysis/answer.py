@@ -13,8 +13,8 @@ from trainmark.record.caveats import Caveat
 def answering_pair(comparison: Comparison, positions: Sequence[int]) -> tuple[GroupResult, GroupResult] | None:
     """Return the compared group with the shortest epochs, preferring pairs that learn, and its reference.
 
-    A device is compared with the CPU, or with the device measured first; without several devices, with a baseline or
-    along a dimension, as in ``comparison``.
+    A device is compared with the CPU, or with the device measured first. Without several devices, with a baseline or
+    with ``by``, as in ``comparison``.
 
     Args:
         positions: positions of one workload's groups.

@@ -247,7 +247,7 @@ def _held_against(
     if same_length and not _known_to_differ(side.examples, reference.examples):
         speedup, found = _by_runs(side, reference, margin)
         alike = bool(side.known("samples_per_second")) == bool(reference.known("samples_per_second"))
-        sliced = compare_slices(reference.group.records, side.group.records) if alike else None  # by examples or epochs
+        sliced = compare_slices(reference.group.records, side.group.records) if alike else None  # else units differ
         # A training of a few steps may end before it has a block in every round.
         if sliced is not None and (len(sliced.rounds) >= FEWEST_FOR_INTERVAL or speedup.low is None):
             speedup, found = by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)

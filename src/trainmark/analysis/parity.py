@@ -15,7 +15,7 @@ SUSPECTS: dict[CheckedPart, str] = {
     "loss": "sum instead of mean, clipping, the L2 terms",
     "gradient": "sum instead of mean over the batch, the gradient of L2 terms, a part without a gradient",
     "update": "the learning rate, weight decay, the form of momentum, epsilon inside the root, bias correction",
-    "state": "the form of momentum, decay of moments, the weight average, running averages, what a call carries over",
+    "state": "the form of momentum, decay of moments, the weight average, running averages, state kept between steps",
     "order": "a batch taken twice or left out, another order, the smaller batch at the end of an epoch",
     "dropout": "the share that is dropped, the scale of the rest, dropout that is off in training",
 }

@@ -42,7 +42,7 @@ def download(
         response = requests.get(url, stream=True, timeout=timeout, headers={"Accept-Encoding": "identity"})
     except requests.ConnectionError as error:
         raise Unreachable(f"no answer: {_cause(error)}") from error
-    except (requests.RequestException, ValueError) as error:  # the address of a redirection may be nonsense
+    except (requests.RequestException, ValueError) as error:  # a redirect may have an invalid URL
         raise DownloadFailed(_cause(error)) from error
     with response:
         if not response.ok:

@@ -370,7 +370,7 @@ class Observer:
         try:
             os.close(os.open(self._claimed, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except OSError:
-            self._role, self._ranks = _FOLLOWS, True  # it may be a rank that no variable tells of
+            self._role, self._ranks = _FOLLOWS, True  # it may be a rank without rank variables
             with open(self._claimed, "a") as file:  # noqa: PTH123
                 file.write("followed")
             return

@@ -193,7 +193,7 @@ def load_between(
 ) -> dict[str, Any]:
     """Return the load of everything but the watched process and this one, and how the watched process waited.
 
-    By the names of :class:`~trainmark.record.record.Slice`; None for what can't be read. Shares are slightly negative
+    Keys: fields of :class:`~trainmark.record.record.Slice`; None for what can't be read. Shares are slightly negative
     if the system's ticks are coarser than the time between the rows.
 
     Args:

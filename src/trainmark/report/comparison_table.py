@@ -250,8 +250,8 @@ _NOTHING_FINISHED = "A row without figures has no finished run; trainmark show R
 def _of_targets(groups: Sequence[GroupResult]) -> str:
     targets = dict.fromkeys(str(group.reached.target) for group in groups if group.reached)
     return (
-        f"training until {', '.join(targets)}, without compilation and evaluation; median of all runs, never if one "
-        "missed it; below it lowest and highest (with 6 and more runs: 95 % interval), and how many reached it."
+        f"training until {', '.join(targets)}, without compilation and evaluation; median of all runs (a miss counts "
+        "as never); below it lowest and highest (with 6 and more runs: 95 % interval), and how many reached it."
     )
 
 

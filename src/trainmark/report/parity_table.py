@@ -81,7 +81,7 @@ def _notes(parity: Parity) -> Iterator[str]:
     if near:
         yield (
             f"{units.many(near, 'unit')} within rounding of a kink (a ReLU's 0, or two equal maxima). Their examples "
-            "were replaced by others of the batch; with batch norm, or if they are most of it, the bounds of gradients "
+            "were replaced by others of the batch; with batch norm, or if most are affected, gradient bounds "
             "include them instead."
         )
     yield from parity.left_out

@@ -159,7 +159,7 @@ def _point(workload: Workload, values: dict[str, Value], targets: Mapping[str, S
         for path in targets[key]:
             _put(data, path, value)
         if key == "epochs":  # drop what else would limit the length of the run
-            passes = workload.schedule.shuffle != "with-replacement"  # else an epoch is what the workload says
+            passes = workload.schedule.shuffle != "with-replacement"  # else the workload defines an epoch
             data["schedule"] |= {"steps": None, **({"steps_per_epoch": None} if passes else {})}
     try:
         changed = Workload.from_data(data)

@@ -112,7 +112,7 @@ class Input(Bounded):
         height, width, channels = self.shape
         return (self.crop, self.crop, channels) if self.crop else (height, width, channels)
 
-    outputs_shape: ClassVar[tuple[int, ...]] = ()  # of the label of an example, which is a scalar
+    outputs_shape: ClassVar[tuple[int, ...]] = ()  # a label is a scalar
 
     def rescaled(self, x: Any, like: Callable[[list[float]], Any]) -> Any:
         """Return the values divided and standardised; an array of any framework, channels last.

@@ -27,7 +27,7 @@ class Product(NamedTuple):
 
     @property
     def operands(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Shapes of the two, as stored in memory; those of a batched product have one axis more."""
+        """Shapes of the two, as stored in memory; those of a batched product have one more axis."""
         together = (self.number,) if self.number > 1 else ()
         left = (self.inner, self.rows) if self.turned else (self.rows, self.inner)
         return (*together, *left), (*together, self.inner, self.columns)

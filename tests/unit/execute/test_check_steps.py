@@ -218,8 +218,8 @@ SLIPS: list[Any] = [
     (Given(Reversed), "order", "step ", "another order"),
     (Given(LastLeftOut), "order", "9 losses for 10 steps", "left out"),
     (Given(TwoUpdates), "order", "2 updates in a step", "a batch taken twice"),
-    (Given(FromTheStart), "state", CARRIED, "what a call carries over"),
-    (Given(ForgetsMomentum), "state", CARRIED, "what a call carries over"),
+    (Given(FromTheStart), "state", CARRIED, "state kept between steps"),
+    (Given(ForgetsMomentum), "state", CARRIED, "state kept between steps"),
 ]
 
 

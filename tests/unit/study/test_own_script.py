@@ -198,7 +198,7 @@ def test_what_ran_alone_for_lack_of_memory_is_not_compared(
     rounds.append((records, False))
     study._round(["", "fused"], 4)
     assert study._finding("fused") is None
-    assert study.left_out == {"fused": "did not fit into memory beside the unchanged script"}
+    assert study.left_out == {"fused": "did not fit into memory with the unchanged script"}
 
 
 @pytest.mark.parametrize(("device", "gpu"), [(None, False), ("cpu", False), ("cpu:0", False), ("cuda:0", True)])

@@ -126,7 +126,7 @@ class Network:
     def _product(self, x: Array, kernel: Array) -> Array:
         # Flattened to rows: for sequences, XLA's CPU compiler copies vectors one by one in the kernel's gradient.
         rows = x.reshape(-1, x.shape[-1]).astype(self._product_dtype)
-        # The output has the type of the factors, or both products of the gradients would be computed in float32.
+        # The output keeps the factors' type; otherwise both gradient products would be computed in float32.
         product = jnp.matmul(rows, kernel.astype(self._product_dtype)).astype(x.dtype)
         return product.reshape(*x.shape[:-1], -1)
 

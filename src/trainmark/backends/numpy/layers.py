@@ -127,7 +127,7 @@ class DenseModule(LayerModule):
 
 
 def _by_input(layer: Any, shape: Any, gradient: Array, share: Callable[[int, int], Array]) -> Array:
-    """Return the gradient of an input of ``shape``: the sum of what each place in a window has of ``gradient``."""
+    """Return the gradient of an input of ``shape``: the sum of ``share`` over the positions in a window."""
     size, stride, (height, width) = layer.size, layer.stride, gradient.shape[1:3]
     found: Array = np.zeros(shape, gradient.dtype)
     for row, column in itertools.product(range(size), repeat=2):

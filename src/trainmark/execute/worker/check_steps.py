@@ -46,7 +46,7 @@ _DEVIATIONS = 8.0
 _SEEN = 0.1
 """Largest relative bound below which the effect of dropout on a gradient shows."""
 _CHAOS = 0.1
-"""How far the losses of steps in one call may be from those of single calls, as a share of what the steps change."""
+"""How far the losses of steps in one call may be from those of single calls, as a share of the change in loss."""
 _NO_RATE = 1e-25
 """A learning rate that changes no weight."""
 _TOGETHER = 4
@@ -159,14 +159,14 @@ def _repeats(subject: _Subject, trainer: Any, problem: Problem) -> bool:
 
 
 def _carried(subject: _Subject, trainer: Any, problem: Problem) -> Check:
-    """Check that several steps in one call learn as much as in single calls, on the same batch again and again."""
+    """Check that several steps in one call have about the same losses as single calls, on a repeated batch."""
     plan = EpochPlan((len(problem.examples),) * _TOGETHER, np.tile(problem.examples, _TOGETHER))
     found = []
     for calls in ((_TOGETHER,), (1,) * _TOGETHER):
         trainer.set_state(problem.state)
         trainer.begin_epoch(plan)
         found.append(np.concatenate([trainer.read(trainer.train(steps, subject.tick)).losses for steps in calls]))
-    together, single = map(np.nan_to_num, found)  # a learning rate may be too large for this
+    together, single = map(np.nan_to_num, found)  # a large learning rate may diverge here
     bound = _MARGIN * problem.expected.loss_moves + _CHAOS * float(np.ptp(single))
     return _elementwise("state", f"{_TOGETHER} steps in one call", together, single, np.full(_TOGETHER, bound))
 

@@ -196,9 +196,7 @@ def _tell(reports: Reports, arrived: bytes, origin: float, clock: Clock, say: Sa
     for report in reports.take(arrived, origin, clock()):
         if isinstance(report, Waiting):
             stopped.stop_all()  # data loaders would use the other side's time
-        with contextlib.suppress(
-            OSError
-        ):  # without trainmark, the lifeline ends the command; this process waits for it
+        with contextlib.suppress(OSError):  # if trainmark is gone, the lifeline ends the command; wait for it
             say(report)
 
 

@@ -52,9 +52,9 @@ class Writes:
         instead = os.path.join(tempfile.gettempdir(), f"instead-{name[:20]}")  # noqa: PTH118
         if copied and not os.path.exists(instead):  # noqa: PTH110
             if os.path.getsize(path) > _LARGEST_COPY:  # noqa: PTH202
-                raise PermissionError(f"{path} is opened for writing, and too large to copy; open it with mode 'r'")
+                raise PermissionError(f"{path} opened for writing is too large to copy; open it with mode 'r'")
             _copy(path, f"{instead}-{os.getpid()}")
-            _replace(f"{instead}-{os.getpid()}", instead)  # at once, for other processes
+            _replace(f"{instead}-{os.getpid()}", instead)  # atomic, for other processes
         return instead
 
     def redirect(self) -> None:

@@ -22,7 +22,7 @@ _MISSING_LIBRARY = re.compile(
 )
 _AFRESH = "Reinstall it in a fresh environment: {}"
 _AGAIN = "Import it by hand to see its error; then, in a fresh environment: {}"
-_NEWER_DRIVER = "Install a newer driver (WSL: in Windows; container: on its host): sudo ubuntu-drivers install"
+_NEWER_DRIVER = "Install a newer driver (WSL: on Windows; container: on the host): sudo ubuntu-drivers install"
 _JETSON = ((7, 2), (8, 7))  # these run only code built for exactly them
 
 

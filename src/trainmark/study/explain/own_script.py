@@ -348,7 +348,7 @@ class _Study:
         why_not = [failed[part] for part in change.split("+") if part in failed]
         why_not += [why for each in records if (why := _why(each))]
         apart = any(Caveat.ONE_AFTER_THE_OTHER in each.caveats for each in [*records, *of(UNCHANGED)])
-        why_not += ["did not fit into memory beside the unchanged script"] * apart
+        why_not += ["did not fit into memory with the unchanged script"] * apart
         cut = not records or any(each.outcome.status == "interrupted" for each in records)
         lacking = "interrupted" if cut else "no evidence that it took effect"
         why_not += [lacking for part in change.split("+") if part not in proofs]
