@@ -53,9 +53,8 @@ def _follows(record: Record, name: str, fingerprint: str) -> bool:
 
 def _print(run: PublishedRun, right: Sequence[Record], wrong: dict[str, list[Record]]) -> None:
     values, runs, outside = [], set[str](), set[str]()
-    figures = len(
-        {(value.quantity, value.where, value.repeat) for value in run.values if value.value != "nan"}
-    )  # of one device
+    places = {(value.quantity, value.where, value.repeat) for value in run.values if value.value != "nan"}
+    figures = len(places)  # of one device
     for value in run.values:
         read = list(_read(right, run, value))
         if len(read) < 2 or value.value == "nan":

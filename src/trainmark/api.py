@@ -269,7 +269,7 @@ def run(
     Args:
         workloads: names or TOML files; the default benchmark if none is given.
         out: folder for the records; created if it does not exist.
-        resume: skip runs that already have a record there; then ``budget`` adds no rounds.
+        resume: skip recorded runs of the newest such plan there; ``budget`` then adds no rounds.
         budget: seconds for the verdict on speed: rounds are added until it is decided or the time is used up.
         margin: speed differences up to this count as the same, in percent.
         labels: labels of this machine for its records, such as ``{"instance": "g5.xlarge"}``.

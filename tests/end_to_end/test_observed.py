@@ -157,7 +157,7 @@ def test_all_ranks_end_at_the_same_step(command: CommandLine) -> None:
 
 @pytest.mark.parametrize("option", [("--steps", "20"), ("--budget", "2")], ids=" ".join)
 def test_ranks_that_no_variable_tells_of_end_too(command: CommandLine, tmp_path: Path, option: tuple[str, str]) -> None:
-    words = sys.executable, str(SCRIPTS / "spawned.py"), str(tmp_path / "rendezvous")
+    words = sys.executable, str(SCRIPTS / "ranks.py"), str(tmp_path / "rendezvous")
     (record,), _ = measured(command, *words, options=option)
     assert record.observed is not None and record.process is not None
     assert (record.outcome.status, record.process.exit_code, record.observed.ended_early) == ("ok", 0, True)

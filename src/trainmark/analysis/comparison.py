@@ -218,7 +218,7 @@ def _reached(records: Sequence[Record]) -> Reached | None:
 
 def _to_target(records: Sequence[Record]) -> list[tuple[float, float]]:
     """Return seconds and epochs to the target of each training, infinite if it missed it."""
-    whole = [record for record in records if record.epochs or not record.slices]
+    whole = [record for record in records if not FACTS["slices_alone"].of(record)]
     times = [(record.final.time_to_target_seconds, len(record.epochs)) for record in whole]
     return [(math.inf, math.inf) if seconds is None else (seconds, epochs) for seconds, epochs in times]
 
@@ -246,8 +246,9 @@ def _held_against(
     same_length = side.group.key.train_examples == reference.group.key.train_examples
     if same_length and not _known_to_differ(side.examples, reference.examples):
         speedup, found = _by_runs(side, reference, margin)
-        alike = bool(side.known("samples_per_second")) == bool(reference.known("samples_per_second"))
-        sliced = compare_slices(reference.group.records, side.group.records) if alike else None  # else units differ
+        # Slices of a command count examples or, if it doesn't report them, steps or epochs.
+        counts = {not side.group.key.dataset and bool(each.known("samples_per_second")) for each in (side, reference)}
+        sliced = compare_slices(reference.group.records, side.group.records) if len(counts) == 1 else None
         # A training of a few steps may end before it has a block in every round.
         if sliced is not None and (len(sliced.rounds) >= FEWEST_FOR_INTERVAL or speedup.low is None):
             speedup, found = by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)

@@ -70,7 +70,7 @@ _PLANNED = (
 
 
 def _run_of(record: Record) -> tuple[object, ...]:
-    """Return what was planned, whether it succeeded or not; the backend of a command is not."""
+    """Return what was planned, whether or not it succeeded; without a command's backend, known only once it trains."""
     planned = (name for name in _PLANNED if record.process is None or name != "backend")
     return (record.group.id, record.group.trial, *(FACTS[name].of(record) for name in planned))
 

@@ -26,7 +26,7 @@ class RunSummary:
         process_seconds: duration of a whole command, from start to end; unknown for trainmark's own trainings, and if
             --steps or --budget ended it.
         samples_per_second: examples of a steady epoch / ``epoch_seconds``.
-        examples: examples of a steady epoch.
+        examples: examples of a steady epoch; unknown if the training was ended early and has slices instead.
         training_seconds: sum of all epochs, with warm-up, without evaluation; unknown for an incomplete run.
         compile_seconds: compilation time before the first epoch; never part of the other durations.
         weights_sha256: hash of the initial weights.
@@ -100,7 +100,7 @@ def summarize(record: Record) -> RunSummary:
         epoch_seconds=seconds,
         process_seconds=record.process.seconds if record.process and not ended_early else None,
         samples_per_second=rate,
-        examples=steady[0].examples if steady and not ended_early else None,
+        examples=steady[0].examples if steady and not (ended_early and record.slices) else None,
         training_seconds=None if diverged or ended_early else _training_seconds(record),
         compile_seconds=record.compile_seconds,
         train_loss=train_loss,

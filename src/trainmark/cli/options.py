@@ -102,7 +102,9 @@ python_option: Decorator = click.option(
 timeout_option = number_option(
     "--timeout", "Time limit per process, in seconds.  [default: none]", click.FloatRange(0, min_open=True), metavar="S"
 )
-resume_option: Decorator = click.option("--resume", is_flag=True, help="Skip runs that already have a record in --out.")
+resume_option: Decorator = click.option(
+    "--resume", is_flag=True, help="Skip recorded runs of the newest plan in --out."
+)
 price_option: Decorator = click.option(
     "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="Price per hour, such as cuda:0=2.49."
 )

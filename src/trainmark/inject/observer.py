@@ -370,7 +370,7 @@ class Observer:
         try:
             os.close(os.open(self._claimed, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except OSError:
-            self._role, self._ranks = _FOLLOWS, True  # it may be a rank without rank variables
+            self._role, self._ranks = _FOLLOWS, True  # perhaps a rank without rank variables: all end together
             with open(self._claimed, "a") as file:  # noqa: PTH123
                 file.write("followed")
             return
@@ -520,7 +520,8 @@ class Observer:
         losses, self._losses = self._losses, []
         now = clock()
         self._report_at = now + 1.0 + self._totals["seconds"] / 1000  # a long training must not send too much
-        message = {"event": "observed", "t": now, "ended_early": early, "packages": self._hook._versions()}
+        versions = getattr(self._hook, "_versions", dict)  # absent from older copies of the hook
+        message: dict[str, Any] = {"event": "observed", "t": now, "ended_early": early, "packages": versions()}
         while True:
             part, losses = losses[:_LOSSES_OF_LINE], losses[_LOSSES_OF_LINE:]
             self._hook._say({**message, **self.figures(), "losses": [self._hook._number(each) for each in part]})

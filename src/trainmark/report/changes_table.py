@@ -59,11 +59,7 @@ def changes_table(
             Field("learning", _learning),
             Field("memory", _memory, "right", optional=True),
             Field("where", lambda each: each.place or "", optional=True),
-            Field(
-                "description",
-                lambda each: Cell(words(experiment(each.change).does, each.change), tone="dim"),
-                optional=True,
-            ),
+            Field("description", lambda each: Cell(_does(each), tone="dim"), optional=True),
         ),
         title=name,
         conditions=(f"{place}, {units.seconds(step_seconds)} per step" + (f"; time: {of_time}" if of_time else ""),),
@@ -161,3 +157,7 @@ def _learning(found: Finding) -> Cell:
 
 def _memory(found: Finding) -> Cell:
     return Cell("" if found.memory is None else f"{found.memory:.2f}×", value=found.memory)
+
+
+def _does(found: Finding) -> str:
+    return words(experiment(found.change).does, found.change)

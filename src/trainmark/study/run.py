@@ -35,7 +35,7 @@ class RoundOptions:
     """How rounds of trainings or commands are run.
 
     Args:
-        resume: skip runs that already have a record.
+        resume: skip recorded runs of the newest group of this plan.
         budget: budget of the verdict; None runs only the planned rounds.
         labels: labels of this machine, for the records.
         dry_run: show what would run, without running it.

@@ -95,7 +95,7 @@ class Workload:
 
     @property
     def takes_everything(self) -> bool:
-        """Whether every step takes the whole training set in the stored order, with the same inputs."""
+        """Whether every step takes the whole training set in the stored order; only ``augment`` may change it."""
         return self.batches.size == "full" and self.schedule.shuffle == "never" and self.input.distortions is None
 
     @property

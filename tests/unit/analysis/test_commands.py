@@ -14,7 +14,7 @@ from trainmark.analysis.two_records import set_against
 from trainmark.record import codec
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
-from trainmark.record.record import Process, Record, Slice
+from trainmark.record.record import Energy, Final, Process, Record, Slice
 from trainmark.report.csv_text import to_csv
 from trainmark.report.page import page
 from trainmark.report.record_table import record_tables
@@ -154,17 +154,6 @@ def ended_by_the_budget(record: Record, **changes: Any) -> Record:
     )
 
 
-def test_trainings_that_the_budget_ended_do_not_tell_the_length_or_the_cost_of_one() -> None:
-    first = [a_command(side="a", round=n, seconds=(4.0,), examples=608, price_per_hour=36.0) for n in range(3)]
-    second = [a_command(side="b", round=n, seconds=(2.0,) * 3, examples=640, price_per_hour=36.0) for n in range(3)]
-    a, b = compare([ended_by_the_budget(each) for each in [*first, *second]]).groups
-    assert Caveat.DIFFERENT_DATA not in b.caveats and b.speedup.ratio is not None
-    assert (a.training_seconds, a.cost.money, a.cost.joules) == (None, None, None)
-    assert a.cost.money_per_million_samples == pytest.approx(0.04 / 608 * 1e6)
-    whole = compare(first).groups[0]
-    assert (whole.training_seconds, whole.cost.money) == (4.0, pytest.approx(0.04))
-
-
 def in_turns(record: Record, place: int, seconds: float, examples: float) -> Record:
     """A record with eight blocks of two slices that took so long."""
     slices = [
@@ -173,6 +162,37 @@ def in_turns(record: Record, place: int, seconds: float, examples: float) -> Rec
         for order in (place, 9 - place)
     ]
     return structs.replace(record, slices=slices)
+
+
+def test_trainings_that_the_budget_ended_do_not_tell_the_length_or_the_cost_of_one() -> None:
+    first = [a_command(side="a", round=n, seconds=(4.0,), examples=608, price_per_hour=36.0) for n in range(3)]
+    second = [a_command(side="b", round=n, seconds=(2.0,) * 3, examples=640, price_per_hour=36.0) for n in range(3)]
+    sides = [[in_turns(each, place, 1.0, 320.0) for each in side] for place, side in enumerate((first, second))]
+    energy = Energy(60.8, "rapl")
+    a, b = compare([ended_by_the_budget(each, energy=energy) for each in [*sides[0], *sides[1]]]).groups
+    assert Caveat.DIFFERENT_DATA not in b.caveats and b.speedup.ratio == pytest.approx(1)
+    assert (a.training_seconds, a.cost.money, a.cost.joules) == (None, None, None)
+    assert a.cost.money_per_million_samples == pytest.approx(0.04 / 608 * 1e6)
+    assert a.cost.joules_per_million_samples == pytest.approx(1e5)
+    whole = compare([structs.replace(each, energy=energy) for each in first]).groups[0]
+    assert (whole.training_seconds, whole.cost.money, whole.cost.joules) == (4.0, pytest.approx(0.04), 60.8)
+
+
+def test_partial_epochs_of_other_batches_are_not_compared_without_slices() -> None:
+    records = [
+        ended_by_the_budget(a_command(side=side, round=number, seconds=(seconds,), examples=examples))
+        for number in range(4)
+        for side, seconds, examples in (("a", 1.0, 608), ("b", 1.5, 1216))
+    ]
+    _, b = compare(records).groups
+    assert b.speedup.ratio is None and Caveat.DIFFERENT_DATA in b.caveats
+
+
+def test_slices_of_a_training_need_no_whole_one() -> None:
+    whole = [in_turns(a_record(round=number), 0, 2.0, 1280.0) for number in range(3)]
+    alone = [a_record(backend="torch", round=number, epochs=[], final=Final()) for number in range(3)]
+    group = compare([*whole, *(in_turns(each, 1, 1.0, 1280.0) for each in alone)]).groups[1]
+    assert (group.speedup.ratio, group.speedup.of) == (pytest.approx(2), "slice")
 
 
 def test_the_answer_is_the_fastest_of_several_by_slices_without_epochs() -> None:

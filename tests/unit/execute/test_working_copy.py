@@ -36,7 +36,8 @@ def test_of_a_whole_copy_only_packages_and_pipes_are_linked(tmp_path: Path) -> N
 
 def test_a_folder_of_temporary_files_is_not_copied_into_its_own_copy(tmp_path: Path) -> None:
     (tmp_path / "mine.py").touch()
-    copy = tmp_path / "scratch" / "copy" / "of"
+    copy = tmp_path / "trainmark-scratch-1" / "copy" / "of"
     copy.parent.mkdir(parents=True)
+    (tmp_path / "trainmark-scratch-2").mkdir()
     working_copy.linked(tmp_path, copy)
     assert [each.name for each in copy.iterdir()] == ["mine.py"]

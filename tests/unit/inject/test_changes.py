@@ -238,6 +238,15 @@ def test_every_loader_yields_its_first_batch_again(apply: Callable[..., Notes], 
     assert notes.changes["same-batch"] == "Data is no longer read"
 
 
+def test_a_frozen_network_at_the_end_of_a_step_is_no_evaluation(apply: Callable[..., Notes]) -> None:
+    data, notes = Data(), apply("same-batch")
+    model, frozen = network(), network().eval()
+    for x, _ in torch.utils.data.DataLoader(data, batch_size=BATCH):
+        (model(x) - frozen(x)).square().sum().backward()
+    assert notes.changes == {"same-batch": "Data is no longer read"}
+    assert data.reads == BATCH
+
+
 class Stream(torch.utils.data.IterableDataset[Any]):
     def __iter__(self) -> Iterator[Any]:
         data = Data()

@@ -200,6 +200,16 @@ def test_a_network_that_trains_in_evaluation_mode_is_not_evaluated(observer: Obs
     assert observer.figures()["evaluations"] == 0
 
 
+def test_an_older_copy_of_the_hook_reports_no_versions(
+    observer: Observer, pipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step(observer, Optimiser())
+    monkeypatch.delattr(observer._hook, "_versions")
+    observer._report()
+    assert said(pipe, "observed")[-1]["packages"] == {}
+    assert observer.speaks
+
+
 def test_a_long_training_is_reported_less_and_less_often(observer: Observer) -> None:
     step(observer, leader := Optimiser())
     observer._totals["seconds"] = 1e6

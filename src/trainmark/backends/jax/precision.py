@@ -16,7 +16,7 @@ class JaxArithmetic(NamedTuple):
     Args:
         devices: kinds of device that support it: ``cpu``, ``gpu``.
         parameters: type of weights and inputs.
-        factors: type that the factors of products are rounded to; sums stay in ``parameters``.
+        factors: type of the factors and results of products; other sums stay in ``parameters``.
         matmul: JAX's default precision of products.
     """
 

@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-PREFIX = "trainmark-scratch-"
+from trainmark.execute.protocol.wire import SCRATCH_PREFIX
+
 _YOUNG_SECONDS = 60.0
 """Younger folders are left alone: their owner may be about to lock them."""
 
@@ -26,7 +27,7 @@ def scratch_folder(top: Path | None = None) -> Iterator[str]:
     if top is None:
         top = Path("/tmp") if os.access("/tmp", os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
     _sweep(top)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=top, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, dir=top, ignore_cleanup_errors=True) as folder:
         lock = os.open(folder, os.O_RDONLY)
         try:
             with contextlib.suppress(OSError):  # a file system without locks is never swept
@@ -39,7 +40,7 @@ def scratch_folder(top: Path | None = None) -> Iterator[str]:
 def _sweep(top: Path) -> None:
     import fcntl
 
-    for folder in top.glob(f"{PREFIX}*"):
+    for folder in top.glob(f"{SCRATCH_PREFIX}*"):
         with contextlib.suppress(OSError):  # another user's, or gone, or in use
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:

@@ -23,7 +23,7 @@ Message = dict[str, Any]
 Say = Callable[[object], None]
 """Sends an answer."""
 POSITION_BYTES = mmap.PAGESIZE
-SCRATCH = "TRAINMARK_SCRATCH"
+SCRATCH, SCRATCH_PREFIX = "TRAINMARK_SCRATCH", "trainmark-scratch-"
 """Variable with the path of a folder that the parent removes, however the child ends."""
 LONGEST_SECONDS = 1e12
 """Largest plausible duration: thirty thousand years."""

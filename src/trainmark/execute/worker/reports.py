@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 _MOST_LINE_BYTES = 1 << 20
 _MOST_EPOCHS = 100_000
 _MOST_LEFT_OUT, _MOST_TOLD = 10_000, 3
-"""Number of lines after which reading stops, to limit the cost of excessive output."""
+"""Number of lines after which only turns are read, to limit the cost of excessive output."""
 Report: TypeAlias = "EpochEnded | Evaluated | SliceTimed | StepsObserved | Waiting"
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from trainmark.execute.protocol.answers import CommandExited, CommandStarted, Diverged, Failed, Finished, Ready, Waiting
 from trainmark.execute.protocol.requests import NOT_COPIED, RunScript, Stop
-from trainmark.execute.protocol.wire import SCRATCH, Say, signal_name
+from trainmark.execute.protocol.wire import SCRATCH, SCRATCH_PREFIX, Say, signal_name
 from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.reports import Reports
 from trainmark.execute.worker.slices import Turns
@@ -125,8 +125,7 @@ def _copied(folder: Path, how: str) -> Path:
     copy.parent.mkdir()
     if how != "plain":
         return linked(folder, copy, whole=how == "whole")
-    itself = _folder().name  # if the working folder has the temporary files
-    shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED, itself))
+    shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED, f"{SCRATCH_PREFIX}*"))
     return copy
 
 

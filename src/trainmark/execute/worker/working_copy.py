@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from trainmark.execute.protocol.requests import ENVIRONMENTS, NOT_COPIED
+from trainmark.execute.protocol.wire import SCRATCH_PREFIX
 
 _LARGE_BYTES, _MANY_ENTRIES = 1 << 20, 256
 _MOST_BYTES, _MOST_FILES = 1 << 26, 2_000
@@ -39,7 +40,7 @@ def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bo
     copied = copied or _Copied()
     for path in folder.iterdir():
         target = copy / path.name
-        if path in copy.parents or (whole and path.name in _LEFT_OUT):
+        if path.name.startswith(SCRATCH_PREFIX) or (whole and path.name in _LEFT_OUT):
             continue
         if not os.access(path, os.R_OK):
             small = False

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _OWN = "TRAINMARK_OBSERVER"
-"""Environment variable with the folder that has the copy of the working folder."""
+"""Environment variable: the experiment's own folder, which contains the copy of the working folder."""
 _LARGEST_COPY = 1 << 30
 _CHANGE = ("remove", "unlink", "rmdir", "mkdir", "truncate", "rename", "replace", "link", "symlink", "chmod", "utime")
 _set, _copy, _replace = setattr, shutil.copyfile, os.replace

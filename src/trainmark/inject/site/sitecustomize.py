@@ -29,6 +29,6 @@ try:
     _start_observer(os.path.dirname(_here))  # noqa: PTH120
 except Exception as error:  # noqa: BLE001  (the command must run in any case; the record then has no steps)
     if "TRAINMARK_CHANGES" in os.environ:  # but not as an experiment, which could write to the user's files
-        sys.stderr.write(f"trainmark can't protect your files in Python {sys.version.split()[0]}: {error}\n")
+        os.write(2, f"trainmark can't protect your files in Python {sys.version.split()[0]}: {error}\n".encode())
         os._exit(1)
 _run("sitecustomize", PathFinder.find_spec("sitecustomize", sys.path))

@@ -8,6 +8,7 @@ from typing import Any
 from trainmark import units
 from trainmark.analysis.course import seconds_to
 from trainmark.analysis.statistics import median
+from trainmark.record.facts import FACTS
 from trainmark.report.charts.chart import Chart, MeasuredWork, Rows, colour, data, epoch_axis, is_known, said, scale_of
 
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995)
@@ -56,7 +57,7 @@ def time_to_accuracy(work: MeasuredWork) -> Chart:
     rows: Rows = []
     for side in work.sides:
         for level in (level for level in _LEVELS if level >= lowest):
-            reached = [seconds_to(each, level) for each in side.records if each.epochs or not each.slices]
+            reached = [seconds_to(each, level) for each in side.records if not FACTS["slices_alone"].of(each)]
             middle = median([math.inf if seconds is None else seconds for seconds in reached])
             if is_known(middle):
                 rows.append({"side": side.label, "accuracy": level, "seconds": middle})

@@ -25,13 +25,13 @@ from trainmark.analysis.changes import SAMPLED, Finding, candidates, compare_los
 from trainmark.analysis.experiments import EXPERIMENTS, NOT_ENOUGH_TIME, OF_KERAS, ONLY_KERAS, Part, experiment
 from trainmark.analysis.statistics import Estimate
 from trainmark.errors import ExplanationFailed, UnknownName
-from trainmark.execute.parent import scratch
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.scheduler import Observer, RunStopped, execute
 from trainmark.execute.parent.task import Task
 from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.execute.protocol.answers import Answer, StepsObserved
+from trainmark.execute.protocol.wire import SCRATCH_PREFIX
 from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.measure.host import read_host, usable_core_numbers
 from trainmark.record.caveats import Caveat
@@ -347,14 +347,12 @@ class _Study:
         failed = {part: why for each in seen for part, why in each.failed.items()}
         why_not = [failed[part] for part in change.split("+") if part in failed]
         why_not += [why for each in records if (why := _why(each))]
-        apart = any(Caveat.ONE_AFTER_THE_OTHER in each.caveats for each in [*records, *of(UNCHANGED)])
-        why_not += ["did not fit into memory with the unchanged script"] * apart
         cut = not records or any(each.outcome.status == "interrupted" for each in records)
         lacking = "interrupted" if cut else "no evidence that it took effect"
         why_not += [lacking for part in change.split("+") if part not in proofs]
-        ratio = speedup(of(UNCHANGED), records, per_example=change.startswith("batch"))
+        ratio = speedup(_in_turns(of(UNCHANGED)), _in_turns(records), per_example=change.startswith("batch"))
         if why_not or ratio is None:
-            self.left_out[change] = why_not[0] if why_not else "training ended before it could be compared"
+            self.left_out[change] = (why_not or ["it ended, or memory ran out, before it could be compared"])[0]
             return None
         unchanged = [_losses(each) for each in [self.base, *self.records[UNCHANGED]]]
         steps = int(change.partition("=")[2]) / ratio.value if change.startswith("batch") else 1
@@ -495,6 +493,11 @@ class _Watcher(Observer):
                 raise RunStopped("observed long enough")
 
 
+def _in_turns(records: Sequence[Record]) -> list[Record]:
+    """Return those that trained in turns with the other sides of their round, not alone for lack of memory."""
+    return [record for record in records if Caveat.ONE_AFTER_THE_OTHER not in record.caveats]
+
+
 def _parties(changes: Sequence[str], most: int) -> list[Sequence[str]]:
     """Split changes into parties of about equal sizes."""
     number = -(-len(changes) // most)
@@ -527,6 +530,6 @@ def _why(record: Record) -> str | None:
     """Why a process failed, with the last line that it printed, without the path of its copy; None if it did not."""
     if record.outcome.status not in ("failed", "timeout"):
         return None
-    printed = re.sub(rf"[^\s'\"]*/{scratch.PREFIX}[^\s/]+/copy/[^\s/]+/", "", record.outcome.stderr_tail or "")
+    printed = re.sub(rf"[^\s'\"]*/{SCRATCH_PREFIX}[^\s/]+/copy/[^\s/]+/", "", record.outcome.stderr_tail or "")
     tail = printed.strip().splitlines()
     return ": ".join(filter(None, (record.outcome.reason, tail[-1][:200] if tail else None)))

@@ -32,7 +32,7 @@ def same_batch(change: Change) -> None:
         if key not in batches:
             batches[key] = real(self)
             return batches[key]
-        if any(map(evaluates, latest)):  # an evaluation may end only with its data
+        if any(map(evaluates, latest)):  # evaluations get real data: some end only with it
             return real(self)
         if isinstance(self, dataloader._SingleProcessDataLoaderIter):
             self._next_index()  # raises StopIteration at the end

@@ -23,7 +23,7 @@ def mapped(by: Callable[[Any], Any], value: Any) -> Any:
 
 
 def around_modules(call: Callable[[Any, Inner, Any, Any], Any], *, losses: bool = False) -> list[Any]:
-    """Call ``call`` around every module that no other module calls; returns a list with the latest of them.
+    """Call ``call`` around every module that no other module calls; returns a list with the latest of them that trains.
 
     Args:
         losses: also around those without weights, such as losses.
@@ -34,7 +34,8 @@ def around_modules(call: Callable[[Any, Inner, Any, Any], Any], *, losses: bool 
     def outer(real: Inner, module: Any, *args: Any, **kwargs: Any) -> Any:
         if getattr(inside, "one", 0) or not (losses or module in latest or next(module.parameters(), None) is not None):
             return real(module, *args, **kwargs)
-        latest[:] = [module]
+        if module.training or not latest:  # a frozen network may follow in each step
+            latest[:] = [module]
         inside.one = True
         try:
             return call(module, functools.partial(real, module), args, kwargs)
