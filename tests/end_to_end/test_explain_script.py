@@ -96,6 +96,14 @@ def test_a_script_without_a_step_is_said_to_have_none(command: CommandLine, fold
     assert "PyTorch" in err
 
 
+def test_a_script_finds_what_is_beside_its_folder(command: CommandLine, folder: Path) -> None:
+    (folder.parent / "data.txt").write_text("digits")
+    (folder / "reads.py").write_text("print(open('../data.txt').read()); raise SystemExit(3)")
+    code, _, err = command.run("explain", "--", "python", "reads.py")
+    assert code == 1
+    assert "exit code 3: digits" in err
+
+
 def test_a_script_that_fails_by_itself_is_not_explained(command: CommandLine, folder: Path) -> None:
     shutil.copy(SCRIPTS / "crash.py", folder)
     code, _, err = command.run("explain", "--seconds", "10", "--", "python", "crash.py")

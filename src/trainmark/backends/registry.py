@@ -64,8 +64,8 @@ _BUILT_IN = (
     _built_in("torch", "TorchBackend", "torch", install_gpu="pip install --force-reinstall torch"),
     _built_in("jax", "JaxBackend", "jax", install_gpu="pip install 'jax[cuda13]'"),
     _built_in("keras", "KerasOnTensorFlow", "keras", "tensorflow", install_gpu="pip install 'tensorflow[and-cuda]'"),
-    _built_in("keras:torch", "KerasOnTorch", "keras", "torch"),
-    _built_in("keras:jax", "KerasOnJax", "keras", "jax"),
+    _built_in("keras:torch", "KerasOnTorch", "keras", "torch", install_gpu="pip install --force-reinstall torch"),
+    _built_in("keras:jax", "KerasOnJax", "keras", "jax", install_gpu="pip install 'jax[cuda13]'"),
     _built_in("numpy", "NumpyBackend", "numpy"),
 )
 

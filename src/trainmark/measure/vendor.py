@@ -29,6 +29,7 @@ class Gpu:
     name: str | None = None
     uuid: str | None = None
     compute_capability: tuple[int, int] | None = None
+    memory_bytes: int | None = None
     pci_width: tuple[int, int] | None = None
     pci_generation: tuple[int, int] | None = None
     persistence: bool | None = None

@@ -41,3 +41,14 @@ def test_a_folder_of_temporary_files_is_not_copied_into_its_own_copy(tmp_path: P
     (tmp_path / "trainmark-scratch-2").mkdir()
     working_copy.linked(tmp_path, copy)
     assert [each.name for each in copy.iterdir()] == ["mine.py"]
+
+
+def test_what_is_beside_the_folder_is_linked_beside_the_copy(tmp_path: Path) -> None:
+    for name in ("mine", "data", "trainmark-scratch-1"):
+        (tmp_path / "home" / name).mkdir(parents=True)
+    (tmp_path / "home" / "data" / "digits").write_text("1")
+    copy = tmp_path / "copies" / "mine"
+    copy.mkdir(parents=True)
+    working_copy.link_neighbours(tmp_path / "home" / "mine", copy)
+    assert (copy / ".." / "data" / "digits").read_text() == "1"
+    assert {each.name for each in copy.parent.iterdir()} == {"mine", "data"}

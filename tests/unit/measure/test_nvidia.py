@@ -17,6 +17,7 @@ def test_every_answer() -> None:
         name="NVIDIA H100 80GB HBM3",
         uuid="GPU-5e1f",
         compute_capability=(9, 0),
+        memory_bytes=80 * 2**30,
         pci_width=(8, 16),
         pci_generation=(1, 5),
         persistence=True,

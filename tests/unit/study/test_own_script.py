@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec import structs
@@ -14,9 +14,10 @@ from tests.records import a_command
 from trainmark.errors import UnknownName
 from trainmark.execute.parent.scheduler import RunStopped
 from trainmark.execute.protocol.answers import StepsObserved
+from trainmark.measure.vendor import Driver, Gpu
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
-from trainmark.record.record import Slice
+from trainmark.record.record import Record, Slice
 from trainmark.study.explain import own_script
 
 TASK: Any = None
@@ -124,12 +125,35 @@ def test_something_rare_is_named_with_its_share_of_the_whole_time(study: own_scr
     assert study.unsuitable["no-grad"] == "50 % of the time, but too rare to measure"
 
 
+def test_a_script_in_bf16_is_not_offered_another_precision(study: own_script._Study) -> None:
+    study.observed = dataclasses.replace(study.observed, precision="bfloat16", device="cuda:0")
+    study._planned(())
+    for change in ("bf16", "fp16", "tf32", "fp32"):
+        assert study.unsuitable[change] == "it computes in bfloat16"
+
+
 def test_without_a_loader_its_changes_do_not_apply(study: own_script._Study) -> None:
     study._planned(())
     for change in ("workers", "prefetch", "batch"):
         assert study.unsuitable[change] == "no DataLoader found"
     study.facts = {"workers": 0}
     assert {"workers", "prefetch", "batch"} <= {change.partition("=")[0] for change in study._planned(())}
+
+
+@pytest.mark.parametrize(
+    ("used", "most"),
+    [([[1], [3], [11]], 5), ([[1], [61], [61]], 1), ([[1], [1]], 1), (None, 1)],
+    ids=["fits six times", "takes all", "not seen to grow", "unknown"],
+)
+def test_as_many_sides_run_as_fit_on_the_gpu(
+    study: own_script._Study, monkeypatch: pytest.MonkeyPatch, used: list[list[int]] | None, most: int
+) -> None:
+    study.observed = dataclasses.replace(study.observed, device="cuda:0")
+    rows = used and [[2**30 * each for each in row] for row in used]
+    samples = SimpleNamespace(gpu_memory_bytes=rows, tree_resident_bytes=[1 << 20])
+    study.base = cast(Record, SimpleNamespace(samples=samples))
+    monkeypatch.setattr(own_script, "read_driver", lambda: Driver(gpus=(Gpu(0, memory_bytes=91 * 2**30),)))
+    assert study._most_alive() == most
 
 
 def test_unknown_changes_are_refused() -> None:

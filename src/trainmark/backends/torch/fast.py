@@ -209,7 +209,8 @@ class TorchFastTrainer(TorchTrainer):
         Warming up really trains, so everything that a step changes is saved and restored.
         """
         chance = torch.cuda.get_rng_state(self._device)
-        before = {id(tensor): tensor.clone() for tensor in self._changed_by_a_step()}
+        # Detached: a clone with a gradient would keep its autograd node on this stream, which a capture can't wait for.
+        before = {id(tensor): tensor.detach().clone() for tensor in self._changed_by_a_step()}
         self._graphs |= {size: self._capture_one(size) for size in dict.fromkeys(sizes) if size not in self._graphs}
         with torch.no_grad():
             for tensor in self._changed_by_a_step():

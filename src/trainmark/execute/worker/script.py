@@ -26,7 +26,7 @@ from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.reports import Reports
 from trainmark.execute.worker.slices import Turns
 from trainmark.execute.worker.timing import Clock
-from trainmark.execute.worker.working_copy import linked
+from trainmark.execute.worker.working_copy import link_neighbours, linked
 from trainmark.hook import TURNS, VARIABLE
 from trainmark.inject.changes import VARIABLE as CHANGES
 
@@ -123,6 +123,8 @@ def _copied(folder: Path, how: str) -> Path:
     """Copy the working folder to where it is removed at the end; returns the copy."""
     copy = _folder() / "copy" / folder.name  # apart from the pipes, whose names it may have
     copy.parent.mkdir()
+    if how != "whole":  # whose writes nothing keeps away from links
+        link_neighbours(folder, copy)
     if how != "plain":
         return linked(folder, copy, whole=how == "whole")
     shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED, f"{SCRATCH_PREFIX}*"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from pathlib import Path
@@ -28,6 +29,13 @@ class _Copied:
             return False
         self.size, self.files = self.size + size, self.files + 1
         return True
+
+
+def link_neighbours(folder: Path, copy: Path) -> None:
+    """Link what is beside a folder to beside its copy, where a script looks for ``../data``."""
+    for path in itertools.islice(folder.parent.iterdir() if os.access(folder.parent, os.R_OK) else (), _MOST_FILES):
+        if path.name != folder.name and not path.name.startswith(SCRATCH_PREFIX):
+            (copy.parent / path.name).symlink_to(path.absolute())
 
 
 def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bool = False) -> Path:

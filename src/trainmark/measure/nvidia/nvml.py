@@ -116,6 +116,7 @@ def _gpu(nvml: Nvml, index: int, handles: list[Any]) -> Gpu:
         name=_text(ask("nvmlDeviceGetName")),
         uuid=_text(ask("nvmlDeviceGetUUID")),
         compute_capability=_map(ask("nvmlDeviceGetCudaComputeCapability"), tuple),
+        memory_bytes=_map(ask("nvmlDeviceGetMemoryInfo"), lambda memory: int(memory.total)),
         pci_width=_both(ask("nvmlDeviceGetCurrPcieLinkWidth"), ask("nvmlDeviceGetMaxPcieLinkWidth")),
         pci_generation=_both(ask("nvmlDeviceGetCurrPcieLinkGeneration"), ask("nvmlDeviceGetMaxPcieLinkGeneration")),
         persistence=_map(ask("nvmlDeviceGetPersistenceMode"), bool),

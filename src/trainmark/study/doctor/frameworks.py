@@ -82,6 +82,8 @@ def sees_gpu(framework: Framework, examination: Examination, host: Host, driver:
     expected = vendor_of(driver).shown(driver, host.environment)
     if not expected and not seen:
         return skipped("no GPU, or all are hidden")
+    if not framework.install_gpu:
+        return skipped("no GPU build is known")
     if framework.devices is None:
         return skipped("not reached")
     if len(seen) >= len(expected):

@@ -34,6 +34,7 @@ from trainmark.execute.protocol.answers import Answer, StepsObserved
 from trainmark.execute.protocol.wire import SCRATCH_PREFIX
 from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.measure.host import read_host, usable_core_numbers
+from trainmark.measure.vendors import read_driver
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import IN_EVERY_STEP, Observed
 from trainmark.record.record import Record
@@ -217,6 +218,7 @@ class _Study:
         gpu, threads = self._on_gpu, seen.threads or cores
         workers, wanted = facts.get("workers"), max(2, min(cores, 8))
         no_loader = "" if seen.framework == "keras" or workers is not None else "no DataLoader found"
+        other = "" if seen.precision == "float32" else f"it computes in {seen.precision}"
         reasons = {
             "workers": "the dataset is an IterableDataset"
             if facts.get("iterable")
@@ -225,11 +227,11 @@ class _Study:
             "no-accumulation": "" if facts.get("accumulates", 1) > 1 else "the script doesn't accumulate gradients",
             "prefetch": no_loader or "the loader already has worker processes" * bool(workers),
             "pin": no_loader if gpu else "no GPU",
-            "tf32": "" if gpu else "no GPU",
-            "fp16": "" if gpu else "meant for GPUs; use --only fp16 to try it anyway",
-            "bf16": "" if seen.precision == "float32" else f"the weights are {seen.precision}",
-            "mixed-bf16": "" if seen.precision == "float32" else f"the layers are {seen.precision}",
-            "fp32": "" if seen.precision == "float64" else f"the weights are {seen.precision}",
+            "tf32": other if gpu else "no GPU",
+            "fp16": other if gpu else "meant for GPUs; use --only fp16 to try it anyway",
+            "bf16": other,
+            "mixed-bf16": other,
+            "fp32": "" if seen.precision == "float64" else f"it computes in {seen.precision}",
             "fused": _flag(facts, "fused"),
             "foreach": _flag(facts, "foreach"),
             "torch-optimizer": "" if facts.get("handwritten") else f"{facts.get('optimizer')} is a PyTorch optimiser",
@@ -408,10 +410,12 @@ class _Study:
 
     def _most_alive(self) -> int:
         """How many sides fit into memory, with the unchanged script."""
-        if self._on_gpu:  # its memory is shared, and a process may take all of it
-            return 1
         needs, left = _peak_bytes(self.base), read_host().memory_available_bytes
-        return max(int(_MEMORY_SHARE * left / needs) - 1, 1) if needs and left else 8
+        most = _MEMORY_SHARE * left / needs if needs and left else 9
+        if self._on_gpu:
+            needs, left = _gpu_bytes(self.base)  # a process may take most of it
+            most = min(most, _MEMORY_SHARE * left / needs if needs else 1)
+        return max(int(most) - 1, 1)
 
     def _blocks(self, seconds: float, sides: int) -> int:
         blocks = int(seconds / (2 * sides * self._slice_seconds))
@@ -520,6 +524,14 @@ def _flag(facts: Mapping[str, Any], flag: str) -> str:
 def _peak_bytes(record: Record) -> int | None:
     """The most resident memory of a process and its children; None if it could not be read."""
     return max(filter(None, (record.samples and record.samples.tree_resident_bytes) or ()), default=None)
+
+
+def _gpu_bytes(record: Record) -> tuple[int, int]:
+    """The GPU memory of a process, and what was free before it; zeros if unknown."""
+    rows = (record.samples and record.samples.gpu_memory_bytes) or ()
+    used = [[value or 0 for value in each] for each in zip(*rows, strict=True)]
+    gpus = zip(used, read_driver().gpus, strict=False)
+    return max(((max(each) - each[0], (gpu.memory_bytes or 0) - each[0]) for each, gpu in gpus), default=(0, 0))
 
 
 def _losses(record: Record) -> list[float]:

@@ -411,6 +411,12 @@ def test_a_good_machine_has_nothing_to_mend() -> None:
     }
 
 
+def test_a_framework_without_a_gpu_build_is_not_scolded_on_a_gpu_machine() -> None:
+    found = examined(built_for=None, architectures=None, devices=("cpu",), products=(product("cpu"),))
+    found = dataclasses.replace(found, name="numpy", install_gpu="")
+    assert {check.id: check.status for check in diagnose(on(torch=found))}["numpy.gpu"] == "SKIP"
+
+
 def without_gpu(**host: object) -> Facts:
     cpu_torch = examined(built_for=None, architectures=None, devices=("cpu",), products=(product("cpu"),))
     cpu_torch = dataclasses.replace(cpu_torch, libraries={})
