@@ -139,7 +139,7 @@ class Session:
             ran = self.trainmark(
                 "run", *here, *(("--steps", "20") if self.quick else course.length), *options,
                 *(() if "mnist" in self.datasets else ("--dataset", "synthetic-digits")),
-                "--repeats", str(1 if self.quick else repeats), "--resume", "--out", str(self.folder / out),
+                "--repeats", str(1 if self.quick else repeats), "--budget", "0", "--resume", "--out", str(self.folder / out),
                 seconds=seconds,
             )  # fmt: skip
             problems += [ran.problem] if ran.problem else []
