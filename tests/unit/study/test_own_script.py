@@ -132,6 +132,24 @@ def test_a_script_in_bf16_is_not_offered_another_precision(study: own_script._St
         assert study.unsuitable[change] == "it computes in bfloat16"
 
 
+@pytest.mark.parametrize(
+    ("slow", "first"),
+    [
+        ({}, ["same-batch", "fused"]),
+        ({"saving_seconds": 1.0, "saves": 100}, ["no-saves", "same-batch"]),
+        ({"loader_wait_seconds": 1.0}, ["same-batch", "workers=2"]),
+    ],
+    ids=["nothing", "saving", "loader"],
+)
+def test_what_changes_a_large_part_is_tried_first(
+    study: own_script._Study, monkeypatch: pytest.MonkeyPatch, slow: dict[str, Any], first: list[str]
+) -> None:
+    monkeypatch.setattr(own_script, "usable_core_numbers", lambda: (0, 1))
+    study.observed = dataclasses.replace(study.observed, precision="float32", syncs={}, sync_seconds=None, **slow)
+    study.facts = {"workers": 0, "fused": False, "threads": 2}
+    assert study._planned(())[:2] == first
+
+
 def test_without_a_loader_its_changes_do_not_apply(study: own_script._Study) -> None:
     study._planned(())
     for change in ("workers", "prefetch", "batch"):

@@ -56,6 +56,8 @@ _FEWEST_BLOCKS, _MOST_BLOCKS = 4, 12
 _ROUNDS = 3
 _WINNERS = 3
 _MEMORY_SHARE = 0.7
+_LARGE_SHARE = 0.25
+"""Of the time of the unchanged script: what changes a part as large is tried first."""
 _MORE_BATCH = 8
 _LEAST_OF_LINES = 0.05
 """Share of the time from which a statement in the user's own code is worth naming."""
@@ -262,7 +264,11 @@ class _Study:
         why_not = {name: reasons[name] for name in own if reasons.get(name)}
         self.left_out |= {name: why for name, why in why_not.items() if "--" in why}  # an option would try it
         self.unsuitable = {name: why for name, why in why_not.items() if "--" not in why}
-        names = [name for name in own if not reasons.get(name)]
+        slow = {"loader": seen.loader_wait_seconds, "evaluation": seen.evaluation_seconds, "save": seen.saving_seconds}
+        large = {part for part, seconds in slow.items() if (seconds or 0.0) > _LARGE_SHARE * seen.all_seconds}
+        names = sorted(
+            (name for name in own if not reasons.get(name)), key=lambda name: experiment(name).part not in large
+        )
         return [change for name in names for change in values.get(name, [name])]
 
     @property
