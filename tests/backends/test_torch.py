@@ -130,6 +130,25 @@ def test_compiling_ahead_changes_neither_weights_nor_random_numbers() -> None:
     np.testing.assert_array_equal(runs[0], runs[1])
 
 
+def test_no_autograd_node_of_another_stream_is_alive_while_a_graph_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node belongs to the stream on which it was made, and a capture can't wait for the default one."""
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda _: torch.get_rng_state())
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, _: torch.set_rng_state(state))
+    made = trainer(catalog.find("mnist-mlp128"), numbered((28, 28, 1)), "fast")
+    parameter = made._parameters[0]
+
+    def node() -> Any:
+        return parameter.view_as(parameter).grad_fn.next_functions[0][0]
+
+    def capture(_: int) -> str:
+        node().metadata["earlier"] = True  # lost with the node, unless something keeps it alive
+        return "alive" if "earlier" in node().metadata else "gone"
+
+    monkeypatch.setattr(made, "_capture_one", capture)
+    made._capture((100,))
+    assert made._graphs == {100: "gone"}
+
+
 def test_compiled_without_a_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CXX", raising=False)
