@@ -1,6 +1,6 @@
 """Measure a GPU in one call and write one page about it.
 
-    python bench/gpu.py [FOLDER] [--limit SECONDS] [--wheels DIR] [--only NAME,...] [--quick]
+    python bench/gpu.py FOLDER [--limit SECONDS] [--wheels DIR] [--only NAME,...] [--quick]
 
 Runs from a checkout, without installation and without a network: `trainmark doctor`, `tests/gpu`, the five workloads
 in every framework and style, CUDA graphs on and off, the CPU next to the GPU, and the measured peaks. The page is
@@ -139,8 +139,8 @@ class Session:
             ran = self.trainmark(
                 "run", *here, *(("--steps", "20") if self.quick else course.length), *options,
                 *(() if "mnist" in self.datasets else ("--dataset", "synthetic-digits")),
-                "--repeats", str(1 if self.quick else repeats), "--budget", "0", "--resume", "--out", str(self.folder / out),
-                seconds=seconds,
+                "--repeats", str(1 if self.quick else repeats), "--budget", "0", "--resume",
+                "--out", str(self.folder / out), seconds=seconds,
             )  # fmt: skip
             problems += [ran.problem] if ran.problem else []
         return problems
@@ -401,7 +401,7 @@ def measure(session: Session, names: Sequence[str], deadline: float, page: gpu_p
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "docs/results/gpu")
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--backend", default=",".join(n for n, module in FRAMEWORKS.items() if find_spec(module)))
     parser.add_argument(

@@ -46,7 +46,7 @@ for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fa
         python bench/peers.py --out "$results/peers/run.json"
         python bench/peers.py --show "$results/peers/run.json" >"$results/peers/README.md"
         ;;
-      gpu) python bench/gpu.py "$results/gpu" ;;
+      gpu) python bench/gpu.py "$results/gpu/all" ;;
       limits)
         mkdir -p "$results/limits"
         python bench/limits.py --rounds 6 | tee "$results/limits/printed.txt"

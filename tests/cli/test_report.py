@@ -59,7 +59,7 @@ def test_json_says_what_was_written(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         ([a_full_record()], "there is nothing to compare it with"),
         ([a_full_record(), a_full_record(workload="mnist-cnn")], "mnist-cnn"),
-        ([a_record(status="failed", epochs=[])], "No run of mnist-mlp512 finished (0 of 1)."),
+        ([a_record(status="failed", epochs=[])], "No run of mnist-mlp512 finished (1 tried)."),
         ([a_record(epochs=[])], "numpy fast cpu trained mnist-mlp512"),
         ([a_record(round=1), a_record(device="cuda:0")], "in too few rounds for a verdict"),
     ],

@@ -96,12 +96,15 @@ def test_a_script_without_a_step_is_said_to_have_none(command: CommandLine, fold
     assert "PyTorch" in err
 
 
-def test_a_script_finds_what_is_beside_its_folder(command: CommandLine, folder: Path) -> None:
+def test_a_script_reads_what_is_beside_its_folder_but_cannot_write_it(command: CommandLine, folder: Path) -> None:
     (folder.parent / "data.txt").write_text("digits")
-    (folder / "reads.py").write_text("print(open('../data.txt').read()); raise SystemExit(3)")
+    (folder / "reads.py").write_text(
+        "print(open('../data.txt').read()); open('../data.txt', 'w').write('lost'); raise SystemExit(3)"
+    )
     code, _, err = command.run("explain", "--", "python", "reads.py")
     assert code == 1
     assert "exit code 3: digits" in err
+    assert (folder.parent / "data.txt").read_text() == "digits"
 
 
 def test_a_script_that_fails_by_itself_is_not_explained(command: CommandLine, folder: Path) -> None:

@@ -120,7 +120,7 @@ EXPERIMENTS = {
         "model", "compiled model with CUDA graphs", 'Use torch.compile(model, mode="reduce-overhead").'
     ),
 }
-"""By name; if there is no time for all, those at the end are left out, except of a part that takes much of the time."""
+"""By name; if there is no time for all, those at the end are left out. Changes to a slow part come first."""
 ONLY_KERAS = ("steps-per-execution", "jit", "mixed-bf16")
 OF_KERAS = ("same-batch", "no-saves", "fp32", *ONLY_KERAS)
 

@@ -34,7 +34,7 @@ class Observed:
         places: file and line of the loader, the optimiser, the model, the evaluation, the save and the backward pass.
         syncs: how often each line of the script read a tensor.
         threads: CPU threads of the framework.
-        precision: type of the weights.
+        precision: type of the weights, or that of autocast.
         device: device of the weights.
         changed: experiments that took effect, with the evidence.
         failed: experiments that could not be applied, with the reason.

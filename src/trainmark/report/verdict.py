@@ -42,7 +42,7 @@ def verdict(work: MeasuredWork) -> Verdict:
     workload = work.sides[0].result.key.workload
     if not measured:
         failed = sum(side.result.failed for side in work.sides)
-        text = f"No run of {workload} finished (0 of {failed})."
+        text = f"No run of {workload} finished ({failed} tried)."
         return Verdict(text, "bad", (Caveat.FAILED_RUNS,))
     pair = work.answer
     found = _alone(workload, measured) if pair is None else _of_pair(workload, *pair)
@@ -50,7 +50,7 @@ def verdict(work: MeasuredWork) -> Verdict:
     if any(group.failed for group in pair or [measured[0].result]):
         caveats.add(Caveat.FAILED_RUNS)
     broken = [side for side in work.sides if not side.result.runs]
-    lost = "".join(f" No run of {side.label} finished (0 of {side.result.failed})." for side in broken)
+    lost = "".join(f" No run of {side.label} finished ({side.result.failed} tried)." for side in broken)
     return Verdict(found.text + lost, found.tone, tuple(caveat for caveat in Caveat if caveat in caveats))
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from trainmark.execute.worker import working_copy
+import pytest
+
+from trainmark.execute.protocol.wire import SCRATCH
+from trainmark.execute.worker import script, working_copy
 
 
 def test_small_files_are_copied_and_the_rest_is_linked(tmp_path: Path) -> None:
@@ -52,3 +55,14 @@ def test_what_is_beside_the_folder_is_linked_beside_the_copy(tmp_path: Path) -> 
     working_copy.link_neighbours(tmp_path / "home" / "mine", copy)
     assert (copy / ".." / "data" / "digits").read_text() == "1"
     assert {each.name for each in copy.parent.iterdir()} == {"mine", "data"}
+
+
+@pytest.mark.parametrize(("how", "beside"), [("linked", {"mine", "data"}), ("whole", {"mine"}), ("plain", {"mine"})])
+def test_only_a_command_that_cannot_write_through_links_gets_them_beside_its_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, beside: set[str]
+) -> None:
+    for name in ("home/mine", "home/data", "scratch"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setenv(SCRATCH, str(tmp_path / "scratch"))
+    copy = script._copied(tmp_path / "home" / "mine", how)
+    assert {each.name for each in copy.parent.iterdir()} == beside

@@ -133,7 +133,7 @@ def test_few_rounds_are_not_sure() -> None:
 def test_one_alone_and_none_at_all() -> None:
     assert "there is nothing to compare it with" in said(CPU).text
     found = said([a_record(status="failed", epochs=[]), a_record(status="timeout", round=1, epochs=[])])
-    assert found.text == "No run of mnist-mlp512 finished (0 of 2)."
+    assert found.text == "No run of mnist-mlp512 finished (2 tried)."
 
 
 def test_failed_runs_are_told_beside_the_answer() -> None:
@@ -146,7 +146,7 @@ def test_failed_runs_are_told_beside_the_answer() -> None:
 def test_a_device_of_which_every_run_failed_is_named() -> None:
     lost = [a_record(device="cuda:0", status="failed", round=number, epochs=[]) for number in range(2)]
     found = said([*CPU, *lost])
-    assert "No run of numpy fast cuda:0 finished (0 of 2)." in found.text
+    assert "No run of numpy fast cuda:0 finished (2 tried)." in found.text
     assert "can't be compared with" not in found.text
 
 

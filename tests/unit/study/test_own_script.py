@@ -160,18 +160,37 @@ def test_without_a_loader_its_changes_do_not_apply(study: own_script._Study) -> 
 
 @pytest.mark.parametrize(
     ("used", "most"),
-    [([[1], [3], [11]], 5), ([[1], [61], [61]], 1), ([[1], [1]], 1), (None, 1)],
-    ids=["fits six times", "takes all", "not seen to grow", "unknown"],
+    [
+        ([[1, 1], [3, 1], [11, 1]], 5),
+        ([[1, 1], [61, 1], [61, 1]], 1),
+        ([[1, 51], [13, 61], [13, 61]], 1),
+        ([[11, 1], [1, 1], [11, 1]], 4),
+        ([[1, 1], [1, 1]], 1),
+        ([[None, None]], 1),
+        (None, 1),
+    ],
+    ids=["fits six times", "takes all", "the fuller decides", "after another", "did not grow", "not read", "unknown"],
 )
 def test_as_many_sides_run_as_fit_on_the_gpu(
-    study: own_script._Study, monkeypatch: pytest.MonkeyPatch, used: list[list[int]] | None, most: int
+    study: own_script._Study, monkeypatch: pytest.MonkeyPatch, used: list[list[int | None]] | None, most: int
 ) -> None:
     study.observed = dataclasses.replace(study.observed, device="cuda:0")
-    rows = used and [[2**30 * each for each in row] for row in used]
+    rows = used and [[each and 2**30 * each for each in row] for row in used]
     samples = SimpleNamespace(gpu_memory_bytes=rows, tree_resident_bytes=[1 << 20])
     study.base = cast(Record, SimpleNamespace(samples=samples))
-    monkeypatch.setattr(own_script, "read_driver", lambda: Driver(gpus=(Gpu(0, memory_bytes=91 * 2**30),)))
+    monkeypatch.setattr(
+        own_script, "read_driver", lambda: Driver(gpus=tuple(Gpu(index, memory_bytes=91 * 2**30) for index in (0, 1)))
+    )
     assert study._most_alive() == most
+
+
+def test_larger_batches_run_alone_on_a_gpu(study: own_script._Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study, "_most_alive", lambda: 8)
+    study.observed = dataclasses.replace(study.observed, device="cuda:0")
+    assert study._parties(["same-batch", "batch=8", "fused"]) == [["same-batch", "fused"], ["batch=8"]]
+    assert study._parties(["no-accumulation=4"]) == [["no-accumulation=4"]]
+    study.observed = dataclasses.replace(study.observed, device="cpu")
+    assert study._parties(["same-batch", "batch=8", "fused"]) == [["same-batch", "batch=8", "fused"]]
 
 
 def test_unknown_changes_are_refused() -> None:

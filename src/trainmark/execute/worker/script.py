@@ -123,7 +123,7 @@ def _copied(folder: Path, how: str) -> Path:
     """Copy the working folder to where it is removed at the end; returns the copy."""
     copy = _folder() / "copy" / folder.name  # apart from the pipes, whose names it may have
     copy.parent.mkdir()
-    if how != "whole":  # whose writes nothing keeps away from links
+    if how == "linked":  # otherwise the command could write through links
         link_neighbours(folder, copy)
     if how != "plain":
         return linked(folder, copy, whole=how == "whole")

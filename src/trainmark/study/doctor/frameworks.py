@@ -82,14 +82,14 @@ def sees_gpu(framework: Framework, examination: Examination, host: Host, driver:
     expected = vendor_of(driver).shown(driver, host.environment)
     if not expected and not seen:
         return skipped("no GPU, or all are hidden")
-    if not framework.install_gpu:
-        return skipped("no GPU build is known")
     if framework.devices is None:
         return skipped("not reached")
     if len(seen) >= len(expected):
         return passed(f"sees {', '.join(seen)}")
     lacking = f"sees {len(seen)} of {units.many(len(expected), 'GPU')}"
     if examination.built_for is None:
+        if not framework.install_gpu:
+            return skipped("it has no GPU build")
         fix = _for_driver(framework.install_gpu, driver)
         return failed(f"{lacking}: this {framework.name} was built for the CPU only", fix)
     if examination.hidden_by is not None:

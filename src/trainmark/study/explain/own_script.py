@@ -57,7 +57,7 @@ _ROUNDS = 3
 _WINNERS = 3
 _MEMORY_SHARE = 0.7
 _LARGE_SHARE = 0.25
-"""Of the time of the unchanged script: what changes a part as large is tried first."""
+"""Of the time of the unchanged script: changes to a part at least this large are tried first."""
 _MORE_BATCH = 8
 _LEAST_OF_LINES = 0.05
 """Share of the time from which a statement in the user's own code is worth naming."""
@@ -220,7 +220,7 @@ class _Study:
         gpu, threads = self._on_gpu, seen.threads or cores
         workers, wanted = facts.get("workers"), max(2, min(cores, 8))
         no_loader = "" if seen.framework == "keras" or workers is not None else "no DataLoader found"
-        other = "" if seen.precision == "float32" else f"it computes in {seen.precision}"
+        other = "" if seen.precision == "float32" else f"it computes in {seen.precision or 'an unknown precision'}"
         reasons = {
             "workers": "the dataset is an IterableDataset"
             if facts.get("iterable")
@@ -305,7 +305,7 @@ class _Study:
     def _screen(self, planned: Sequence[str]) -> dict[str, Finding]:
         """Measure every change once, in parties that fit into memory."""
         waiting = len(planned)
-        for party in _parties(planned, self._most_alive()):
+        for party in self._parties(planned):
             left = _SCREENING * self.seconds - self.passed - self._start_seconds(len(party) + 1)
             self._round([UNCHANGED, *party], self._blocks(left * len(party) / waiting, len(party) + 1))
             waiting -= len(party)
@@ -326,7 +326,7 @@ class _Study:
         for most in range(_WINNERS, 0, -1):
             again = list(dict.fromkeys([*single[:most], *valid[:most]]))
             combined = ["+".join(valid[:number]) for number in range(2, min(len(valid), most) + 1)]
-            parties = _parties([*again, *combined], self._most_alive())
+            parties = self._parties([*again, *combined])
             sides = sum(len(party) + 1 for party in parties)
             needed = self._start_seconds(sides) + 2 * _FEWEST_BLOCKS * sides * self._slice_seconds
             if self.passed + _ROUNDS * needed < self.seconds:
@@ -423,6 +423,13 @@ class _Study:
             most = min(most, _MEMORY_SHARE * left / needs if needs else 1)
         return max(int(most) - 1, 1)
 
+    def _parties(self, changes: Sequence[str]) -> list[Sequence[str]]:
+        """Split changes into parties of about equal sizes; on a GPU, larger batches are alone."""
+        alone = [each for each in changes if self._on_gpu and ("batch=" in each or "accumulation=" in each)]
+        others = [each for each in changes if each not in alone]
+        number = -(-len(others) // self._most_alive())
+        return [*(others[index::number] for index in range(number)), *([each] for each in alone)]
+
     def _blocks(self, seconds: float, sides: int) -> int:
         blocks = int(seconds / (2 * sides * self._slice_seconds))
         return min(max(blocks, _FEWEST_BLOCKS), _MOST_BLOCKS)
@@ -508,12 +515,6 @@ def _in_turns(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if Caveat.ONE_AFTER_THE_OTHER not in record.caveats]
 
 
-def _parties(changes: Sequence[str], most: int) -> list[Sequence[str]]:
-    """Split changes into parties of about equal sizes."""
-    number = -(-len(changes) // most)
-    return [changes[index::number] for index in range(number)]
-
-
 def _exclude(one: str, other: str) -> bool:
     """Whether two changes exclude each other."""
     alike = "fused foreach torch-optimizer", "bf16 fp16", "threads", "workers prefetch", "compile cuda-graphs"
@@ -533,11 +534,12 @@ def _peak_bytes(record: Record) -> int | None:
 
 
 def _gpu_bytes(record: Record) -> tuple[int, int]:
-    """The GPU memory of a process, and what was free before it; zeros if unknown."""
+    """The GPU memory of a process, and what was free before it, on the fullest GPU; zeros if unknown."""
     rows = (record.samples and record.samples.gpu_memory_bytes) or ()
     used = [[value or 0 for value in each] for each in zip(*rows, strict=True)]
     gpus = zip(used, read_driver().gpus, strict=False)
-    return max(((max(each) - each[0], (gpu.memory_bytes or 0) - each[0]) for each, gpu in gpus), default=(0, 0))
+    found = [(max(each) - min(each), (gpu.memory_bytes or 0) - each[0]) for each, gpu in gpus]
+    return min((each for each in found if each[0] > 0), key=lambda each: each[1] / each[0], default=(0, 0))
 
 
 def _losses(record: Record) -> list[float]:

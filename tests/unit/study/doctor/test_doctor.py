@@ -415,6 +415,8 @@ def test_a_framework_without_a_gpu_build_is_not_scolded_on_a_gpu_machine() -> No
     found = examined(built_for=None, architectures=None, devices=("cpu",), products=(product("cpu"),))
     found = dataclasses.replace(found, name="numpy", install_gpu="")
     assert {check.id: check.status for check in diagnose(on(torch=found))}["numpy.gpu"] == "SKIP"
+    plugin = dataclasses.replace(examined(), name="mxnet", install_gpu="")  # how a plug-in is installed is not known
+    assert {check.id: check.status for check in diagnose(on(torch=plugin))}["mxnet.gpu"] == "PASS"
 
 
 def without_gpu(**host: object) -> Facts:
