@@ -536,7 +536,7 @@ def _peak_bytes(record: Record) -> int | None:
 def _gpu_bytes(record: Record) -> tuple[int, int]:
     """The GPU memory of a process, and what was free before it, on the fullest GPU; zeros if unknown."""
     rows = (record.samples and record.samples.gpu_memory_bytes) or ()
-    used = [[value or 0 for value in each] for each in zip(*rows, strict=True)]
+    used = [[value or 0 for value in each] for each in zip(*rows, strict=False)]
     gpus = zip(used, read_driver().gpus, strict=False)
     found = [(max(each) - min(each), (gpu.memory_bytes or 0) - each[0]) for each, gpu in gpus]
     return min((each for each in found if each[0] > 0), key=lambda each: each[1] / each[0], default=(0, 0))
