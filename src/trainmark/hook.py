@@ -19,11 +19,8 @@ import math
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import SupportsFloat
+from collections.abc import Iterable, Iterator
+from typing import Any, SupportsFloat, TypeVar
 
 __all__ = ["batches", "begin", "epoch", "is_listening", "test"]
 

@@ -276,8 +276,7 @@ def _tell_of_record(record: Record, why_not: str, progress: TerminalProgress, op
 
     attribution = from_record(record)
     if attribution is None:
-        lacking = f"{record.id} contains nothing to explain"
-        raise ExplanationFailed(lacking, expected="at least one finished epoch", found=why_not)
+        raise ExplanationFailed(f"{record.id} has nothing to explain", expected="a finished epoch", found=why_not)
     if not options["as_json"]:
         progress.say(f"note: {why_not}; this explanation uses the record alone")
     data: dict[str, Any] = {
@@ -335,9 +334,8 @@ def _table(found: Explanation, unlike: tuple[str, ...]) -> Table:
     how = f"{many(len(dissection.rounds), 'interleaved round')} in {many(len(dissection.sittings), 'process')}"
     given = subject.course.workload
     tokens = f" of {given.input.network_shape[0]:,} tokens" if given.is_text else ""
-    conditions = [
-        f"{subject.course.dataset.name}, {many(subject.batch, 'example')}{tokens} per step, {side.precision}, {how}"
-    ]
+    size = f"{many(subject.batch, 'example')}{tokens} per step"
+    conditions = [f"{subject.course.dataset.name}, {size}, {side.precision}, {how}"]
     if subject.starved:
         conditions.append(f"all rows except threads were measured with {subject.cores} threads")
     notes = [f"{each[0].upper()}{each[1:]}." for each in unlike]
@@ -351,6 +349,5 @@ def _table(found: Explanation, unlike: tuple[str, ...]) -> Table:
         said.append(crossing_sentence(found.crossing, side.device))
     elif found.no_crossing is not None:
         said.append(f"The batch size at which {side.device} overtakes the CPU was not found: {found.no_crossing}.")
-    answer, *details = said
-    title = f"{subject.course.workload.name}: {side.title}"
-    return explanation_table(title, tuple(conditions), found.attribution, (*details, *notes), answer=answer)
+    title = f"{given.name}: {side.title}"
+    return explanation_table(title, tuple(conditions), found.attribution, (*said[1:], *notes), answer=said[0])

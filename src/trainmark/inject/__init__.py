@@ -12,10 +12,11 @@ trainmark; it reports through the hook (``hook.py``).
 from __future__ import annotations
 
 import os
+import sys
 
 from .changes import protect
 from .observer import FOLDER, Observer
-from .watch import watch
+from .watch import Watch
 
 
 def start() -> None:
@@ -26,4 +27,4 @@ def start() -> None:
     with open(os.path.join(folder, "attached"), "a"):  # noqa: PTH118, PTH123  (tells trainmark that this was reached)
         pass
     protect()
-    watch(Observer(folder))
+    sys.meta_path.insert(0, Watch(Observer(folder)))

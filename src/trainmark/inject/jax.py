@@ -11,14 +11,11 @@ import importlib
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
+from .observer import Observer
 from .patch import around, time_reads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .observer import Observer
 
 _READS = ("item", "tolist", "block_until_ready", "__array__", "__float__", "__int__", "__bool__", "__format__")
 _MOST_CALLS = 50

@@ -9,16 +9,12 @@ import importlib
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from .observer import clock
+from .observer import Observer, clock
 from .patch import around, keep_places, time_saves
 from .tensorflow import Functions, examples, number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from .observer import Observer
 
 _LEADS = ("fit", "train_on_batch", "evaluate", "predict", "test_on_batch", "predict_on_batch")
 """Methods in which Keras reports, not the framework that it computes by."""

@@ -18,13 +18,10 @@ import sys
 import time
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
+from types import FrameType, SimpleNamespace
+from typing import Any
 
 FOLDER, STEPS = "TRAINMARK_OBSERVER", "TRAINMARK_STEPS"
 """Environment variables: folder for agreements between processes; the step after which the training ends."""

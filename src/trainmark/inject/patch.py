@@ -5,15 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
-from .observer import clock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from .observer import Observer
+from .observer import Observer, clock
 
 _CHANGEABLE = 1 << 9
 """Flag of classes whose attributes can be set; classes written in C, such as the base of ``torch.Tensor``, lack it."""

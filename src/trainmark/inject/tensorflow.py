@@ -5,15 +5,11 @@ from __future__ import annotations
 import importlib
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from .observer import clock
+from .observer import Observer, clock
 from .patch import around, leaves, time_reads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .observer import Observer
 
 _READS = ("numpy", "__float__", "__int__", "__bool__", "__format__", "__array__")
 _ALIKE = 10

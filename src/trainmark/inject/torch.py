@@ -5,15 +5,11 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from .observer import FEW, clock
+from .observer import FEW, Observer, clock
 from .patch import around, keep_places, leaves, length_of, time_reads, time_saves
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .observer import Observer
 
 _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
 """Methods of a tensor that wait for its value."""

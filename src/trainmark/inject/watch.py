@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import importlib
-import sys
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import changes
-
-if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
-
-    from .observer import Observer
+from .observer import Observer
 
 FRAMEWORKS = ("torch", "tensorflow", "keras", "jax")
 """Modules that are watched for. ``NAME.py`` in this package has ``install(module, observer)`` for it."""
 
 
-def watch(observer: Observer) -> None:
-    """Install the file of each framework as soon as it is imported."""
-    sys.meta_path.insert(0, _Watch(observer))
-
-
-class _Watch:
-    """A finder that finds nothing itself, but learns of imports."""
+class Watch:
+    """A finder that finds nothing itself, but installs the file of each framework as soon as it is imported."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self._awaited = set(FRAMEWORKS)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
+        """Find nothing; but if a framework is about to be imported, prepare to install its file."""
         if name not in self._awaited:
             return None
         self._awaited.discard(name)

@@ -12,12 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Inner = Callable[..., Any]
+from typing import Any
 
 VARIABLE = "TRAINMARK_CHANGES"
 
@@ -46,6 +41,10 @@ class Change:
         if not self.done:
             self.done = True
             self.observer.cannot(self.name, why)
+
+    def nothing(self, real: Any, *_: Any, **__: Any) -> None:
+        """Stand in for ``real``, and do nothing."""
+        self.took(f"{real.__name__} does nothing")
 
 
 def apply(observer: Any, framework: Any) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _SKIPPED, _STEPS = 10, 5
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import keras
 
 from ..patch import around
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from . import Change
+from . import Change
 
 _POLICIES = {"mixed-bf16": "mixed_bfloat16", "fp32": "float32"}
 _SETTERS = (
@@ -44,9 +41,8 @@ def same_batch(change: Change) -> None:
         return real(batches)  # the observer counts what it yields
 
     trainer: Any = importlib.import_module(f"keras.src.backend.{_ENGINE}.trainer")
-    around(
-        getattr(trainer, {"tensorflow": "TFEpochIterator", "jax": "JAXEpochIterator"}[_ENGINE]), "_get_iterator", again
-    )
+    iterator = {"tensorflow": "TFEpochIterator", "jax": "JAXEpochIterator"}[_ENGINE]
+    around(getattr(trainer, iterator), "_get_iterator", again)
 
 
 def fp32(change: Change) -> None:
@@ -110,12 +106,8 @@ def _after_compile(change: Change, does: Callable[[Any], None]) -> None:
 
 def no_saves(change: Change) -> None:
     """Save nothing."""
-
-    def nothing(real: Callable[..., Any], *_: Any, **__: Any) -> None:
-        change.took(f"{real.__name__} does nothing")
-
     for name in ("save", "save_weights"):
-        around(keras.Model, name, nothing)
+        around(keras.Model, name, change.nothing)
 
 
 def protect(writes: Any) -> None:

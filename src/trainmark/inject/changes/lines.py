@@ -8,10 +8,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 _PARTS = {
     "torch/utils/data/dataloader.py": "loader",

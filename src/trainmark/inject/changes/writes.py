@@ -15,12 +15,10 @@ import os
 import shutil
 import sys
 import tempfile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from ..patch import around
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _OWN = "TRAINMARK_OBSERVER"

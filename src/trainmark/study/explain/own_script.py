@@ -118,8 +118,7 @@ def explain(
         command = dataclasses.replace(command, inject=True, scratch=True, most_steps=None)
         limit = settings.timeout or max(_FEWEST_SECONDS_OF_A_PROCESS, 3 * seconds)  # a change may hang the script
         settings = dataclasses.replace(settings, timeout=limit)
-        study = _Study(command, settings, Store(Path(folder)), tell, seconds)
-        return study.explain(only)
+        return _Study(command, settings, Store(Path(folder)), tell, seconds).explain(only)
 
 
 def require_changes(names: Sequence[str]) -> None:

@@ -6,8 +6,9 @@ import functools
 import importlib
 import itertools
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
@@ -15,17 +16,15 @@ from torch.utils.data import DataLoader
 
 from ... import patch
 from ...patch import around
+from .. import Change
 from .outermost import around_modules, evaluates, tensors
-
-if TYPE_CHECKING:
-    from .. import Change, Inner
 
 
 def no_sync(change: Change) -> None:
     """Lines of the user's that read a result get that of the line's first call again."""
     results: dict[Any, Any] = {}
 
-    def stale(name: str, real: Inner, self: Any, *args: Any, **kwargs: Any) -> Any:
+    def stale(name: str, real: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(2)
         if (name == "cpu" and self.device.type == "cpu") or not change.observer.is_users(frame):
             return real(self, *args, **kwargs)
@@ -44,7 +43,7 @@ def no_evaluation(change: Change) -> None:
     """While the model evaluates, loaders end after a batch, and the model repeats its first output."""
     outputs: dict[Any, Any] = {}
 
-    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+    def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if not evaluates(module):
             return inner(*args, **kwargs)
         key = id(module), str([tuple(each.shape) for each in tensors((args, kwargs))])
@@ -54,7 +53,7 @@ def no_evaluation(change: Change) -> None:
             outputs[key] = inner(*args, **kwargs)
         return outputs[key]
 
-    def first(real: Inner, self: Any) -> Any:
+    def first(real: Callable[..., Any], self: Any) -> Any:
         if not any(map(evaluates, latest)):
             return real(self)
         change.took("loaders end after a batch")
@@ -67,7 +66,7 @@ def no_evaluation(change: Change) -> None:
 def no_grad(change: Change) -> None:
     """Evaluate without recording gradients."""
 
-    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+    def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if module.training or not torch.is_grad_enabled():
             return inner(*args, **kwargs)
         change.took(f"{type(module).__name__} evaluates without gradients")
@@ -79,15 +78,11 @@ def no_grad(change: Change) -> None:
 
 def no_saves(change: Change) -> None:
     """Save nothing."""
-
-    def nothing(real: Inner, *_: Any, **__: Any) -> None:
-        change.took(f"{real.__name__} does nothing")
-
-    around(torch, "save", nothing)
+    around(torch, "save", change.nothing)
     for module, names in (("numpy", ("save", "savez", "savez_compressed")), ("safetensors.torch", ("save_file",))):
         for name in names:
             if hasattr(sys.modules.get(module), name):
-                around(sys.modules[module], name, nothing)
+                around(sys.modules[module], name, change.nothing)
 
 
 def protect(writes: Any) -> None:

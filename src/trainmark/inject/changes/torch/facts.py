@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.autograd import DeviceType
@@ -13,15 +14,12 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import IterableDataset, dataloader
 
 from ...patch import around
-from .. import lines
+from .. import Change, lines
 from ..busy import Busy
 from .loader import with_loader
 from .model import eager
 from .optimizer import is_handwritten
 from .outermost import around_modules, evaluates
-
-if TYPE_CHECKING:
-    from .. import Change, Inner
 
 
 def look(change: Change) -> None:
@@ -32,7 +30,7 @@ def look(change: Change) -> None:
         facts["workers"] = max(facts["workers"] or 0, arguments["num_workers"])
         facts["iterable"] |= isinstance(arguments["dataset"], IterableDataset)
 
-    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+    def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if id(module) not in known:
             known.add(id(module))
             facts["conv"] |= any(isinstance(each, torch.nn.Conv2d) for each in module.modules())
@@ -41,7 +39,7 @@ def look(change: Change) -> None:
         of_step["calls"] += not evaluates(module)
         return inner(*args, **kwargs)
 
-    def attends(real: Inner, *args: Any, **kwargs: Any) -> Any:
+    def attends(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         facts["attention"] |= inspect.signature(real).bind(*args, **kwargs).arguments.get("need_weights", True)
         return real(*args, **kwargs)
 
@@ -49,11 +47,11 @@ def look(change: Change) -> None:
     of_step: Counter[Any] = Counter()
     accumulated: Counter[int] = Counter()
 
-    def differentiates(real: Inner, *args: Any, **kwargs: Any) -> Any:
+    def differentiates(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         of_step["backward"] += 1
         return real(*args, **kwargs)
 
-    def fetches(real: Inner, iterator: Any) -> Any:
+    def fetches(real: Callable[..., Any], iterator: Any) -> Any:
         of_step[id(iterator)] += not any(map(evaluates, latest))
         return real(iterator)
 

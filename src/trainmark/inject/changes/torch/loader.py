@@ -6,7 +6,8 @@ import functools
 import inspect
 import itertools
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -15,19 +16,15 @@ from torch.utils.data import DataLoader, IterableDataset, dataloader
 from ... import patch
 from ...observer import place_of
 from ...patch import around, length_of
+from .. import Change
 from .outermost import around_modules, evaluates, mapped, tensors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .. import Change, Inner
 
 
 def same_batch(change: Change) -> None:
     """Every loader yields its first batch again; without loaders, so does the function that returns the batches."""
     batches: dict[int, Any] = {}
 
-    def again(real: Inner, self: Any) -> Any:
+    def again(real: Callable[..., Any], self: Any) -> Any:
         key = id(self._index_sampler)
         if key not in batches:
             batches[key] = real(self)
@@ -60,7 +57,7 @@ def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> list[Any]
             returned.append((frame, value))
             del returned[:-20]
 
-    def before(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+    def before(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         sys.setprofile(None)
         if not module.training or loaded:
             return inner(*args, **kwargs)
@@ -130,11 +127,11 @@ def workers(change: Change) -> None:
         else:
             arguments.update(num_workers=number, persistent_workers=True)
 
-    def started(real: Inner, self: Any, loader: Any) -> None:
+    def started(real: Callable[..., Any], self: Any, loader: Any) -> None:
         real(self, loader)
         change.took(f"batches come from {self._num_workers} worker processes")
 
-    def began(real: Inner, self: Any, loader: Any, first_iter: bool = False) -> None:
+    def began(real: Callable[..., Any], self: Any, loader: Any, first_iter: bool = False) -> None:
         if not first_iter:  # a new iterator would draw its processes' seed here
             torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
         real(self, loader, first_iter)
@@ -150,7 +147,7 @@ def prefetch(change: Change) -> None:
 
     pool = ThreadPoolExecutor(1)
 
-    def ahead(real: Inner, self: Any) -> Any:
+    def ahead(real: Callable[..., Any], self: Any) -> Any:
         coming = self.__dict__.pop("_coming", None) or pool.submit(real, self)
         data = coming.result()
         self._coming = pool.submit(real, self)
@@ -165,7 +162,7 @@ def pin(change: Change) -> None:
     if not torch.cuda.is_available():
         return change.cannot("no GPU")
 
-    def to(real: Inner, self: Any, *args: Any, **kwargs: Any) -> Any:
+    def to(real: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
         if self.device.type == "cpu" and self.is_pinned():
             kwargs.setdefault("non_blocking", True)
             change.took("batches are copied from pinned memory")
@@ -181,7 +178,7 @@ def batch(change: Change) -> None:
     times, calls = int(change.value or 8), itertools.count()
     sizes = _enlarge(change, times)
 
-    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+    def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if not change.done and not evaluates(module):
             given = {number for each in tensors((args, kwargs)) for number in each.shape[:2]}
             for size in sizes:
@@ -219,7 +216,7 @@ def no_accumulation(change: Change) -> None:
     batches: dict[int, Any] = {}
     results: Any = None
 
-    def once(real: Inner, iterator: Any) -> Any:
+    def once(real: Callable[..., Any], iterator: Any) -> Any:
         nonlocal loads
         if any(map(evaluates, latest)):
             return real(iterator)
@@ -233,7 +230,7 @@ def no_accumulation(change: Change) -> None:
             value.register_hook(lambda gradient: times * gradient)
         return value
 
-    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+    def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         nonlocal computed, loads, results
         if evaluates(module):
             return inner(*args, **kwargs)
@@ -262,7 +259,7 @@ def with_loader(change: Callable[[dict[str, Any]], None]) -> None:
     """Change the arguments of every loader."""
     signature = inspect.signature(DataLoader.__init__)
 
-    def built(real: Inner, *args: Any, **kwargs: Any) -> None:
+    def built(real: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         change(bound.arguments)

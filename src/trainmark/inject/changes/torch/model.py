@@ -6,16 +6,15 @@ import contextlib
 import inspect
 import itertools
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from ...patch import around
+from .. import Change
 from .outermost import around_modules, mapped, tensors
-
-if TYPE_CHECKING:
-    from .. import Change, Inner
 
 
 def threads(change: Change) -> None:
@@ -24,7 +23,7 @@ def threads(change: Change) -> None:
     if number > len(os.sched_getaffinity(0)):
         return change.cannot(f"fewer than {number} cores are available")
 
-    def keep(real: Inner, asked: int) -> None:
+    def keep(real: Callable[..., Any], asked: int) -> None:
         if os.getpid() != process:  # a loader's process
             real(asked)
 
@@ -43,7 +42,7 @@ def fp32(change: Change) -> None:
     def single(value: Any) -> Any:
         return value.float() if value.dtype is torch.float64 else value
 
-    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+    def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if any(each.dtype is torch.float64 for each in itertools.chain(module.parameters(), module.buffers())):
             module.float()
         out = inner(*mapped(single, args), **mapped(single, kwargs))
@@ -51,7 +50,7 @@ def fp32(change: Change) -> None:
             change.took("the model computes in fp32")
         return out
 
-    def default(real: Inner, dtype: Any) -> None:
+    def default(real: Callable[..., Any], dtype: Any) -> None:
         real(torch.float32 if dtype in (torch.float64, torch.DoubleTensor) else dtype)
 
     around(torch, "set_default_dtype", default)
@@ -83,7 +82,7 @@ def bf16(change: Change) -> None:
         if any(each.dtype is dtype for each in tensors(out)):
             change.took(f"layers compute in {change.name}")
 
-    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+    def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         hooks = [] if change.done else [each.register_forward_hook(look) for each in module.modules()]
         device = next(module.parameters()).device.type
         with torch.autocast(device, dtype=dtype):
@@ -103,7 +102,7 @@ def channels_last(change: Change) -> None:
     layout = torch.channels_last
     known: dict[int, list[Any]] = {}
 
-    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+    def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if id(module) not in known:
             known[id(module)] = [each.weight for each in module.modules() if isinstance(each, torch.nn.Conv2d)]
             if weights := known[id(module)]:
@@ -124,7 +123,7 @@ def compile(change: Change) -> None:
     if how and not torch.cuda.is_available():
         return change.cannot("no GPU")
 
-    def call(module: Any, _: Inner, args: Any, kwargs: Any) -> Any:
+    def call(module: Any, _: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if id(module) not in compiled:
             compiled[id(module)] = torch.compile(module, **how)  # module.compile() leaves Sequential as it is
         out = compiled[id(module)](*args, **kwargs)
@@ -143,17 +142,17 @@ cuda_graphs = compile
 def attention(change: Change) -> None:
     """Use fused attention: by not computing weights that nn.MultiheadAttention also returns, or Transformers' sdpa."""
 
-    def only_output(real: Inner, *args: Any, **kwargs: Any) -> Any:
+    def only_output(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         bound = inspect.signature(real).bind(*args, **kwargs)
         bound.arguments["need_weights"] = False
         return real(*bound.args, **bound.kwargs)
 
-    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+    def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         for config in eager(module):
             config._attn_implementation = "sdpa"
         return inner(*args, **kwargs)
 
-    def fused(real: Inner, *args: Any, **kwargs: Any) -> Any:
+    def fused(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         change.took("scaled_dot_product_attention is called")
         return real(*args, **kwargs)
 

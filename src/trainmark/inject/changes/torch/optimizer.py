@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer
@@ -12,10 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ... import patch
 from ...patch import around
+from .. import Change
 from .outermost import tensors
-
-if TYPE_CHECKING:
-    from .. import Change, Inner
 
 
 def fused(change: Change) -> None:
@@ -24,7 +23,7 @@ def fused(change: Change) -> None:
     other = {"fused": "foreach", "foreach": "fused"}[flag]
     changed: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def step(real: Inner, self: Any, *args: Any, **kwargs: Any) -> Any:
+    def step(real: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
         if flag not in self.param_groups[0]:
             if not any(flag in each.param_groups[0] for each in optimizers):
                 change.cannot(f"{type(self).__name__} has no {flag} implementation")
@@ -66,19 +65,19 @@ def torch_optimizer(change: Change) -> None:
     """Use PyTorch's fused optimiser with as much state instead of one written by hand."""
     instead: dict[int, Any] = {}
 
-    def step(real: Inner, self: Any, closure: Any = None) -> Any:
+    def step(real: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_handwritten(self):
             change.cannot(f"{type(self).__name__} is a PyTorch optimiser")
-            return real(self) if closure is None else real(self, closure)
+            return real(self, *args, **kwargs)
         if id(self) not in instead:
-            out = real(self) if closure is None else real(self, closure)  # it creates its state
+            out = real(self, *args, **kwargs)  # it creates its state
             instead[id(self)] = _like(self)
             change.took(f"{type(instead[id(self)]).__name__} replaces {type(self).__name__}")
             return out
         other = instead[id(self)]
         for own, theirs in zip(other.param_groups, self.param_groups):  # noqa: B905  (Python 3.8)
             own["lr"] = theirs.get("lr", own["lr"])
-        return type(other).step.__wrapped__(other, closure)  # without its hooks: this is still one step
+        return type(other).step.__wrapped__(other, *args, **kwargs)  # without its hooks: this is still one step
 
     _around_steps(step)
 
@@ -102,11 +101,11 @@ def _like(optimizer: Any) -> Any:
     return torch.optim.SGD(groups, lr=1e-3, momentum=0.9 if moments else 0.0, fused=True)
 
 
-def _around_steps(step: Inner) -> Any:
+def _around_steps(step: Callable[..., Any]) -> Any:
     """Call ``step`` around the step of every optimiser, inside of its hooks; returns the set of optimisers."""
     optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def built(real: Inner, self: Any, *args: Any, **kwargs: Any) -> None:
+    def built(real: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> None:
         real(self, *args, **kwargs)
         optimizers.add(self)
         kind = type(self)

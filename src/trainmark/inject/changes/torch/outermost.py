@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from ...patch import around
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .. import Inner
 
 
 def mapped(by: Callable[[Any], Any], value: Any) -> Any:
@@ -22,7 +18,7 @@ def mapped(by: Callable[[Any], Any], value: Any) -> Any:
     return by(value) if isinstance(value, torch.Tensor) else pytree.tree_map_only(torch.Tensor, by, value)
 
 
-def around_modules(call: Callable[[Any, Inner, Any, Any], Any], *, losses: bool = False) -> list[Any]:
+def around_modules(call: Callable[[Any, Callable[..., Any], Any, Any], Any], *, losses: bool = False) -> list[Any]:
     """Call ``call`` around every module that no other module calls; returns a list with the latest of them that trains.
 
     Args:
@@ -31,7 +27,7 @@ def around_modules(call: Callable[[Any, Inner, Any, Any], Any], *, losses: bool 
     latest: list[Any] = []
     inside = threading.local()
 
-    def outer(real: Inner, module: Any, *args: Any, **kwargs: Any) -> Any:
+    def outer(real: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
         if getattr(inside, "one", 0) or not (losses or module in latest or next(module.parameters(), None) is not None):
             return real(module, *args, **kwargs)
         if module.training or not latest:  # a frozen network may follow in each step
