@@ -24,6 +24,8 @@ Curve = Literal["same", "better", "worse", "unclear"]
 
 _FEWEST_LOSSES, _MOST_LOSSES = 8, 2_000
 _PARTS = 8
+"""Of the steps that are compared, by their means, since the losses of neighbouring steps depend on each other."""
+_ROUNDING = 1e-9
 _MATTERS = 0.1
 """Share of what was learnt so far that a difference of the losses must exceed to matter."""
 _LEAST_LEARNT = 0.02
@@ -181,7 +183,7 @@ def compare_losses(reference: Sequence[Sequence[float]], these: Sequence[Sequenc
     learnt = max(start - statistics.fmean(ends), _LEAST_LEARNT * abs(statistics.fmean(ends)))
     matters = _MATTERS * learnt + max(ends) - min(ends)
     apart = [b - a for a, b in zip(_mean(first)[half:], _mean(second)[half:], strict=True)]
-    found = paired_difference(_mean_parts(apart), WHOLE)
+    found = paired_difference(_every(max(len(apart) / _PARTS, 1), apart), WHOLE)
     if found.low is None or found.high is None:
         return "unclear"
     if found.low > 0 and found.value > matters:
@@ -193,16 +195,9 @@ def compare_losses(reference: Sequence[Sequence[float]], these: Sequence[Sequenc
 
 def _every(steps: float, losses: Sequence[float]) -> list[float]:
     """Return the mean of every ``steps`` losses."""
-    edges = [round(number * steps) for number in range(int(len(losses) / steps) + 1)]
+    edges = [round(number * steps) for number in range(int(len(losses) / steps + _ROUNDING) + 1)]
     return [statistics.fmean(losses[a:b]) for a, b in itertools.pairwise(edges)]
 
 
 def _mean(runs: Sequence[Sequence[float]]) -> list[float]:
     return [statistics.fmean(losses) for losses in zip(*runs, strict=True)]
-
-
-def _mean_parts(values: Sequence[float]) -> list[float]:
-    """Return the means of a few parts, since the losses of neighbouring steps depend on each other."""
-    parts = min(_PARTS, len(values))
-    edges = [round(len(values) * part / parts) for part in range(parts + 1)]
-    return [statistics.fmean(values[a:b]) for a, b in itertools.pairwise(edges)]

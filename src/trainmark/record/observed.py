@@ -71,3 +71,8 @@ class Observed:
         """Duration of all steps but the first, and of evaluation, which is in ``seconds`` only if it is frequent."""
         rare = self.evaluations < IN_EVERY_STEP * self.steps
         return self.seconds + (self.evaluation_seconds or 0.0) * rare
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the weights are on a GPU; a CPU may have a number, as in ``cpu:0``."""
+        return not (self.device or "cpu").startswith("cpu")

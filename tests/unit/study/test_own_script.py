@@ -18,7 +18,7 @@ from trainmark.measure.vendor import Driver, Gpu
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
 from trainmark.record.record import Record, Slice
-from trainmark.study.explain import own_script
+from trainmark.study.explain import applicable, own_script
 
 TASK: Any = None
 
@@ -119,7 +119,8 @@ def test_the_line_that_waits_longest_is_named_not_the_one_with_most_reads_nor_on
 
 def test_something_rare_is_named_with_its_share_of_the_whole_time(study: own_script._Study) -> None:
     study.observed = dataclasses.replace(study.observed, saving_seconds=0.5, evaluation_seconds=2.0, evaluations=1)
-    assert study._rare(1, 0.5) == "12 % of the time, but too rare to measure", "saving is in the steps"
+    said = applicable.rare(study.observed, 1, 0.5)
+    assert said == "12 % of the time, but too rare to measure", "saving is in the steps"
     study.facts = {"graded": True}
     study._planned(())
     assert study.unsuitable["no-grad"] == "50 % of the time, but too rare to measure"
@@ -144,7 +145,7 @@ def test_a_script_in_bf16_is_not_offered_another_precision(study: own_script._St
 def test_what_changes_a_large_part_is_tried_first(
     study: own_script._Study, monkeypatch: pytest.MonkeyPatch, slow: dict[str, Any], first: list[str]
 ) -> None:
-    monkeypatch.setattr(own_script, "usable_core_numbers", lambda: (0, 1))
+    monkeypatch.setattr(applicable, "usable_core_numbers", lambda: (0, 1))
     study.observed = dataclasses.replace(study.observed, precision="float32", syncs={}, sync_seconds=None, **slow)
     study.facts = {"workers": 0, "fused": False, "threads": 2}
     assert study._planned(())[:2] == first
@@ -264,12 +265,6 @@ def test_what_ran_alone_for_lack_of_memory_is_not_compared(
     study._round(["", "fused"], 4)
     found = study._finding("fused")
     assert found is not None and found.speedup.value == pytest.approx(2, rel=0.01), "from the other round"
-
-
-@pytest.mark.parametrize(("device", "gpu"), [(None, False), ("cpu", False), ("cpu:0", False), ("cuda:0", True)])
-def test_a_cpu_is_no_gpu_whatever_its_number(study: own_script._Study, device: str | None, gpu: bool) -> None:
-    study.observed = dataclasses.replace(study.observed, device=device)
-    assert study._on_gpu is gpu
 
 
 def test_a_fresh_round_that_ctrl_c_cuts_short_does_not_replace_a_finding(

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.analysis.changes import SAMPLED, Finding, candidates, compare_losses, ranked, speedup
-from trainmark.analysis.experiments import EXPERIMENTS, NOT_ENOUGH_TIME, OF_KERAS, ONLY_KERAS, Part, experiment
+from trainmark.analysis.experiments import EXPERIMENTS, NOT_ENOUGH_TIME, Part, experiment
 from trainmark.analysis.statistics import Estimate
 from trainmark.errors import ExplanationFailed, UnknownName
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
@@ -36,12 +36,13 @@ from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.measure.host import read_host, usable_core_numbers
 from trainmark.measure.vendors import read_driver
 from trainmark.record.caveats import Caveat
-from trainmark.record.observed import IN_EVERY_STEP, Observed
+from trainmark.record.observed import Observed
 from trainmark.record.record import Record
 from trainmark.record.store import Store
+from trainmark.study.explain.applicable import applicable, rare, with_values
 from trainmark.study.explain.statements import lines_around
 from trainmark.study.progress import Tell
-from trainmark.units import many, percent
+from trainmark.units import many
 from trainmark.units import seconds as in_words
 
 SECONDS = 120.0
@@ -56,16 +57,11 @@ _FEWEST_BLOCKS, _MOST_BLOCKS = 4, 12
 _ROUNDS = 3
 _WINNERS = 3
 _MEMORY_SHARE = 0.7
-_LARGE_SHARE = 0.25
-"""Of the time of the unchanged script: changes to a part at least this large are tried first."""
-_MORE_BATCH = 8
 _LEAST_OF_LINES = 0.05
 """Share of the time from which a statement in the user's own code is worth naming."""
 _OF_READS = 0.1
 """Share of such a statement's time from which reading results explains it; the loop around the reads takes the rest."""
 _FEWEST_SECONDS_OF_A_PROCESS = 300.0
-_SLOW_SECONDS = 300.0
-"""With at least this time, changes that start slowly are tried."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +172,7 @@ class _Study:
         together = best if best in combinations else None
         every, name = tuple(ranked(findings.values())), self.command.name
         self.tell("done", 1.0)
-        parts = {} if self._on_gpu else facts.get("parts", {})
+        parts = {} if self.observed.on_gpu else facts.get("parts", {})
         sampled = facts.get("lines", {}), parts, facts.get("busy"), self.step_seconds
         found = every, together, self.left_out, self.unsuitable
         return OwnScript(name, self.observed, *sampled, *found, self.passed, self.interrupted)
@@ -187,18 +183,12 @@ class _Study:
         most = min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
         watcher = _Watcher(self.tell_time, "the unchanged script", most, max(_PATIENCE_SECONDS, self.seconds))
         (record,) = execute([self._task("look", None, 0)], {}, self.store, watcher)
-        seen = record.observed
-        if seen is None or seen.steps < 2:
+        seen, why = record.observed, _why(record)
+        if seen is None or seen.steps < 2 or why is not None:
             raise ExplanationFailed(
                 f"{self.command.name} can't be explained",
-                expected="a Python script that trains at least two steps with PyTorch, Keras or JAX",
-                found=_why(record) or f"no training step in {in_words(self.passed)}",
-            )
-        if (why := _why(record)) is not None:
-            raise ExplanationFailed(
-                f"{self.command.name} fails without any change",
-                expected="a script that trains until it is stopped",
-                found=why,
+                expected="a Python script that trains with PyTorch, Keras or JAX until it is stopped",
+                found=why or f"no training step in {in_words(self.passed)}",
             )
         self.base = record
         self.start_seconds = watcher.start_seconds
@@ -210,76 +200,18 @@ class _Study:
 
     def _planned(self, only: Sequence[str]) -> list[str]:
         """Return the changes that apply; the others are left out with the reason."""
-        seen, facts, cores = self.observed, self.facts, len(usable_core_numbers())
+        seen, facts = self.observed, self.facts
         if seen.framework == "jax":
             self.left_out["all"] = (
                 "JAX is not supported yet; try donated buffers (donate_argnums) and several steps per call (lax.scan)"
             )
             return []
-        gpu, threads = self._on_gpu, seen.threads or cores
-        workers, wanted = facts.get("workers"), max(2, min(cores, 8))
-        no_loader = "" if seen.framework == "keras" or workers is not None else "no DataLoader found"
-        other = "" if seen.precision == "float32" else f"it computes in {seen.precision or 'an unknown precision'}"
-        reasons = {
-            "workers": "the dataset is an IterableDataset"
-            if facts.get("iterable")
-            else no_loader or f"the loader already has {wanted} workers" * (workers == wanted),
-            "batch": no_loader,
-            "no-accumulation": "" if facts.get("accumulates", 1) > 1 else "the script doesn't accumulate gradients",
-            "prefetch": no_loader or "the loader already has worker processes" * bool(workers),
-            "pin": no_loader if gpu else "no GPU",
-            "tf32": other if gpu else "no GPU",
-            "fp16": other if gpu else "meant for GPUs; use --only fp16 to try it anyway",
-            "bf16": other,
-            "mixed-bf16": other,
-            "fp32": "" if seen.precision == "float64" else f"it computes in {seen.precision}",
-            "fused": _flag(facts, "fused"),
-            "foreach": _flag(facts, "foreach"),
-            "torch-optimizer": "" if facts.get("handwritten") else f"{facts.get('optimizer')} is a PyTorch optimiser",
-            "no-evaluation": self._rare(seen.evaluations, seen.evaluation_seconds),
-            "no-grad": self._rare(seen.evaluations, seen.evaluation_seconds)
-            if facts.get("graded")
-            else "no evaluation records gradients",
-            "no-saves": self._rare(seen.saves, seen.saving_seconds),
-            "no-sync": self._rare(sum(seen.syncs.values()), seen.sync_seconds),
-            "attention": "" if facts.get("attention") else "no unfused attention found",
-            "channels-last": "" if facts.get("conv") else "no 2-D convolutions",
-            "compile": ""
-            if self.seconds >= _SLOW_SECONDS
-            else f"needs time to compile; use --seconds {_SLOW_SECONDS:g} or --only",
-        }
-        reasons["cuda-graphs"] = reasons["compile"] if gpu else "no GPU"
-        values: dict[str, list[str]] = {
-            "line": [],
-            "workers": [f"workers={wanted}"],
-            "threads": [f"threads={number}" for number in (cores, 1) if number != threads],
-            "batch": [f"batch={_MORE_BATCH}"],
-            "no-accumulation": [f"no-accumulation={facts.get('accumulates', 2)}"],
-            "steps-per-execution": ["steps-per-execution=8"],
-        }
-        own = OF_KERAS if seen.framework == "keras" else [name for name in EXPERIMENTS if name not in ONLY_KERAS]
         if only:
-            return [change for name in only for change in (values.get(name, [name]))]
-        why_not = {name: reasons[name] for name in own if reasons.get(name)}
+            return with_values(only, seen, facts)
+        names, why_not = applicable(seen, facts, self.seconds)
         self.left_out |= {name: why for name, why in why_not.items() if "--" in why}  # an option would try it
         self.unsuitable = {name: why for name, why in why_not.items() if "--" not in why}
-        slow = {"loader": seen.loader_wait_seconds, "evaluation": seen.evaluation_seconds, "save": seen.saving_seconds}
-        large = {part for part, seconds in slow.items() if (seconds or 0.0) > _LARGE_SHARE * seen.all_seconds}
-        names = sorted(
-            (name for name in own if not reasons.get(name)), key=lambda name: experiment(name).part not in large
-        )
-        return [change for name in names for change in values.get(name, [name])]
-
-    @property
-    def _on_gpu(self) -> bool:
-        return not (self.observed.device or "cpu").startswith("cpu")
-
-    def _rare(self, times: int, seconds: float | None) -> str:
-        """Why something can't be left out of the steps; empty if it belongs to them."""
-        if times >= IN_EVERY_STEP * self.observed.steps:
-            return ""
-        share = (seconds or 0.0) / self.observed.all_seconds
-        return f"{percent(share, 0)} of the time, but too rare to measure" if times else "none observed"
+        return with_values(names, seen, facts)
 
     def _that_fit(self, planned: list[str]) -> list[str]:
         """Return as many as the time for the screening allows."""
@@ -377,9 +309,9 @@ class _Study:
         """What the slowest statement in the user's own code takes, by samples; ``no-sync`` if that is due to reads."""
         seen, facts, reads = self.observed, self.facts, self._reads
         own, number = facts.get("own", {}), facts.get("samples", 0)
-        if self._on_gpu:  # a line may wait for what the GPU computes
+        if self.observed.on_gpu:  # a line may wait for what the GPU computes
             return None
-        evaluates = facts.get("parts", {}).get("evaluation", 0.0) if self._rare(seen.evaluations, None) else 0.0
+        evaluates = facts.get("parts", {}).get("evaluation", 0.0) if rare(seen, seen.evaluations, None) else 0.0
         avoid = [*facts.get("stack", ()), *facts.get("loading", ()), *seen.places.values()]
         parts = [lines_around(place, self.command.directory, avoid) for place in own if place not in avoid]
         best = max(parts, key=lambda part: sum(own.get(each, 0.0) for each in part), default=[])
@@ -417,14 +349,14 @@ class _Study:
         """How many sides fit into memory, with the unchanged script."""
         needs, left = _peak_bytes(self.base), read_host().memory_available_bytes
         most = _MEMORY_SHARE * left / needs if needs and left else 9
-        if self._on_gpu:
+        if self.observed.on_gpu:
             needs, left = _gpu_bytes(self.base)  # a process may take most of it
             most = min(most, _MEMORY_SHARE * left / needs if needs else 1)
         return max(int(most) - 1, 1)
 
     def _parties(self, changes: Sequence[str]) -> list[Sequence[str]]:
         """Split changes into parties of about equal sizes; on a GPU, larger batches are alone."""
-        alone = [each for each in changes if self._on_gpu and ("batch=" in each or "accumulation=" in each)]
+        alone = [each for each in changes if self.observed.on_gpu and ("batch=" in each or "accumulation=" in each)]
         others = [each for each in changes if each not in alone]
         number = -(-len(others) // self._most_alive())
         return [*(others[index::number] for index in range(number)), *([each] for each in alone)]
@@ -518,13 +450,6 @@ def _exclude(one: str, other: str) -> bool:
     """Whether two changes exclude each other."""
     alike = "fused foreach torch-optimizer", "bf16 fp16", "threads", "workers prefetch", "compile cuda-graphs"
     return any({each.partition("=")[0] for each in (one, other)} <= {*names.split()} for names in alike)
-
-
-def _flag(facts: Mapping[str, Any], flag: str) -> str:
-    """Why an implementation of the optimiser can't be tried; empty if it can."""
-    if flag not in facts:
-        return f"{facts.get('optimizer', 'the optimiser')} has no {flag} implementation"
-    return "already used" if facts[flag] else ""
 
 
 def _peak_bytes(record: Record) -> int | None:

@@ -1,0 +1,99 @@
+"""Which changes apply to a user's script, and why the others don't."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS, experiment
+from trainmark.measure.host import usable_core_numbers
+from trainmark.record.observed import IN_EVERY_STEP, Observed
+from trainmark.units import percent
+
+_MORE_BATCH, _MOST_WORKERS = 8, 8
+_LARGE_SHARE = 0.25
+"""Of the time of the unchanged script: changes to a part at least this large are tried first."""
+_SLOW_SECONDS = 300.0
+"""With at least this time, changes that start slowly are tried."""
+
+
+def applicable(seen: Observed, facts: Mapping[str, Any], seconds: float) -> tuple[list[str], dict[str, str]]:
+    """Return the names of the changes to try, and why each of the others is not tried.
+
+    Args:
+        seen: what the unchanged script does.
+        facts: what the observer found in it.
+        seconds: the time for all experiments.
+    """
+    own = OF_KERAS if seen.framework == "keras" else [name for name in EXPERIMENTS if name not in ONLY_KERAS]
+    reasons = _reasons(seen, facts, seconds)
+    slow = {"loader": seen.loader_wait_seconds, "evaluation": seen.evaluation_seconds, "save": seen.saving_seconds}
+    large = {part for part, spent in slow.items() if (spent or 0.0) > _LARGE_SHARE * seen.all_seconds}
+    names = [name for name in own if not reasons.get(name)]
+    why_not = {name: reasons[name] for name in own if reasons.get(name)}
+    return sorted(names, key=lambda name: experiment(name).part not in large), why_not
+
+
+def with_values(names: Iterable[str], seen: Observed, facts: Mapping[str, Any]) -> list[str]:
+    """Return changes such as ``workers=2`` for their names; a line that is slow is found without an experiment."""
+    cores = len(usable_core_numbers())
+    values: dict[str, list[str]] = {
+        "line": [],
+        "workers": [f"workers={max(2, min(cores, _MOST_WORKERS))}"],
+        "threads": [f"threads={number}" for number in (cores, 1) if number != (seen.threads or cores)],
+        "batch": [f"batch={_MORE_BATCH}"],
+        "no-accumulation": [f"no-accumulation={facts.get('accumulates', 2)}"],
+        "steps-per-execution": ["steps-per-execution=8"],
+    }
+    return [change for name in names for change in values.get(name, [name])]
+
+
+def rare(seen: Observed, times: int, seconds: float | None) -> str:
+    """Why something can't be left out of the steps; empty if it belongs to them."""
+    if times >= IN_EVERY_STEP * seen.steps:
+        return ""
+    share = (seconds or 0.0) / seen.all_seconds
+    return f"{percent(share, 0)} of the time, but too rare to measure" if times else "none observed"
+
+
+def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[str, str]:
+    """Why changes are not tried; empty or absent if they are."""
+    workers = facts.get("workers")
+    enough = with_values(["workers"], seen, facts) == [f"workers={workers}"]
+    evaluation = rare(seen, seen.evaluations, seen.evaluation_seconds)
+    no_loader = "" if seen.framework == "keras" or workers is not None else "no DataLoader found"
+    no_gpu = "" if seen.on_gpu else "no GPU"
+    other = "" if seen.precision == "float32" else f"it computes in {seen.precision or 'an unknown precision'}"
+    late = "" if seconds >= _SLOW_SECONDS else f"needs time to compile; use --seconds {_SLOW_SECONDS:g} or --only"
+    return {
+        "workers": "the dataset is an IterableDataset"
+        if facts.get("iterable")
+        else no_loader or f"the loader already has {workers} workers" * enough,
+        "batch": no_loader,
+        "no-accumulation": "" if facts.get("accumulates", 1) > 1 else "the script doesn't accumulate gradients",
+        "prefetch": no_loader or "the loader already has worker processes" * bool(workers),
+        "pin": no_gpu or no_loader,
+        "tf32": no_gpu or other,
+        "fp16": other if seen.on_gpu else "meant for GPUs; use --only fp16 to try it anyway",
+        "bf16": other,
+        "mixed-bf16": other,
+        "fp32": "" if seen.precision == "float64" else f"it computes in {seen.precision}",
+        "fused": _flag(facts, "fused"),
+        "foreach": _flag(facts, "foreach"),
+        "torch-optimizer": "" if facts.get("handwritten") else f"{facts.get('optimizer')} is a PyTorch optimiser",
+        "no-evaluation": evaluation,
+        "no-grad": evaluation if facts.get("graded") else "no evaluation records gradients",
+        "no-saves": rare(seen, seen.saves, seen.saving_seconds),
+        "no-sync": rare(seen, sum(seen.syncs.values()), seen.sync_seconds),
+        "attention": "" if facts.get("attention") else "no unfused attention found",
+        "channels-last": "" if facts.get("conv") else "no 2-D convolutions",
+        "compile": late,
+        "cuda-graphs": no_gpu or late,
+    }
+
+
+def _flag(facts: Mapping[str, Any], flag: str) -> str:
+    """Why an implementation of the optimiser can't be tried; empty if it can."""
+    if flag not in facts:
+        return f"{facts.get('optimizer', 'the optimiser')} has no {flag} implementation"
+    return "already used" if facts[flag] else ""
