@@ -34,7 +34,7 @@ RIGHT = {
     "tiny-batch": {"batch"},
 }
 """Changes that name what is planted."""
-BY_HAND = ("threads", "workers", "fused", "foreach", "bf16")
+BY_HAND = ("threads", "workers", "batch", "fused", "foreach", "bf16")
 """Changes that the script can make itself."""
 
 
@@ -87,7 +87,7 @@ def _try(slow: str, seconds: float, *, mend: bool) -> dict[str, Any]:
 
 def _mended(folder: str, slow: str, first: str, seconds: float) -> float | None:
     """What the named change gives if the script can make it, else the script without the plant; in turns."""
-    if slow in ("none", "tiny-batch") or not first:
+    if slow == "none" or not first:
         return None
     if first.partition("=")[0] in BY_HAND:
         vary, words = f"change=,{first}", [sys.executable, SCRIPT, "--slow", slow, "--change={change}"]

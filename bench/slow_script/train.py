@@ -117,7 +117,7 @@ def main() -> None:  # noqa: C901  (one branch per plant)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--slow", choices=PLANTS, default="none")
     parser.add_argument("--like", choices=PLANTS, help="mended, but of the size of this one")
-    parser.add_argument("--change", default="", help="made by hand: threads=1, workers=2, fused, foreach or bf16")
+    parser.add_argument("--change", default="", help="by hand: threads=1, workers=2, batch=8, fused, foreach or bf16")
     parser.add_argument("--epochs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -135,7 +135,7 @@ def main() -> None:  # noqa: C901  (one branch per plant)
     elif slow == "float64":
         data = TensorDataset(x.double(), labels)
     test_x, test_labels = examples(4_000 if shape == "grad-evaluation" else 1_000, options.seed + 1)
-    size = 4 if slow == "tiny-batch" else 128
+    size = (4 if slow == "tiny-batch" else 128) * (int(number) if change == "batch" else 1)
     loading = {"num_workers": int(number), "persistent_workers": True} if change == "workers" else {}
     loader = DataLoader(data, batch_size=size, shuffle=True, drop_last=True, **loading)
     model = network(shape)

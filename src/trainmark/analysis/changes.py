@@ -24,8 +24,7 @@ Curve = Literal["same", "better", "worse", "unclear"]
 
 _FEWEST_LOSSES, _MOST_LOSSES = 8, 2_000
 _PARTS = 8
-"""Of the steps that are compared, by their means, since the losses of neighbouring steps depend on each other."""
-_ROUNDING = 1e-9
+"""Of the compared steps; their means are compared, since the losses of neighbouring steps depend on each other."""
 _MATTERS = 0.1
 """Share of what was learnt so far that a difference of the losses must exceed to matter."""
 _LEAST_LEARNT = 0.02
@@ -195,7 +194,7 @@ def compare_losses(reference: Sequence[Sequence[float]], these: Sequence[Sequenc
 
 def _every(steps: float, losses: Sequence[float]) -> list[float]:
     """Return the mean of every ``steps`` losses."""
-    edges = [round(number * steps) for number in range(int(len(losses) / steps + _ROUNDING) + 1)]
+    edges = [round(number * steps) for number in range(int(len(losses) / steps) + 1)]
     return [statistics.fmean(losses[a:b]) for a, b in itertools.pairwise(edges)]
 
 

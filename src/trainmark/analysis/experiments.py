@@ -64,16 +64,16 @@ EXPERIMENTS = {
     "fused": Experiment("optimizer", "the fused optimiser", "Pass fused=True to the optimiser."),
     "threads": Experiment("threads", "torch.set_num_threads({value})", "Call torch.set_num_threads({value})."),
     "no-grad": Experiment("evaluation", "evaluation without gradients", "Evaluate under torch.inference_mode()."),
-    "workers": Experiment(
-        "loader",
-        "loading in worker processes",
-        "Load batches in worker processes: DataLoader(..., num_workers={value}, persistent_workers=True).",
-    ),
     "batch": Experiment(
         "loader",
         "{value}× larger batches",
         "Use larger batches ({value}× here), and retune the learning rate.",
         "learning",
+    ),
+    "workers": Experiment(
+        "loader",
+        "loading in worker processes",
+        "Load batches in worker processes: DataLoader(..., num_workers={value}, persistent_workers=True).",
     ),
     "no-accumulation": Experiment(
         "loader",

@@ -22,7 +22,7 @@ class Watch:
         self._awaited = set(FRAMEWORKS)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
-        """Find nothing; but if a framework is about to be imported, prepare to install its file."""
+        """Return what other finders find for a framework, whose file is then installed after its import; else None."""
         if name not in self._awaited:
             return None
         self._awaited.discard(name)

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -203,6 +204,26 @@ def test_a_step_of_the_optimizer_that_replaces_another_is_no_step_of_its_own(app
     losses = train(optimizer=Descent)
     handle.remove()
     assert stepped == [Descent] * len(losses)
+
+
+def test_a_closure_reaches_the_optimizer_that_replaces_another(apply: Callable[..., Notes]) -> None:
+    model, (x, _) = network(torch.float32), Data(torch.float32)[0]
+    calls = []
+
+    def closure() -> Any:
+        calls.append(x)
+        loss = model(x[None]).sum()
+        loss.backward()
+        return loss
+
+    notes = apply("torch-optimizer")
+    steps = Descent(model.parameters())
+    closure()
+    steps.step(closure=closure)  # its own step, which ignores it
+    steps.step(closure)
+    steps.step(closure=closure)
+    assert notes.changes == {"torch-optimizer": "SGD replaces Descent"}
+    assert len(calls) == 3
 
 
 def test_an_optimizer_without_the_implementation_is_named(apply: Callable[..., Notes]) -> None:
@@ -393,6 +414,7 @@ def test_evaluation_records_no_gradients(apply: Callable[..., Notes]) -> None:
 def test_nothing_is_saved(apply: Callable[..., Notes], tmp_path: Path) -> None:
     notes = apply("no-saves")
     torch.save(network().state_dict(), tmp_path / "model.pt")
+    np.savez(tmp_path / "arrays.npz", real=np.ones(2), imag=np.ones(2))
     assert not list(tmp_path.iterdir())
     assert notes.changes == {"no-saves": "save does nothing"}
 

@@ -18,7 +18,7 @@ from trainmark.measure.vendor import Driver, Gpu
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
 from trainmark.record.record import Record, Slice
-from trainmark.study.explain import applicable, own_script
+from trainmark.study.explain import own_script
 
 TASK: Any = None
 
@@ -115,48 +115,6 @@ def test_the_line_that_waits_longest_is_named_not_the_one_with_most_reads_nor_on
     assert study._place("sync") == "train.py:9"
     study.facts = {}
     assert study._place("sync") == "train.py:3", "without samples, by their number"
-
-
-def test_something_rare_is_named_with_its_share_of_the_whole_time(study: own_script._Study) -> None:
-    study.observed = dataclasses.replace(study.observed, saving_seconds=0.5, evaluation_seconds=2.0, evaluations=1)
-    said = applicable.rare(study.observed, 1, 0.5)
-    assert said == "12 % of the time, but too rare to measure", "saving is in the steps"
-    study.facts = {"graded": True}
-    study._planned(())
-    assert study.unsuitable["no-grad"] == "50 % of the time, but too rare to measure"
-
-
-def test_a_script_in_bf16_is_not_offered_another_precision(study: own_script._Study) -> None:
-    study.observed = dataclasses.replace(study.observed, precision="bfloat16", device="cuda:0")
-    study._planned(())
-    for change in ("bf16", "fp16", "tf32", "fp32"):
-        assert study.unsuitable[change] == "it computes in bfloat16"
-
-
-@pytest.mark.parametrize(
-    ("slow", "first"),
-    [
-        ({}, ["same-batch", "fused"]),
-        ({"saving_seconds": 1.0, "saves": 100}, ["no-saves", "same-batch"]),
-        ({"loader_wait_seconds": 1.0}, ["same-batch", "workers=2"]),
-    ],
-    ids=["nothing", "saving", "loader"],
-)
-def test_what_changes_a_large_part_is_tried_first(
-    study: own_script._Study, monkeypatch: pytest.MonkeyPatch, slow: dict[str, Any], first: list[str]
-) -> None:
-    monkeypatch.setattr(applicable, "usable_core_numbers", lambda: (0, 1))
-    study.observed = dataclasses.replace(study.observed, precision="float32", syncs={}, sync_seconds=None, **slow)
-    study.facts = {"workers": 0, "fused": False, "threads": 2}
-    assert study._planned(())[:2] == first
-
-
-def test_without_a_loader_its_changes_do_not_apply(study: own_script._Study) -> None:
-    study._planned(())
-    for change in ("workers", "prefetch", "batch"):
-        assert study.unsuitable[change] == "no DataLoader found"
-    study.facts = {"workers": 0}
-    assert {"workers", "prefetch", "batch"} <= {change.partition("=")[0] for change in study._planned(())}
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class Change:
             self.done = True
             self.observer.cannot(self.name, why)
 
-    def nothing(self, real: Any, *_: Any, **__: Any) -> None:
+    def nothing(self, real: Any, /, *_: Any, **__: Any) -> None:
         """Stand in for ``real``, and do nothing."""
         self.took(f"{real.__name__} does nothing")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS, experiment
@@ -13,33 +13,51 @@ from trainmark.units import percent
 _MORE_BATCH, _MOST_WORKERS = 8, 8
 _LARGE_SHARE = 0.25
 """Of the time of the unchanged script: changes to a part at least this large are tried first."""
+_WHY_NOT_JAX = "JAX is not supported yet; try donated buffers (donate_argnums) and several steps per call (lax.scan)"
 _SLOW_SECONDS = 300.0
 """With at least this time, changes that start slowly are tried."""
 
 
-def applicable(seen: Observed, facts: Mapping[str, Any], seconds: float) -> tuple[list[str], dict[str, str]]:
-    """Return the names of the changes to try, and why each of the others is not tried.
+def choose(
+    seen: Observed, facts: Mapping[str, Any], seconds: float, only: Sequence[str] = ()
+) -> tuple[list[str], dict[str, str], dict[str, str]]:
+    """Return the changes to try; why others were left out, which an option would try; and why the rest is unsuitable.
 
     Args:
         seen: what the unchanged script does.
-        facts: what the observer found in it.
+        facts: what the change ``look`` reported of it.
         seconds: the time for all experiments.
+        only: known names of the changes to try; all that apply by default, those to a slow part first.
     """
+    if seen.framework == "jax":
+        return [], {"all": _WHY_NOT_JAX}, {}
+    if only:
+        return _with_values(only, seen, facts), {}, {}
     own = OF_KERAS if seen.framework == "keras" else [name for name in EXPERIMENTS if name not in ONLY_KERAS]
     reasons = _reasons(seen, facts, seconds)
+    why_not = {name: why for name in own if (why := reasons.get(name))}
     slow = {"loader": seen.loader_wait_seconds, "evaluation": seen.evaluation_seconds, "save": seen.saving_seconds}
     large = {part for part, spent in slow.items() if (spent or 0.0) > _LARGE_SHARE * seen.all_seconds}
-    names = [name for name in own if not reasons.get(name)]
-    why_not = {name: reasons[name] for name in own if reasons.get(name)}
-    return sorted(names, key=lambda name: experiment(name).part not in large), why_not
+    names = sorted((name for name in own if name not in why_not), key=lambda name: experiment(name).part not in large)
+    left_out = {name: why for name, why in why_not.items() if "--" in why}
+    unsuitable = {name: why for name, why in why_not.items() if name not in left_out}
+    return _with_values(names, seen, facts), left_out, unsuitable
 
 
-def with_values(names: Iterable[str], seen: Observed, facts: Mapping[str, Any]) -> list[str]:
-    """Return changes such as ``workers=2`` for their names; a line that is slow is found without an experiment."""
+def why_rare(seen: Observed, times: int, seconds: float | None) -> str:
+    """Return why leaving something out can't be measured; empty if it happens in enough steps."""
+    if times >= IN_EVERY_STEP * seen.steps:
+        return ""
+    share = (seconds or 0.0) / seen.all_seconds
+    return f"{percent(share, 0)} of the time, but too rare to measure" if times else "none observed"
+
+
+def _with_values(names: Iterable[str], seen: Observed, facts: Mapping[str, Any]) -> list[str]:
+    """Return changes such as ``workers=2`` for their names; none for ``line``, which is sampled instead."""
     cores = len(usable_core_numbers())
     values: dict[str, list[str]] = {
         "line": [],
-        "workers": [f"workers={max(2, min(cores, _MOST_WORKERS))}"],
+        "workers": [f"workers={_workers()}"],
         "threads": [f"threads={number}" for number in (cores, 1) if number != (seen.threads or cores)],
         "batch": [f"batch={_MORE_BATCH}"],
         "no-accumulation": [f"no-accumulation={facts.get('accumulates', 2)}"],
@@ -48,19 +66,14 @@ def with_values(names: Iterable[str], seen: Observed, facts: Mapping[str, Any]) 
     return [change for name in names for change in values.get(name, [name])]
 
 
-def rare(seen: Observed, times: int, seconds: float | None) -> str:
-    """Why something can't be left out of the steps; empty if it belongs to them."""
-    if times >= IN_EVERY_STEP * seen.steps:
-        return ""
-    share = (seconds or 0.0) / seen.all_seconds
-    return f"{percent(share, 0)} of the time, but too rare to measure" if times else "none observed"
+def _workers() -> int:
+    return max(2, min(len(usable_core_numbers()), _MOST_WORKERS))
 
 
 def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[str, str]:
-    """Why changes are not tried; empty or absent if they are."""
+    """Return why changes are not tried; empty or absent if they are."""
     workers = facts.get("workers")
-    enough = with_values(["workers"], seen, facts) == [f"workers={workers}"]
-    evaluation = rare(seen, seen.evaluations, seen.evaluation_seconds)
+    evaluation = why_rare(seen, seen.evaluations, seen.evaluation_seconds)
     no_loader = "" if seen.framework == "keras" or workers is not None else "no DataLoader found"
     no_gpu = "" if seen.on_gpu else "no GPU"
     other = "" if seen.precision == "float32" else f"it computes in {seen.precision or 'an unknown precision'}"
@@ -68,7 +81,7 @@ def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[s
     return {
         "workers": "the dataset is an IterableDataset"
         if facts.get("iterable")
-        else no_loader or f"the loader already has {workers} workers" * enough,
+        else no_loader or f"the loader already has {workers} workers" * (workers == _workers()),
         "batch": no_loader,
         "no-accumulation": "" if facts.get("accumulates", 1) > 1 else "the script doesn't accumulate gradients",
         "prefetch": no_loader or "the loader already has worker processes" * bool(workers),
@@ -83,8 +96,8 @@ def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[s
         "torch-optimizer": "" if facts.get("handwritten") else f"{facts.get('optimizer')} is a PyTorch optimiser",
         "no-evaluation": evaluation,
         "no-grad": evaluation if facts.get("graded") else "no evaluation records gradients",
-        "no-saves": rare(seen, seen.saves, seen.saving_seconds),
-        "no-sync": rare(seen, sum(seen.syncs.values()), seen.sync_seconds),
+        "no-saves": why_rare(seen, seen.saves, seen.saving_seconds),
+        "no-sync": why_rare(seen, sum(seen.syncs.values()), seen.sync_seconds),
         "attention": "" if facts.get("attention") else "no unfused attention found",
         "channels-last": "" if facts.get("conv") else "no 2-D convolutions",
         "compile": late,

@@ -39,7 +39,7 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
 from trainmark.record.record import Record
 from trainmark.record.store import Store
-from trainmark.study.explain.applicable import applicable, rare, with_values
+from trainmark.study.explain.applicable import choose, why_rare
 from trainmark.study.explain.statements import lines_around
 from trainmark.study.progress import Tell
 from trainmark.units import many
@@ -148,7 +148,8 @@ class _Study:
 
     def explain(self, only: Sequence[str]) -> OwnScript:
         self.observed, self.facts = self._watch_unchanged()
-        facts, planned = self.facts, self._planned(only)
+        facts = self.facts
+        planned, self.left_out, self.unsuitable = choose(self.observed, facts, self.seconds, only)
         planned = planned if only else self._that_fit(planned)
         findings = self._screen(planned)
         if self.interrupted and not findings:
@@ -187,8 +188,8 @@ class _Study:
         if seen is None or seen.steps < 2 or why is not None:
             raise ExplanationFailed(
                 f"{self.command.name} can't be explained",
-                expected="a Python script that trains with PyTorch, Keras or JAX until it is stopped",
-                found=why or f"no training step in {in_words(self.passed)}",
+                expected="a Python script that trains at least two steps with PyTorch, Keras or JAX, and doesn't fail",
+                found=why or f"{many(0 if seen is None else seen.steps, 'training step')} in {in_words(self.passed)}",
             )
         self.base = record
         self.start_seconds = watcher.start_seconds
@@ -196,22 +197,7 @@ class _Study:
         self.records[UNCHANGED] = []
         return seen, json.loads(seen.changed.get("look", "{}"))
 
-    # The plan
-
-    def _planned(self, only: Sequence[str]) -> list[str]:
-        """Return the changes that apply; the others are left out with the reason."""
-        seen, facts = self.observed, self.facts
-        if seen.framework == "jax":
-            self.left_out["all"] = (
-                "JAX is not supported yet; try donated buffers (donate_argnums) and several steps per call (lax.scan)"
-            )
-            return []
-        if only:
-            return with_values(only, seen, facts)
-        names, why_not = applicable(seen, facts, self.seconds)
-        self.left_out |= {name: why for name, why in why_not.items() if "--" in why}  # an option would try it
-        self.unsuitable = {name: why for name, why in why_not.items() if "--" not in why}
-        return with_values(names, seen, facts)
+    # The experiments
 
     def _that_fit(self, planned: list[str]) -> list[str]:
         """Return as many as the time for the screening allows."""
@@ -230,8 +216,6 @@ class _Study:
     @property
     def _slice_seconds(self) -> float:
         return 1.1 * max(SLICE_SECONDS, 2 * self.step_seconds)
-
-    # The experiments
 
     def _screen(self, planned: Sequence[str]) -> dict[str, Finding]:
         """Measure every change once, in parties that fit into memory."""
@@ -309,9 +293,9 @@ class _Study:
         """What the slowest statement in the user's own code takes, by samples; ``no-sync`` if that is due to reads."""
         seen, facts, reads = self.observed, self.facts, self._reads
         own, number = facts.get("own", {}), facts.get("samples", 0)
-        if self.observed.on_gpu:  # a line may wait for what the GPU computes
+        if seen.on_gpu:  # a line may wait for what the GPU computes
             return None
-        evaluates = facts.get("parts", {}).get("evaluation", 0.0) if rare(seen, seen.evaluations, None) else 0.0
+        evaluates = facts.get("parts", {}).get("evaluation", 0.0) if why_rare(seen, seen.evaluations, None) else 0.0
         avoid = [*facts.get("stack", ()), *facts.get("loading", ()), *seen.places.values()]
         parts = [lines_around(place, self.command.directory, avoid) for place in own if place not in avoid]
         best = max(parts, key=lambda part: sum(own.get(each, 0.0) for each in part), default=[])
