@@ -35,7 +35,7 @@ _MANY_ROUNDS, _MANY_BLOCKS = 6, 8
 """Rounds that give an interval by themselves; undisturbed blocks that are enough without the others."""
 _MUCH_MORE = 2.0
 """Factor of logarithms: a larger batch comes first only if it gives so much more than any other change."""
-_MOST = 0.6
+_MOST = 0.5
 """Share of a diagnosis's gain (logarithms) that a change must reach to be named instead of it."""
 
 
