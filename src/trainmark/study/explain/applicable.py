@@ -21,7 +21,7 @@ _SLOW_SECONDS = 300.0
 def choose(
     seen: Observed, facts: Mapping[str, Any], seconds: float, only: Sequence[str] = ()
 ) -> tuple[list[str], dict[str, str], dict[str, str]]:
-    """Return the changes to try; why others were left out, which an option would try; and why the rest is unsuitable.
+    """Return the changes to try, why others are left out that an option would try, and why the rest doesn't apply.
 
     Args:
         seen: what the unchanged script does.
@@ -106,7 +106,7 @@ def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[s
 
 
 def _flag(facts: Mapping[str, Any], flag: str) -> str:
-    """Why an implementation of the optimiser can't be tried; empty if it can."""
+    """Return why an implementation of the optimiser can't be tried; empty if it can."""
     if flag not in facts:
         return f"{facts.get('optimizer', 'the optimiser')} has no {flag} implementation"
     return "already used" if facts[flag] else ""
