@@ -186,7 +186,7 @@ class TorchFastTrainer(TorchTrainer):
             x, y = self._images[:size], self._labels[:size]
         else:
             taken = self._place.order[places]
-            y = self._labels[taken]
+            y = self._labels.index_select(0, taken)
             if spec is not None:
                 x = augment(spec, self._images, self._place.augmented[places], taken)
                 return x.contiguous(memory_format=self._format), y
@@ -196,7 +196,8 @@ class TorchFastTrainer(TorchTrainer):
 
     def _step_on(self, x: Tensor, y: Tensor, row: Tensor) -> None:
         """Run one training step, and write its results to ``row``."""
-        self._optimizer.zero_grad(set_to_none=True)
+        for parameter in self._parameters:  # ``zero_grad`` takes 3 % of a small step
+            parameter.grad = None
         self._learn(x, y, row)
         if self._workload.weight_average is not None and "optimizer" not in self._without:
             decay = ((1 + self._updates) / (10 + self._updates)).clamp(max=self._workload.weight_average.decay)
