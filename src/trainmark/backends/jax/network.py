@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +18,32 @@ from trainmark.workload.model import LayerPlan, Model
 Parameters = dict[str, Array]
 Attend = Callable[[Array, Array, Array], Array]
 """Causal attention without dropout, of queries, keys and values ``[batch, length, heads, width]``."""
+MaxPool = Callable[[layers.MaxPool, Array], Array]
+
+
+def attention(q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = lambda shares: shares) -> Array:
+    """Compute causal attention plainly; ``drop`` acts on the softmax's output ``[batch, heads, length, length]``."""
+    wide = jnp.promote_types(q.dtype, jnp.float32)
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(wide) * q.shape[-1] ** -0.5
+    seen = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+    shares = drop(jax.nn.softmax(jnp.where(seen, scores, -jnp.inf)))
+    return jnp.einsum("bhqk,bkhd->bqhd", shares.astype(q.dtype), v).astype(wide)
+
+
+def max_of_slices(layer: layers.MaxPool, x: Array) -> Array:
+    """Max-pool by strided slices."""
+    padding, stride = [(0, 0), *layers.paddings(layer, x.shape[1:]), (0, 0)], layer.stride
+    x = jnp.pad(x, padding, constant_values=-jnp.inf)
+    last = [(length - layer.size) // stride * stride + 1 for length in x.shape[1:3]]
+    corners = itertools.product(range(layer.size), repeat=2)
+    return functools.reduce(jnp.maximum, (x[:, i : i + last[0] : stride, j : j + last[1] : stride] for i, j in corners))
+
+
+def max_of_windows(layer: layers.MaxPool, x: Array) -> Array:
+    """Max-pool by XLA's own operation."""
+    padding = [(0, 0), *layers.paddings(layer, x.shape[1:]), (0, 0)]
+    window, strides = (1, layer.size, layer.size, 1), (1, layer.stride, layer.stride, 1)
+    return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, padding)
 
 
 class Network:
@@ -26,11 +54,14 @@ class Network:
     Args:
         product_dtype: type that the factors of products are rounded to.
         attend: computes attention without dropout.
+        max_pool: pools images.
     """
 
-    def __init__(self, model: Model, product_dtype: Any, attend: Attend | None = None) -> None:
+    def __init__(
+        self, model: Model, product_dtype: Any, attend: Attend = attention, max_pool: MaxPool = max_of_windows
+    ) -> None:
         self._plans, self._product_dtype = model.layers, product_dtype
-        self._attend = attend or _attended
+        self._attend, self._max_pool = attend, max_pool
         self._numbers = {plan.name: number for number, plan in enumerate(model.every_layer)}
 
     def __call__(self, weights: Parameters, x: Array, key: Array | None) -> tuple[Array, Parameters]:
@@ -73,9 +104,7 @@ class Network:
                 y = convolve(padding, x.astype(self._product_dtype), kernel, layer.stride)
                 return _biased(y.astype(x.dtype), own)
             case layers.MaxPool():
-                padding = [(0, 0), *layers.paddings(layer, x.shape[1:]), (0, 0)]
-                window, strides = (1, layer.size, layer.size, 1), (1, layer.stride, layer.stride, 1)
-                return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, padding)
+                return self._max_pool(layer, x)
             case layers.AveragePool(size=size, stride=stride):
                 return lax.reduce_window(x, 0.0, lax.add, (1, size, size, 1), (1, stride, stride, 1), "VALID") / size**2
             case layers.GlobalAveragePool():
@@ -138,7 +167,7 @@ class Network:
         if key is None or not layer.dropout:
             mixed = self._attend(q, k, v)
         else:
-            mixed = _attended(q, k, v, lambda shares: self._dropped(plan, shares, layer.dropout, shares.shape, key))
+            mixed = attention(q, k, v, lambda shares: self._dropped(plan, shares, layer.dropout, shares.shape, key))
         return self._product(mixed.reshape(x.shape).astype(x.dtype), own["out"])
 
     def _dropped(self, plan: LayerPlan, x: Array, rate: float, shape: tuple[int, ...], key: Array | None) -> Array:
@@ -164,12 +193,3 @@ def _biased(x: Array, own: Parameters) -> Array:
 def _normal(x: Array, mean: Array, variance: Array, epsilon: float, own: Parameters) -> Array:
     y = (x - mean) * lax.rsqrt(variance + epsilon) * own["scale"]
     return y + own["shift"] if "shift" in own else y
-
-
-def _attended(q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = lambda shares: shares) -> Array:
-    """Compute causal attention plainly; ``drop`` acts on the softmax's output ``[batch, heads, length, length]``."""
-    wide = jnp.promote_types(q.dtype, jnp.float32)
-    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(wide) * q.shape[-1] ** -0.5
-    seen = jnp.tril(jnp.ones(scores.shape[-2:], bool))
-    shares = drop(jax.nn.softmax(jnp.where(seen, scores, -jnp.inf)))
-    return jnp.einsum("bhqk,bkhd->bqhd", shares.astype(q.dtype), v).astype(wide)
