@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from trainmark.workload.model import LayerPlan, Model
 Parameters = dict[str, Array]
 Attend = Callable[[Array, Array, Array], Array]
 """Causal attention without dropout, of queries, keys and values ``[batch, length, heads, width]``."""
-MaxPool = Callable[[layers.MaxPool, Array], Array]
+Pool = Callable[[Array, int, int, Sequence[tuple[int, int]]], Array]
 
 
 def attention(q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = lambda shares: shares) -> Array:
@@ -30,20 +29,17 @@ def attention(q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = lam
     return jnp.einsum("bhqk,bkhd->bqhd", shares.astype(q.dtype), v).astype(wide)
 
 
-def max_of_slices(layer: layers.MaxPool, x: Array) -> Array:
+def max_of_slices(x: Array, size: int, stride: int, padding: Sequence[tuple[int, int]]) -> Array:
     """Max-pool by strided slices."""
-    padding, stride = [(0, 0), *layers.paddings(layer, x.shape[1:]), (0, 0)], layer.stride
     x = jnp.pad(x, padding, constant_values=-jnp.inf)
-    last = [(length - layer.size) // stride * stride + 1 for length in x.shape[1:3]]
-    corners = itertools.product(range(layer.size), repeat=2)
-    return functools.reduce(jnp.maximum, (x[:, i : i + last[0] : stride, j : j + last[1] : stride] for i, j in corners))
+    rows, columns = (length - size + 1 for length in x.shape[1:3])
+    slices = (x[:, i : i + rows : stride, j : j + columns : stride] for i in range(size) for j in range(size))
+    return functools.reduce(jnp.maximum, slices)
 
 
-def max_of_windows(layer: layers.MaxPool, x: Array) -> Array:
+def max_of_windows(x: Array, size: int, stride: int, padding: Sequence[tuple[int, int]]) -> Array:
     """Max-pool by XLA's own operation."""
-    padding = [(0, 0), *layers.paddings(layer, x.shape[1:]), (0, 0)]
-    window, strides = (1, layer.size, layer.size, 1), (1, layer.stride, layer.stride, 1)
-    return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, padding)
+    return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), padding)
 
 
 class Network:
@@ -52,15 +48,13 @@ class Network:
     Without a key, dropout is off and batch norm uses its running averages.
 
     Args:
-        product_dtype: type that the factors of products are rounded to.
+        factors: type that the factors of products are rounded to.
         attend: computes attention without dropout.
         max_pool: pools images.
     """
 
-    def __init__(
-        self, model: Model, product_dtype: Any, attend: Attend = attention, max_pool: MaxPool = max_of_windows
-    ) -> None:
-        self._plans, self._product_dtype = model.layers, product_dtype
+    def __init__(self, model: Model, factors: Any, attend: Attend = attention, max_pool: Pool = max_of_windows) -> None:
+        self._plans, self._factors = model.layers, factors
         self._attend, self._max_pool = attend, max_pool
         self._numbers = {plan.name: number for number, plan in enumerate(model.every_layer)}
 
@@ -100,11 +94,12 @@ class Network:
             case layers.Dense():
                 return _biased(self._product(x, own["kernel"]), own)
             case layers.Conv2D():
-                padding, kernel = layers.paddings(layer, x.shape[1:]), own["kernel"].astype(self._product_dtype)
-                y = convolve(padding, x.astype(self._product_dtype), kernel, layer.stride)
+                padding, kernel = layers.paddings(layer, x.shape[1:]), own["kernel"].astype(self._factors)
+                y = convolve(padding, x.astype(self._factors), kernel, layer.stride)
                 return _biased(y.astype(x.dtype), own)
             case layers.MaxPool():
-                return self._max_pool(layer, x)
+                padding = [(0, 0), *layers.paddings(layer, x.shape[1:]), (0, 0)]
+                return self._max_pool(x, layer.size, layer.stride, padding)
             case layers.AveragePool(size=size, stride=stride):
                 return lax.reduce_window(x, 0.0, lax.add, (1, size, size, 1), (1, stride, stride, 1), "VALID") / size**2
             case layers.GlobalAveragePool():
@@ -154,15 +149,15 @@ class Network:
 
     def _product(self, x: Array, kernel: Array) -> Array:
         # Flattened to rows: for sequences, XLA's CPU compiler copies vectors one by one in the kernel's gradient.
-        rows = x.reshape(-1, x.shape[-1]).astype(self._product_dtype)
+        rows = x.reshape(-1, x.shape[-1]).astype(self._factors)
         # The output keeps the factors' type; otherwise both gradient products would be computed in float32.
-        product = jnp.matmul(rows, kernel.astype(self._product_dtype)).astype(x.dtype)
+        product = jnp.matmul(rows, kernel.astype(self._factors)).astype(x.dtype)
         return product.reshape(*x.shape[:-1], -1)
 
     def _attention(
         self, plan: LayerPlan, layer: layers.Attention, own: Parameters, x: Array, key: Array | None
     ) -> Array:
-        joined = self._product(x, own["qkv"]).astype(self._product_dtype)
+        joined = self._product(x, own["qkv"]).astype(self._factors)
         q, k, v = (each.reshape(*x.shape[:2], layer.heads, -1) for each in jnp.split(joined, 3, axis=-1))
         if key is None or not layer.dropout:
             mixed = self._attend(q, k, v)

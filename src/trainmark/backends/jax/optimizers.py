@@ -44,10 +44,9 @@ def build(spec: definitions.Optimizer | None, *, keeps_gradients: bool) -> tuple
 
 
 def _update(spec: definitions.Optimizer | None) -> Update:
-    if spec is None:
-        return lambda weights, state, gradients, step: (weights, state)  # noqa: ARG005
-    update: Update
     match spec:
+        case None:
+            return lambda weights, state, gradients, step: (weights, state)  # noqa: ARG005
         case definitions.SGD():
             update = functools.partial(_sgd, spec)
         case definitions.Adam() | definitions.AdamW():
@@ -72,21 +71,16 @@ def _sgd(
 ) -> tuple[Parameters, State]:
     rate = _rate(spec, step, weights)
     decays = {name: definitions.weight_decay_of(spec, name, weight.ndim) for name, weight in weights.items()}
-    gradients = {
-        name: gradient + decays[name] * weights[name] if decays[name] else gradient
-        for name, gradient in gradients.items()
-    }
+    gradients = {name: g + decays[name] * weights[name] if decays[name] else g for name, g in gradients.items()}
     if not spec.momentum:
         return _each(lambda w, g: w - rate * g, weights, gradients), state
     if spec.momentum_form == "buffer":
         momentum = _each(lambda b, g: spec.momentum * b + g, state["momentum"], gradients)
-        taken = _each(lambda b, g: g + spec.momentum * b, momentum, gradients) if spec.nesterov else momentum
-        return _each(lambda w, b: w - rate * b, weights, taken), {"momentum": momentum}
+        moved = _each(lambda b, g: g + spec.momentum * b, momentum, gradients) if spec.nesterov else momentum
+        return _each(lambda w, b: w - rate * b, weights, moved), {"momentum": momentum}
     momentum = _each(lambda v, g: spec.momentum * v - rate * g, state["momentum"], gradients)
-    if spec.nesterov:
-        weights = _each(lambda w, v, g: w + (spec.momentum * v - rate * g), weights, momentum, gradients)
-        return weights, {"momentum": momentum}
-    return _each(lambda w, v: w + v, weights, momentum), {"momentum": momentum}
+    moved = _each(lambda v, g: spec.momentum * v - rate * g, momentum, gradients) if spec.nesterov else momentum
+    return _each(jnp.add, weights, moved), {"momentum": momentum}
 
 
 def _adam(
@@ -99,10 +93,8 @@ def _adam(
     square = _each(lambda v, g: spec.beta2 * v + (1 - spec.beta2) * g * g, state["square"], gradients)
     t = (step + 1).astype(rate.dtype)
     mean_share, square_share = _one_minus_power(spec.beta1, t), _one_minus_power(spec.beta2, t)
-    weights = _each(
-        lambda w, m, v: w - rate * (m / mean_share) / (jnp.sqrt(v / square_share) + spec.epsilon), weights, mean, square
-    )
-    return weights, {"mean": mean, "square": square}
+    moved = _each(lambda m, v: rate * (m / mean_share) / (jnp.sqrt(v / square_share) + spec.epsilon), mean, square)
+    return _each(jnp.subtract, weights, moved), {"mean": mean, "square": square}
 
 
 def _rmsprop(
