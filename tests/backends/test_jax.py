@@ -52,7 +52,9 @@ def test_the_products_of_the_gradients_have_16_bits_too() -> None:
     assert len(products) > len(weights)
 
 
-@pytest.mark.parametrize(("size", "stride", "padding"), [(2, 2, (0, 0)), (3, 2, (0, 1)), (3, 1, (1, 1)), (2, 3, (0, 0))])
+@pytest.mark.parametrize(
+    ("size", "stride", "padding"), [(2, 2, (0, 0)), (3, 3, (0, 1)), (2, 3, (1, 1)), (3, 2, (0, 1))]
+)
 def test_slices_pool_like_windows(size: int, stride: int, padding: tuple[int, int]) -> None:
     from trainmark.backends.jax.network import max_of_slices, max_of_windows
 

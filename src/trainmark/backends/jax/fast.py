@@ -2,8 +2,8 @@
 
 The host sends the order of the examples and reads the results of all steps at the end. A last batch of another size has
 a separate loop. On a CPU, XLA runs convolutions inside a loop on one thread, so there a network with convolutions runs
-one compiled step at a time, called from Python. There, the maximum of strided slices pools images: XLA differentiates
-windows by a scatter, which is slow.
+one compiled step at a time, called from Python. There, windows that don't overlap are pooled by strided slices, since
+XLA computes the gradient of windows by a slow scatter (docs/results/styles).
 """
 
 from __future__ import annotations

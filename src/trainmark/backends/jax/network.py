@@ -29,17 +29,19 @@ def attention(q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = lam
     return jnp.einsum("bhqk,bkhd->bqhd", shares.astype(q.dtype), v).astype(wide)
 
 
+def max_of_windows(x: Array, size: int, stride: int, padding: Sequence[tuple[int, int]]) -> Array:
+    """Max-pool by XLA's own operation."""
+    return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), padding)
+
+
 def max_of_slices(x: Array, size: int, stride: int, padding: Sequence[tuple[int, int]]) -> Array:
-    """Max-pool by strided slices."""
+    """Max-pool by strided slices, unless windows overlap: a slice for each position in a window would be too many."""
+    if stride < size:
+        return max_of_windows(x, size, stride, padding)
     x = jnp.pad(x, padding, constant_values=-jnp.inf)
     rows, columns = (length - size + 1 for length in x.shape[1:3])
     slices = (x[:, i : i + rows : stride, j : j + columns : stride] for i in range(size) for j in range(size))
     return functools.reduce(jnp.maximum, slices)
-
-
-def max_of_windows(x: Array, size: int, stride: int, padding: Sequence[tuple[int, int]]) -> Array:
-    """Max-pool by XLA's own operation."""
-    return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), padding)
 
 
 class Network:

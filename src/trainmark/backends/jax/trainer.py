@@ -79,11 +79,11 @@ class JaxTrainer:
 
     def weights(self) -> Weights:
         """Return a copy of the weights on the host."""
-        return _on_host(self._weights())
+        return _copied(self._weights(), np.float32)
 
     def averaged(self) -> Weights:
         """Return a copy of their average on the host, or of the weights if there is none."""
-        return _on_host(self._weights(averaged=True))
+        return _copied(self._weights(averaged=True), np.float32)
 
     def synchronize(self) -> None:
         """Wait for the last queued step, which depends on all before it."""
@@ -211,12 +211,8 @@ class JaxTrainer:
         return jax.device_put(value, self._place)
 
 
-def _on_host(weights: Parameters) -> Weights:
-    return {name: np.array(value, np.float32) for name, value in weights.items()}
-
-
-def _copied(arrays: Parameters) -> Arrays:
-    return {name: np.array(value, np.float64) for name, value in arrays.items()}
+def _copied(arrays: Parameters, dtype: Any = np.float64) -> dict[str, NDArray[Any]]:
+    return {name: np.array(value, dtype) for name, value in arrays.items()}
 
 
 def _hits(outputs: Array, labels: Array) -> Array:
