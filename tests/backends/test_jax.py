@@ -50,17 +50,3 @@ def test_the_products_of_the_gradients_have_16_bits_too() -> None:
     products = [each for each in traced.eqns if each.primitive.name == "dot_general"]
     assert {str(factor.aval.dtype) for each in products for factor in each.invars} == {"bfloat16"}
     assert len(products) > len(weights)
-
-
-@pytest.mark.parametrize(
-    ("size", "stride", "padding"), [(2, 2, (0, 0)), (3, 3, (0, 1)), (2, 3, (1, 1)), (3, 2, (0, 1))]
-)
-def test_slices_pool_like_windows(size: int, stride: int, padding: tuple[int, int]) -> None:
-    from trainmark.backends.jax.network import max_of_slices, max_of_windows
-
-    x = np.random.default_rng(0).permutation(2 * 7 * 9 * 3).reshape(2, 7, 9, 3).astype(np.float32) - 1000
-    around = [(0, 0), padding, padding, (0, 0)]
-    pooled, pull = jax.vjp(lambda x: max_of_slices(x, size, stride, around), x)
-    expected, expected_pull = jax.vjp(lambda x: max_of_windows(x, size, stride, around), x)
-    np.testing.assert_array_equal(pooled, expected)
-    np.testing.assert_array_equal(pull(pooled)[0], expected_pull(pooled)[0])

@@ -2,8 +2,7 @@
 
 The host sends the order of the examples and reads the results of all steps at the end. A last batch of another size has
 a separate loop. On a CPU, XLA runs convolutions inside a loop on one thread, so there a network with convolutions runs
-one compiled step at a time, called from Python. There, windows that don't overlap are pooled by strided slices, since
-XLA computes the gradient of windows by a slow scatter (docs/results/styles).
+one compiled step at a time, called from Python.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan, Job, Steps
 from trainmark.backends.engines import jax as engines
-from trainmark.backends.jax.network import Attend, Network, attention, max_of_slices
+from trainmark.backends.jax.network import Attend
 from trainmark.backends.jax.pixels import augment, distort, not_augmented
 from trainmark.backends.jax.trainer import JaxTrainer, Training
 from trainmark.workload.layers import Attention
@@ -168,13 +167,12 @@ class JaxFastTrainer(JaxTrainer):
         """Return ``looped`` for all devices; here there is only one."""
         return looped
 
-    def _built(self, factors: Any) -> Network:
-        """Use cuDNN's attention where it supports the shapes; elsewhere, the plain formula is fastest."""
-        if self._device.platform == "cpu":
-            return Network(self._model, factors, max_pool=max_of_slices)
+    def _attend(self, factors: Any) -> Attend | None:
+        """Return cuDNN's attention where it supports the shapes; elsewhere, the plain formula is fastest."""
+        if self._device.platform != "gpu" or factors != jnp.bfloat16:
+            return None
         fused = functools.partial(jax.nn.dot_product_attention, is_causal=True, implementation="cudnn")
-        able = factors == jnp.bfloat16 and all(_accepts(fused, plan) for plan in self._model.every_layer)
-        return Network(self._model, factors, fused if able else attention)
+        return fused if all(_accepts(fused, plan) for plan in self._model.every_layer) else None
 
     def _unsettled(self, training: Training) -> Training:
         name = self._model.trained[0]

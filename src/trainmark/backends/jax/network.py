@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,31 +16,6 @@ from trainmark.workload.model import LayerPlan, Model
 Parameters = dict[str, Array]
 Attend = Callable[[Array, Array, Array], Array]
 """Causal attention without dropout, of queries, keys and values ``[batch, length, heads, width]``."""
-Pool = Callable[[Array, int, int, Sequence[tuple[int, int]]], Array]
-
-
-def attention(q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = lambda shares: shares) -> Array:
-    """Compute causal attention plainly; ``drop`` acts on the softmax's output ``[batch, heads, length, length]``."""
-    wide = jnp.promote_types(q.dtype, jnp.float32)
-    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(wide) * q.shape[-1] ** -0.5
-    seen = jnp.tril(jnp.ones(scores.shape[-2:], bool))
-    shares = drop(jax.nn.softmax(jnp.where(seen, scores, -jnp.inf)))
-    return jnp.einsum("bhqk,bkhd->bqhd", shares.astype(q.dtype), v).astype(wide)
-
-
-def max_of_windows(x: Array, size: int, stride: int, padding: Sequence[tuple[int, int]]) -> Array:
-    """Max-pool by XLA's own operation."""
-    return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), padding)
-
-
-def max_of_slices(x: Array, size: int, stride: int, padding: Sequence[tuple[int, int]]) -> Array:
-    """Max-pool by strided slices, unless windows overlap: a slice for each position in a window would be too many."""
-    if stride < size:
-        return max_of_windows(x, size, stride, padding)
-    x = jnp.pad(x, padding, constant_values=-jnp.inf)
-    rows, columns = (length - size + 1 for length in x.shape[1:3])
-    slices = (x[:, i : i + rows : stride, j : j + columns : stride] for i in range(size) for j in range(size))
-    return functools.reduce(jnp.maximum, slices)
 
 
 class Network:
@@ -50,14 +24,13 @@ class Network:
     Without a key, dropout is off and batch norm uses its running averages.
 
     Args:
-        factors: type that the factors of products are rounded to.
+        product_dtype: type that the factors of products are rounded to.
         attend: computes attention without dropout.
-        max_pool: pools images.
     """
 
-    def __init__(self, model: Model, factors: Any, attend: Attend = attention, max_pool: Pool = max_of_windows) -> None:
-        self._plans, self._factors = model.layers, factors
-        self._attend, self._max_pool = attend, max_pool
+    def __init__(self, model: Model, product_dtype: Any, attend: Attend | None = None) -> None:
+        self._plans, self._product_dtype = model.layers, product_dtype
+        self._attend = attend or _attended
         self._numbers = {plan.name: number for number, plan in enumerate(model.every_layer)}
 
     def __call__(self, weights: Parameters, x: Array, key: Array | None) -> tuple[Array, Parameters]:
@@ -96,12 +69,13 @@ class Network:
             case layers.Dense():
                 return _biased(self._product(x, own["kernel"]), own)
             case layers.Conv2D():
-                padding, kernel = layers.paddings(layer, x.shape[1:]), own["kernel"].astype(self._factors)
-                y = convolve(padding, x.astype(self._factors), kernel, layer.stride)
+                padding, kernel = layers.paddings(layer, x.shape[1:]), own["kernel"].astype(self._product_dtype)
+                y = convolve(padding, x.astype(self._product_dtype), kernel, layer.stride)
                 return _biased(y.astype(x.dtype), own)
             case layers.MaxPool():
                 padding = [(0, 0), *layers.paddings(layer, x.shape[1:]), (0, 0)]
-                return self._max_pool(x, layer.size, layer.stride, padding)
+                window, strides = (1, layer.size, layer.size, 1), (1, layer.stride, layer.stride, 1)
+                return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, padding)
             case layers.AveragePool(size=size, stride=stride):
                 return lax.reduce_window(x, 0.0, lax.add, (1, size, size, 1), (1, stride, stride, 1), "VALID") / size**2
             case layers.GlobalAveragePool():
@@ -151,20 +125,20 @@ class Network:
 
     def _product(self, x: Array, kernel: Array) -> Array:
         # Flattened to rows: for sequences, XLA's CPU compiler copies vectors one by one in the kernel's gradient.
-        rows = x.reshape(-1, x.shape[-1]).astype(self._factors)
+        rows = x.reshape(-1, x.shape[-1]).astype(self._product_dtype)
         # The output keeps the factors' type; otherwise both gradient products would be computed in float32.
-        product = jnp.matmul(rows, kernel.astype(self._factors)).astype(x.dtype)
+        product = jnp.matmul(rows, kernel.astype(self._product_dtype)).astype(x.dtype)
         return product.reshape(*x.shape[:-1], -1)
 
     def _attention(
         self, plan: LayerPlan, layer: layers.Attention, own: Parameters, x: Array, key: Array | None
     ) -> Array:
-        joined = self._product(x, own["qkv"]).astype(self._factors)
+        joined = self._product(x, own["qkv"]).astype(self._product_dtype)
         q, k, v = (each.reshape(*x.shape[:2], layer.heads, -1) for each in jnp.split(joined, 3, axis=-1))
         if key is None or not layer.dropout:
             mixed = self._attend(q, k, v)
         else:
-            mixed = attention(q, k, v, lambda shares: self._dropped(plan, shares, layer.dropout, shares.shape, key))
+            mixed = _attended(q, k, v, lambda shares: self._dropped(plan, shares, layer.dropout, shares.shape, key))
         return self._product(mixed.reshape(x.shape).astype(x.dtype), own["out"])
 
     def _dropped(self, plan: LayerPlan, x: Array, rate: float, shape: tuple[int, ...], key: Array | None) -> Array:
@@ -190,3 +164,12 @@ def _biased(x: Array, own: Parameters) -> Array:
 def _normal(x: Array, mean: Array, variance: Array, epsilon: float, own: Parameters) -> Array:
     y = (x - mean) * lax.rsqrt(variance + epsilon) * own["scale"]
     return y + own["shift"] if "shift" in own else y
+
+
+def _attended(q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = lambda shares: shares) -> Array:
+    """Compute causal attention plainly; ``drop`` acts on the softmax's output ``[batch, heads, length, length]``."""
+    wide = jnp.promote_types(q.dtype, jnp.float32)
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(wide) * q.shape[-1] ** -0.5
+    seen = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+    shares = drop(jax.nn.softmax(jnp.where(seen, scores, -jnp.inf)))
+    return jnp.einsum("bhqk,bkhd->bqhd", shares.astype(q.dtype), v).astype(wide)

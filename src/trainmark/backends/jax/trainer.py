@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan, Evaluation, Job, SplitName, Steps
 from trainmark.backends.engines import jax as engines
-from trainmark.backends.jax import losses, optimizers, precision
-from trainmark.backends.jax.network import Network, Parameters
+from trainmark.backends.jax import losses, network, optimizers, precision
+from trainmark.backends.jax.network import Attend, Parameters
 from trainmark.backends.parts import loss_left
 from trainmark.backends.stepwise import Arrays, State
 from trainmark.workload.losses import sums
@@ -56,7 +56,7 @@ class JaxTrainer:
         self._rng = np.random.default_rng([options.seed, 1])
         arithmetic = precision.ARITHMETIC[options.precision]
         self._dtype = arithmetic.parameters
-        self._network = self._built(arithmetic.factors)
+        self._network = network.Network(job.model, arithmetic.factors, self._attend(arithmetic.factors))
         loss = loss_left(job.workload, options)
         self._loss, self._sums = losses.build(loss), sums(loss)
         self._devices = options.layout.ranks if options.layout else 1
@@ -191,9 +191,9 @@ class JaxTrainer:
         """Return gradients and running averages for the update; the mean over all devices if there are several."""
         return found
 
-    def _built(self, factors: Any) -> Network:
-        """Return the network, with products of factors of this type."""
-        return Network(self._model, factors)
+    def _attend(self, factors: Any) -> Attend | None:  # noqa: ARG002
+        """Return how to compute attention without dropout on factors of this type; None for the definition."""
+        return None
 
     def _averaged(self, training: Training, weights: Parameters) -> Parameters:
         if self._workload.weight_average is None or self._optimizer is None:
