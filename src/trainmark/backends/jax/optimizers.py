@@ -76,8 +76,8 @@ def _sgd(
         return _each(lambda w, g: w - rate * g, weights, gradients), state
     if spec.momentum_form == "buffer":
         momentum = _each(lambda b, g: spec.momentum * b + g, state["momentum"], gradients)
-        moved = _each(lambda b, g: g + spec.momentum * b, momentum, gradients) if spec.nesterov else momentum
-        return _each(lambda w, b: w - rate * b, weights, moved), {"momentum": momentum}
+        taken = _each(lambda b, g: g + spec.momentum * b, momentum, gradients) if spec.nesterov else momentum
+        return _each(lambda w, b: w - rate * b, weights, taken), {"momentum": momentum}
     momentum = _each(lambda v, g: spec.momentum * v - rate * g, state["momentum"], gradients)
     moved = _each(lambda v, g: spec.momentum * v - rate * g, momentum, gradients) if spec.nesterov else momentum
     return _each(jnp.add, weights, moved), {"momentum": momentum}
