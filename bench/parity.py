@@ -4,9 +4,9 @@
     python bench/parity.py planted FOLDER [--seeds 20]
     python bench/parity.py summary FOLDER
 
-``steps`` holds sides of one backend against the reference, seed by seed, in this process; ``planted`` does the same
-with PyTorch and one mistake at a time. Each seed is a line of FOLDER/steps.jsonl or FOLDER/planted.jsonl, so both can
-be called again, and stop after ``--minutes``. Needs TRAINMARK_DATA.
+``steps`` holds sides against the reference on one ``--device``, seed by seed, in this process; ``planted`` does the
+same with PyTorch and one mistake at a time. Each seed is a line of FOLDER/steps.jsonl or FOLDER/planted.jsonl, so both
+can be called again, and stop after ``--minutes``. Needs TRAINMARK_DATA.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def main() -> None:
             of.add_argument("--workloads", type=lambda text: text.split(","), required=True)
             of.add_argument("--sides", type=lambda text: text.split(","), required=True)
             of.add_argument("--precision", default="fp32")
+            of.add_argument("--device", default="cpu")
     options = parser.parse_args()
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else JAX takes most of the GPU's memory
     options.folder.mkdir(parents=True, exist_ok=True)
     options.part(options)
 
@@ -72,7 +74,8 @@ def steps(options: argparse.Namespace) -> None:
             with _rehearsed(_definition(name), options.precision, seed) as place:
                 for side in left:
                     backend, style = side.split("/")
-                    found = _checked(_definition(name), backend, style, options.precision, seed, place, registry.load)
+                    asked = Options(style, options.device, options.precision, seed)
+                    found = _checked(_definition(name), backend, asked, place, registry.load)
                     _write(file, name, side, options.precision, seed, found)
 
 
@@ -100,13 +103,7 @@ def _folder(workload: Workload) -> Any:
 
 
 def _checked(
-    workload: Workload,
-    backend: str,
-    style: Any,
-    precision: Any,
-    seed: int,
-    place: str,
-    backends: Callable[[str], Backend],
+    workload: Workload, backend: str, options: Options, place: str, backends: Callable[[str], Backend]
 ) -> SideParity:
     checks, notes = [], []
 
@@ -116,11 +113,9 @@ def _checked(
         if isinstance(answer, NotChecked):
             notes.append(answer.what)
 
-    request = CheckSteps(
-        backend, workload, _folder(workload), Options(style, "cpu", precision, seed), place, free_steps=0
-    )
+    request = CheckSteps(backend, workload, _folder(workload), options, place, free_steps=0)
     check_steps(request, hear, lambda: None, backends)
-    return judge(f"{backend} {style}", checks, notes)
+    return judge(f"{backend} {options.style}", checks, notes)
 
 
 def _write(file: Path, workload: str, side: str, precision: str, seed: int, found: SideParity) -> None:
@@ -163,7 +158,8 @@ def planted(options: argparse.Namespace) -> None:
             with _rehearsed(definition, "fp32", seed) as place:
                 for name, mistake in left:
                     backend = mistake.backend()
-                    found = _checked(definition, "torch", "fast", "fp32", seed, place, {"torch": backend}.__getitem__)
+                    asked = Options("fast", "cpu", "fp32", seed)
+                    found = _checked(definition, "torch", asked, place, {"torch": backend}.__getitem__)
                     _write(file, workload, name, "fp32", seed, found)
 
 

@@ -98,7 +98,8 @@ def style(name: str, count: int) -> None:
     from trainmark.workload.model import initial_weights, lay_out
 
     backend, *engine, how = name.split("_")
-    options = Options(how, "cpu", "fp32", SEED)  # type: ignore[arg-type]
+    device = registry.load(":".join([backend, *engine])).capabilities().devices[-1]  # as the recipe does
+    options = Options(how, device.id, "fp32", SEED)  # type: ignore[arg-type]
     images, labels = _data()
     images = images[..., None]
     test = Split(images[:100], labels[:100])

@@ -58,6 +58,17 @@ def test_a_16_bit_step_learns(style: str) -> None:
 
 
 @BOTH
+@pytest.mark.parametrize("name", ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-mlp512"])
+def test_the_loss_of_a_16_bit_step_is_not_rounded(name: str, style: str) -> None:
+    workload = catalog.find(name)
+    made = trainer(workload, numbered((28, 28, 1)), style, "bf16")
+    made.load({name: np.zeros_like(value) for name, value in made.weights().items()})
+    made.begin_epoch(EpochPlan((100,), np.arange(100)))
+    losses = [made.evaluate("test").loss, *made.read(made.train(1, lambda: None)).losses]
+    np.testing.assert_allclose(losses, np.log(10), rtol=1e-6)  # in bf16, it would be 2.296875
+
+
+@BOTH
 @pytest.mark.parametrize("case", RECIPES[1:3], ids=str)
 def test_mixed_precision_is_close(case: Case, style: str) -> None:
     made = trainer(case.workload, case.data, style, "bf16")

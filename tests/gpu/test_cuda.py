@@ -34,6 +34,19 @@ def test_float64_losses_are_those_of_the_oracle(name: str, style: str) -> None:
     assert against_oracle.apart(found, against_oracle.oracle(name)) < 1e-8  # its sums have another order each time
 
 
+@pytest.mark.parametrize("style", ["idiomatic", "fast"])
+def test_the_loss_of_a_16_bit_step_is_not_rounded(style: str) -> None:
+    workload = against_oracle.workload("mnist-mlp128")
+    model, data = lay_out(workload), against_oracle.data("mnist-mlp128")
+    trainer = registry.load("torch").trainer(workload, model, data, Options(style, "cuda:0", "bf16", seed=0))  # type: ignore[arg-type]
+    trainer.load({name: np.zeros_like(value) for name, value in initial_weights(model, seed=3).items()})
+    plan = against_oracle.plan(workload, len(data.train))
+    trainer.compile(plan)
+    trainer.begin_epoch(plan)
+    losses = trainer.read(trainer.train(1, lambda: None)).losses
+    np.testing.assert_allclose(losses, np.log(10), rtol=1e-6)  # in bf16, it would be 2.296875
+
+
 def test_a_captured_step_of_every_batch_size() -> None:
     """mnist-mlp512 ends an epoch with a smaller batch: two graphs, one network, and the eager losses."""
     workload = against_oracle.workload("mnist-mlp512")

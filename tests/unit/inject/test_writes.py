@@ -127,6 +127,17 @@ def test_its_own_folders_can_be_written(mine: Path) -> None:
         assert not path.exists()
 
 
+def test_a_compiler_can_load_what_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "extensions"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
+    may_not = writes.Writes().elsewhere
+    assert not any(map(may_not, (tmp_path / "home" / ".triton" / "cache" / "a.so", tmp_path / "extensions" / "a.so")))
+    assert may_not(tmp_path / "home" / "a.so")
+    assert may_not("a.so")  # in the working folder
+
+
 def test_a_working_folder_of_the_users_is_not_its_own(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(mine)  # as a script does that begins with cd
     assert writes.Writes().elsewhere("model")

@@ -63,10 +63,24 @@ def test_a_script_without_a_step_is_not_waited_for(clock: SimpleNamespace) -> No
         watcher.counted(TASK, 0)
 
 
-def test_a_failure_names_the_file_of_the_user_not_of_the_copy() -> None:
-    printed = "python: can't open file '/tmp/trainmark-scratch-h6mpzr0j/copy/e/train.py': [Errno 2] No such file"
+@pytest.mark.parametrize(
+    ("printed", "named"),
+    [
+        (  # by the user's file, not the copy
+            "python: can't open file '/tmp/trainmark-scratch-h6mpzr0j/copy/e/train.py': [Errno 2] No such file",
+            "python: can't open file 'train.py': [Errno 2] No such file",
+        ),
+        (
+            "Traceback (most recent call last):\n  ...\ntorch._inductor.exc.InductorError: ImportError: no cuda_utils.so\n\n"
+            'Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace. For more, set TORCH_LOGS="+dynamo"\n',
+            "torch._inductor.exc.InductorError: ImportError: no cuda_utils.so",
+        ),
+    ],
+    ids=["no error", "advice after an error"],
+)
+def test_a_failure_names_the_error_or_the_last_line(printed: str, named: str) -> None:
     record: Any = SimpleNamespace(outcome=SimpleNamespace(status="failed", reason="exit code 2", stderr_tail=printed))
-    assert own_script._why(record) == "exit code 2: python: can't open file 'train.py': [Errno 2] No such file"
+    assert own_script._why(record) == f"exit code 2: {named}"
 
 
 @pytest.fixture

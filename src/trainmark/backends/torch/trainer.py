@@ -102,7 +102,7 @@ class TorchTrainer:
             for start in range(0, len(examples), size):
                 some = examples[start : start + size]
                 y = torch.from_numpy(part.labels[some].astype(np.int64)).to(self._device)
-                outputs = whole(self._input(part.images[some]))
+                outputs = whole(self._input(part.images[some])).to(self._dtype)
                 loss += float(self._loss(outputs, y)) * len(y)
                 hits += int((outputs.argmax(dim=-1) == y).sum())
         whole.train()
@@ -209,7 +209,7 @@ class TorchTrainer:
         """Compute gradients on one batch; returns its total loss, the L2 part of that, and the outputs."""
         with precision.autocast(self._precision, self._device):
             outputs = self._forward(x)
-            loss = self._loss(outputs, y)
+        loss = self._loss(outputs.to(self._dtype), y)  # within autocast, CUDA would round it to 16 bits
         l2_loss = self._l2_loss()
         total = loss * (y.numel() * self._copies) if self._sums else loss
         if l2_loss is not None:

@@ -74,9 +74,9 @@ def require_answers(seen: Sequence[Seen]) -> None:
         own_pip = f"{each.interpreter.path} -m " if entry.install.startswith("pip ") else ""
         raise NotInstalled(
             problem,
-            expected=f"an interpreter that can import {entry.needs}",
+            expected=f"an interpreter in which {entry.needs} starts",
             found=each.problem.removesuffix(f". {entry.install}"),  # the fix repeats this advice, for that interpreter
-            fix=f"Install it there: {own_pip}{entry.install}",
+            fix=f"Run `trainmark doctor`, or install it there: {own_pip}{entry.install}",
         )
 
 

@@ -23,6 +23,8 @@ from ..patch import around
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _OWN = "TRAINMARK_OBSERVER"
 """Environment variable: the experiment's own folder, which contains the copy of the working folder."""
+_COMPILERS = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
+"""Environment variables: folders for libraries that are loaded right after they are written."""
 _LARGEST_COPY = 1 << 30
 _CHANGE = ("remove", "unlink", "rmdir", "mkdir", "truncate", "rename", "replace", "link", "symlink", "chmod", "utime")
 _set, _copy, _replace = setattr, shutil.copyfile, os.replace
@@ -32,8 +34,10 @@ class Writes:
     """The folders that an experiment may write to: its own, temporary files, caches and devices."""
 
     def __init__(self) -> None:
-        cache = os.environ.get("XDG_CACHE_HOME", os.path.join(os.path.expanduser("~"), ".cache"))  # noqa: PTH111, PTH118
-        mine = [os.environ.get(_OWN, "/dev"), tempfile.gettempdir(), cache, "/dev", "/proc"]
+        home = os.path.expanduser("~")  # noqa: PTH111
+        caches = [os.environ.get("XDG_CACHE_HOME", os.path.join(home, ".cache")), os.path.join(home, ".triton")]  # noqa: PTH118
+        caches += filter(None, map(os.environ.get, _COMPILERS))
+        mine = [os.environ.get(_OWN, "/dev"), tempfile.gettempdir(), "/dev", "/proc", *caches]
         self._allowed = tuple(os.path.realpath(folder) + os.sep for folder in mine)
 
     def elsewhere(self, path: Any) -> bool:
