@@ -74,21 +74,29 @@ class Moved(Arithmetic):
     def product(self, a: Array, b: Array) -> Array:
         """Multiply; moves the smaller factor, which costs less, for both."""
         share = math.sqrt(2) * max(self._factor, math.sqrt(a.shape[-1]) * self.unit)
+        a, b = self._shortened(a), self._shortened(b)
         a, b = (self._move(a, share), b) if a.size < b.size else (a, self._move(b, share))
-        return self._move(a @ b, max(self._value, math.sqrt(a.shape[-1]) * self.unit))
+        return self._stored(a @ b, max(self._value, math.sqrt(a.shape[-1]) * self.unit))
 
     def column_sums(self, values: Array) -> Array:
         """Add."""
         share = max(self._value, math.sqrt(len(values)) * self.unit)
-        return self._move(self._move(values, share).sum(axis=0), share)
+        return self._stored(self._stored(values, share).sum(axis=0), share)
 
     def rounded(self, values: Array, beside: Any = 0.0) -> Array:
         """Move by a few units in the last place."""
         moves = self._rng.random(values.shape, dtype=np.float32) * 2 - 1
         return values + _UNITS * self._value * moves * (np.abs(values) + beside)
 
+    def _stored(self, values: Array, share: float) -> Array:
+        return self._move(self._shortened(values) if self._mixed else values, share)
+
+    def _shortened(self, values: Array) -> Array:
+        """Round to the bits of a factor: equal values are rounded alike, so their errors don't average out."""
+        if self._factor <= self.unit:
+            return values
+        fraction, exponent = np.frexp(values)
+        return np.ldexp(np.rint(fraction / self._factor) * values.dtype.type(self._factor), exponent)
+
     def _move(self, values: Array, share: float) -> Array:
-        if self._mixed:  # equal values are rounded alike, so their errors don't average out
-            fraction, exponent = np.frexp(values)
-            values = np.ldexp(np.rint(fraction / self._factor) * values.dtype.type(self._factor), exponent)
         return values * (1 + share * (self._rng.random(values.shape, dtype=np.float32).astype(values.dtype) * 2 - 1))
