@@ -221,3 +221,10 @@ def test_equal_values_in_few_bits_are_rounded_alike() -> None:
     sums = [Moved("bf16", np.random.default_rng(seed)).column_sums(values)[0] for seed in range(100)]
     assert abs(alike) > 3e-3
     assert np.mean(sums) / 4_014.8 - 1 == pytest.approx(alike, abs=7e-4), "the moves average out, the rounding does not"
+
+
+@pytest.mark.parametrize(("precision", "alike"), [("tf32", -(2.0**-12)), ("fp32", 0.0)])
+def test_equal_factors_in_few_bits_are_rounded_alike(precision: Precision, alike: float) -> None:
+    ones, factors = np.ones((1, 4_000)), np.full((4_000, 1), 0.1)  # 0.1 is rounded by this share
+    sums = [Moved(precision, np.random.default_rng(seed)).product(ones, factors)[0, 0] for seed in range(100)]
+    assert np.mean(sums) / 400 - 1 == pytest.approx(alike, abs=abs(alike) / 4 + 1e-6)
