@@ -71,7 +71,8 @@ def test_a_script_without_a_step_is_not_waited_for(clock: SimpleNamespace) -> No
             "python: can't open file 'train.py': [Errno 2] No such file",
         ),
         (
-            "Traceback (most recent call last):\n  ...\ntorch._inductor.exc.InductorError: ImportError: no cuda_utils.so\n"
+            "Traceback (most recent call last):\n  ...\n"
+            "torch._inductor.exc.InductorError: ImportError: no cuda_utils.so\n"
             'Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace. For more, set TORCH_LOGS="+dynamo"\n',
             "torch._inductor.exc.InductorError: ImportError: no cuda_utils.so",
         ),
