@@ -456,7 +456,7 @@ def _losses(record: Record) -> list[float]:
 
 
 def _why(record: Record) -> str | None:
-    """Why a process failed, with the last error or line it printed, without the path of its copy; None if it did not."""
+    """Why a process failed, with the last error or line of its output, without its copy's path; None if it did not."""
     if record.outcome.status not in ("failed", "timeout"):
         return None
     printed = re.sub(rf"[^\s'\"]*/{SCRATCH_PREFIX}[^\s/]+/copy/[^\s/]+/", "", record.outcome.stderr_tail or "")
