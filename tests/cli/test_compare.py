@@ -33,6 +33,8 @@ def test_records_with_nothing_in_common(tmp_path: Path, capsys: pytest.CaptureFi
     records = [*rounds([1.0, 1.1, 0.9]), *rounds([2.0, 2.1, 1.9], workload="mnist-cnn")]
     assert run(["compare", str(write_all(tmp_path / "out", records))]) == 0
     assert "nothing can be compared" in capsys.readouterr().err
+    assert run(["compare", "--published", str(tmp_path / "out")]) == 0  # each with the published figures
+    assert "nothing can be compared" not in capsys.readouterr().err
     failed = [*rounds([1.0, 1.1, 0.9]), *rounds([2.0], device="cuda:0", status="failed")]
     assert run(["compare", str(write_all(tmp_path / "failed", failed))]) == 0
     assert "nothing can be compared" not in capsys.readouterr().err

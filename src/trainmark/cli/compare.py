@@ -85,7 +85,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     _require_plot(plot, charts)
     records = output.comparable(load(paths))
     comparison = compare(records, options["by"], read_baseline(options["baseline"]), options["margin"] / 100)
-    if len(comparison.works) == len(comparison.groups) > 1:
+    if len(comparison.works) == len(comparison.groups) > 1 and not options["published"]:
         output.say(
             "nothing can be compared: the workloads, schedules or commands differ (`measure --vary` varies one command)"
         )
