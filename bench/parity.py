@@ -4,7 +4,7 @@
     python bench/parity.py planted FOLDER [--seeds 20]
     python bench/parity.py summary FOLDER
 
-``steps`` holds sides against the reference on one ``--device``, seed by seed, in this process; ``planted`` does the
+``steps`` checks sides on one ``--device`` against the reference, seed by seed, in this process; ``planted`` does the
 same with PyTorch and one mistake at a time. Each seed is a line of FOLDER/steps.jsonl or FOLDER/planted.jsonl, so both
 can be called again, and stop after ``--minutes``. Needs TRAINMARK_DATA.
 """
@@ -64,10 +64,11 @@ def main() -> None:
 def steps(options: argparse.Namespace) -> None:
     """Hold sides against the reference."""
     until, file = time.monotonic() + 60 * options.minutes, options.folder / "steps.jsonl"
-    done = {(line["workload"], line["side"], line["precision"], line["seed"]) for line in _lines(file)}
+    fields = ("workload", "side", "precision", "seed")
+    done = {(*map(line.get, fields), line.get("device", "cpu")) for line in _lines(file)}
     for seed in range(1, options.seeds + 1):
         for name in options.workloads:
-            key = [(name, side, options.precision, seed) for side in options.sides]
+            key = [(name, side, options.precision, seed, options.device) for side in options.sides]
             left = [side for side, each in zip(options.sides, key, strict=True) if each not in done]
             if not left or time.monotonic() > until:
                 continue
@@ -76,7 +77,7 @@ def steps(options: argparse.Namespace) -> None:
                     backend, style = side.split("/")
                     asked = Options(style, options.device, options.precision, seed)
                     found = _checked(_definition(name), backend, asked, place, registry.load)
-                    _write(file, name, side, options.precision, seed, found)
+                    _write(file, name, side, asked, found)
 
 
 class _rehearsed:
@@ -118,13 +119,14 @@ def _checked(
     return judge(f"{backend} {options.style}", checks, notes)
 
 
-def _write(file: Path, workload: str, side: str, precision: str, seed: int, found: SideParity) -> None:
+def _write(file: Path, workload: str, side: str, options: Options, found: SideParity) -> None:
     mistake = found.mistake
     line = {
         "workload": workload,
         "side": side,
-        "precision": precision,
-        "seed": seed,
+        "precision": options.precision,
+        "seed": options.seed,
+        "device": options.device,
         "near_kinks": found.near_kinks,
         "shares": found.shares,
         "part": mistake and mistake.part,
@@ -135,7 +137,8 @@ def _write(file: Path, workload: str, side: str, precision: str, seed: int, foun
     with file.open("a") as out:
         out.write(json.dumps(line) + "\n")
     worst = max(found.shares.values())
-    print(f"{workload} {side} {precision} seed {seed}: worst {worst:.3g}, {mistake and mistake.part}", flush=True)
+    which = f"{workload} {side} {options.precision} seed {options.seed}"
+    print(f"{which}: worst {worst:.3g}, {mistake and mistake.part}", flush=True)
 
 
 def planted(options: argparse.Namespace) -> None:
@@ -160,7 +163,7 @@ def planted(options: argparse.Namespace) -> None:
                     backend = mistake.backend()
                     asked = Options("fast", "cpu", "fp32", seed)
                     found = _checked(definition, "torch", asked, place, {"torch": backend}.__getitem__)
-                    _write(file, workload, name, "fp32", seed, found)
+                    _write(file, workload, name, asked, found)
 
 
 def _definition(name: str) -> Workload:

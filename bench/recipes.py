@@ -98,8 +98,9 @@ def style(name: str, count: int) -> None:
     from trainmark.workload.model import initial_weights, lay_out
 
     backend, *engine, how = name.split("_")
-    device = registry.load(":".join([backend, *engine])).capabilities().devices[-1]  # as the recipe does
-    options = Options(how, device.id, "fp32", SEED)  # type: ignore[arg-type]
+    devices = [each.id for each in registry.load(":".join([backend, *engine])).capabilities().devices]
+    device = "cuda:0" if "cuda:0" in devices else "cpu"  # as the recipe does
+    options = Options(how, device, "fp32", SEED)  # type: ignore[arg-type]
     images, labels = _data()
     images = images[..., None]
     test = Split(images[:100], labels[:100])

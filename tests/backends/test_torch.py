@@ -58,7 +58,7 @@ def test_a_16_bit_step_learns(style: str) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("name", ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-mlp512"])
+@pytest.mark.parametrize("name", ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-mlp512", "mnist-cnn"])
 def test_the_loss_of_a_16_bit_step_is_not_rounded(name: str, style: str) -> None:
     workload = catalog.find(name)
     made = trainer(workload, numbered((28, 28, 1)), style, "bf16")

@@ -95,6 +95,14 @@ class Scale(nn.Module):
         return x * self.factor
 
 
+class LogSoftmax(nn.LogSoftmax):
+    """In float32 also within autocast, which on a CPU would leave it in 16 bits."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the logarithms of probabilities."""
+        return super().forward(x.to(torch.promote_types(x.dtype, torch.float32)))
+
+
 class FlattenChannelsLast(nn.Flatten):
     """Flattens images in canonical order, unless a dense layer follows."""
 
@@ -296,7 +304,7 @@ def _modules(plan: LayerPlan, channels_first: Mapping[str, Shape]) -> Iterator[n
             apart = len(plan.input_shape) == 3 and plan.name not in channels_first
             yield FlattenChannelsLast() if apart else nn.Flatten()
         case layers.LogSoftmax():
-            yield nn.LogSoftmax(dim=1)
+            yield LogSoftmax(dim=1)
         case _:
             assert_never(layer)
 

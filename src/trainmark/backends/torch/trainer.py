@@ -209,7 +209,7 @@ class TorchTrainer:
         """Compute gradients on one batch; returns its total loss, the L2 part of that, and the outputs."""
         with precision.autocast(self._precision, self._device):
             outputs = self._forward(x)
-        loss = self._loss(outputs.to(self._dtype), y)  # within autocast, CUDA would round it to 16 bits
+        loss = self._loss(outputs.to(self._dtype), y)  # autocast would round log-probabilities to 16 bits
         l2_loss = self._l2_loss()
         total = loss * (y.numel() * self._copies) if self._sums else loss
         if l2_loss is not None:

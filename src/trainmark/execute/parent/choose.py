@@ -76,7 +76,7 @@ def require_answers(seen: Sequence[Seen]) -> None:
             problem,
             expected=f"an interpreter in which {entry.needs} starts",
             found=each.problem.removesuffix(f". {entry.install}"),  # the fix repeats this advice, for that interpreter
-            fix=f"Run `trainmark doctor`, or install it there: {own_pip}{entry.install}",
+            fix="Run `trainmark doctor`" if each.interpreter == THIS else f"Install it there: {own_pip}{entry.install}",
         )
 
 

@@ -34,10 +34,9 @@ class Writes:
     """The folders that an experiment may write to: its own, temporary files, caches and devices."""
 
     def __init__(self) -> None:
-        home = os.path.expanduser("~")  # noqa: PTH111
-        caches = [os.environ.get("XDG_CACHE_HOME", os.path.join(home, ".cache")), os.path.join(home, ".triton")]  # noqa: PTH118
+        caches = [os.environ.get("XDG_CACHE_HOME") or "~/.cache", (os.environ.get("TRITON_HOME") or "~") + "/.triton"]
         caches += filter(None, map(os.environ.get, _COMPILERS))
-        mine = [os.environ.get(_OWN, "/dev"), tempfile.gettempdir(), "/dev", "/proc", *caches]
+        mine = map(os.path.expanduser, [os.environ.get(_OWN, "/dev"), tempfile.gettempdir(), "/dev", "/proc", *caches])
         self._allowed = tuple(os.path.realpath(folder) + os.sep for folder in mine)
 
     def elsewhere(self, path: Any) -> bool:

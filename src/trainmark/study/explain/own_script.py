@@ -62,7 +62,6 @@ _LEAST_OF_LINES = 0.05
 _OF_READS = 0.1
 """Share of such a statement's time from which reading results explains it; the loop around the reads takes the rest."""
 _FEWEST_SECONDS_OF_A_PROCESS = 300.0
-_ERROR = re.compile(r"[A-Za-z_][\w.]*(Error|Exception): ")
 
 
 @dataclass(frozen=True)
@@ -456,10 +455,10 @@ def _losses(record: Record) -> list[float]:
 
 
 def _why(record: Record) -> str | None:
-    """Why a process failed, with the last error or line of its output, without its copy's path; None if it did not."""
+    """Why a process failed, with its error, or the last line, without the path of its copy; None if it did not."""
     if record.outcome.status not in ("failed", "timeout"):
         return None
     printed = re.sub(rf"[^\s'\"]*/{SCRATCH_PREFIX}[^\s/]+/copy/[^\s/]+/", "", record.outcome.stderr_tail or "")
-    tail = printed.strip().splitlines()
-    last = [line for line in tail if _ERROR.match(line)] or tail  # PyTorch's errors end with advice
-    return ": ".join(filter(None, (record.outcome.reason, last[-1][:200] if last else None)))
+    _, raised, after = printed.rpartition("Traceback (most recent call last):\n")
+    lines = [line[:200] for line in after.splitlines() if line[:1].strip()]  # a traceback is indented
+    return ": ".join(filter(None, (record.outcome.reason, *(lines[:1] if raised else lines[-1:]))))
