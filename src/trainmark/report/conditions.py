@@ -86,10 +86,10 @@ CONDITIONS = (
 
 
 def share_of_peak(known: Efficiency, mfu: float | None = None) -> str:
-    """Return ``30.7 %``, or ``≤ 31 %`` if the peak was disturbed, so that it may be too low; ``mfu`` by another
-    formula."""
+    """Return ``30.7 %``, or, rounded up, ``≤ 31 %`` if the peak was disturbed, so that it may be too low; ``mfu`` by
+    another formula."""
     mfu = known.mfu if mfu is None else mfu
-    return f"≤ {units.percent(mfu, 0)}" if known.disturbed else units.percent(mfu, 1)
+    return f"≤ {units.percent(mfu + 0.005, 0)}" if known.disturbed else units.percent(mfu, 1)
 
 
 def when_measured(known: Efficiency) -> str:

@@ -67,7 +67,7 @@ def test_a_roofline_needs_three_sides() -> None:
     (chart,) = drawn(sides, "roofline")
     assert "24.1 % of the peak" in chart.text
     disturbed = [msgspec.structs.replace(each, peaks=Peaks(4e11, 2e10, {"disturbed": True})) for each in sides]
-    assert "≤ 24 % of the peak" in drawn(disturbed, "roofline")[0].text
+    assert "≤ 25 % of the peak" in drawn(disturbed, "roofline")[0].text
 
 
 def test_words_of_a_point_lie_within_the_axis_whatever_the_ratio() -> None:
