@@ -74,7 +74,7 @@ def require_answers(seen: Sequence[Seen]) -> None:
         own_pip = f"{each.interpreter.path} -m " if entry.install.startswith("pip ") else ""
         raise NotInstalled(
             problem,
-            expected=f"an interpreter in which {entry.needs} starts",
+            expected=f"an interpreter that can import {entry.needs}",
             found=each.problem.removesuffix(f". {entry.install}"),  # the fix repeats this advice, for that interpreter
             fix="Run `trainmark doctor`" if each.interpreter == THIS else f"Install it there: {own_pip}{entry.install}",
         )
