@@ -2,15 +2,18 @@
 
     trainmark run WORKLOAD --published --backend torch --style fast --runs 20 --out FOLDER     (once per backend)
     python bench/bands.py FOLDER ...
+    python bench/bands.py --faults FOLDER ...
 
-For each published figure it prints the number of runs, mean and standard deviation over all right runs in the folders,
-as ``seeds`` of the catalogue; the band that follows; how many of these runs lie outside any band of their workload; and
-for ``--faults FOLDER``, how many of the faulty runs there are outside each band.
+The first prints, for each published figure, the number of runs, mean and standard deviation over all right runs in the
+folders, as ``seeds`` of the catalogue; the band that follows, next to the catalogue's; and how many of these runs lie
+outside any band of their workload. The second prints how many faulty runs of each folder lie outside each band of the
+catalogue.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,57 +26,74 @@ from trainmark.record.record import Record
 from trainmark.record.store import load
 from trainmark.workload import catalog
 from trainmark.workload.published import PublishedRun, PublishedValue, Seeds
+from trainmark.workload.spec import Workload
 
 
 def main() -> None:
     """Print the figures of every workload in the folders."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--faults", nargs="*", type=Path, default=[])
     options = parser.parse_args()
-    records = load(options.folders)
+    right = load(options.folders)
     faults = {folder.name: load([folder]) for folder in options.faults}
-    for name in catalog.names():
-        workload = catalog.find(name)
+    for workload in map(catalog.find, catalog.names()):
         for run in workload.published.runs if workload.published else ():
-            fingerprint = workload.scheduled_as(run).schedule_fingerprint
-            right = [each for each in records if _follows(each, name, fingerprint)]
-            if right:
-                wrong = {
-                    fault: [each for each in found if _follows(each, name, fingerprint)]
-                    for fault, found in faults.items()
-                }
-                print(f"\n{name}, {run.name}:")
-                _print(run, right, wrong)
+            of_run = [each for each in right if _follows(each, workload, run) and _is_right(each, workload)]
+            wrong = {
+                fault: [each for each in found if _follows(each, workload, run)] for fault, found in faults.items()
+            }
+            if of_run or any(wrong.values()):
+                print(f"\n{workload.name}, {run.name}:")
+            if of_run:
+                _print_right(run, of_run)
+            if any(wrong.values()):
+                _print_wrong(run, wrong)
 
 
-def _follows(record: Record, name: str, fingerprint: str) -> bool:
-    return record.workload.name == name and record.workload.schedule_fingerprint == fingerprint
+def _follows(record: Record, workload: Workload, run: PublishedRun) -> bool:
+    schedule = workload.scheduled_as(run).schedule_fingerprint
+    return (record.workload.name, record.workload.schedule_fingerprint) == (workload.name, schedule)
 
 
-def _print(run: PublishedRun, right: Sequence[Record], wrong: dict[str, list[Record]]) -> None:
-    values, runs, outside = [], set[str](), set[str]()
-    places = {(value.quantity, value.where, value.repeat) for value in run.values if value.value != "nan"}
-    figures = len(places)  # of one device
+def _is_right(record: Record, workload: Workload) -> bool:
+    return (record.workload.step_fingerprint, record.backend.precision) == (workload.step_fingerprint, "fp32")
+
+
+def _print_right(run: PublishedRun, records: Sequence[Record]) -> None:
+    runs, outside, figures = set[str](), set[str](), _figures(run)
     for value in run.values:
-        read = list(_read(right, run, value))
-        if len(read) < 2 or value.value == "nan":
+        read = list(_read(records, run, value))
+        numbers = [number for _, number in read]
+        if len(set(numbers)) < 2 or not all(map(math.isfinite, numbers)):  # no spread to judge by
             continue
-        seeds = Seeds(len(read), statistics.fmean(number for _, number in read), statistics.stdev(n for _, n in read))
-        judged = replace(value, seeds=seeds)
-        low, high = band(judged, figures)
-        assert low is not None and high is not None
-        values.append(judged)
+        seeds = Seeds(len(read), statistics.fmean(numbers), statistics.stdev(numbers))
+        bounds = band(replace(value, seeds=seeds), figures)
         runs |= {who for who, _ in read}
-        outside |= {who for who, number in read if not low <= number <= high}
-        seen = {
-            fault: f"{sum(not low <= number <= high for _, number in _read(found, run, value))}/{len(found)}"
-            for fault, found in wrong.items()
-        }
+        outside |= {who for who, number in read if _is_outside(number, bounds)}
         spread = f"{{ count = {seeds.count}, mean = {seeds.mean:.5g}, sd = {seeds.sd:.2g} }}"
-        print(f"  {value.quantity} {value.where} {value.device}: published {value.value}, seeds = {spread}")
-        print(f"      band {low:.5g} to {high:.5g}, now {value.low} to {value.high} {seen or ''}")
+        print(f"  {_place(value)}: published {value.value}, seeds = {spread}")
+        print(f"      band {_text(bounds)}, in the catalogue {_text(band(value, figures))}")
     print(f"  runs outside any band: {len(outside)} of {len(runs)}")
+
+
+def _print_wrong(run: PublishedRun, wrong: dict[str, list[Record]]) -> None:
+    for value in run.values:
+        bounds = band(value, _figures(run))
+        if bounds == (None, None):
+            continue
+        seen = []
+        for fault, records in wrong.items():
+            found = [number for _, number in _read(records, run, value)]
+            if found:
+                count = sum(_is_outside(number, bounds) for number in found)
+                seen.append(f"{fault} {count}/{len(found)} (median {statistics.median(found):.5g})")
+        print(f"  {_place(value)}: band {_text(bounds)}; outside: {', '.join(seen)}")
+
+
+def _figures(run: PublishedRun) -> int:
+    """Return how many figures were published for one device."""
+    return len({(value.quantity, value.where, value.repeat) for value in run.values if value.value != "nan"})
 
 
 def _read(records: Sequence[Record], run: PublishedRun, value: PublishedValue) -> Iterator[tuple[str, float]]:
@@ -85,6 +105,21 @@ def _read(records: Sequence[Record], run: PublishedRun, value: PublishedValue) -
                 found, _ = read_value([part], value, run)
                 if found is not None:
                     yield part[0].id, found
+
+
+def _is_outside(number: float, bounds: tuple[float | None, float | None]) -> bool:
+    low, high = bounds
+    return not ((low is None or low <= number) and (high is None or number <= high))
+
+
+def _place(value: PublishedValue) -> str:
+    repeat = "" if value.repeat is None else f" repeat {value.repeat}"
+    return f"{value.quantity} {value.where}{repeat} {value.device}"
+
+
+def _text(bounds: tuple[float | None, float | None]) -> str:
+    low, high = bounds
+    return f"{'any' if low is None else f'{low:.5g}'} to {'any' if high is None else f'{high:.5g}'}"
 
 
 if __name__ == "__main__":

@@ -191,13 +191,14 @@ def summary(options: argparse.Namespace) -> None:
     """Print how many false alarms there were, and which mistakes were found."""
     groups = collections.defaultdict(list)
     for line in _lines(options.folder / "steps.jsonl"):
-        groups[line["workload"], line["side"], line["precision"]].append(line)
-    print(f"{'workload':16} {'side':18} {'':5} {'seeds':>5} {'false':>5}  largest share of its bound, by part")
-    for (workload, side, precision), lines in sorted(groups.items()):
+        groups[line["workload"], line["side"], line["precision"], line.get("device", "cpu")].append(line)
+    print(f"{'workload':16} {'side':18} {'':5} {'':6} {'seeds':>5} {'false':>5}  largest share of its bound, by part")
+    for (workload, side, precision, device), lines in sorted(groups.items()):
         worst = {part: max(line["shares"].get(part, 0.0) for line in lines) for part in PARTS}
         false = sum(line["part"] is not None for line in lines)
         shares = ", ".join(f"{part} {share:.2g}" for part, share in worst.items() if share)
-        print(f"{workload:16} {side:18} {precision:5} {len(lines):5} {false:5}  {shares}")
+        seeds = len({line["seed"] for line in lines})
+        print(f"{workload:16} {side:18} {precision:5} {device:6} {seeds:5} {false:5}  {shares}")
     found = collections.defaultdict(list)
     for line in _lines(options.folder / "planted.jsonl"):
         found[line["side"], line["workload"]].append(line)

@@ -193,7 +193,7 @@ def band(value: PublishedValue, figures: int) -> tuple[float | None, float | Non
     :data:`WRONGLY_DIFFERS` of right runs lie outside any of the ``figures`` of a run (Bonferroni).
     """
     seeds = value.seeds
-    if seeds is None or seeds.count < 2:
+    if seeds is None:
         return value.low, value.high
     quantile = t_quantile(1 - WRONGLY_DIFFERS / max(figures, 1), seeds.count - 1)
     half = quantile * seeds.sd * math.sqrt(2 + 1 / seeds.count)

@@ -93,7 +93,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     if options["published"]:
         comparison = dataclasses.replace(comparison, published=agree(trainings(records)))
         if not comparison.published:
-            output.say("there are no published figures for these workloads")
+            output.say("no training here has published figures")
     if options["reference"]:
         from trainmark.analysis.yardstick import device_references
 

@@ -31,7 +31,7 @@ class Check:
     @property
     def share(self) -> float:
         """The error as a share of its bound; above 1 is a mistake."""
-        if not math.isfinite(self.error):
+        if not math.isfinite(self.error + self.bound):
             return math.inf
         return self.error / self.bound if self.bound else math.inf * self.error if self.error else 0.0
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
-from trainmark.workload.decode import Bounded, Count, Positive, require
+from trainmark.workload.decode import Bound, Bounded, Count, Positive, require
 from trainmark.workload.schedule import Evaluate, Protocol
 
 Quantity = Literal["train_loss", "train_accuracy", "test_loss", "test_accuracy", "step_loss", "step_l2_loss"]
@@ -22,13 +22,13 @@ class Seeds(Bounded):
         sd: their standard deviation.
     """
 
-    count: Count
+    count: Annotated[int, Bound(lambda value: value > 1, "a whole number above 1")]
     mean: float
     sd: Positive
 
 
 @dataclass(frozen=True)
-class PublishedValue:
+class PublishedValue(Bounded):
     """One figure that a re-run is judged by: it agrees if it is in ``[low, high]``, or in the prediction interval of
     ``seeds``.
 
@@ -52,7 +52,7 @@ class PublishedValue:
     device: Literal["cpu", "gpu"] | None = None
     epochs: tuple[int, int] | None = field(default=None, metadata={"places": "[first, last]"})
     steps: tuple[int, int, int] | None = field(default=None, metadata={"places": "[first, last, every]"})
-    repeat: int | None = None
+    repeat: Count | None = None
     needs_whole_dataset: bool = False
     seeds: Seeds | None = None
 
@@ -61,6 +61,9 @@ class PublishedValue:
         require(first == last == 0 or 1 <= first <= last, "epochs", "[first, last] from 1, or [0, 0]", self.epochs)
         start, end, every = self.steps or (0, 0, 1)
         require(0 <= start <= end and every > 0, "steps", "[first, last, every], from 0", self.steps)
+        wrong = "epochs" if self.quantity.startswith("step_") else "steps"
+        require(getattr(self, wrong) is None, wrong, f"none for {self.quantity}", getattr(self, wrong))
+        super().__post_init__()
 
     @property
     def is_of_training(self) -> bool:

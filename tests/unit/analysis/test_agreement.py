@@ -174,10 +174,6 @@ def test_a_band_ends_where_a_figure_must() -> None:
     assert band(PublishedValue("train_loss", seeds=Seeds(3, 0.01, 0.01)), figures=1)[0] == 0.0
 
 
-def test_one_seed_is_no_band() -> None:
-    assert band(PublishedValue("train_loss", low=1.0, high=2.0, seeds=Seeds(1, 1.5, 0.1)), figures=1) == (1.0, 2.0)
-
-
 @pytest.mark.parametrize(("loss", "verdict"), [(0.0150, "agrees"), (0.0213, "agrees"), (0.026, "differs")])
 def test_a_run_is_judged_by_the_band_of_its_seeds(loss: float, verdict: str) -> None:
     workload = dataclasses.replace(

@@ -16,6 +16,7 @@ from trainmark.analysis.parity import SideParity, judge
 from trainmark.backends.base import EpochPlan, Steps
 from trainmark.backends.numpy.backend import NumpyBackend, NumpyTrainer
 from trainmark.backends.numpy.layers import DropoutModule
+from trainmark.backends.numpy.optimizers import Updater
 from trainmark.backends.stepwise import Arrays, State
 from trainmark.errors import TrainmarkError
 from trainmark.execute.protocol.answers import Answer, FreeLosses, NotChecked, StepChecked, of_kind
@@ -269,6 +270,34 @@ def test_an_update_is_checked_by_element_and_as_a_whole(
     assert whole.factor == pytest.approx(factor, abs=2e-6)
 
 
+RNG = np.random.default_rng(1)
+
+
+@pytest.mark.parametrize(
+    ("weights", "gradient", "spec"),
+    [
+        pytest.param(RNG.normal(0, 0.05, 40_000), RNG.normal(0, 1e-3, 40_000), SGD(1e-6), id="swallowed by rounding"),
+        pytest.param(np.ones(65_536), RNG.normal(0, 1e-3, 65_536), RMSprop(3e-5), id="equal weights, rounded alike"),
+        pytest.param(
+            np.linspace(1, 2, 64),
+            RNG.normal(0, 100, 64) * (RNG.random(64) < 0.1),
+            SGD(1e-3, 0.9, weight_decay=5e-4, clip_norm=1.0),
+            id="decayed after clipping",
+        ),
+    ],
+)
+def test_a_right_update_in_float32_is_within_its_bounds(weights: Any, gradient: Any, spec: Any) -> None:
+    gradients, before = {"w": gradient.astype(np.float32)}, {"w": weights.astype(np.float32)}
+    trained, after = Updater(spec, before, ["w"]), {"w": before["w"].copy()}
+    slots = {slot: {"w": np.zeros(len(weights))} for slot in trained.slots}
+    trained.update(after, gradients)
+    update = _Update(a_workload(optimizer=spec), 2.0**-24)
+    checks = list(
+        update.checks(State({"w": before["w"].astype(np.float64)}, slots), gradients, State(after, trained.slots))
+    )
+    assert max(check.share for check in checks) <= 0.5, checks
+
+
 def dropping(change: Callable[[Any], Any]) -> Callable[..., NumpyTrainer]:
     """A trainer whose dropout layers are changed."""
 
@@ -422,11 +451,25 @@ def test_dropout_of_nothing_is_no_mistake(rate: float, tmp_path: Path) -> None:
     assert ("dropout" in side.shares) is (rate > 0)
 
 
+class TwiceInAnEpoch(NumpyTrainer):
+    """Wrong losses, but only of calls that train a whole epoch."""
+
+    def train(self, steps: int, tick: Any) -> Any:
+        self._many = steps > 4
+        return super().train(steps, tick)
+
+    def read(self, results: Any) -> Steps:
+        found = super().read(results)
+        return dataclasses.replace(found, losses=found.losses * (2 if self._many else 1))
+
+
 def test_batches_that_look_alike_tell_no_order(tmp_path: Path) -> None:
     alike = a_workload(Flatten(), Dense(10, kernel=Uniform(1e-12)))  # every loss is log 10
     side = found_by(alike, NumpyBackend(), tmp_path)
     assert side.passed, side.mistake
     assert side.notes == ("the order of batches is not checked: their losses differ by less than rounding",)
+    side = found_by(alike, Given(TwiceInAnEpoch), tmp_path)
+    assert side.mistake is not None and side.mistake.part == "order"
 
 
 class Silent(NumpyTrainer):

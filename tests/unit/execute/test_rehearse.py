@@ -11,9 +11,10 @@ from tests.unit.backends.samples import a_dataset, no_tick, options
 from tests.unit.workload.samples import a_workload
 from trainmark.backends.numpy.backend import NumpyBackend
 from trainmark.backends.numpy.reference import SHOWN
-from trainmark.errors import TrainmarkError
+from trainmark.errors import DataError, TrainmarkError
 from trainmark.execute.protocol.answers import Rehearsed
 from trainmark.execute.worker.rehearse import STEPS, batches_of, cut, ordered_plans, problems
+from trainmark.workload.initializers import Uniform
 from trainmark.workload.layers import Dense, Dropout, Flatten, ReLU
 from trainmark.workload.model import initial_weights, lay_out
 from trainmark.workload.optimizers import SGD, Adam, Staircase, WeightAverage
@@ -100,6 +101,18 @@ def test_the_order_is_told_by_the_loss_of_every_batch_without_dropout(tmp_path: 
             expected.append(float(trainer.read(trainer.train(1, no_tick)).losses[0]))
     assert losses == pytest.approx(expected, rel=1e-13)
     assert len(losses) == (7 if workload.batches.last == "keep" else 6) + 3
+
+
+def test_too_few_examples_for_a_batch_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no step to train: expected at least one whole batch, found 100 training"):
+        rehearsed(a_workload(*MLP, batches=Batches(101, last="drop")), tmp_path)
+
+
+def test_a_bound_that_is_no_number_is_an_error(tmp_path: Path) -> None:
+    wide = Uniform(1e20)  # its products are finite in float64, but not in float32
+    large = a_workload(Flatten(), Dense(8, kernel=wide), Dense(10, kernel=wide), optimizer=SGD(1e-40))
+    with np.errstate(all="ignore"), pytest.raises(TrainmarkError, match=r"diverges in step 0, for the reference too"):
+        rehearsed(large, tmp_path)
 
 
 def test_a_training_that_diverges_for_the_reference_too_is_an_error(tmp_path: Path) -> None:

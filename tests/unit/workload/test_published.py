@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from trainmark.analysis.agreement import band
 from trainmark.data.catalog import CATALOG
 from trainmark.workload import catalog
 from trainmark.workload.decode import Misfit
-from trainmark.workload.published import PublishedRun, PublishedValue
+from trainmark.workload.published import PublishedRun, PublishedValue, Seeds
 from trainmark.workload.schedule import epoch_sizes
 
 
@@ -35,6 +38,20 @@ def test_a_value_of_steps_that_are_no_range(steps: tuple[int, int, int]) -> None
         PublishedValue("step_loss", steps=steps)
 
 
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: PublishedValue("train_loss", steps=(0, 0, 1)), "steps: expected none for train_loss, found"),
+        (lambda: PublishedValue("step_loss", epochs=(1, 1)), "epochs: expected none for step_loss, found"),
+        (lambda: PublishedValue("train_loss", repeat=0), "repeat: expected a whole number above 0, found 0"),
+        (lambda: Seeds(1, 0.5, 0.1), "count: expected a whole number above 1, found 1"),
+    ],
+)
+def test_a_value_that_could_not_be_judged(make: Callable[[], object], said: str) -> None:
+    with pytest.raises(Misfit, match=said):
+        make()
+
+
 def test_a_run_with_a_seed_of_pytorch_has_no_repeats() -> None:
     with pytest.raises(Misfit, match="repeats: expected 1, since 'pytorch_seed' makes all repeats alike, found 2"):
         PublishedRun("a run", epochs=1, pytorch_seed=1, repeats=2)
@@ -54,8 +71,9 @@ def test_every_published_figure_lies_within_its_own_bounds_and_within_its_run(na
         epochs = epoch_sizes(workload.scheduled_as(run).schedule, workload.batches, examples)
         steps = sum(len(epoch) for epoch in epochs)
         for value in run.values:
-            if isinstance(value.value, float) and value.low is not None and value.high is not None:
-                assert value.low <= value.value <= value.high, (run.name, value)
+            low, high = band(value, len(run.values))
+            if isinstance(value.value, float) and low is not None and high is not None:
+                assert low <= value.value <= high, (run.name, value)
             if value.epochs is not None:
                 first = 0 if workload.metrics.before else 1
                 assert first <= value.epochs[0] <= value.epochs[1] <= len(epochs)

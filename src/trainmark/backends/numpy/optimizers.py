@@ -67,7 +67,7 @@ def updated(spec: definitions.Optimizer, state: State, gradients: Arrays) -> Sta
     updater.step = state.step
     for slot, arrays in state.slots.items():
         updater.slots[slot] = {name: np.array(value) for name, value in arrays.items()}
-    updater.update(weights, dict(gradients))
+    updater.update(weights, {name: value.astype(weights[name].dtype) for name, value in gradients.items()})
     return State(weights, updater.slots, state.average, updater.step)
 
 

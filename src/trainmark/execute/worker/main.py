@@ -28,7 +28,7 @@ from trainmark.backends import limits, registry
 from trainmark.backends.base import Capabilities, EpochPlan, Evaluation, SplitName, Steps, Trainer
 from trainmark.backends.examination import Examinable, try_product
 from trainmark.backends.layout import RankTrainer, require_agreement
-from trainmark.errors import DataError, TrainingDiverged, TrainmarkError, assert_never
+from trainmark.errors import TrainingDiverged, TrainmarkError, assert_never
 from trainmark.execute.protocol import answers, requests
 from trainmark.execute.protocol.wire import Channel, Say, counter, encoded
 from trainmark.execute.worker import lifeline, ranks
@@ -137,10 +137,7 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
     agree = (lambda own: trainer.gather(own)[0]) if isinstance(trainer, RankTrainer) else (lambda own: own)
     pacing = Slices(turns if request.turns else None, say, request.origin, agree)
     state = TrainingState(request, trainer, examples, pacing, drawn)
-    first = next(state.plans(), None)
-    if first is None:
-        found = f"{len(data.train)} training examples"
-        raise DataError("no step to train", expected="at least one whole batch", found=found)
+    first = next(state.plans())
     say(
         answers.Ready(
             seconds=clock() - request.origin,

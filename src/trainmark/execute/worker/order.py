@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan
+from trainmark.errors import DataError
 from trainmark.workload.pixels import draw_augmentation
 from trainmark.workload.pytorch_draws import Drawn
 from trainmark.workload.schedule import Schedule, epoch_sizes
@@ -33,6 +34,9 @@ def epoch_plans(
     one_pass = sum(batches.sizes(examples))
     same = _pass(schedule, examples, seed, 0, 0) if schedule.shuffle in ("once", "never") else None
     epochs = epoch_sizes(schedule, batches, examples)
+    if not epochs:
+        found = f"{examples} training examples"
+        raise DataError("no step to train", expected="at least one whole batch", found=found)
     for epoch, (sizes, end) in enumerate(zip(epochs, accumulate(map(len, epochs)), strict=True)):
         augmented = None
         if augment is not None:

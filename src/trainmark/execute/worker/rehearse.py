@@ -106,9 +106,11 @@ def rehearse(request: Rehearse, say: Say) -> None:
         state = dataclasses.replace(state, step=step)
         steps.append((state, batch))
         shows = number in (0, len(chosen) - 1)  # activations are large
-        found.append(reference.step(state.weights, images[batch], labels[batch].astype(np.int64), shows=shows))
-        state = _next(workload, state, found[-1])
-        if not (np.isfinite(found[-1].loss) and all(np.isfinite(each).all() for each in state.weights.values())):
+        result = reference.step(state.weights, images[batch], labels[batch].astype(np.int64), shows=shows)
+        found.append(result)
+        state = _next(workload, state, result)
+        moves = [result.loss_moves, *result.gradient_moves.values(), *result.activation_moves.values()]
+        if not all(np.isfinite(each).all() for each in (np.array([result.loss, *moves]), *state.weights.values())):
             fix = "Lower the learning rate, or compare another --seed."
             raise TrainmarkError(f"the training diverges in step {step}, for the reference too", fix=fix)
         say(Rehearsed(number + 1, len(chosen)))
