@@ -73,15 +73,15 @@ def many(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else plural)
 
 
-def rate(value: float | None, unit: str) -> str:
+def rate(value: float | None, unit: str = "") -> str:
     """Format a throughput such as ``11.3k samples/s``."""
     if value is None:
         return MISSING
     if abs(value) < 10_000:
-        return f"{significant(value)} {unit}"
+        return f"{significant(value)} {unit}".strip()
     if abs(value) < 9_995_000:
-        return f"{significant(value / 1e3)}k {unit}"
-    return f"{significant(value / 1e6)}M {unit}"
+        return f"{significant(value / 1e3)}k {unit}".strip()
+    return f"{significant(value / 1e6)}M {unit}".strip()
 
 
 def flops(value: float | None) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from trainmark.analysis.comparison import compare_groups
 from trainmark.analysis.results import Comparison, GroupResult
-from trainmark.record.caveats import Caveat
 
 
 def answering_pair(comparison: Comparison, positions: Sequence[int]) -> tuple[GroupResult, GroupResult] | None:
@@ -32,13 +31,8 @@ def answering_pair(comparison: Comparison, positions: Sequence[int]) -> tuple[Gr
             if group.reference not in (None, position) and group.speedup.ratio is not None and group.key in own
         ]
         if held:
-            return min(held, key=lambda pair: (not all(map(learns, pair)), *_slowness(pair[0])))
+            return min(held, key=lambda pair: (not all(group.learns for group in pair), *_slowness(pair[0])))
     return None
-
-
-def learns(group: GroupResult) -> bool:
-    """Return whether all runs of the group learnt."""
-    return Caveat.NOT_LEARNING not in group.caveats
 
 
 def _slowness(group: GroupResult) -> tuple[float, float]:

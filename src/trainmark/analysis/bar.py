@@ -40,7 +40,7 @@ def fail_below(comparison: Comparison, ratio: float) -> Bar:
 
 
 def _judged(group: GroupResult, ratio: float) -> str:
-    if Caveat.NOT_LEARNING in group.caveats or not group.runs:
+    if not (group.learns and group.runs):
         return "missed"
     if Caveat.TOO_DISTURBED in group.caveats:
         return "disturbed"

@@ -13,7 +13,6 @@ from trainmark.analysis.cost import cost
 from trainmark.analysis.differences import Difference, differences
 from trainmark.analysis.efficiency import Limit, Place, efficiency, limits_of
 from trainmark.analysis.groups import Repeats, group_records
-from trainmark.analysis.load import mean
 from trainmark.analysis.pace import changes_pace
 from trainmark.analysis.pairing import Reading, match
 from trainmark.analysis.reference import references
@@ -26,6 +25,7 @@ from trainmark.analysis.statistics import (
     WHOLE,
     Estimate,
     learning_verdict,
+    mean,
     median,
     speed_verdict,
     unpaired_difference,

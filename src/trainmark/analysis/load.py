@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trainmark.analysis.statistics import mean
 from trainmark.analysis.summary import summarize
 from trainmark.record.record import Record, Samples
 
@@ -88,9 +89,3 @@ def _means(table: Sequence[_Column] | None, first: int, last: int) -> tuple[floa
     lines = (table or ())[first:last]
     width = max((len(line) for line in lines), default=0)
     return tuple(mean([line[column] for line in lines if column < len(line)]) for column in range(width))
-
-
-def mean(values: _Column | None) -> float | None:
-    """Return the mean of the known values; None if there are none."""
-    known = [value for value in values or () if value is not None]
-    return statistics.fmean(known) if known else None

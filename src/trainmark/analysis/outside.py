@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmark import units
-from trainmark.analysis.load import mean
+from trainmark.analysis.statistics import mean
 from trainmark.analysis.summary import steady_epochs
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record, Samples

@@ -88,7 +88,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """One group compared with its reference. Figures are medians over its runs.
+    """One group compared with its reference. Figures are medians over its runs; accuracies, losses and costs are means.
 
     Args:
         runs: number of measured runs.
@@ -131,6 +131,11 @@ class GroupResult:
     tokens: int | None = None
     tokens_per_second: float | None = None
     test_perplexity: float | None = None
+
+    @property
+    def learns(self) -> bool:
+        """Whether all runs of the group learnt."""
+        return Caveat.NOT_LEARNING not in self.caveats
 
 
 @dataclass(frozen=True)

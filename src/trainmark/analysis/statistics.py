@@ -54,6 +54,12 @@ class Estimate:
         return Estimate(function(self.value), *sorted((function(self.low), function(self.high))))
 
 
+def mean(values: Iterable[float | None] | None) -> float | None:
+    """Return the mean of the known values; None if there are none."""
+    known = [value for value in values or () if value is not None]
+    return statistics.fmean(known) if known else None
+
+
 def paired_difference(
     differences: Sequence[float], trimmed: float = TRIMMED, confidence: float = CONFIDENCE
 ) -> Estimate:

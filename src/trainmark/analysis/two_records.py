@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmark.analysis.differences import UNKNOWN
-from trainmark.analysis.load import mean
+from trainmark.analysis.statistics import mean
 from trainmark.record.facts import FACTS
 from trainmark.record.record import Epoch, Record
 

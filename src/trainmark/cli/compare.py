@@ -12,7 +12,6 @@ from trainmark.cli import complete, output
 from trainmark.cli.main import MISSED_BAR, OK
 from trainmark.cli.options import baseline_option, number_option, records_argument, split_names
 from trainmark.errors import UsageError
-from trainmark.record.caveats import Caveat
 from trainmark.report.terminal import console, draw_all
 from trainmark.units import many, ratio
 
@@ -144,7 +143,7 @@ def _hold_against(bar: Bar, comparison: Comparison) -> int:
     for group in bar.missed:
         if not group.runs:
             why = "no run succeeded"
-        elif Caveat.NOT_LEARNING in group.caveats:
+        elif not group.learns:
             why = "it does not learn"
         else:
             why = f"{ratio(group.speedup.ratio)}, at most {ratio(group.speedup.high)}"

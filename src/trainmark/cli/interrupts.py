@@ -15,7 +15,6 @@ LONGEST_IMPORT = 3.0
 _LOOK_AGAIN = 0.02
 _AT_ONCE = 1.0
 """Seconds within which several signals count as one: from a shell and a batch system, say, or repeated key presses."""
-_HAS_TIMER = hasattr(signal, "setitimer")
 
 
 def hear() -> None:
@@ -28,14 +27,9 @@ def hear() -> None:
 
 def forget() -> None:
     """Ignore both signals, since the command has ended; a signal still waiting for an import is dropped."""
-    _disarm()
+    signal.setitimer(signal.ITIMER_REAL, 0)
     for which in (signal.SIGINT, signal.SIGTERM):
         signal.signal(which, signal.SIG_IGN)
-
-
-def _disarm() -> None:
-    if _HAS_TIMER:
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 class _Ends:
@@ -47,7 +41,7 @@ class _Ends:
         now = time.monotonic()
         if now < self._deaf_until:
             return
-        if _is_importing(frame) and _HAS_TIMER:
+        if _is_importing(frame):
             self._until = self._until or now + LONGEST_IMPORT
             if now < self._until:
                 # Sent again, not raised: by then other code may block signals.
@@ -55,7 +49,7 @@ class _Ends:
                 signal.setitimer(signal.ITIMER_REAL, _LOOK_AGAIN)
                 return
         self._until, self._deaf_until = None, now + _AT_ONCE
-        _disarm()
+        signal.setitimer(signal.ITIMER_REAL, 0)
         raise KeyboardInterrupt
 
 

@@ -51,7 +51,7 @@ class _Said(io.FileIO):
 
 
 def _on(kind: type[io.FileIO], number: int, old: TextIO) -> TextIO:
-    """Wrap ``old``; a stream that is not a file, such as the Windows console, is returned as it is."""
+    """Wrap ``old``; a stream that is not a file is returned as it is."""
     raw = getattr(getattr(old, "buffer", None), "raw", getattr(old, "buffer", None))
     if not (isinstance(old, io.TextIOWrapper) and isinstance(raw, io.FileIO)):
         return old

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-if sys.platform != "win32":
-    import fcntl
 
 
 @contextmanager
 def exclusive(directory: Path) -> Iterator[None]:
     """Create ``directory`` and wait until no other process uses it.
 
-    The lock ends with the process that holds it. On a file system without locks, or on Windows, there is no waiting:
-    since files are written atomically and checked, two processes then only do the same work twice.
+    The lock ends with the process that holds it. On a file system without locks there is no waiting: since files are
+    written atomically and checked, two processes then only do the same work twice.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as lock:
-        if sys.platform != "win32":
-            with suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_EX)
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 

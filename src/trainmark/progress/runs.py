@@ -38,13 +38,10 @@ class RunProgress(ProgressLine, Observer):
 
     Args:
         folder: folder of the records.
-        log: whether to print the steps of ``--log-every``.
         resumes: whether the command has a --resume.
     """
 
-    def __init__(
-        self, screen: Console, tasks: Sequence[Task[Any]], folder: Path, *, log: bool = False, resumes: bool = True
-    ) -> None:
+    def __init__(self, screen: Console, tasks: Sequence[Task[Any]], folder: Path, *, resumes: bool = True) -> None:
         # The most important columns come first; on a narrow terminal, only the last ones are truncated.
         super().__init__(
             screen,
@@ -54,7 +51,7 @@ class RunProgress(ProgressLine, Observer):
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             TextColumn("{task.fields[facts]}", table_column=Column(no_wrap=True)),
         )
-        self._log, self._folder, self._resumes = log, folder, resumes
+        self._folder, self._resumes = folder, resumes
         self._finished = 0
         self._left, self._seconds_left = TimeLeft(tasks), ""
         self._followed: dict[int, FollowedTask] = {}
@@ -85,13 +82,13 @@ class RunProgress(ProgressLine, Observer):
     def run_started(self, task: Task[Any], run: Run | CommandRun, replayed: bool) -> None:
         """Follow a run, in a new process or in that of a continued training."""
         self._followed[id(task)].run_started(run, replayed=replayed)
-        if self._log:
+        if isinstance(run, Run) and run.settings.log_every is not None:
             self._screen.print(f"{escape(self._followed[id(task)].description)}:")
 
     def heard(self, task: Task[Any], answer: Answer) -> None:
         """Update the line; print the logged steps."""
         self._followed[id(task)].hear(answer)
-        for line in answer.log if self._log and isinstance(answer, EpochEnded) else ():
+        for line in answer.log if isinstance(answer, EpochEnded) else ():
             rate, took = self._followed[id(task)].pace(line.samples_per_second), units.seconds(line.seconds_per_step)
             self._screen.print(f"step {line.step:>6}: loss {units.loss(line.loss)} ({rate}; {took}/step)")
 

@@ -127,7 +127,7 @@ def _runs(group: GroupResult) -> str:
 
 def _rate(row: GroupRow) -> Cell:
     rate = row.group.tokens_per_second or row.group.samples_per_second
-    return Cell(units.rate(rate, "").strip(), value=rate)
+    return Cell(units.rate(rate), value=rate)
 
 
 def _timed(spread: MedianInterval) -> Cell:
@@ -209,7 +209,7 @@ def _notes(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:
     lines += [_AT_MOST] if any(group.efficiency and group.efficiency.disturbed for group in groups) else []
     lines += _cheapest(groups)
     references = {group.reference for group in groups if group.reference is not None}
-    if any(Caveat.NOT_LEARNING in comparison.groups[reference].caveats for reference in references):
+    if not all(comparison.groups[reference].learns for reference in references):
         lines.append("A reference does not learn, so ratios to it have no verdict.")
     return tuple(lines)
 
@@ -286,7 +286,7 @@ def _of_energy(groups: Sequence[GroupResult]) -> str:
 def _cheapest(groups: Sequence[GroupResult]) -> list[str]:
     """Return a note on the device with the lowest cost per sample, if there are several."""
     priced = [group for group in groups if group.cost.money_per_million_samples is not None]
-    able = [group for group in priced if Caveat.NOT_LEARNING not in group.caveats]
+    able = [group for group in priced if group.learns]
     if len({(group.key.machine, group.key.device, group.key.device_name) for group in able}) < 2:
         return []
     best = min(able, key=lambda group: group.cost.money_per_million_samples or 0.0)

@@ -52,7 +52,7 @@ def _epochs_table(record: Record) -> Table:
 
 def _pace(epoch: Epoch, count: int) -> str:
     pace = count * epoch.examples / epoch.seconds if epoch.examples and epoch.seconds > 0 else None
-    return units.rate(pace, "").strip()
+    return units.rate(pace)
 
 
 def _figure(figure: str) -> Field[tuple[int, Epoch]]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainmark import units
-from trainmark.analysis.answer import learns
 from trainmark.analysis.results import GroupResult, Learning, Speedup
 from trainmark.record.caveats import Caveat
 from trainmark.report.charts.chart import MeasuredSide, MeasuredWork
@@ -57,8 +56,8 @@ def verdict(work: MeasuredWork) -> Verdict:
 def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     here, there, how = (name.removeprefix("on ") for name in apart(these.key, those.key))
     caveats = (*these.caveats, *those.caveats)
-    if Caveat.NOT_LEARNING in caveats:
-        lazy = " and ".join(name for name, side in ((here, these), (there, those)) if not learns(side))
+    lazy = " and ".join(name for name, side in ((here, these), (there, those)) if not side.learns)
+    if lazy:
         text = f"{lazy}: some runs did not learn {workload}{how}; speeds are not compared."
         return Verdict(text, "bad", caveats)
     whole = ", from start to end" if these.speedup.of == "process" else ""

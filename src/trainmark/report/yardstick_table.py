@@ -17,7 +17,7 @@ def yardstick_table(comparison: Comparison) -> Table:
         return Cell(f"{key.workload} {key.backend} {key.style} {key.device}", tone="strong")
 
     def here(row: DeviceReference) -> str:
-        return units.rate(comparison.groups[row.position].samples_per_second, "").strip()
+        return units.rate(comparison.groups[row.position].samples_per_second)
 
     return table_of(
         comparison.references,
@@ -25,7 +25,7 @@ def yardstick_table(comparison: Comparison) -> Table:
             Field("measured here", side),
             Field("samples\nper s", here, "right"),
             Field("reference device", lambda row: Cell(row.device, "same model" if row.same_model else "")),
-            Field("samples\nper s", lambda row: units.rate(row.samples_per_second, "").strip(), "right"),
+            Field("samples\nper s", lambda row: units.rate(row.samples_per_second), "right"),
             Field("here / there", _ratio, "right"),
             Field("how", lambda row: Cell(row.how, tone="dim"), optional=True),
         ),

@@ -26,16 +26,15 @@ class Progress:
         return nullcontext(Watcher())
 
     def running(
-        self, tasks: Sequence[Task[Any]], folder: Path, *, log: bool = False, resumes: bool = True
+        self, tasks: Sequence[Task[Any]], folder: Path, *, resumes: bool = True
     ) -> AbstractContextManager[Observer]:
         """Follow runs.
 
         Args:
             folder: where the records are written.
-            log: whether to print the steps of ``--log-every``.
             resumes: whether the study has a ``--resume``.
         """
-        del tasks, folder, log, resumes
+        del tasks, folder, resumes
         return nullcontext(Observer())
 
     def working(self, title: str) -> AbstractContextManager[Tell]:

@@ -21,7 +21,6 @@ from trainmark.execute.parent.scheduler import execute
 from trainmark.execute.parent.task import AnyRun, Task, command_in_rounds, remaining
 from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS
 from trainmark.measure.neighbours import Neighbours
-from trainmark.record.facts import group_to_complete
 from trainmark.record.record import Peaks, Record
 from trainmark.record.store import Store
 from trainmark.study.earlier import earlier_records
@@ -73,8 +72,7 @@ def run(request: Request, store: Store, progress: Progress, options: RoundOption
         with progress.preparing() as watcher:
             return find_peaks(places, prepared.seen, kept, look_around, watcher.measuring)
 
-    log = request.settings.log_every is not None
-    return _in_rounds(prepared.tasks, prepared.seen, store, progress, options, announcement, peaks, log=log)
+    return _in_rounds(prepared.tasks, prepared.seen, store, progress, options, announcement, peaks)
 
 
 def measure(
@@ -124,13 +122,10 @@ def _in_rounds(
     options: RoundOptions,
     announce: Callable[[list[Task[AnyRun]]], str],
     find_peaks: Callable[[list[Task[AnyRun]]], dict[Key, Peaks]],
-    *,
-    log: bool = False,
 ) -> tuple[list[Record], list[Record]]:
     with store.locked():
         earlier = earlier_records(store, progress) if options.resume else []
-        group = group_to_complete({run.key for task in planned for run in task.runs}, earlier)
-        tasks = remaining(planned, [each for each in earlier if each.group.id == group])
+        tasks = remaining(planned, earlier)
         if not tasks:
             return [], earlier
         resumed = _runs_left(planned) - _runs_left(tasks)
@@ -142,7 +137,7 @@ def _in_rounds(
         peaks: dict[Key, Peaks] = {}
         here, apart = partial(look_around, options.labels), list[object]()
 
-        running, records = progress.running(tasks, store.folder, log=log), list[Record]()
+        running, records = progress.running(tasks, store.folder), list[Record]()
 
         def repeats_failure() -> bool:
             return not options.goes_on and any(record.outcome.status != "ok" for record in records)

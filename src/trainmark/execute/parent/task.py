@@ -93,7 +93,7 @@ def remaining(tasks: Iterable[Task[AnyRun]], records: Iterable[Record]) -> list[
     """Return the tasks with runs that have neither succeeded nor diverged, in the group that they complete."""
     tasks, records = list(tasks), list(records)
     group = group_to_complete({run.key for task in tasks for run in task.runs}, records)
-    recorded = {RunKey.of(record): record.outcome.status for record in records}
+    recorded = {RunKey.of(record): record.outcome.status for record in records if record.group.id == group}
     left = []
     for task in tasks:
         ends = [recorded.get(run.key) for run in task.runs]

@@ -7,7 +7,8 @@ from statistics import fmean
 from typing import Any
 
 from trainmark import units
-from trainmark.analysis.load import Load, load_of, mean
+from trainmark.analysis.load import Load, load_of
+from trainmark.analysis.statistics import mean
 from trainmark.report.charts.chart import Chart, MeasuredSide, Rows, data, said
 
 _HEIGHT = 120

@@ -23,7 +23,7 @@ from trainmark.execute.parent.request import Request, Watcher
 from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.execute.parent.task import Task, remaining
 from trainmark.measure.host import usable_core_numbers
-from trainmark.record.facts import RunKey
+from trainmark.record.facts import RunKey, group_to_complete
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide
@@ -97,8 +97,9 @@ def measure(
     Args:
         labels: labels of this machine, for the records.
     """
-    left = remaining(plan.tasks, earlier)
-    known = _newest(earlier, {task.first.key for task in plan.tasks})
+    left, planned = remaining(plan.tasks, earlier), {task.first.key for task in plan.tasks}
+    group = group_to_complete(planned, earlier)
+    known = _newest([record for record in earlier if record.group.id == group], planned)
     several = plan.question.rendezvous.nodes > 1
     together = [[task] for task in left] if several else [left]
     apart: list[object] = [task.first.group_id for task in left] if several else []  # each has its own parent
