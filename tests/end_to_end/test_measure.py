@@ -409,6 +409,7 @@ def test_a_daemon_does_not_outlive_the_command(command: CommandLine, tmp_path: P
         (("--", "echo 5"), "Remove the quotes"),
         (("--vary", "a=true,no-such-program", "--", "{a}"), "there is no executable 'no-such-program'"),
         (("--vary", "a", "--", "x", "{a}"), "can't be read"),
+        (("--vary", "a=,true", "--", "{a}"), "there is no executable ''"),
         (("--vary", "a=", "--", "x", "{a}"), "can't be read"),
         (("--vary", "device=1", "--", "x", "{device}"), "can't be read"),
         ((), "missing argument"),

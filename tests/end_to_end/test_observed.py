@@ -91,6 +91,16 @@ def test_the_examples_of_batches_of_any_size_are_counted(command: CommandLine) -
     assert [(epoch.steps, epoch.examples) for epoch in record.epochs] == [(4, of_the_first), (5, 140), (4, 40)]
 
 
+def test_a_sampler_is_not_asked_and_an_unseen_network_is_described_by_its_optimiser(command: CommandLine) -> None:
+    script = SCRIPTS / "odd_loader.py"
+    record, observed = seen(command, "odd_loader.py")
+    assert (observed.steps, observed.evaluations, observed.examples_per_step) == (30, 3, 8)
+    assert [(epoch.steps, epoch.examples) for epoch in record.epochs] == [(9, 72), (10, 80), (10, 80)]
+    assert (observed.device, observed.precision) == ("cpu", "float32")
+    plain = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert [float(text.split()[1]) for text in plain.stdout.splitlines()] == observed.losses
+
+
 def test_a_script_with_the_hook_reports_its_own_epochs(command: CommandLine) -> None:
     record, observed = seen(command, "with_hook.py")
     assert observed.steps == 45

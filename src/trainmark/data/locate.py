@@ -162,15 +162,13 @@ def places_of(
         yield source, holding
 
 
-def glimpse(
-    name: str, *, named: Path | None, environment: Path | None, cache: Path, known_datasets: Catalog = CATALOG
-) -> Glimpse:
+def glimpse(name: str, *, named: Path | None, environment: Path | None, cache: Path) -> Glimpse:
     """Return where :func:`locate` would find the dataset; same arguments.
 
     Raises:
         UsageError: a named folder does not exist, or can't be read.
     """
-    known = known_datasets[name]
+    known = CATALOG[name]
     try:
         for source, holding in places_of(known, named, environment):
             if holding is not None:

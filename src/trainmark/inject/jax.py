@@ -116,7 +116,7 @@ class _Steps:
             found = transform(*args, **more)
             return self._wrapped(found) if hasattr(found, "lower") else lambda each: self._wrapped(found(each))
 
-        def called(call: Callable[..., Any], compiled: Any, *args: Any, **more: Any) -> Any:
+        def called(call: Callable[..., Any], compiled: Any, /, *args: Any, **more: Any) -> Any:
             return self._call(compiled, functools.partial(call, compiled), args, more)
 
         around(self._jax, "jit", jit)

@@ -65,7 +65,7 @@ class _Fit:
     def _follow(self, name: str, follow: Callable[..., None]) -> None:
         last = name == "on_train_batch_end"  # the callbacks have seen the last step before the training is ended
 
-        def called(real: Callable[..., Any], callbacks: Any, *args: Any, **more: Any) -> None:
+        def called(real: Callable[..., Any], callbacks: Any, /, *args: Any, **more: Any) -> None:
             if not last:
                 follow(callbacks, *args, **more)
             real(callbacks, *args, **more)
@@ -74,7 +74,7 @@ class _Fit:
 
         around(self._keras.callbacks.CallbackList, name, called)
 
-    def _led(self, real: Callable[..., Any], model: Any, *args: Any, **more: Any) -> Any:
+    def _led(self, real: Callable[..., Any], model: Any, /, *args: Any, **more: Any) -> Any:
         observer = self._observer
         if observer.is_led:
             return real(model, *args, **more)
@@ -240,12 +240,12 @@ def _optimizers(keras: Any, observer: Observer) -> None:
         elif jax is None or not any(isinstance(each, jax.core.Tracer) for each in gradients):
             observer.stepped(optimizer, "keras")
 
-    def applies(real: Callable[..., Any], optimizer: Any, gradients: Any, *args: Any, **more: Any) -> Any:
+    def applies(real: Callable[..., Any], optimizer: Any, /, grads: Any, *args: Any, **more: Any) -> Any:
         if observer.is_led:
-            return real(optimizer, gradients, *args, **more)
-        gradients = list(gradients)
-        found = real(optimizer, gradients, *args, **more)
-        applied(optimizer, gradients)
+            return real(optimizer, grads, *args, **more)
+        grads = list(grads)
+        found = real(optimizer, grads, *args, **more)
+        applied(optimizer, grads)
         return found
 
     around(keras.optimizers.Optimizer, "apply", applies)

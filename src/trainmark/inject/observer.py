@@ -65,6 +65,7 @@ class Observer:
         read_losses: of each framework: converts losses that were kept by reference to numbers; may synchronise.
         is_steady: whether another call of the network to train, with gradients, says nothing new.
         step_began: when the optimiser's current step began; 0 outside of one.
+        leader: returns the optimiser whose steps count; None before the first step.
         evaluates_since: when the current evaluation began; None outside of one.
         is_led: whether a framework that is built on another one reports the steps itself, as Keras does in ``fit``.
     """
@@ -90,7 +91,7 @@ class Observer:
         self._totals = dict.fromkeys(("seconds", "examples", "tokens"), 0.0)
         self._counts = {"evaluations": 0, "saves": 0, "skipped": 0}
         self.steps = 0
-        self._leader: Callable[[], Any] = lambda: None
+        self.leader: Callable[[], Any] = lambda: None
         self._others: dict[int, int] = {}
         self._mark = self._report_at = self._opened = self._fetch = 0.0
         self._waited = self._apart = 0.0
@@ -124,7 +125,7 @@ class Observer:
             self.injected.append(what)
 
     def guarded(self, call: Callable[..., None]) -> Callable[..., None]:
-        """Return a callback that can't raise: an error turns the observer off, and is reported."""
+        """Return a callback that can't raise: an error is reported, and turns off the observer that reports."""
 
         @functools.wraps(call)
         def callback(*args: Any, **more: Any) -> None:
@@ -163,11 +164,14 @@ class Observer:
     def exhausted(self, steps_before: int) -> None:
         """A loader has no more batches; ``steps_before`` are the :attr:`steps` when its iteration began.
 
-        The epoch ends now or, if the loader was read ahead, with the next step.
+        The epoch ends now or, if the loader was read ahead, with the next step. Without a step, it was an evaluation.
         """
         self._last_read, self._fetch = -1, clock()
         if self.steps > steps_before and self._epoch.steps and not self.is_led:
             self._due = self._fetch
+        elif self.steps == steps_before and self.evaluates_since is None and not self.is_led:
+            self.evaluating(self._opened)
+            self.evaluated()
 
     def read_out(self, steps_before: int) -> None:
         """A loader has returned its last batch, as it knows; the reader may never learn that it is exhausted."""
@@ -234,7 +238,7 @@ class Observer:
             examples: number of examples, if the framework knows it; else, what the loader or the network has seen.
         """
         loss, self._loss = self._loss, None
-        if self._leader() is not leader and not self._now_leads(leader):
+        if self.leader() is not leader and not self._now_leads(leader):
             return
         if self._role == _UNDECIDED:
             self._claim(framework)
@@ -316,6 +320,8 @@ class Observer:
     def end(self) -> None:
         """End the training: report it, end its processes, and leave without cleaning up."""
         self._finish(early=True)
+        os.environ.pop(_HOOK, None)  # a hook that is loaded now must not report
+        (self._hook or _load_hook())._synchronize()  # other ranks may wait for what this one has queued
         for stream in (sys.stdout, sys.stderr, *_open_files()):
             with contextlib.suppress(Exception):  # closed, or replaced by the script
                 stream.flush()
@@ -337,9 +343,13 @@ class Observer:
             self._role = _OFF
 
     def _fail(self, where: str, error: Exception) -> None:
-        self.injected.append(f"turned off by {where}: {type(error).__name__}: {error}"[:200])
-        spoke, self._role = self.speaks, _OFF
-        for describe in (self.describe, {}) if spoke else ():  # the description may be what fails
+        failure = f"not {where}: {type(error).__name__}: {error}"[:200]
+        if failure not in self.injected:
+            self.injected.append(failure)
+        if not self.speaks:  # without this callback, steps may still be seen
+            return
+        self._role = _OFF
+        for describe in (self.describe, {}):  # the description may be what fails
             self.describe = describe
             with contextlib.suppress(Exception):
                 self._report()
@@ -348,12 +358,12 @@ class Observer:
     def _now_leads(self, other: object) -> bool:
         """Whether an optimiser that does not lead does so from now on."""
         count = self._others[id(other)] = self._others.get(id(other), 0) + 1
-        if self._leader() is not None and count < _NEW_LEADER:
+        if self.leader() is not None and count < _NEW_LEADER:
             return False
         try:
-            self._leader = weakref.ref(other)
+            self.leader = weakref.ref(other)
         except TypeError:
-            self._leader = lambda: other
+            self.leader = lambda: other
         self._others.clear()
         self.made_at("optimizer", other)
         return True
@@ -556,14 +566,13 @@ class Observer:
 
     def _tell_to_end(self) -> None:
         """End now or, if other processes train, all after the next step; the slices are enough."""
-        self._is_cut = True
-        if not (self._ranks or os.path.getsize(self._claimed)):  # noqa: PTH202
-            self.end()
-        self._last_step = self.steps + 1
+        self._is_cut, self._last_step = True, self.steps + 1
         path = os.path.join(self._folder, "last-step")  # noqa: PTH118
         with open(path + ".new", "w") as file:  # noqa: PTH123
             file.write(str(self._last_step))
-        os.replace(path + ".new", path)  # noqa: PTH105
+        os.replace(path + ".new", path)  # noqa: PTH105  (trainings that the command starts later end, too)
+        if not (self._ranks or os.path.getsize(self._claimed)):  # noqa: PTH202
+            self.end()
 
 
 class _Epoch:

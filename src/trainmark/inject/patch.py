@@ -37,7 +37,7 @@ def length_of(value: Any) -> int | None:
     """Return a length; None without one, as of an iterable dataset."""
     try:
         return len(value)
-    except TypeError:
+    except Exception:  # noqa: BLE001  (the method is the user's)
         return None
 
 
@@ -93,7 +93,7 @@ def time_saves(kind: Any, names: Iterable[str], observer: Observer) -> None:
     """Tell how long functions that save files take."""
     saved = observer.guarded(observer.saved)
 
-    def saves(real: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    def saves(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
         start = clock()
         found = real(*args, **more)
         saved(clock() - start, sys._getframe(2))
@@ -112,7 +112,7 @@ def keep_places(kind: Any, observer: Observer) -> None:
             frame = frame.f_back
         observer.made(thing, frame)
 
-    def initialised(real: Callable[..., None], thing: Any, *args: Any, **more: Any) -> None:
+    def initialised(real: Callable[..., None], thing: Any, /, *args: Any, **more: Any) -> None:
         real(thing, *args, **more)
         made(thing, sys._getframe(2))
 

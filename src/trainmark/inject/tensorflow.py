@@ -38,7 +38,7 @@ class Functions:
         module: Any = importlib.import_module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
         around(module.Function, "__call__", self._call)
 
-    def _call(self, real: Callable[..., Any], function: Any, *args: Any, **more: Any) -> Any:
+    def _call(self, real: Callable[..., Any], function: Any, /, *args: Any, **more: Any) -> Any:
         if self._outermost is not None or self._observer.is_led:
             return real(function, *args, **more)
         self._outermost = function
@@ -104,21 +104,15 @@ def _datasets(observer: Observer) -> None:
 
     @observer.guarded
     def opened(dataset: Any, iterator: Any, start: float, frame: Any) -> None:
-        iterator._trainmark = observer.steps, start
+        iterator._trainmark = observer.steps
         observer.made(dataset, frame)
         observer.opened(dataset, start)
+
+    exhausted = observer.guarded(observer.exhausted)
 
     @observer.guarded
     def fetched(start: float, batch: Any) -> None:
         observer.fetched(start, examples(batch))
-
-    @observer.guarded
-    def exhausted(steps_before: int, start: float) -> None:
-        if observer.steps > steps_before:
-            observer.exhausted(steps_before)
-        else:  # without a step, it was an evaluation
-            observer.evaluating(start)
-            observer.evaluated()
 
     def opens(real: Callable[..., Any], dataset: Any) -> Any:
         start = clock()
@@ -134,7 +128,7 @@ def _datasets(observer: Observer) -> None:
         try:
             batch = real(iterator)
         except StopIteration:
-            exhausted(*opening)
+            exhausted(opening)
             raise
         fetched(start, batch)
         return batch
@@ -150,7 +144,7 @@ def _gradients(tensorflow: Any, observer: Observer) -> None:
         if tensorflow.executing_eagerly() and _is_number(target):
             observer.loss(target)
 
-    def differentiated(real: Callable[..., Any], tape: Any, target: Any, *args: Any, **more: Any) -> Any:
+    def differentiated(real: Callable[..., Any], tape: Any, /, target: Any, *args: Any, **more: Any) -> Any:
         if not observer.is_led:
             keep(target, sys._getframe(2))
         return real(tape, target, *args, **more)

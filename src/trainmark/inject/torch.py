@@ -14,6 +14,8 @@ from .patch import around, keep_places, leaves, length_of, time_reads, time_save
 _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
 """Methods of a tensor that wait for its value."""
 _COPIES = ("to", "cuda")
+_SAMPLERS = {"torch.utils.data.sampler", "torch.utils.data.distributed", "builtins"}
+"""Modules of samplers that are not the user's: asking those for their length could change what they draw."""
 _SCALES: list[Any] = []
 """The scale of the gradient scaler that was used last."""
 
@@ -70,7 +72,7 @@ class _Network:
 
         self._search = module.register_module_forward_pre_hook(called)
 
-        def compiles(real: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        def compiles(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
             _restore_reads(torch)
             if not (args and isinstance(args[0], torch.nn.Module)):
                 self._search.remove()  # a compiled function would see the hook in all modules
@@ -82,7 +84,7 @@ class _Network:
                 around(getattr(torch, owner), name, self._without_hook)
         self._keep_out_of_files(torch.nn.Module)
 
-    def _without_hook(self, real: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    def _without_hook(self, real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
         """Take the hook off while something looks into the module."""
         modules = args[0].modules() if args and isinstance(args[0], self._torch.nn.Module) else ()
         ours = [each._forward_pre_hooks for each in modules if self._hook in each._forward_pre_hooks]
@@ -94,11 +96,12 @@ class _Network:
                 hooks[self._hook] = hook
 
     def _keep_out_of_files(self, module: Any) -> None:
-        """Leave the hook out of a module that is saved whole; copies keep it."""
+        """Leave the hook out of modules that are saved whole; copies in memory keep it."""
 
         def state(network: Any) -> dict[str, Any]:
             found = dict(network.__dict__)
-            if network is self._root and sys._getframe(1).f_globals.get("__name__") != "copy":
+            of_copy = sys._getframe(1).f_globals.get("__name__") == "copy"
+            if self._hook in found.get("_forward_pre_hooks", ()) and not of_copy:
                 for name in ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"):
                     found[name] = type(found[name])(each for each in found[name].items() if each[0] != self._hook)
             return found
@@ -130,8 +133,12 @@ class _Network:
         self._observer.forward(called.training, grad, shape[0] if shape else None, tokens)
 
     def describe(self) -> dict[str, Any]:
-        """Return what it computes with."""
-        weight = next(self._root.parameters(), None) if self._root is not None else None
+        """Return what it computes with; of a network that was not found, what its optimiser says."""
+        groups = () if self._root is not None else getattr(self._observer.leader(), "param_groups", ())
+        weights = (
+            self._root.parameters() if self._root is not None else (each for of in groups for each in of["params"])
+        )
+        weight = next(iter(weights), None)
         return {
             "threads": self._torch.get_num_threads(),
             "precision": None if weight is None else str(self._autocast or weight.dtype)[len("torch.") :],
@@ -183,7 +190,7 @@ def _scalers(torch: Any, observer: Observer) -> None:
             _SCALES[:] = [scaler._scale]
         return found
 
-    def stepped(real: Callable[..., Any], scaler: Any, *args: Any, **more: Any) -> Any:
+    def stepped(real: Callable[..., Any], scaler: Any, /, *args: Any, **more: Any) -> Any:
         before = observer.steps
         found = real(scaler, *args, **more)
         if observer.speaks and observer.steps == before and scaler._enabled:
@@ -218,8 +225,8 @@ def _loaders(torch: Any, observer: Observer) -> None:
 
     @observer.guarded
     def opened(loader: Any, iterator: Any, start: float) -> None:
-        varies = isinstance(loader.dataset, torch.utils.data.IterableDataset)
-        iterator._trainmark = observer.steps, length_of(loader), None if varies else loader.batch_size
+        ours = {type(loader.sampler).__module__, type(loader.batch_sampler).__module__} <= _SAMPLERS
+        iterator._trainmark = observer.steps, length_of(loader) if ours else None, loader.batch_size if ours else None
         observer.opened(loader, start)
 
     def opens(real: Callable[..., Any], loader: Any) -> Any:

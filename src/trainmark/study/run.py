@@ -97,7 +97,7 @@ def measure(
         require_small(command.directory)
     if options.budget and options.budget.seconds and command.inject:
         tasks = [slices_alone(task, _blocks_within(options.budget.seconds / repeats, sides)) for task in tasks]
-    for program in dict.fromkeys(task.first.words[0] for task in tasks):
+    for program in dict.fromkeys((task.first.words or [""])[0] for task in tasks):
         require_program(program, command.directory)
     records, earlier = _in_rounds(tasks, {}, store, progress, options, _command_announcement, lambda _: {})
     ended = [record for record in records if record.outcome.status == "ok"]

@@ -38,7 +38,8 @@ def train() -> None:
         model(torch.ones(8, 4)).square().mean().backward()
         optimizer.step()
         if step == 5:
-            assert b"trainmark" not in pickle.dumps(model)
+            for each in (model, copy.deepcopy(model)):
+                assert b"trainmark" not in pickle.dumps(each)
             torch.jit.script(copy.deepcopy(model))(torch.ones(8, 4))
             child = os.fork()
             if not child:

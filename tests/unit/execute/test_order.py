@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.unit.workload.samples import a_workload
 from trainmark.backends.base import EpochPlan
+from trainmark.errors import DataError
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.workload.pixels import Distortions, Input
 from trainmark.workload.schedule import Batches, Schedule
@@ -81,6 +82,7 @@ def test_every_pass_takes_every_example_once(examples: int, size: int, repeats: 
 @given(examples=st.integers(1, 60), size=st.integers(1, 20), repeats=st.integers(1, 3), steps=st.integers(1, 30))
 def test_there_is_an_index_for_every_example_of_every_step(examples: int, size: int, repeats: int, steps: int) -> None:
     schedule = Schedule(1, steps=steps, dataset_repeats=repeats)
+    assume(size <= examples)
     for plan in plans_of(schedule, Batches(size, "drop"), examples, 0, inject=True):
         assert plan.order is not None
         assert len(plan.order) == sum(plan.sizes)
@@ -134,8 +136,9 @@ def test_a_full_batch_may_be_repeated_within_an_epoch() -> None:
 
 
 @pytest.mark.parametrize("inject", [False, True])
-def test_fewer_examples_than_one_whole_batch_give_no_epoch(inject: bool) -> None:
-    assert list(plans_of(Schedule(2), Batches(128, "drop"), 100, seed=1, inject=inject)) == []
+def test_fewer_examples_than_one_whole_batch_are_an_error(inject: bool) -> None:
+    with pytest.raises(DataError, match="no step to train: expected at least one whole batch, found 100 training"):
+        list(plans_of(Schedule(2), Batches(128, "drop"), 100, seed=1, inject=inject))
 
 
 def test_the_order_is_not_the_stream_of_the_weights() -> None:

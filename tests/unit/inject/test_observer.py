@@ -71,6 +71,14 @@ def test_old_pythons_can_run_it(path: Path) -> None:
     assert "functools.cache" not in {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_what_is_wrapped_may_take_any_name(path: Path) -> None:
+    """``net(real=images)`` must not be taken for our own argument."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef) and node.args.kwarg is not None:
+            assert "real" not in [each.arg for each in node.args.args], node.name
+
+
 def test_of_two_optimisers_the_first_one_counts_until_it_stops(observer: Observer) -> None:
     first, second = Optimiser(), Optimiser()
     for _ in range(3):
@@ -224,9 +232,40 @@ def test_a_mistake_turns_it_off_and_is_told(observer: Observer, pipe: Path) -> N
     observer.guarded(observer.loss)()
     step(observer, leader)
     assert observer.steps == 1
-    assert said(pipe, "observed")[-1]["injected"][-1].startswith("turned off by loss: TypeError")
+    assert said(pipe, "observed")[-1]["injected"][-1].startswith("not loss: TypeError")
     observer.attempt("a patch", lambda: 1 / 0)
     assert observer.injected[-1] == "not a patch: ZeroDivisionError: division by zero"
+
+
+def test_a_mistake_before_the_first_step_hides_no_step(observer: Observer, pipe: Path) -> None:
+    for _ in range(2):
+        observer.guarded(observer.loss)()
+    step(observer, leader := Optimiser())
+    step(observer, leader)
+    observer._finish()
+    (report,) = said(pipe, "observed")[-1:]
+    assert (report["steps"], [what[:19] for what in report["injected"]]) == (2, ["not loss: TypeError"])
+
+
+def test_a_loader_without_a_step_was_an_evaluation(observer: Observer) -> None:
+    for _ in range(3):
+        step(observer, leader := Optimiser())
+        step(observer, leader)
+    observer.opened(object(), module.clock())
+    observer.exhausted(observer.steps)
+    assert observer.figures()["evaluations"] == 1
+
+
+def test_a_later_training_of_the_command_ends_as_well(observer: Observer, pipe: Path) -> None:
+    ended = []
+    for each in (observer, other := Observer(str(pipe.parent))):
+        each.end = lambda each=each: ended.append(each)  # type: ignore[method-assign, misc]
+    step(observer, Optimiser())
+    observer._tell_to_end()
+    leader = Optimiser()
+    for _ in range(3):
+        step(other, leader)
+    assert ended[:2] == [observer, other]
 
 
 def test_a_description_that_fails_stops_no_script(observer: Observer, pipe: Path) -> None:

@@ -138,6 +138,33 @@ def test_a_compiler_can_load_what_it_writes(tmp_path: Path, monkeypatch: pytest.
     assert may_not("a.so")  # in the working folder
 
 
+def test_the_users_folder_may_be_inside_one_that_can_be_written(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(mine.parent))
+    assert not writes.Writes().elsewhere(mine / "model")
+    monkeypatch.setenv("TRAINMARK_ORIGINAL", str(mine))
+    may_not = writes.Writes().elsewhere
+    assert may_not(mine / "model")
+    assert not may_not(mine.parent / "cache" / "model") and not may_not(mine.parent / "copy" / "model")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_nothing_that_saves_a_network_saves_elsewhere(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch, model = pytest.importorskip("torch"), mine / "model"
+    changes = pytest.importorskip("trainmark.inject.changes.torch.beside_steps")
+    monkeypatch.setattr(changes.patch, "put", monkeypatch.setattr)
+    changes.protect(writes.Writes())
+    torch.save({}, model)
+    torch.serialization.save({}, model)
+    torch.jit.script(torch.nn.Linear(2, 2)).save(str(model))
+    torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), model)
+    for traced in (lambda x: x + 1, torch.nn.Linear(1, 1)):
+        torch.jit.trace(traced, torch.ones(1)).save(str(model))
+    torch.export.save(torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)), model)
+    assert model.read_text() == BEFORE
+    torch.serialization.save({}, "model")
+    assert torch.load("model") == {}
+
+
 def test_a_working_folder_of_the_users_is_not_its_own(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(mine)  # as a script does that begins with cd
     assert writes.Writes().elsewhere("model")

@@ -21,6 +21,11 @@ def test_something_rare_is_named_with_its_share_of_the_whole_time() -> None:
     assert unsuitable["no-grad"] == "50 % of the time, but too rare to measure"
 
 
+def test_of_a_training_in_one_call_no_time_is_known() -> None:
+    changes, _, _ = applicable.choose(Observed("keras", (), 8, 0.0), {}, 120.0)
+    assert "same-batch" in changes
+
+
 def test_a_script_in_bf16_is_not_offered_another_precision() -> None:
     seen = dataclasses.replace(SEEN, precision="bfloat16", device="cuda:0")
     changes, _, unsuitable = applicable.choose(seen, {}, 60.0)

@@ -164,8 +164,8 @@ class CommandRun:
         of = self.of
         words, environment = tuple(self.words), dict(self.side.environment)
         scratch = str(of.directory) if of.scratch else None
-        safe: Literal["linked", "whole"] = "linked" if of.inject and is_protected(words) else "whole"
-        copy = safe if self.is_experiment else "plain"
+        safe = self.is_experiment and of.inject and is_protected(words)
+        copy: Literal["linked", "whole"] = "linked" if safe else "whole"
         return RunScript(origin, words, in_turns, environment, of.inject, of.most_steps, scratch, copy)
 
     @property

@@ -209,7 +209,7 @@ class RunScript:
         inject: observe the steps of Python processes.
         most_steps: the step after which an observed training ends; None trains to the end.
         scratch: folder that is copied for the command, which runs in the copy; None runs it where it is.
-        copy: how: ``plain``; for an experiment ``whole``, or ``linked`` if the command can't write through links.
+        copy: how: ``whole``, or ``linked`` if the command can't write through links.
     """
 
     origin: float
@@ -219,7 +219,7 @@ class RunScript:
     inject: bool = False
     most_steps: int | None = None
     scratch: str | None = None
-    copy: Literal["plain", "whole", "linked"] = "plain"
+    copy: Literal["whole", "linked"] = "whole"
 
 
 _AboutBackends = Probe | ListBackends | MeasurePeaks | Examine

@@ -11,7 +11,6 @@ import math
 import os
 import resource
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,14 +19,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from trainmark.execute.protocol.answers import CommandExited, CommandStarted, Diverged, Failed, Finished, Ready, Waiting
-from trainmark.execute.protocol.requests import NOT_COPIED, RunScript, Stop
-from trainmark.execute.protocol.wire import SCRATCH, SCRATCH_PREFIX, Say, signal_name
+from trainmark.execute.protocol.requests import RunScript, Stop
+from trainmark.execute.protocol.wire import SCRATCH, Say, signal_name
 from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.reports import Reports
 from trainmark.execute.worker.slices import Turns
 from trainmark.execute.worker.timing import Clock
 from trainmark.execute.worker.working_copy import link_neighbours, linked
 from trainmark.hook import TURNS, VARIABLE
+from trainmark.inject.changes import ORIGINAL
 from trainmark.inject.changes import VARIABLE as CHANGES
 
 _MOST_WORDS = 500
@@ -46,7 +46,7 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
     pipe, heard = _pipe("reports")
     environment, stopped = {**os.environ, **request.environment, VARIABLE: str(pipe)}, _Stopped()
     if CHANGES in environment:
-        environment["TMPDIR"] = str(_folder())
+        environment |= {"TMPDIR": str(_folder()), ORIGINAL: str(request.scratch)}
     if request.inject:
         environment |= _injection(environment, request.most_steps)
     if request.in_turns:
@@ -125,10 +125,7 @@ def _copied(folder: Path, how: str) -> Path:
     copy.parent.mkdir()
     if how == "linked":  # otherwise the command could write through links
         link_neighbours(folder, copy)
-    if how != "plain":
-        return linked(folder, copy, whole=how == "whole")
-    shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED, f"{SCRATCH_PREFIX}*"))
-    return copy
+    return linked(folder, copy, whole=how == "whole")
 
 
 def _pass_on(turns: Turns, told: int, stopped: _Stopped) -> None:

@@ -46,7 +46,7 @@ def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bo
     """
     copy.mkdir()
     copied = copied or _Copied()
-    for path in folder.iterdir():
+    for path in sorted(folder.iterdir(), key=os.path.isdir):  # a folder's own files first, since not all are copied
         target = copy / path.name
         if path.name.startswith(SCRATCH_PREFIX) or (whole and path.name in _LEFT_OUT):
             continue

@@ -14,7 +14,8 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
-VARIABLE = "TRAINMARK_CHANGES"
+VARIABLE, ORIGINAL = "TRAINMARK_CHANGES", "TRAINMARK_ORIGINAL"
+"""Environment variables: the changes; the user's folder, of which the working folder is a copy."""
 
 
 class Change:

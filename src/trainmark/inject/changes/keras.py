@@ -51,7 +51,7 @@ def fp32(change: Change) -> None:
     keras.config.set_dtype_policy(name)
     keras.config.set_floatx("float32")
 
-    def made(real: Callable[..., Any], layer: Any, *args: Any, **more: Any) -> None:
+    def made(real: Callable[..., Any], layer: Any, /, *args: Any, **more: Any) -> None:
         real(layer, *args, **more)
         if layer.dtype_policy.name == name and type(layer) is not keras.layers.InputLayer:
             change.took(f"{type(layer).__name__} has the policy {name}")
@@ -92,11 +92,11 @@ def steps_per_execution(change: Change) -> None:
 
 
 def _after_compile(change: Change, does: Callable[[Any], None]) -> None:
-    def compiled(real: Callable[..., Any], model: Any, *args: Any, **more: Any) -> None:
+    def compiled(real: Callable[..., Any], model: Any, /, *args: Any, **more: Any) -> None:
         real(model, *args, **more)
         does(model)
 
-    def applied(real: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    def applied(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
         change.cannot("the script uses a custom loop instead of fit")  # unless it took effect before
         return real(*args, **more)
 
@@ -113,7 +113,7 @@ def no_saves(change: Change) -> None:
 def protect(writes: Any) -> None:
     """Don't save what would be saved outside of the experiment's folders."""
 
-    def saves(real: Callable[..., Any], model: Any, filepath: Any, *args: Any, **more: Any) -> Any:
+    def saves(real: Callable[..., Any], model: Any, /, filepath: Any, *args: Any, **more: Any) -> Any:
         return None if writes.elsewhere(filepath) else real(model, filepath, *args, **more)
 
     writes.redirect_hdf5()

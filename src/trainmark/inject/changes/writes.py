@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..patch import around
+from . import ORIGINAL
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _OWN = "TRAINMARK_OBSERVER"
@@ -37,15 +38,17 @@ class Writes:
         caches = [os.environ.get("XDG_CACHE_HOME") or "~/.cache", (os.environ.get("TRITON_HOME") or "~") + "/.triton"]
         caches += filter(None, map(os.environ.get, _COMPILERS))
         mine = map(os.path.expanduser, [os.environ.get(_OWN, "/dev"), tempfile.gettempdir(), "/dev", "/proc", *caches])
-        self._allowed = tuple(os.path.realpath(folder) + os.sep for folder in mine)
+        self._allowed = [os.path.realpath(folder) + os.sep for folder in mine]
+        self._original = os.path.realpath(os.environ.get(ORIGINAL, os.devnull)) + os.sep
 
     def elsewhere(self, path: Any) -> bool:
-        """Return whether ``path`` is a file that may not be written."""
+        """Return whether ``path`` is a file that may not be written: the innermost of the known folders decides."""
         try:
-            real = os.path.realpath(os.fsdecode(path))
+            real = os.path.realpath(os.fsdecode(path)) + os.sep
         except (TypeError, ValueError):  # a file descriptor or a file
             return False
-        return not (real + os.sep).startswith(self._allowed)
+        around = [folder for folder in (self._original, *self._allowed) if real.startswith(folder)]
+        return max(around, key=len, default=self._original) == self._original
 
     def _instead(self, path: Any, *, copied: bool) -> str:
         """Return a temporary file for one that may not be written, with what that has if it is ``copied``."""
@@ -88,7 +91,7 @@ class Writes:
     def redirect_hdf5(self) -> None:
         """Keep in memory what h5py writes elsewhere; its library opens files by itself."""
 
-        def opened(real: Callable[..., Any], file: Any, name: Any, mode: str = "r", *args: Any, **more: Any) -> None:
+        def opened(real: Callable[..., Any], file: Any, /, name: Any, mode: str = "r", *args: Any, **more: Any) -> None:
             if mode != "r" and not args and self.elsewhere(name):
                 more.update(driver="core", backing_store=False)
             real(file, name, mode, *args, **more)

@@ -48,7 +48,7 @@ def why_rare(seen: Observed, times: int, seconds: float | None) -> str:
     """Return why leaving something out can't be measured; empty if it happens in enough steps."""
     if times >= IN_EVERY_STEP * seen.steps:
         return ""
-    share = (seconds or 0.0) / seen.all_seconds
+    share = (seconds or 0.0) / (seen.all_seconds or 1.0)  # no time is known of a training in a single call
     return f"{percent(share, 0)} of the time, but too rare to measure" if times else "none observed"
 
 

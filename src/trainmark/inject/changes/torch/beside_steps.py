@@ -24,7 +24,7 @@ def no_sync(change: Change) -> None:
     """Lines of the user's that read a result get that of the line's first call again."""
     results: dict[Any, Any] = {}
 
-    def stale(name: str, real: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
+    def stale(name: str, real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(2)
         if (name == "cpu" and self.device.type == "cpu") or not change.observer.is_users(frame):
             return real(self, *args, **kwargs)
@@ -88,8 +88,9 @@ def no_saves(change: Change) -> None:
 def protect(writes: Any) -> None:
     """Save to nowhere what would be saved outside of the experiment's folders."""
     patch.put(torch, "save", writes.to_nowhere(torch.save, 1))
-    patch.put(torch.jit, "save", writes.to_nowhere(torch.jit.save, 1))
-    patch.put(torch.jit.ScriptModule, "save", writes.unless_elsewhere(torch.jit.ScriptModule.save, 1))
+    patch.put(torch._C, "PyTorchFileWriter", writes.to_nowhere(torch._C.PyTorchFileWriter, 0))
+    for kind in (torch._C.ScriptModule, torch._C.ScriptFunction):  # also by torch.jit.save
+        patch.put(kind, "save", writes.unless_elsewhere(kind.save, 1))
     if find_spec("safetensors"):
         safetensors: Any = importlib.import_module("safetensors")
         saves = writes.to_nowhere(safetensors.serialize_file, 1)

@@ -39,7 +39,7 @@ def look(change: Change) -> None:
         of_step["calls"] += not evaluates(module)
         return inner(*args, **kwargs)
 
-    def attends(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def attends(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         facts["attention"] |= inspect.signature(real).bind(*args, **kwargs).arguments.get("need_weights", True)
         return real(*args, **kwargs)
 
@@ -47,7 +47,7 @@ def look(change: Change) -> None:
     of_step: Counter[Any] = Counter()
     accumulated: Counter[int] = Counter()
 
-    def differentiates(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def differentiates(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         of_step["backward"] += 1
         return real(*args, **kwargs)
 

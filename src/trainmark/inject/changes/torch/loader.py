@@ -162,7 +162,7 @@ def pin(change: Change) -> None:
     if not torch.cuda.is_available():
         return change.cannot("no GPU")
 
-    def to(real: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
+    def to(real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
         if self.device.type == "cpu" and self.is_pinned():
             kwargs.setdefault("non_blocking", True)
             change.took("batches are copied from pinned memory")
@@ -259,7 +259,7 @@ def with_loader(change: Callable[[dict[str, Any]], None]) -> None:
     """Change the arguments of every loader."""
     signature = inspect.signature(DataLoader.__init__)
 
-    def built(real: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    def built(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         change(bound.arguments)

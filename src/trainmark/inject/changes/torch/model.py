@@ -142,7 +142,7 @@ cuda_graphs = compile
 def attention(change: Change) -> None:
     """Use fused attention: by not computing weights that nn.MultiheadAttention also returns, or Transformers' sdpa."""
 
-    def only_output(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def only_output(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         bound = inspect.signature(real).bind(*args, **kwargs)
         bound.arguments["need_weights"] = False
         return real(*bound.args, **bound.kwargs)
@@ -152,7 +152,7 @@ def attention(change: Change) -> None:
             config._attn_implementation = "sdpa"
         return inner(*args, **kwargs)
 
-    def fused(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def fused(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         change.took("scaled_dot_product_attention is called")
         return real(*args, **kwargs)
 

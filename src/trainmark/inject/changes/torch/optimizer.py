@@ -23,7 +23,7 @@ def fused(change: Change) -> None:
     other = {"fused": "foreach", "foreach": "fused"}[flag]
     changed: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def step(real: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
+    def step(real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
         if flag not in self.param_groups[0]:
             if not any(flag in each.param_groups[0] for each in optimizers):
                 change.cannot(f"{type(self).__name__} has no {flag} implementation")
@@ -65,7 +65,7 @@ def torch_optimizer(change: Change) -> None:
     """Use PyTorch's fused optimiser with as much state instead of one written by hand."""
     instead: dict[int, Any] = {}
 
-    def step(real: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
+    def step(real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
         if not is_handwritten(self):
             change.cannot(f"{type(self).__name__} is a PyTorch optimiser")
             return real(self, *args, **kwargs)
@@ -105,7 +105,7 @@ def _around_steps(step: Callable[..., Any]) -> Any:
     """Call ``step`` around the step of every optimiser, inside of its hooks; returns the set of optimisers."""
     optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def built(real: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> None:
+    def built(real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> None:
         real(self, *args, **kwargs)
         optimizers.add(self)
         kind = type(self)

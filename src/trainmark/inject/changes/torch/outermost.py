@@ -27,7 +27,7 @@ def around_modules(call: Callable[[Any, Callable[..., Any], Any, Any], Any], *, 
     latest: list[Any] = []
     inside = threading.local()
 
-    def outer(real: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
+    def outer(real: Callable[..., Any], module: Any, /, *args: Any, **kwargs: Any) -> Any:
         if getattr(inside, "one", 0) or not (losses or module in latest or next(module.parameters(), None) is not None):
             return real(module, *args, **kwargs)
         if module.training or not latest:  # a frozen network may follow in each step
