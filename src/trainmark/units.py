@@ -77,11 +77,10 @@ def rate(value: float | None, unit: str = "") -> str:
     """Format a throughput such as ``11.3k samples/s``."""
     if value is None:
         return MISSING
-    if abs(value) < 10_000:
-        return f"{significant(value)} {unit}".strip()
-    if abs(value) < 9_995_000:
-        return f"{significant(value / 1e3)}k {unit}".strip()
-    return f"{significant(value / 1e6)}M {unit}".strip()
+    number = significant(value) if abs(value) < 10_000 else f"{significant(value / 1e3)}k"
+    if abs(value) >= 9_995_000:
+        number = f"{significant(value / 1e6)}M"
+    return f"{number} {unit}".strip()
 
 
 def flops(value: float | None) -> str:

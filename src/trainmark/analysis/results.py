@@ -88,7 +88,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """One group compared with its reference. Figures are medians over its runs; accuracies, losses and costs are means.
+    """One group compared with its reference. Figures are medians over its runs; accuracies are means.
 
     Args:
         runs: number of measured runs.

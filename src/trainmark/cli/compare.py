@@ -92,7 +92,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     if options["published"]:
         comparison = dataclasses.replace(comparison, published=agree(trainings(records)))
         if not comparison.published:
-            output.say("no training here has published figures")
+            output.say("none of these trainings has published figures")
     if options["reference"]:
         from trainmark.analysis.yardstick import device_references
 

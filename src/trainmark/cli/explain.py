@@ -112,7 +112,6 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     """Try changes to a user's script."""
     from trainmark.execute.parent import command as commands
     from trainmark.execute.parent.plan import Settings
-    from trainmark.execute.protocol.requests import ENVIRONMENTS
     from trainmark.report.changes_table import answers, changes_table, shares
     from trainmark.report.charts.gains import gains
     from trainmark.report.files import in_format_of, require_drawable
@@ -132,7 +131,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     commands.sides(measured, (), {})  # there are no values for placeholders
     commands.require_program(words[0], measured.directory)
     if not commands.is_protected(words):
-        commands.require_small(measured.directory, ENVIRONMENTS)
+        commands.require_small(measured.directory)
     given = click.get_current_context().get_parameter_source("seconds") is not ParameterSource.DEFAULT
     seconds = options["seconds"] if given else own_script.SECONDS
     settings = Settings(seed=options["seed"], timeout=options["timeout"], threads=options["threads"])

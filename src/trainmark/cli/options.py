@@ -140,6 +140,11 @@ def repeats_option(text: str = "Rounds.", default: int | None = 5) -> Decorator:
     return number_option("--repeats", text, most, "-n", "--runs", "--rounds", "repeats", default=default)
 
 
+backends_option: Decorator = names_option(
+    "--backend", "Backends; NAME@LABEL runs in --python LABEL.  [default: the best installed]", "a,b@LABEL"
+)
+
+
 def out_option(text: str = "Folder for the records.") -> Decorator:
     """Return ``--out``, with its help."""
     return click.option("--out", type=PATH, default=DEFAULT_OUT, show_default=True, metavar="DIR", help=text)

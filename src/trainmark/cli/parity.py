@@ -30,9 +30,7 @@ Exit codes: 0 every side agrees; 1 a side differs or failed; 2 usage; 130 interr
 
 @click.command("parity", epilog=EPILOG)
 @click.argument("workload", metavar="WORKLOAD", shell_complete=workload_or_file)
-@shared.names_option(
-    "--backend", "Backends; NAME@LABEL runs in --python LABEL.  [default: the best installed]", "a,b@LABEL"
-)
+@shared.backends_option
 @shared.names_option("--style", "idiomatic, compiled, fast.  [default: fast if the backend has it]", "a,b")
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: cpu]", "a,b")
 @shared.count_option("--steps", "Steps of the free training, which is shown but not judged.", default=10)

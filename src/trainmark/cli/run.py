@@ -33,9 +33,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 
 @click.command("run", epilog=EPILOG)
 @click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...", shell_complete=workload_or_file)
-@shared.names_option(
-    "--backend", "Backends; NAME@LABEL runs in --python LABEL.  [default: the best installed]", "a,b@LABEL"
-)
+@shared.backends_option
 @shared.names_option(
     "--style",
     "idiomatic (the framework's tutorial loop), compiled (the same loop through its compiler; PyTorch's may take a "

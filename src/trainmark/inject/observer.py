@@ -161,15 +161,19 @@ class Observer:
         if "loader" not in self.places and id(loader) in self._made:
             self._loader_place = self._made[id(loader)]
 
-    def exhausted(self, steps_before: int) -> None:
-        """A loader has no more batches; ``steps_before`` are the :attr:`steps` when its iteration began.
+    def exhausted(self, steps_before: int, ends: bool = False) -> None:
+        """A loader has no more batches.
 
-        The epoch ends now or, if the loader was read ahead, with the next step. Without a step, it was an evaluation.
+        The epoch ends now or, if the loader was read ahead, with the next step. Without a loss, it was an evaluation.
+
+        Args:
+            steps_before: the :attr:`steps` when its iteration began.
+            ends: whether an evaluation that is known already ends, too.
         """
         self._last_read, self._fetch = -1, clock()
         if self.steps > steps_before and self._epoch.steps and not self.is_led:
             self._due = self._fetch
-        elif self.steps == steps_before and self.evaluates_since is None and not self.is_led:
+        elif self.steps == steps_before and self._opened and (ends or self.evaluates_since is None) and not self.is_led:
             self.evaluating(self._opened)
             self.evaluated()
 
@@ -222,7 +226,7 @@ class Observer:
         """
         if self.evaluates_since is not None:  # the network trains in evaluation mode, such as with frozen layers
             self._trains_in_eval, self.evaluates_since = True, None
-        self._loss = value if self._loss is None else self._loss + value
+        self._loss, self._opened = value if self._loss is None else self._loss + value, 0.0
 
     def stepping(self, *_: Any) -> None:
         """An optimiser begins a step, or has computed the gradients that its step includes."""
@@ -321,7 +325,8 @@ class Observer:
         """End the training: report it, end its processes, and leave without cleaning up."""
         self._finish(early=True)
         os.environ.pop(_HOOK, None)  # a hook that is loaded now must not report
-        (self._hook or _load_hook())._synchronize()  # other ranks may wait for what this one has queued
+        with contextlib.suppress(Exception):  # a device may have failed
+            (self._hook or _load_hook())._synchronize()  # other ranks may wait for what this one has queued
         for stream in (sys.stdout, sys.stderr, *_open_files()):
             with contextlib.suppress(Exception):  # closed, or replaced by the script
                 stream.flush()

@@ -128,7 +128,7 @@ def _datasets(observer: Observer) -> None:
         try:
             batch = real(iterator)
         except StopIteration:
-            exhausted(opening)
+            exhausted(opening, ends=True)
             raise
         fetched(start, batch)
         return batch

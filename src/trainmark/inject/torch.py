@@ -15,7 +15,7 @@ _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", 
 """Methods of a tensor that wait for its value."""
 _COPIES = ("to", "cuda")
 _SAMPLERS = {"torch.utils.data.sampler", "torch.utils.data.distributed", "builtins"}
-"""Modules of samplers that are not the user's: asking those for their length could change what they draw."""
+"""Modules of PyTorch's own samplers. Asking a user's sampler for its length could change what it draws."""
 _SCALES: list[Any] = []
 """The scale of the gradient scaler that was used last."""
 
@@ -226,7 +226,8 @@ def _loaders(torch: Any, observer: Observer) -> None:
     @observer.guarded
     def opened(loader: Any, iterator: Any, start: float) -> None:
         ours = {type(loader.sampler).__module__, type(loader.batch_sampler).__module__} <= _SAMPLERS
-        iterator._trainmark = observer.steps, length_of(loader) if ours else None, loader.batch_size if ours else None
+        known = ours or getattr(loader, "_IterableDataset_len_called", None) is not None  # the user has asked, too
+        iterator._trainmark = observer.steps, length_of(loader) if known else None, loader.batch_size if ours else None
         observer.opened(loader, start)
 
     def opens(real: Callable[..., Any], loader: Any) -> Any:

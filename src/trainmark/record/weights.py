@@ -60,6 +60,13 @@ def load(path: Path) -> Weights:
         ) from error
 
 
+def load_for(model: Model, path: Path) -> Weights:
+    """Read the weights of ``model``; raises what :func:`load` and :func:`require_fit` raise."""
+    weights = load(path)
+    require_fit(weights, model, path)
+    return weights
+
+
 def require_fit(weights: Weights, model: Model, path: Path) -> None:
     """Raise :class:`~trainmark.errors.DataError` unless ``weights`` are exactly those of ``model``."""
     if extra := sorted(weights.keys() - model.weights.keys()):

@@ -82,8 +82,8 @@ def attention(model: TrainedModel, text: str, layer: int, head: int) -> NDArray[
         UsageError: there is no such layer or head, or a character is not in the vocabulary.
     """
     workload = model.chosen.course.workload
-    plan, weights = lay_out(workload), weight_files.load(model.weights)
-    weight_files.require_fit(weights, plan, model.weights)
+    plan = lay_out(workload)
+    weights = weight_files.load_for(plan, model.weights)
     rng = np.random.default_rng()
     modules = [layers.build(each, dict(weights), {}, rng) for each in plan.layers]
     window = _tokens(text, characters_of(model))[-workload.input.network_shape[0] :]

@@ -44,6 +44,18 @@ def test_a_relative_link_leads_to_the_same_file_in_a_copy(tmp_path: Path) -> Non
     assert (copy / "link").read_text() == "1"
 
 
+def test_a_link_that_stays_in_the_folder_stays_in_the_copy(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    (folder / "logs").mkdir(parents=True)
+    (folder / "logs" / "run").write_text("1")
+    (folder / "log").symlink_to("logs/run")
+    (folder / "logs" / "up").symlink_to(folder / "logs" / "run")
+    (folder / "loop").symlink_to("loop")
+    copy = working_copy.linked(folder, tmp_path / "copy", whole=True)
+    for name in ("log", "logs/up"):
+        assert (copy / name).resolve() == copy / "logs" / "run"
+
+
 def test_of_a_whole_copy_only_packages_and_pipes_are_linked(tmp_path: Path) -> None:
     folder, copy = tmp_path / "mine", tmp_path / "copy"
     for name in ("many", ".git", ".venv"):

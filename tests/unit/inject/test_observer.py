@@ -72,7 +72,7 @@ def test_old_pythons_can_run_it(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_what_is_wrapped_may_take_any_name(path: Path) -> None:
+def test_what_is_wrapped_may_take_an_argument_named_real(path: Path) -> None:
     """``net(real=images)`` must not be taken for our own argument."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef) and node.args.kwarg is not None:
@@ -254,6 +254,40 @@ def test_a_loader_without_a_step_was_an_evaluation(observer: Observer) -> None:
     observer.opened(object(), module.clock())
     observer.exhausted(observer.steps)
     assert observer.figures()["evaluations"] == 1
+
+
+def test_a_pass_with_a_loss_but_without_a_step_is_none(observer: Observer) -> None:
+    """Gradients are accumulated over the whole loader, or another optimiser steps."""
+    leader = Optimiser()
+    for _ in range(4):
+        observer.opened(object(), module.clock())
+        began = observer.steps
+        observer.forward(training=True, grad=True, examples=8)
+        observer.loss(1.0)
+        observer.exhausted(began)
+        step(observer, leader)
+    assert observer.figures()["evaluations"] == 0
+
+
+def test_an_evaluation_ends_with_its_loader_if_that_tells(observer: Observer) -> None:
+    for _ in range(3):
+        step(observer, leader := Optimiser())
+        step(observer, leader)
+    for ends, evaluates in ((False, True), (True, False)):
+        observer.opened(object(), module.clock())
+        observer.evaluating()
+        observer.exhausted(observer.steps, ends)
+        assert (observer.evaluates_since is not None) is evaluates
+
+
+def test_an_error_of_the_device_does_not_keep_a_training_from_its_end(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    monkeypatch.setattr(module, "_load_hook", lambda: SimpleNamespace(_synchronize=lambda: 1 / 0))
+    observer.end()
+    assert ended == [0]
 
 
 def test_a_later_training_of_the_command_ends_as_well(observer: Observer, pipe: Path) -> None:

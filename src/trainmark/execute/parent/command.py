@@ -18,7 +18,7 @@ from trainmark import regular
 from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import THIS
-from trainmark.execute.protocol.requests import NOT_COPIED, RunScript
+from trainmark.execute.protocol.requests import ENVIRONMENTS, NOT_COPIED, RunScript
 from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.record.facts import FACTS, RunKey
 
@@ -232,16 +232,11 @@ def require_program(program: str, directory: Path) -> None:
         )
 
 
-def require_small(folder: Path, linked: Sequence[str] = ()) -> None:
-    """Raise UsageError for a folder that is too large to be copied for each run.
-
-    Args:
-        folder: the working folder.
-        linked: names of folders in it that are not copied either.
-    """
+def require_small(folder: Path) -> None:
+    """Raise UsageError for a working folder that is too large to be copied for each run."""
     total = 0
     for place, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name not in (*NOT_COPIED, *linked)]
+        folders[:] = [name for name in folders if name not in (*NOT_COPIED, *ENVIRONMENTS)]
         total += sum((Path(place) / name).lstat().st_size for name in files)
         if total > LARGEST_COPY:
             raise UsageError(

@@ -303,7 +303,7 @@ def _start_weights(request: Request, workloads: list[Workload]) -> tuple[Path, s
         problem = f"the record {record.id} has no weights"
         raise UsageError(problem, expected=str(file), fix="Train it again with --save-weights.")
     for workload in workloads:
-        weights.require_fit(weights.load(file), lay_out(workload), file)
+        weights.load_for(lay_out(workload), file)
     return file.resolve(), record.id
 
 

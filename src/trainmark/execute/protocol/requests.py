@@ -195,7 +195,7 @@ class Dissect:
 
 
 NOT_COPIED = ("trainmark-results", "__pycache__", ".git", ".venv")
-"""Names of folders that a scratch copy of the working folder lacks."""
+"""Names of folders whose files a scratch copy of the working folder lacks."""
 ENVIRONMENTS = ("venv", ".venv", "node_modules")
 """Names of folders with installed packages, which an experiment's copy links."""
 

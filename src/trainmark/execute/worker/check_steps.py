@@ -238,8 +238,9 @@ def _all_alike(name: str, found: Any, expected: Any, change: Any, last: Any, oth
     squares = float((change**2).sum()) or 1.0
     factor = float(((found - expected) * change).sum()) / squares
     equal = np.unique(expected.astype(np.float32), return_inverse=True)[1].ravel()
-    random = _DEVIATIONS * float(np.linalg.norm(np.bincount(equal, np.abs(last * change).ravel())))
-    bound = (random + float((others * np.abs(change)).sum())) / squares
+    sums = np.bincount(equal, np.abs(last * change).ravel())
+    rounded = min(_DEVIATIONS * float(np.linalg.norm(sums)), float(sums.sum()))
+    bound = (rounded + float((others * np.abs(change)).sum())) / squares
     return Check("update", name, abs(factor) if math.isfinite(factor) else math.inf, bound, 1 + factor)
 
 
@@ -290,7 +291,7 @@ def _check_order(subject: _Subject, first: Problem, expected: Any, say: Say) -> 
         check = Check("order", f"step {apart.argmax()}", float(apart.max()) / size, bound / size)
     say(StepChecked(StepChecks(None, (check,))))
     if float(np.abs(np.diff(expected)).max()) < bound and workload.batches.size != "full":
-        say(NotChecked("the order of batches is not checked: their losses differ by less than rounding"))
+        say(NotChecked("the losses can't tell the order of batches: they differ by less than rounding"))
 
 
 def _check_dropout(subject: _Subject, workload: Workload, first: Problem, say: Say) -> None:

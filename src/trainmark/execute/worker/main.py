@@ -308,10 +308,7 @@ def _joined(parts: list[Steps]) -> Steps:
 
 def _first_weights(request: requests.Train, model: Model, drawn: Drawn | None) -> Weights:
     if request.initial_weights:
-        path = Path(request.initial_weights)
-        weights = weight_files.load(path)
-        weight_files.require_fit(weights, model, path)
-        return weights
+        return weight_files.load_for(model, Path(request.initial_weights))
     return drawn.weights if drawn else initial_weights(model, request.options.seed)
 
 

@@ -35,8 +35,7 @@ def epoch_plans(
     same = _pass(schedule, examples, seed, 0, 0) if schedule.shuffle in ("once", "never") else None
     epochs = epoch_sizes(schedule, batches, examples)
     if not epochs:
-        found = f"{examples} training examples"
-        raise DataError("no step to train", expected="at least one whole batch", found=found)
+        raise DataError("no step to train", expected="at least one whole batch", found=f"{examples} training examples")
     for epoch, (sizes, end) in enumerate(zip(epochs, accumulate(map(len, epochs)), strict=True)):
         augmented = None
         if augment is not None:

@@ -48,9 +48,7 @@ def generate(request: Generate, say: Say) -> None:
 
 def _trained(request: Predict | Generate, data: Dataset) -> Trainer:
     """Return a trainer with the request's weights."""
-    model, path = lay_out(request.workload), Path(request.weights)
-    weights = weight_files.load(path)
-    weight_files.require_fit(weights, model, path)
+    model = lay_out(request.workload)
     trainer = registry.load(request.backend).trainer(request.workload, model, data, request.options)
-    trainer.load(weights)
+    trainer.load(weight_files.load_for(model, Path(request.weights)))
     return trainer

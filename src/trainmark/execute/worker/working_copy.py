@@ -20,7 +20,8 @@ _LEFT_OUT = {*NOT_COPIED} - {*ENVIRONMENTS}
 class _Copied:
     """What has been copied so far."""
 
-    size = files = 0
+    def __init__(self, root: Path) -> None:
+        self.root, self.size, self.files = os.path.realpath(root), 0, 0
 
     def takes(self, path: Path) -> bool:
         """Whether a file is copied as well."""
@@ -45,7 +46,7 @@ def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bo
         whole: link only installed packages and what can't be copied, such as pipes; version control is left out.
     """
     copy.mkdir()
-    copied = copied or _Copied()
+    copied = copied or _Copied(folder)
     for path in sorted(folder.iterdir(), key=os.path.isdir):  # a folder's own files first, since not all are copied
         target = copy / path.name
         if path.name.startswith(SCRATCH_PREFIX) or (whole and path.name in _LEFT_OUT):
@@ -58,7 +59,9 @@ def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bo
         else:
             small = path.is_file() and not path.is_symlink() and (whole or copied.takes(path))
         if not small:
-            target.symlink_to(path.resolve())
+            real = Path(os.path.realpath(path))
+            inside = path.is_symlink() and real.is_relative_to(copied.root)
+            target.symlink_to(os.path.relpath(real, path.parent.resolve()) if inside else real)
         elif path.is_dir():
             linked(path, target, copied, whole=whole)
         else:
