@@ -93,7 +93,7 @@ def test_the_examples_of_batches_of_any_size_are_counted(command: CommandLine) -
 
 def test_a_sampler_is_not_asked_and_an_unseen_network_is_described_by_its_optimiser(command: CommandLine) -> None:
     script = SCRIPTS / "odd_loader.py"
-    record, observed = seen(command, "odd_loader.py")
+    record, observed = seen(command, "odd_loader.py", "compile")
     assert (observed.steps, observed.evaluations, observed.examples_per_step) == (30, 3, 8)
     assert [(epoch.steps, epoch.examples) for epoch in record.epochs] == [(9, 72), (10, 80), (10, 80)]
     assert (observed.device, observed.precision) == ("cpu", "float32")

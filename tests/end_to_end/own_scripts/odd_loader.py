@@ -1,5 +1,7 @@
 """A script whose sampler draws random numbers if asked for its length, and whose network the observer does not see."""
 
+import sys
+
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -16,7 +18,8 @@ class Batches(torch.utils.data.Sampler):
         return 10 + 0 * int(torch.rand(1))
 
 
-torch.compile(abs)  # never called; the observer keeps its hook out of what is compiled
+if "compile" in sys.argv:
+    torch.compile(abs)  # never called; the observer keeps its hook out of what is compiled
 model = torch.nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 for epoch in range(3):

@@ -159,7 +159,7 @@ def test_nothing_that_saves_a_network_saves_elsewhere(mine: Path, monkeypatch: p
     torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), model)
     for traced in (lambda x: x + 1, torch.nn.Linear(1, 1)):
         torch.jit.trace(traced, torch.ones(1)).save(str(model))
-    torch.export.save(torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)), model)
+    torch._C.PyTorchFileWriter(str(model)).write_end_of_file()  # as torch.export.save does, which imports much
     assert model.read_text() == BEFORE
     torch.serialization.save({}, "model")
     assert torch.load("model") == {}
