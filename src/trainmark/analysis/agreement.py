@@ -189,15 +189,15 @@ def _judge(
 def band(value: PublishedValue, figures: int) -> tuple[float | None, float | None]:
     """Return the band of a right run: the prediction interval of its seeds, if there are any.
 
-    A run and the published value are two draws, so the variance of a draw counts twice. At most
-    :data:`WRONGLY_DIFFERS` of right runs lie outside any of the ``figures`` of a run (Bonferroni).
+    At most :data:`WRONGLY_DIFFERS` of right runs lie outside any of the ``figures`` of a run (Bonferroni). If the
+    published value, which is random as well, lies outside, the band is widened to it.
     """
-    seeds = value.seeds
+    seeds, confidence = value.seeds, 1 - WRONGLY_DIFFERS / max(figures, 1)
     if seeds is None:
         return value.low, value.high
-    quantile = t_quantile(1 - WRONGLY_DIFFERS / max(figures, 1), seeds.count - 1)
-    half = quantile * seeds.sd * math.sqrt(2 + 1 / seeds.count)
-    low, high = max(seeds.mean - half, 0.0), seeds.mean + half
+    half = t_quantile(confidence, seeds.count - 1) * seeds.sd * math.sqrt(1 + 1 / seeds.count)
+    published = value.value if isinstance(value.value, float) else seeds.mean
+    low, high = max(min(seeds.mean - half, published), 0.0), max(seeds.mean + half, published)
     return low, min(high, 1.0) if value.quantity.endswith("accuracy") else high
 
 

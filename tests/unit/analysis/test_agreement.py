@@ -160,8 +160,10 @@ def seeded(count: int, *, value: float = 0.0183) -> PublishedValue:
 
 def test_a_band_is_the_prediction_interval_of_its_seeds() -> None:
     low, high = band(seeded(20), figures=1)
-    half = 2.8609 * 0.001 * math.sqrt(2 + 1 / 20)  # Student's t of 99 % and 19 degrees of freedom
+    half = 2.8609 * 0.001 * math.sqrt(1 + 1 / 20)  # Student's t of 99 % and 19 degrees of freedom
     assert (low, high) == (pytest.approx(0.0175 - half, rel=1e-4), pytest.approx(0.0175 + half, rel=1e-4))
+    assert band(seeded(20, value=0.03), figures=1) == (low, 0.03), "the published value is random, too"
+    assert band(seeded(20, value=0.01), figures=1) == (0.01, high)
     _, wider = band(seeded(20), figures=6)
     _, surer = band(seeded(100), figures=1)
     assert wider is not None and high is not None and surer is not None
@@ -176,10 +178,11 @@ def test_a_band_ends_where_a_figure_must() -> None:
 
 @pytest.mark.parametrize(("loss", "verdict"), [(0.0150, "agrees"), (0.0213, "agrees"), (0.026, "differs")])
 def test_a_run_is_judged_by_the_band_of_its_seeds(loss: float, verdict: str) -> None:
+    of_the_catalogue = PublishedValue("train_loss", 0.0183, seeds=Seeds(21, 0.017931, 0.0012))
     workload = dataclasses.replace(
         catalog.find("mnist-mlp512"),
         name="mine",
-        published=Published("a page", (PublishedRun("20 epochs", epochs=20, values=(seeded(20),)),)),
+        published=Published("a page", (PublishedRun("20 epochs", epochs=20, values=(of_the_catalogue,)),)),
     )
     assert workload.published is not None
     record = a_record(workload=workload.scheduled_as(workload.published.runs[0]), train_loss=loss)
