@@ -256,7 +256,7 @@ def run(
     *workloads: str,
     out: str | os.PathLike[str] = "trainmark-results",
     resume: bool = False,
-    budget: float = 60.0,
+    budget: float = 90.0,
     margin: float = 3.0,
     labels: Mapping[str, str] | None = None,
     quiet: bool = False,
@@ -270,7 +270,8 @@ def run(
         workloads: names or TOML files; the default benchmark if none is given.
         out: folder for the records; created if it does not exist.
         resume: skip recorded runs of the newest such plan there; ``budget`` then adds no rounds.
-        budget: seconds for the verdict on speed: rounds are added until it is decided or the time is used up.
+        budget: seconds for the whole comparison, start-up included: rounds are added until the verdict is decided or
+            the time is used up. Without ``repeats``, trainings that would take longer are left out.
         margin: speed differences up to this count as the same, in percent.
         labels: labels of this machine for its records, such as ``{"instance": "g5.xlarge"}``.
         quiet: don't show progress.
@@ -297,7 +298,8 @@ def run(
     command = f"trainmark.run({', '.join(map(repr, workloads))})"
     request = study_options.request_of({**options, **names, "workloads": workloads}, command)
     checked = study_options.read_labels(f"{key}={value}" for key, value in (labels or {}).items())
-    rounds = RoundOptions(resume, Budget(budget, margin / 100), checked)
+    limits = Budget(budget, margin / 100, keeps_repeats=options.get("repeats") is not None)
+    rounds = RoundOptions(resume, limits, checked)
     records, earlier = run(request, store.Store(Path(out)), Progress() if quiet else TerminalProgress(), rounds)
     return Records((*earlier, *records))
 

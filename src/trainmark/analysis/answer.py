@@ -7,9 +7,12 @@ from collections.abc import Sequence
 
 from trainmark.analysis.comparison import compare_groups
 from trainmark.analysis.results import Comparison, GroupResult
+from trainmark.analysis.statistics import SLICES_CONFIDENCE
 
 
-def answering_pair(comparison: Comparison, positions: Sequence[int]) -> tuple[GroupResult, GroupResult] | None:
+def answering_pair(
+    comparison: Comparison, positions: Sequence[int], confidence: float = SLICES_CONFIDENCE
+) -> tuple[GroupResult, GroupResult] | None:
     """Return the compared group with the shortest epochs, preferring pairs that learn, and its reference.
 
     A device is compared with the CPU, or with the device measured first. Without several devices, with a baseline or
@@ -17,12 +20,14 @@ def answering_pair(comparison: Comparison, positions: Sequence[int]) -> tuple[Gr
 
     Args:
         positions: positions of one workload's groups.
+        confidence: confidence level of the intervals of slices.
     """
     comparisons = [comparison]
     if comparison.baseline is None and comparison.by is None:
         groups = [comparison.measured[position] for position in positions]
         cpu = ("device", "cpu") if any(group.records and group.key.device == "cpu" for group in groups) else None
-        comparisons.insert(0, compare_groups(groups, "device", cpu, comparison.margin))
+        by_device = compare_groups(groups, "device", cpu, comparison.margin, confidence=confidence)
+        comparisons.insert(0, by_device)
     own = {comparison.groups[position].key for position in positions}
     for each in comparisons:
         held = [

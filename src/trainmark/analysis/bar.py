@@ -13,7 +13,8 @@ from trainmark.record.caveats import Caveat
 
 @dataclass(frozen=True)
 class Bar:
-    """Groups that clear the bar, miss it, or can't be judged: those without an interval, or too disturbed."""
+    """Groups that clear the bar, miss it, or can't be judged: their bounds are unknown or allow both, or other programs
+    disturbed them too much."""
 
     ratio: float
     cleared: tuple[GroupResult, ...]
@@ -27,7 +28,7 @@ def fail_below(comparison: Comparison, ratio: float) -> Bar:
 
     A group misses it if the upper bound of its interval is below ``ratio``, so that noise alone never fails a build;
     also if it does not learn or none of its runs finished. A group that other processes disturbed too much can't be
-    judged.
+    judged, nor one of which only a lower bound is known that is below ``ratio``.
 
     Raises:
         UsageError: ``ratio`` is not above 0.
@@ -44,5 +45,9 @@ def _judged(group: GroupResult, ratio: float) -> str:
         return "missed"
     if Caveat.TOO_DISTURBED in group.caveats:
         return "disturbed"
-    high = group.speedup.high
-    return "unjudged" if high is None else "missed" if high < ratio else "cleared"
+    speedup = group.speedup
+    if speedup.high is not None:
+        return "missed" if speedup.high < ratio else "cleared"
+    if speedup.at_least is not None and speedup.at_least >= ratio:
+        return "cleared"
+    return "unjudged"

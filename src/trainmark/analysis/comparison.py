@@ -250,7 +250,8 @@ def _held_against(
         counts = {not side.group.key.dataset and bool(each.known("samples_per_second")) for each in (side, reference)}
         sliced = compare_slices(reference.group.records, side.group.records) if len(counts) == 1 else None
         # A training of a few steps may end before it has a block in every round.
-        if sliced is not None and (len(sliced.rounds) >= FEWEST_FOR_INTERVAL or speedup.low is None):
+        enough = sliced is not None and (len(sliced.rounds) >= FEWEST_FOR_INTERVAL or sliced.is_obvious)
+        if sliced is not None and (enough or speedup.low is None):
             speedup, found = by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)
         elif sliced is not None and sliced.too_disturbed:
             speedup, found = dataclasses.replace(speedup, verdict="unclear"), found | {Caveat.TOO_DISTURBED}
@@ -280,18 +281,27 @@ def by_slices(
 ) -> tuple[Speedup, set[Caveat]]:
     """Return the speed-up by undisturbed blocks, and its caveats.
 
-    It is ``unclear`` if too many blocks are disturbed, or if they would change the verdict.
+    It is ``unclear`` if too many blocks are disturbed, or if they would change the verdict. The interval over rounds
+    decides; where there is none or it allows both, an obvious difference between the first two rounds does.
     """
     caveats = {Caveat.DISTURBED} if sliced.disturbed else set()
     caveats |= {Caveat.PACE_CHANGED} if changes_pace(sliced.ratios) else set()
-    ratio, of_all = sliced.ratio(confidence), sliced.ratio(confidence, disturbed=True)
-    if len(sliced.all) < FEWEST_FOR_INTERVAL:
+    ratio = _decisive(sliced.ratio(confidence), sliced.obvious(), margin)
+    of_all = _decisive(sliced.ratio(confidence, disturbed=True), sliced.obvious(disturbed=True), margin)
+    if len(sliced.all) < FEWEST_FOR_INTERVAL and not sliced.is_obvious:
         caveats.add(Caveat.FEW_ROUNDS)
     fewer = len(sliced.kept) < min(FEWEST_FOR_INTERVAL, len(sliced.all))
     if sliced.too_disturbed or fewer or speed_verdict(ratio, margin) != speed_verdict(of_all, margin):
         caveats = caveats - {Caveat.DISTURBED} | {Caveat.TOO_DISTURBED}
     trusted = learns and Caveat.TOO_DISTURBED not in caveats
     return _speedup(ratio, margin, "slice", learns=trusted), caveats
+
+
+def _decisive(interval: Estimate, obvious: Estimate | None, margin: float) -> Estimate:
+    """Return the estimate that gives a verdict: ``obvious``, if ``interval`` has none."""
+    if obvious is not None and speed_verdict(interval, margin) == "unclear":
+        return obvious
+    return interval
 
 
 def _speedup(ratio: Estimate, margin: float, of: SpeedOf, *, learns: bool) -> Speedup:

@@ -37,7 +37,10 @@ SpeedOf = Literal["slice", "epoch", "process"]
 
 @dataclass(frozen=True)
 class Speedup:
-    """Reference seconds / these seconds with its 95 % interval; above 1 is faster.
+    """Reference seconds / these seconds with its interval; above 1 is faster.
+
+    The interval has 95 %, that of slices 97.5 %. An obvious difference between two rounds has one bound instead: "at
+    least this much faster" or "slower" (:mod:`~trainmark.analysis.obvious`).
 
     ``of`` interleaved slices; else of a steady epoch, or of the whole process if a command reports no epochs.
     """
@@ -47,6 +50,15 @@ class Speedup:
     high: float | None
     verdict: SpeedVerdict
     of: SpeedOf = "epoch"
+
+    @property
+    def at_least(self) -> float | None:
+        """How many times faster, or slower, it is at least; None unless that is all that is known."""
+        if self.verdict == "faster" and self.high is None:
+            return self.low
+        if self.verdict == "slower" and self.low is None and self.high is not None:
+            return 1 / self.high
+        return None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from trainmark.analysis.grouping import grouped
+from trainmark.analysis.obvious import obvious_difference
 from trainmark.analysis.statistics import ROUNDS_TRIMMED, SLICES_CONFIDENCE, Estimate, paired_difference, trimmed_mean
 from trainmark.analysis.student import t_quantile
 from trainmark.record.record import Record, Slice, are_disturbed
@@ -83,6 +84,15 @@ class SliceComparison:
         of_rounds = self.all if disturbed else self.kept or self.all
         return paired_difference(of_rounds, ROUNDS_TRIMMED, confidence).exponential()
 
+    def obvious(self, *, disturbed: bool = False) -> Estimate | None:
+        """Return the speed-up of the first two rounds with its bound; None unless the difference is obvious."""
+        return obvious_difference(self.all if disturbed else self.kept)
+
+    @property
+    def is_obvious(self) -> bool:
+        """Whether the first two rounds show an obvious difference."""
+        return self.obvious() is not None
+
 
 def compare_slices(reference: Sequence[Record], these: Sequence[Record]) -> SliceComparison | None:
     """Return the blocks that both sides share; None if there are none."""
@@ -128,7 +138,14 @@ def deviations(rounds: Iterable[Sequence[float]]) -> Deviations | None:
     return Deviations(math.sqrt(max(between, 0.0)), math.sqrt(within))
 
 
-def blocks_that_pay(found: Deviations, start_seconds: float, block_seconds: float, rounds: int, left: float) -> int:
+def blocks_that_pay(
+    found: Deviations,
+    start_seconds: float,
+    block_seconds: float,
+    rounds: int,
+    left: float,
+    fewest: int = FEWEST_BLOCKS,
+) -> int:
     """Return the number of blocks per further round that gives the narrowest interval.
 
     More if blocks differ and processes start slowly, fewer if processes differ (Kalibera and Jones 2013), and fewer if
@@ -138,6 +155,7 @@ def blocks_that_pay(found: Deviations, start_seconds: float, block_seconds: floa
         start_seconds: seconds until all processes of a round are ready.
         rounds: number of rounds so far.
         left: seconds left for further rounds.
+        fewest: least number of blocks of a round.
     """
 
     def half_width(blocks: int) -> float:
@@ -146,4 +164,4 @@ def blocks_that_pay(found: Deviations, start_seconds: float, block_seconds: floa
         return t_quantile(SLICES_CONFIDENCE, max(number - 1, 1)) * error
 
     most = min(MOST_BLOCKS, int((left - start_seconds) / block_seconds))
-    return min(range(FEWEST_BLOCKS, max(most, FEWEST_BLOCKS) + 1), key=half_width)
+    return min(range(fewest, max(most, fewest) + 1), key=half_width)

@@ -19,10 +19,16 @@ from typing import Literal
 from trainmark.analysis.student import t_quantile
 
 CONFIDENCE = 0.95
-SLICES_CONFIDENCE = 0.97
-LOOK_CONFIDENCE = 0.995
-"""Rounds of slices continue until there is a verdict, so 5 % of errors are divided (Bonferroni): 0.5 % for each of four
-looks at which they may stop, and 3 % for the last interval, which thus covers the true value with 95 %."""
+SLICES_CONFIDENCE = 0.99
+"""Confidence of the interval of slices that is printed.
+
+Rounds continue until there is a verdict, so the chances of an error add up (Bonferroni). The first look, after two
+rounds, may err in 0.5 % of all comparisons (:mod:`~trainmark.analysis.obvious`), each of the four that follow in
+0.25 %, and the last interval in 1 %: 2.5 % in all, so the printed interval covers the true value in 97.5 %
+(``bench/looks.py``).
+"""
+LOOK_CONFIDENCE = 0.9975
+"""Confidence of the interval of slices at a look that may end the measuring."""
 FEWEST_FOR_INTERVAL = 3
 TRIMMED = 0.2
 """Share of the times trimmed at each end of a trimmed mean, rounded down: one of five."""
@@ -37,7 +43,7 @@ LearningVerdict = Literal["same", "differs", "unclear"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95 % interval; without bounds if there were too few values."""
+    """A value with its interval; without bounds if there were too few values, with one if only that is known."""
 
     value: float
     low: float | None
@@ -152,19 +158,19 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
 def speed_verdict(ratio: Estimate, margin: float) -> SpeedVerdict:
     """Return the verdict on a speed-up: the first that applies.
 
-    ``faster`` or ``slower``: the interval excludes 1, however close to 1 it is. ``same``: it contains 1 and is inside
-    ``[1/(1 + margin), 1 + margin]``. Else, or without an interval, ``unclear``.
+    ``faster`` or ``slower``: the interval, or the only known bound, excludes 1, however close to 1 it is. ``same``: the
+    interval contains 1 and is inside ``[1/(1 + margin), 1 + margin]``. Else, or without a bound, ``unclear``.
 
     Args:
         ratio: reference seconds / these seconds.
         margin: largest difference that counts as the same, as a fraction such as 0.03.
     """
+    if ratio.low is not None and ratio.low > 1:
+        return "faster"
+    if ratio.high is not None and ratio.high < 1:
+        return "slower"
     if ratio.low is None or ratio.high is None:
         return "unclear"
-    if ratio.low > 1:
-        return "faster"
-    if ratio.high < 1:
-        return "slower"
     return "same" if 1 / (1 + margin) <= ratio.low and ratio.high <= 1 + margin else "unclear"
 
 

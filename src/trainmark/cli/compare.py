@@ -149,7 +149,9 @@ def _hold_against(bar: Bar, comparison: Comparison) -> int:
             why = f"{ratio(group.speedup.ratio)}, at most {ratio(group.speedup.high)}"
         output.say(f"{_named(group)} misses {the_bar}: {why}")
     for group in bar.unjudged:
-        output.say(f"{_named(group)} can't be judged by {the_bar}: it has no interval")
+        known = group.speedup.at_least
+        why = "it has no interval" if known is None else f"it is at least {ratio(known)} faster, maybe more"
+        output.say(f"{_named(group)} can't be judged by {the_bar}: {why}")
     for group in bar.disturbed:
         output.say(f"{_named(group)} can't be judged by {the_bar}: other processes disturbed too many blocks")
     if not (bar.cleared or bar.missed or bar.disturbed):

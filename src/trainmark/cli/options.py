@@ -116,9 +116,12 @@ margin_option = number_option(
 )
 
 
-def budget_option(default: float = 60.0) -> Decorator:
+def budget_option(default: float = 90.0) -> Decorator:
     """Return ``--budget``, with its default."""
-    text = "Seconds for the verdict on speed: rounds are added until it is decided or the time is used up."
+    text = (
+        "Seconds for the whole comparison, start-up included: rounds are added until the verdict is decided or the "
+        "time is used up."
+    )
     return number_option("--budget", text, click.FloatRange(0), default=default, metavar="S")
 
 
@@ -191,7 +194,7 @@ def round_options(options: Mapping[str, Any]) -> RoundOptions:
     from trainmark.study.rounds import Budget
     from trainmark.study.run import RoundOptions
 
-    budget = Budget(options["budget"], options["margin"] / 100)
+    budget = Budget(options["budget"], options["margin"] / 100, keeps_repeats=options["repeats"] is not None)
     goes_on = options.get("ignore_failure", True)
     return RoundOptions(options["resume"], budget, options["labels"], dry_run=options["dry_run"], goes_on=goes_on)
 

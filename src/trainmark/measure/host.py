@@ -81,14 +81,21 @@ class Host:
     environment: dict[str, str] = field(default_factory=dict)
 
 
+def read_memory_available(root: Path = ROOT) -> int | None:
+    """Return the memory available without swapping, within the limit of the control group; None if it is unknown."""
+    import psutil
+
+    memory = _try(psutil.virtual_memory)
+    known = [each for each in (memory.available if memory else None, memory_left(root)) if each is not None]
+    return min(known, default=None)
+
+
 def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) -> Host:
     """Read the current state of this machine."""
     import psutil
 
     release = read_text(root / "proc/sys/kernel/osrelease") or platform.release()
-    memory, swap = _try(psutil.virtual_memory), _try(psutil.swap_memory)
-    left = memory_left(root)
-    available = memory.available if memory else None
+    swap = _try(psutil.swap_memory)
     return Host(
         container=container(root, environment),
         wsl="microsoft" in release.lower(),
@@ -97,7 +104,7 @@ def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
         governors=governors(root),
         limits=read_limits(),
         shared_memory_bytes=_try(lambda: shutil.disk_usage(root / "dev/shm").total),
-        memory_available_bytes=min((each for each in (available, left) if each is not None), default=None),
+        memory_available_bytes=read_memory_available(root),
         swap_bytes=(swap.used, swap.total) if swap else None,
         clock_resolution_seconds=clock_resolution(),
         gpus_on_bus=gpus_on_bus(root),

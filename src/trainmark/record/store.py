@@ -30,11 +30,12 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def write(self, record: Record) -> Path:
-        """Write a record; this never replaces another one.
+    def write(self, record: Record, *, continues: bool = False) -> Path:
+        """Write a record; this never replaces one of another run.
 
         Args:
             record: the record.
+            continues: replace the record with this id, which has what the same run had done earlier.
 
         Returns:
             The path of its file.
@@ -49,7 +50,7 @@ class Store:
             raise OutputError(f"the id {record.id!r} is no name of a file", fix="Report this as a bug.")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if path.exists():
+            if path.exists() and not continues:
                 raise OutputError(f"{path} exists already", fix="Records are never replaced; report this as a bug.")
             write_atomically(path, content)
         except OSError as error:
@@ -60,11 +61,12 @@ class Store:
             ) from error
         return path
 
-    def write_all(self, records: Iterable[Record]) -> None:
+    def write_all(self, records: Iterable[Record], *, continued: str | None = None) -> None:
         """Write all records that can be written.
 
         Args:
             records: the records.
+            continued: id of the one that replaces an earlier record of the same run.
 
         Raises:
             OutputError: as for :meth:`write`.
@@ -73,7 +75,7 @@ class Store:
         lost: list[RecordNotKept] = []
         for record in records:
             try:
-                self.write(record)
+                self.write(record, continues=record.id == continued)
             except RecordNotKept as error:
                 lost.append(error)
         if lost:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from trainmark import units
 from trainmark.analysis.grouping import grouped
-from trainmark.analysis.results import Comparison, GroupResult, MedianInterval
+from trainmark.analysis.results import Comparison, GroupResult, MedianInterval, Speedup
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import Key
 from trainmark.report.conditions import share_of_peak, split, threads, when_measured
@@ -156,9 +156,17 @@ def _speedup(row: GroupRow) -> Cell:
         return Cell("reference", tone="dim", value=1.0)
     if speedup.ratio is None:
         return Cell(units.MISSING)
-    bounds = "" if speedup.low is None else f"{units.significant(speedup.low)}–{units.ratio(speedup.high)}"
     words = f"{units.ratio(speedup.ratio)} {speed_verdict(row.group)}"
-    return Cell(words, bounds, SPEED_TONES[speedup.verdict], speedup.ratio)
+    return Cell(words, bounds_of(speedup), SPEED_TONES[speedup.verdict], speedup.ratio)
+
+
+def bounds_of(speedup: Speedup) -> str:
+    """Return the bounds of a speed-up: ``1.15–1.23×``, or ``≥ 1.81×`` if one is known; empty without any."""
+    if speedup.low is not None and speedup.high is not None:
+        return f"{units.significant(speedup.low)}–{units.ratio(speedup.high)}"
+    if speedup.at_least is None:
+        return ""
+    return f"≥ {units.ratio(speedup.low)}" if speedup.verdict == "faster" else f"≤ {units.ratio(speedup.high)}"
 
 
 def _learning(row: GroupRow) -> Cell:
@@ -177,7 +185,8 @@ def _learning(row: GroupRow) -> Cell:
 
 def speed_verdict(group: GroupResult) -> str:
     """Return the verdict on the speed-up, or why there is none."""
-    return _without_interval(group) if group.speedup.low is None else group.speedup.verdict
+    has_bound = group.speedup.low is not None or group.speedup.high is not None
+    return group.speedup.verdict if has_bound else _without_interval(group)
 
 
 def _without_interval(group: GroupResult) -> str:
@@ -218,7 +227,8 @@ def _of_speedups(comparison: Comparison, rows: Sequence[GroupRow]) -> str:
     """Return what speed-ups are ratios of, and what their verdicts mean."""
     return (
         f"{how_compared([row.group for row in rows if not row.is_reference])} same: within "
-        f"±{100 * comparison.margin:g} %; unclear: the interval allows both; too few: a verdict needs 3 rounds."
+        f"±{100 * comparison.margin:g} %; unclear: the interval allows both; too few: a verdict needs 3 rounds, or 2 "
+        "if the difference is obvious."
     )
 
 
@@ -232,11 +242,13 @@ def how_compared(groups: Sequence[GroupResult]) -> str:
 def _how_compared(group: GroupResult, epoch: str) -> str:
     of = "whole processes" if group.speedup.of == "process" else epoch
     if group.speedup.of == "slice":
-        how, interval = "from interleaved slices", "its 95 % interval over rounds"
+        how, interval = "from interleaved slices", "its 97.5 % interval over rounds"
     elif Caveat.UNPAIRED not in group.caveats:
         how, interval = f"of {of}, paired by round (not the ratio of the medians)", "its 95 % interval"
     else:
         how, interval = f"of {of}, ratio of geometric means (not of the medians)", _WELCH
+    if group.speedup.at_least is not None:
+        return f"{how}, with a bound from two rounds that agree on an obvious difference"
     return f"{how}, without an interval" if group.speedup.low is None else f"{how}, with {interval}"
 
 

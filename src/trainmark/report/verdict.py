@@ -64,11 +64,21 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     harmless = HARMLESS | _OF_EPOCHS if these.speedup.of == "slice" else HARMLESS
     tone = SPEED_TONES[these.speedup.verdict] if harmless.issuperset(caveats) else "doubtful"
     disturbed = Caveat.TOO_DISTURBED in caveats
-    speed = _speed(here, there, these.speedup, disturbed=disturbed)
-    judged = Caveat.RANDOM_DATA not in caveats
-    learning = _learning(these.learning) if judged else "; the data are random, so learning is not judged"
+    unit = "" if _is_trained(these, those) else " per step"
+    speed = _speed(here, there, these.speedup, unit, disturbed=disturbed)
+    learning = _learning(these.learning)
+    if Caveat.RANDOM_DATA in caveats:
+        learning = "; the data are random, so learning is not judged"
+    elif not _is_trained(these, those):
+        learning = "; learning not judged yet"
     again = " Measure again when the machine is idle." if disturbed else ""
     return Verdict(f"{speed}{learning} ({workload}{how}{whole}).{again}", tone, caveats)
+
+
+def _is_trained(these: GroupResult, those: GroupResult) -> bool:
+    """Return whether both sides have a complete training; always for a command, whose learning is not compared."""
+    is_command = these.key.dataset is None
+    return is_command or (these.trainings > 0 and those.trainings > 0)
 
 
 def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
@@ -89,15 +99,19 @@ def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
     return Verdict(text, "plain", side.result.caveats)
 
 
-def _speed(here: str, there: str, speedup: Speedup, *, disturbed: bool) -> str:
+def _speed(here: str, there: str, speedup: Speedup, unit: str, *, disturbed: bool) -> str:
+    """Return the part about speed; ``unit`` is empty, or what was compared instead of trainings."""
     ratio, low, high = speedup.ratio or 0.0, speedup.low, speedup.high
     if speedup.verdict == "slower":
         ratio, low, high = 1 / ratio, high and 1 / high, low and 1 / low
     times = f"{units.ratio(ratio)}{interval(low, high)}"
     if disturbed:
         return f"No verdict, because other programs disturbed the machine: {here} and {there}, {times}"
+    if speedup.at_least is not None:
+        bound = f"at least {units.ratio(speedup.at_least)}"
+        return f"{here} is {bound} {speedup.verdict}{unit} than {there} ({units.ratio(ratio)} in two rounds)"
     if speedup.verdict in ("faster", "slower"):
-        return f"{here} is {times} {speedup.verdict} than {there}"
+        return f"{here} is {times} {speedup.verdict}{unit} than {there}"
     if speedup.verdict == "same":
         return f"{here} is as fast as {there}, {times}"
     if low is not None:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.opening import OpeningListener
 from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.probe import Interpreter
 from trainmark.execute.parent.scheduler import Observer, execute
@@ -44,9 +45,9 @@ def compare_settings(
     ]
     apart, following = list[object](), running(planned)
 
-    def carry_out(tasks: list[Task[Run]]) -> list[Record]:
+    def carry_out(tasks: list[Task[Run]], opening: OpeningListener | None = None, /) -> list[Record]:
         with following as observer:
-            return execute(tasks, seen, store, observer, partial(look_around, labels), apart=apart)
+            return execute(tasks, seen, store, observer, partial(look_around, labels), apart=apart, opening=opening)
 
     records = rounds_within(budget, planned, carry_out, tell, looks=())
     return [[record for record in records if record.python.label == label] for label in settings]

@@ -1,10 +1,12 @@
 """Rounds until the verdict is decided, or the budget is spent.
 
-The planned rounds train to the end, since they judge learning too; the others stop after their slices. Some of these
-come first, so that there is an interval soon, and more come afterwards. Looking often and stopping at the first verdict
-would find a difference between equal sides sooner or later, so the verdict is looked at after a few planned numbers of
-rounds only, by wider intervals, and the last interval is wider for it, too
-(:data:`~trainmark.analysis.statistics.LOOK_CONFIDENCE`).
+The first two rounds start together and run two blocks each, the *opening*: it shows an obvious difference soon. Then
+their trainings run to the end, since they judge learning too. Further rounds stop after their slices. Sides whose speed
+is decided take part in no further blocks.
+
+Looking often and stopping at the first verdict would find a difference between equal sides sooner or later. So the
+verdict is looked at after a few planned numbers of rounds only, by wider intervals, and the last interval is wider for
+it, too (:data:`~trainmark.analysis.statistics.SLICES_CONFIDENCE`).
 """
 
 from __future__ import annotations
@@ -13,30 +15,51 @@ import dataclasses
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol
 
+from trainmark.analysis.answer import answering_pair
 from trainmark.analysis.comparison import MARGIN, compare
 from trainmark.analysis.noise import smallest_difference
-from trainmark.analysis.slices import FEWEST_KEPT, SliceComparison, blocks_that_pay, compare_slices, deviations
+from trainmark.analysis.results import Comparison, GroupResult
+from trainmark.analysis.slices import (
+    FEWEST_BLOCKS,
+    FEWEST_KEPT,
+    SliceComparison,
+    blocks_that_pay,
+    compare_slices,
+    deviations,
+)
 from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, LOOK_CONFIDENCE
 from trainmark.errors import UsageError
+from trainmark.execute.parent.command import CommandRun
+from trainmark.execute.parent.opening import BLOCKS as OPENING_BLOCKS
+from trainmark.execute.parent.opening import OpeningListener
 from trainmark.execute.parent.plan import Run
-from trainmark.execute.parent.task import AnyRun, Task
+from trainmark.execute.parent.task import AnyRun, Task, parties
 from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.neighbours import Neighbours
 from trainmark.record.caveats import EXTERNAL_SHARE
+from trainmark.record.facts import Key
 from trainmark.record.record import Record, Slice, are_disturbed
-from trainmark.report.labels import labels
-from trainmark.units import many, percent, ratio, seconds, significant
+from trainmark.report.verdict import verdict
+from trainmark.report.works import works
+from trainmark.units import many, percent, seconds
 
-LOOKS = (3, 6, 12, 24)
-"""Numbers of rounds after which the verdict may end the measuring; the first look is after all that are planned."""
+LOOKS = (2, 3, 6, 12, 24)
+"""Numbers of rounds after which the verdict may end the measuring. Two rounds show an obvious difference only."""
+OPENING_ROUNDS = 2
+"""Number of rounds that start together: as many as an obvious difference needs."""
 MOST_LOAD = 0.75
 """Share of the cores' time in use by others above which fewer threads would not help."""
 BLOCKS, GPU_BLOCKS = 12, 4
-"""Of slices, which are longer on a GPU, in a round that does not train to the end, until it is known how many pay."""
+"""Blocks of a round that does not train to the end, until we can estimate the best number. GPU slices are longer, so
+there are fewer."""
+SLOW_START_SECONDS = 10.0
+"""Time that processes take to start from which on a round has at least :data:`LEAST_SLICES_SECONDS` of slices."""
+LEAST_SLICES_SECONDS = 15.0
+"""Least duration of the slices of a round whose processes start slowly; otherwise most of the time would be starts."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +67,15 @@ class Budget:
     """How long a verdict may take.
 
     Args:
-        seconds: from the start of the first round; no round begins that would probably end later.
+        seconds: from the start of the study, so it includes the start of processes, the measurement of peaks, and
+            trainings; no round begins that would probably end later.
         margin: what still counts as the same speed, a fraction.
+        keeps_repeats: whether all planned trainings take place, even if they take longer.
     """
 
-    seconds: float = 60.0
+    seconds: float = 90.0
     margin: float = MARGIN
+    keeps_repeats: bool = True
 
     def __post_init__(self) -> None:
         for name, value in (("the budget", self.seconds), ("the margin", self.margin)):
@@ -57,77 +83,334 @@ class Budget:
                 raise UsageError(f"{name} is out of bounds", expected="a number from 0", found=f"{value:g}")
 
 
+class Execute(Protocol[AnyRun]):
+    """Carries tasks out; with an opening, their rounds start together."""
+
+    def __call__(self, tasks: list[Task[AnyRun]], opening: OpeningListener | None = None, /) -> list[Record]:
+        """Return the records of ``tasks``."""
+
+
 def rounds_within(
     budget: Budget,
     planned: Sequence[Task[AnyRun]],
-    execute: Callable[[list[Task[AnyRun]]], list[Record]],
+    execute: Execute[AnyRun],
     tell: Callable[[str], None] = lambda _: None,
     clock: Callable[[], float] = time.perf_counter,
     looks: Sequence[int] = LOOKS,
     neighbours: Neighbours | None = None,
-    between: Callable[[], None] = lambda: None,
+    measure_peaks: Callable[[], None] = lambda: None,
+    began: float | None = None,
 ) -> list[Record]:
     """Carry out ``planned``, and more rounds of it while the verdict is open and the budget allows.
 
     Args:
         planned: rounds of fresh runs.
         execute: carries tasks out.
-        tell: called with who disturbs, what can be found, and why there are no more rounds.
+        tell: called with the answer so far, with who disturbs, what can be found, and why there are no more rounds.
         looks: numbers of rounds after which the verdict may end them.
         neighbours: other processes on this machine.
-        between: called once, between the first rounds of slices and the first training to the end; the budget does
-            not count its time.
+        measure_peaks: called once, after the opening and before the first training to the end.
+        began: reading of the clock at which the budget begins; None is now.
 
     Returns:
         The records of all rounds.
     """
     neighbours = neighbours or Neighbours()
     warn_if_busy(neighbours, planned[0].first, tell)
-    start = clock()
-    records: list[Record] = []
+    began = clock() if began is None else began
+    rounds = _Rounds(budget, planned, execute, tell, clock, looks, neighbours, measure_peaks, began)
+    rounds.carry_out_planned()
+    rounds.add_rounds()
+    _tell_disturbed(rounds.records, neighbours, tell)
+    return rounds.records
 
-    def carry_out(tasks: list[Task[AnyRun]]) -> None:
-        is_first = not records
-        records.extend(execute(tasks))
-        if is_first and tasks[0].round != planned[-1].round:  # otherwise reported at the end
-            _tell_disturbed(records, neighbours, tell, above=FEWEST_KEPT)
 
-    for tasks in _early(planned) if budget.seconds else ():
-        began = clock()
-        carry_out(tasks)
-        if 2 * clock() - began - start > budget.seconds:
-            break
-    paused = clock()
-    between()
-    start += clock() - paused
-    has_early = bool(records)
-    for tasks in first_round_apart(planned):
-        if has_early and tasks[0].round != planned[0].round and _all_ok(records):
-            tell(_so_far(records, clock() - start))
-        carry_out(tasks)
-    number = 1 + max(record.round for record in records)
-    looks = (max(number, looks[0]), *looks[1:]) if looks else ()
-    round_seconds = (clock() - start) / number
-    while _all_ok(records):
-        passed = clock() - start
-        after = f"after {many(number, 'round')} in {seconds(passed)}"
-        if number in looks and _decided(records, budget.margin):
-            tell(f"{after} the verdict is decided")
-            break
-        found = smallest_difference(_spread(records), number * max(budget.seconds / passed, 1.0)) if passed else None
-        if passed + round_seconds > budget.seconds:
-            if budget.seconds:
-                hope = "" if found is None else f"; differences below {percent(found, 1)} need a longer one"
-                tell(f"{after} the budget of {seconds(budget.seconds)} is spent{hope}")
-            break
-        if looks and number == looks[0] and found is not None:
-            tell(f"{after} the verdict is open; the budget can show differences from about {percent(found, 1)} on")
-        began = clock()
-        blocks = _blocks(records, budget.seconds - passed) or _first_blocks(planned)
-        carry_out(_round(planned, number, blocks, observed=all(record.observed for record in records)))
-        number, round_seconds = number + 1, clock() - began
-    _tell_disturbed(records, neighbours, tell)
-    return records
+class _Rounds(Generic[AnyRun]):
+    """The rounds of one call of :func:`rounds_within`; see its arguments.
+
+    It listens to the opening: it tells the answer, and decides which sides and rounds go on.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        planned: Sequence[Task[AnyRun]],
+        execute: Execute[AnyRun],
+        tell: Callable[[str], None],
+        clock: Callable[[], float],
+        looks: Sequence[int],
+        neighbours: Neighbours,
+        measure_peaks: Callable[[], None],
+        began: float,
+    ) -> None:
+        self._budget = budget
+        self._planned: Sequence[Task[AnyRun]] = planned
+        self._execute: Execute[AnyRun] = execute
+        self._tell, self._clock = tell, clock
+        self._looks = looks
+        self._neighbours = neighbours
+        self._measure_peaks, self._has_peaks = measure_peaks, False
+        self._began = began
+        self.records: list[Record] = []
+        self._titles: dict[Key, str] = {}
+        self._decided: set[str] = set()
+        self._opened: list[Record] = []
+        self._rounds_left = len({task.round for task in planned})
+        self._start_seconds = 0.0
+        self._latest_mark = began
+        self._round_seconds = 0.0
+
+    @property
+    def _passed(self) -> float:
+        """Seconds since the budget began."""
+        return self._clock() - self._began
+
+    # Planned rounds
+
+    def carry_out_planned(self) -> None:
+        """Carry out the planned rounds, the first two of each subject with an opening if there is one."""
+        left = list(self._planned)
+        if self._budget.seconds:
+            for rounds in _openings(self._planned):
+                self._latest_mark = self._clock()
+                self._add(self._execute(rounds, self))
+                left = [task for task in left if not any(task is opened for opened in rounds)]
+        self._measure_peaks_once()
+        for number in sorted({task.round for task in left}):
+            tasks = self._still_needed([task for task in left if task.round == number])
+            if not tasks:
+                break
+            if self.records and not self._has_time_for_round():
+                self._tell_cut(number)
+                break
+            before = self._clock()
+            self._add(self._execute(tasks))
+            self._round_seconds = self._clock() - before
+
+    def _has_time_for_round(self) -> bool:
+        """Whether another planned round probably ends within the budget, or takes place in any case."""
+        budget = self._budget
+        if budget.keeps_repeats or not budget.seconds:
+            return True
+        return self._passed + self._round_seconds <= budget.seconds
+
+    def _tell_cut(self, done: int) -> None:
+        planned = len({task.round for task in self._planned})
+        self._tell(
+            f"the budget of {seconds(self._budget.seconds)} allows {done} of {many(planned, 'training')} per side; "
+            f"--repeats {planned} runs all of them"
+        )
+
+    def _still_needed(self, tasks: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
+        """Return a planned round without what is decided: trainings take part in no blocks, slices are left out."""
+        needed: list[Task[AnyRun]] = []
+        for task in tasks:
+            is_decided = task.first.title in self._decided
+            if task.first.blocks is not None:
+                if not is_decided:
+                    needed.append(slices_alone(task, self.most_blocks(task.first.blocks)))
+            elif is_decided:
+                needed.append(Task(tuple(dataclasses.replace(run, decided=True) for run in task.runs), task.done))
+            else:
+                needed.append(task)
+        return needed
+
+    def _measure_peaks_once(self) -> None:
+        if not self._has_peaks:
+            self._has_peaks = True
+            self._measure_peaks()
+
+    def _add(self, records: Sequence[Record]) -> None:
+        is_first = not self.records
+        self.records.extend(records)
+        has_more = len({task.round for task in self._planned}) > len({record.round for record in self.records})
+        if is_first and has_more:  # otherwise reported at the end
+            _tell_disturbed(self.records, self._neighbours, self._tell, above=FEWEST_KEPT)
+
+    # The opening
+
+    def opened(self, records: Sequence[tuple[Task[Any], Record]]) -> Collection[str]:
+        """Tell the answer of the opening; returns the ids of the records whose speed is decided."""
+        opened = [record for _, record in records]
+        self._opened = opened
+        self._titles |= {_key_of(record): task.first.title for task, record in records}
+        computing = math.fsum(_seconds(_slices_by_block([record]).values()) for record in opened)
+        self._start_seconds = max(self._clock() - self._latest_mark - computing, 0.0)
+        self._tell_answers(opened)
+        _tell_disturbed(opened, self._neighbours, self._tell, above=FEWEST_KEPT)
+        self._decide(opened)
+        self._measure_peaks_once()
+        self._latest_mark = self._clock()
+        return {record.id for task, record in records if task.first.title in self._decided}
+
+    def continues(self, *, is_first: bool) -> bool:
+        """Return whether a round goes on after the opening.
+
+        A first training always does, since it shows whether the sides learn. Commands go on to measure their speed, so
+        they stop where that is decided.
+        """
+        run = self._planned[0].first
+        if run.blocks is not None:
+            return not self._all_are_decided
+        if not is_first:
+            self._round_seconds = self._clock() - self._latest_mark
+        self._latest_mark = self._clock()
+        if is_first or self._has_time_for_round():
+            return True
+        self._tell_cut(1)
+        return False
+
+    def most_blocks(self, planned: int | None) -> int | None:
+        """Return the number of blocks of a round, within the budget; None to train to the end."""
+        run = self._planned[0].first
+        if planned is None or isinstance(run, Run):
+            return planned
+        blocks = _slices_by_block(self._opened)
+        block_seconds = _seconds(blocks.values()) / max(len(blocks), 1)
+        starts = self._start_seconds * max(self._rounds_left - OPENING_ROUNDS, 0)
+        share = (self._budget.seconds - self._passed - starts) / max(self._rounds_left, 1)
+        self._rounds_left -= 1
+        fitting = int(share / block_seconds) if block_seconds else 0
+        return min(planned, OPENING_BLOCKS + max(fitting, FEWEST_BLOCKS))
+
+    def _tell_answers(self, records: Sequence[Record]) -> None:
+        """Tell the answer for each workload of these records."""
+        for work in works(compare(records, margin=self._budget.margin)):
+            self._tell(f"after {seconds(self._passed)}: {verdict(work).text}")
+
+    # More rounds
+    def add_rounds(self) -> None:
+        """Carry out more rounds of slices while the verdict is open and the budget allows."""
+        number = 1 + max(record.round for record in self.records)
+        first_look = max(number, self._looks[0]) if self._looks else 0
+        looks = {first_look, *self._looks[1:]} if self._looks else set()
+        self._round_seconds = self._round_seconds or self._passed / number
+        while _all_ok(self.records):
+            passed = self._passed
+            after = f"after {many(number, 'round')} in {seconds(passed)}"
+            if number in looks and self._decide(self.records):
+                self._tell(f"{after} the verdict is decided")
+                break
+            in_budget = number * max(self._budget.seconds / passed, 1.0) if passed else 0.0
+            smallest = smallest_difference(_spread(self.records), in_budget)
+            if passed + self._round_seconds > self._budget.seconds:
+                self._tell_spent(after, smallest)
+                break
+            if number == first_look and smallest is not None:
+                shown = percent(smallest, 1)
+                self._tell(f"{after} the verdict is open; the budget can show differences from about {shown} on")
+            before = self._clock()
+            self._add(self._execute(self._next_round(number, self._budget.seconds - passed)))
+            number += 1
+            self._round_seconds = self._clock() - before
+
+    def _tell_spent(self, after: str, smallest: float | None) -> None:
+        if not self._budget.seconds:
+            return
+        hope = "" if smallest is None else f"; differences below {percent(smallest, 1)} need a longer one"
+        self._tell(f"{after} the budget of {seconds(self._budget.seconds)} is spent{hope}")
+
+    def _next_round(self, number: int, left: float) -> list[Task[AnyRun]]:
+        """Return another round of every side that is not decided."""
+        blocks = _blocks(self.records, left) or _first_blocks(self._planned)
+        observed = all(record.observed for record in self.records)
+        tasks = _round(self._planned, number, blocks, observed=observed)
+        return [task for task in tasks if task.first.title not in self._decided]
+
+    @property
+    def _all_are_decided(self) -> bool:
+        """Whether the speed of every side is decided."""
+        return all(task.first.title in self._decided for task in self._planned)
+
+    def _decide(self, records: Sequence[Record]) -> bool:
+        """Add the sides whose speed these records decide, which is final; returns whether that is every side."""
+        keys = decided(records, self._budget.margin)
+        self._decided |= {self._titles[key] for key in keys if key in self._titles}
+        return keys == {group.key for group in compare(records).groups}
+
+
+def _openings(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]]]:
+    """Return the tasks of the first two rounds of each subject that has an opening.
+
+    These are trainings and observed commands with several sides. A subject with one planned round gets a second one of
+    slices alone.
+    """
+    subjects: list[tuple[object, list[Task[AnyRun]]]] = []
+    for subject, tasks in parties(planned):
+        known = next((found for each, found in subjects if each == subject), None)
+        if known is None:
+            subjects.append((subject, list(tasks)))
+        else:
+            known.extend(tasks)
+    openings = (_opening_of(tasks) for _, tasks in subjects)
+    return [tasks for tasks in openings if tasks]
+
+
+def _opening_of(tasks: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
+    """Return the tasks of the opening of one subject; empty if it has none."""
+    run: Run | CommandRun = tasks[0].first
+    is_observed_command = isinstance(run, CommandRun) and run.blocks is not None and run.of.inject
+    is_training = isinstance(run, Run) and run.blocks is None and len(tasks[0].runs) == 1
+    sides = {task.first.title for task in tasks}
+    if len(sides) < 2 or not (is_observed_command or is_training):
+        return []
+    first = min(task.round for task in tasks)
+    rounds = [task for task in tasks if task.round < first + OPENING_ROUNDS]
+    if all(task.round == first for task in rounds):
+        rounds += _round(tasks, first + 1, _first_blocks(tasks))
+    return rounds
+
+
+def first_round_apart(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]]]:
+    """Return the tasks of the first round, and all others; the first round may fail."""
+    first = planned[0].round
+    parts = ([each for each in planned if (each.round == first) is wanted] for wanted in (True, False))
+    return [part for part in parts if part]
+
+
+def decided(records: Sequence[Record], margin: float) -> set[Key]:
+    """Return the groups whose comparisons are all decided.
+
+    A comparison is decided if it has a verdict by the interval of a look, and the same by the interval that will be
+    printed. Runs without slices are compared by one interval of 95 %, which is too narrow to be looked at several
+    times.
+
+    Args:
+        records: records of any workloads.
+        margin: what still counts as the same speed, a fraction.
+    """
+    look = compare(records, margin=margin, confidence=LOOK_CONFIDENCE)
+    printed = compare(records, margin=margin)
+    open_keys: set[Key] = set()
+    for position, (early, late) in enumerate(zip(look.groups, printed.groups, strict=True)):
+        if early.reference is not None and not look.is_reference(position) and not _is_decided(early, late):
+            open_keys |= {early.key, look.groups[early.reference].key}
+    for positions in printed.works:
+        open_keys |= _open_answer(look, printed, positions)
+    return {group.key for group in printed.groups} - open_keys
+
+
+def _open_answer(look: Comparison, printed: Comparison, positions: Sequence[int]) -> set[Key]:
+    """Return the two groups that answer the user's question, unless their comparison is decided."""
+    early = answering_pair(look, positions, LOOK_CONFIDENCE)
+    late = answering_pair(printed, positions)
+    if early is None or late is None:
+        return set()
+    is_same_pair = [group.key for group in early] == [group.key for group in late]
+    if is_same_pair and _is_decided(early[0], late[0]):
+        return set()
+    return {group.key for group in (*early, *late)}
+
+
+def _is_decided(look: GroupResult, printed: GroupResult) -> bool:
+    """Whether a comparison by slices has the same verdict by both intervals."""
+    return look.speedup.of == "slice" and look.speedup.verdict == printed.speedup.verdict != "unclear"
+
+
+def _key_of(record: Record) -> Key:
+    """Return the key of the group that a record belongs to."""
+    (group,) = compare([record]).groups
+    return group.key
 
 
 def warn_if_busy(neighbours: Neighbours, run: AnyRun, tell: Callable[[str], None]) -> None:
@@ -145,37 +428,6 @@ def warn_if_busy(neighbours: Neighbours, run: AnyRun, tell: Callable[[str], None
         facts.append(f"processes wait for a core {percent(load.waiting, 0)} of the time")
     facts.append(f"--threads {free} would be steadier" if fewer else "stop other programs, or measure later")
     tell(f"note: {'; '.join(facts)}")
-
-
-def _early(planned: Sequence[Task[AnyRun]]) -> Iterator[list[Task[AnyRun]]]:
-    """Rounds of slices alone that come before trainings to the end: with the first of these enough for an interval."""
-    run: object = planned[0].first
-    if not isinstance(run, Run) or run.blocks is not None:
-        return
-    number = 1 + max(task.round for task in planned)
-    for more in range(FEWEST_FOR_INTERVAL - 1):
-        yield _round(planned, number + more, _first_blocks(planned))
-
-
-def first_round_apart(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]]]:
-    """Return the tasks of the first round, and all others; it may fail, or complete the first interval."""
-    first = planned[0].round
-    parts = ([each for each in planned if (each.round == first) is wanted] for wanted in (True, False))
-    return [part for part in parts if part]
-
-
-def _so_far(records: Sequence[Record], passed: float) -> str:
-    """What the first interval says."""
-    comparison = compare(records)
-    names = labels([group.key for group in comparison.groups])
-    found = [
-        f"{name} {ratio(speedup.ratio)} [{significant(speedup.low)}, {significant(speedup.high)}]"
-        for position, (name, group) in enumerate(zip(names, comparison.groups, strict=True))
-        if not comparison.is_reference(position)
-        and (speedup := group.speedup).low is not None
-        and speedup.high is not None
-    ]
-    return f"after {seconds(passed)}: {', '.join(found)}" if found else f"after {seconds(passed)}: no interval yet"
 
 
 def _all_ok(records: Iterable[Record]) -> bool:
@@ -234,8 +486,12 @@ def _blocks(records: Sequence[Record], left: float) -> int | None:
     rounds = {record.round for record in records}
     starts = statistics.fmean(_start_seconds([each for each in records if each.round == of]) for of in rounds)
     blocks = _slices_by_block(records)
+    block_seconds = _seconds(blocks.values()) / max(len(blocks), 1)
+    fewest = FEWEST_BLOCKS
+    if starts >= SLOW_START_SECONDS and block_seconds:
+        fewest = max(fewest, math.ceil(LEAST_SLICES_SECONDS / block_seconds))
     needed = [
-        blocks_that_pay(deviation, starts, _seconds(blocks.values()) / len(blocks), len(rounds), left)
+        blocks_that_pay(deviation, starts, block_seconds, len(rounds), left, fewest)
         for sliced in _comparisons(records)
         if (deviation := deviations(sliced.ratios)) is not None
     ]
@@ -251,19 +507,6 @@ def _start_seconds(of_a_round: Sequence[Record]) -> float:
 def _seconds(blocks: Iterable[Sequence[Slice]]) -> float:
     """With the steps that were not timed."""
     return sum(each.seconds * each.steps / each.timed_steps for slices in blocks for each in slices)
-
-
-def _decided(records: Sequence[Record], margin: float) -> bool:
-    """Whether every side has a verdict by the interval of a look, and the same by the interval that will be printed.
-
-    Runs without slices are compared by one interval of 95 %, which is too narrow to be looked at several times.
-    """
-    look, printed = compare(records, margin=margin, confidence=LOOK_CONFIDENCE), compare(records, margin=margin)
-    return all(
-        group.speedup.of == "slice" and group.speedup.verdict == last.speedup.verdict != "unclear"
-        for position, (group, last) in enumerate(zip(look.groups, printed.groups, strict=True))
-        if not look.is_reference(position)
-    )
 
 
 def _round(planned: Sequence[Task[AnyRun]], number: int, blocks: int, *, observed: bool = False) -> list[Task[AnyRun]]:

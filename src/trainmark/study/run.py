@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from trainmark.analysis.slices import FEWEST_BLOCKS
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide, is_python, require_program, require_small
-from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.here import Here, look_around
+from trainmark.execute.parent.opening import OpeningListener
 from trainmark.execute.parent.peaks import Keep, Key, find_peaks
 from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.probe import Seen
@@ -21,6 +23,7 @@ from trainmark.execute.parent.scheduler import execute
 from trainmark.execute.parent.task import AnyRun, Task, command_in_rounds, remaining
 from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS
 from trainmark.measure.neighbours import Neighbours
+from trainmark.measure.vendors import read_driver
 from trainmark.record.record import Peaks, Record
 from trainmark.record.store import Store
 from trainmark.study.earlier import earlier_records
@@ -57,6 +60,7 @@ def run(request: Request, store: Store, progress: Progress, options: RoundOption
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
+    began = time.perf_counter()
     with progress.preparing() as watcher:
         prepared = prepare(request, watcher)
     # Repeats that continue each other have no further rounds.
@@ -66,13 +70,19 @@ def run(request: Request, store: Store, progress: Progress, options: RoundOption
     for notice in prepared.notices:
         progress.say(f"note: {notice}")
 
+    before = read_driver()
+
+    def look_now() -> Here:
+        """Read the machine's state, with its GPUs as they were before our own processes used them."""
+        return dataclasses.replace(look_around(), driver=before)
+
     def peaks(tasks: list[Task[Run]]) -> dict[Key, Peaks]:
         places = [(task.first.side, task.first.settings.threads) for task in tasks]
         kept = Keep(request.cache / "limits")
         with progress.preparing() as watcher:
-            return find_peaks(places, prepared.seen, kept, look_around, watcher.measuring)
+            return find_peaks(places, prepared.seen, kept, look_now, watcher.measuring)
 
-    return _in_rounds(prepared.tasks, prepared.seen, store, progress, options, announcement, peaks)
+    return _in_rounds(prepared.tasks, prepared.seen, store, progress, options, announcement, peaks, began)
 
 
 def measure(
@@ -92,6 +102,7 @@ def measure(
     Raises:
         UsageError: a program that can't be started, or a working folder that is too large to copy.
     """
+    began = time.perf_counter()
     tasks = command_in_rounds(command, sides, repeats, settings)
     if command.scratch:
         require_small(command.directory)
@@ -99,7 +110,7 @@ def measure(
         tasks = [slices_alone(task, _blocks_within(options.budget.seconds / repeats, sides)) for task in tasks]
     for program in dict.fromkeys((task.first.words or [""])[0] for task in tasks):
         require_program(program, command.directory)
-    records, earlier = _in_rounds(tasks, {}, store, progress, options, _command_announcement, lambda _: {})
+    records, earlier = _in_rounds(tasks, {}, store, progress, options, _command_announcement, lambda _: {}, began)
     ended = [record for record in records if record.outcome.status == "ok"]
     if command.inject and is_python(command.template) and ended and not any(record.observed for record in ended):
         attached = any(record.process and record.process.attached for record in ended)
@@ -122,6 +133,7 @@ def _in_rounds(
     options: RoundOptions,
     announce: Callable[[list[Task[AnyRun]]], str],
     find_peaks: Callable[[list[Task[AnyRun]]], dict[Key, Peaks]],
+    began: float,
 ) -> tuple[list[Record], list[Record]]:
     with store.locked():
         earlier = earlier_records(store, progress) if options.resume else []
@@ -142,11 +154,11 @@ def _in_rounds(
         def repeats_failure() -> bool:
             return not options.goes_on and any(record.outcome.status != "ok" for record in records)
 
-        def carry_out(these: list[Task[AnyRun]]) -> list[Record]:
+        def carry_out(these: list[Task[AnyRun]], opening: OpeningListener | None = None, /) -> list[Record]:
             if repeats_failure():
                 return []
             with running as observer:
-                found = execute(these, seen, store, observer, here, peaks=peaks, apart=apart)
+                found = execute(these, seen, store, observer, here, peaks=peaks, apart=apart, opening=opening)
             records.extend(found)
             return found
 
@@ -160,7 +172,7 @@ def _in_rounds(
             for part in first_round_apart(tasks):
                 carry_out(part)
         else:
-            rounds_within(options.budget, tasks, carry_out, progress.say, between=measure_peaks)
+            rounds_within(options.budget, tasks, carry_out, progress.say, measure_peaks=measure_peaks, began=began)
         if repeats_failure() and len({record.round for record in records}) == 1 < len({t.round for t in tasks}):
             progress.say("A run failed, so the other rounds were skipped; --ignore-failure runs them anyway.")
         return records, earlier

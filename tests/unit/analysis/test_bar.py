@@ -32,6 +32,14 @@ def test_without_an_interval_nothing_fails_but_it_is_said() -> None:
     assert bar.unjudged == (comparison.groups[1],)
 
 
+def test_an_obvious_bound_is_held_against_the_bar() -> None:
+    records = a_round(0, [3.0] * 4, [1.0] * 4) + a_round(1, [3.0] * 4, [1.0] * 4)
+    slower, faster = (compare(records, baseline=("style", style)) for style in ("fast", "idiomatic"))
+    assert [group.key.style for group in fail_below(slower, 0.95).missed] == ["idiomatic"]
+    assert [group.key.style for group in fail_below(faster, 1.5).cleared] == ["fast"]
+    assert [group.key.style for group in fail_below(faster, 2.5).unjudged] == ["fast"]
+
+
 def test_a_group_that_others_disturbed_too_much_cannot_be_judged() -> None:
     missed, unjudged = (_slower_by_slices(others=[0.0] * 4), _slower_by_slices(others=[0.5, 0.5, 0.5, 0.0]))
     assert [group.key.style for group in fail_below(missed, 0.95).missed] == ["idiomatic"]

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from tests.records import a_record
 from trainmark.analysis.comparison import compare
+from trainmark.analysis.obvious import THRESHOLD
 from trainmark.analysis.results import GroupResult
 from trainmark.analysis.slices import FEWEST_BLOCKS, MOST_BLOCKS, Deviations, blocks_that_pay, compare_slices
 from trainmark.record.caveats import EXTERNAL_SHARE, Caveat
@@ -67,11 +68,71 @@ def test_the_speed_up_is_that_of_slices_and_not_of_epochs() -> None:
 
 
 def test_one_or_two_rounds_give_an_estimate_and_no_verdict() -> None:
-    rounds = [record for number in range(2) for record in a_round(number, [2.0] * 8, [1.0] * 8)]
+    rounds = [record for number in range(2) for record in a_round(number, [1.6] * 8, [1.0] * 8)]
     found = compared(rounds)
-    assert found.speedup.ratio == pytest.approx(2.0)
+    assert found.speedup.ratio == pytest.approx(1.6)
+    assert found.speedup.verdict == "unclear"
+    assert found.speedup.at_least is None
+    assert Caveat.FEW_ROUNDS in found.caveats
+
+
+def test_two_rounds_decide_an_obvious_difference() -> None:
+    found = compared(a_round(0, [3.0] * 4, [1.0] * 4) + a_round(1, [4.0] * 4, [1.0] * 4))
+    assert found.speedup.verdict == "faster"
+    assert found.speedup.ratio == pytest.approx(math.sqrt(3 * 4))
+    assert found.speedup.at_least == pytest.approx(3 / THRESHOLD)
+    assert found.speedup.high is None
+    assert Caveat.FEW_ROUNDS not in found.caveats
+
+
+def test_two_rounds_decide_what_is_obviously_slower() -> None:
+    found = compared(a_round(0, [1.0] * 4, [3.0] * 4) + a_round(1, [1.0] * 4, [4.0] * 4))
+    assert found.speedup.verdict == "slower"
+    assert found.speedup.at_least == pytest.approx(3 / THRESHOLD)
+    assert found.speedup.low is None
+
+
+@pytest.mark.parametrize(("first", "second"), [(3.0, 1.6), (1.6, 3.0), (3.0, 1 / 3)])
+def test_both_rounds_must_agree_to_be_obvious(first: float, second: float) -> None:
+    found = compared(a_round(0, [first] * 4, [1.0] * 4) + a_round(1, [second] * 4, [1.0] * 4))
     assert found.speedup.verdict == "unclear"
     assert Caveat.FEW_ROUNDS in found.caveats
+
+
+def test_later_rounds_are_no_further_chance_to_be_obvious() -> None:
+    paces = [1.6, 3.0, 3.0]
+    rounds = [record for number, pace in enumerate(paces) for record in a_round(number, [pace] * 4, [1.0] * 4)]
+    assert compared(rounds).speedup.at_least is None
+
+
+def test_an_interval_that_decides_replaces_the_bound() -> None:
+    paces = [3.0, 3.1, 3.2, 3.1]
+    rounds = [record for number, pace in enumerate(paces) for record in a_round(number, [pace] * 4, [1.0] * 4)]
+    speedup = compared(rounds).speedup
+    assert speedup.verdict == "faster"
+    assert speedup.high is not None
+    assert speedup.at_least is None
+
+
+def test_an_interval_that_allows_both_leaves_the_bound() -> None:
+    paces = [2.0, 9.0, 2.0]
+    rounds = [record for number, pace in enumerate(paces) for record in a_round(number, [pace] * 4, [1.0] * 4)]
+    assert compared(rounds).speedup.at_least == pytest.approx(2 / THRESHOLD)
+
+
+def test_disturbed_rounds_are_never_obvious() -> None:
+    rounds = a_round(0, [3.0] * 4, [1.0] * 4, [0.5] * 2) + a_round(1, [4.0] * 4, [1.0] * 4)
+    found = compared(rounds)
+    assert found.speedup.verdict == "unclear"
+    assert Caveat.TOO_DISTURBED in found.caveats
+
+
+def test_an_obvious_difference_needs_both_to_learn() -> None:
+    stuck = [Caveat.NOT_LEARNING]
+    rounds = [each for number in range(2) for each in a_round(number, [3.0] * 4, [1.0] * 4, caveats=stuck)]
+    speedup = compared(rounds).speedup
+    assert speedup.verdict == "unclear"
+    assert speedup.at_least is None
 
 
 def test_the_outlier_of_a_round_is_trimmed() -> None:
@@ -119,7 +180,7 @@ def test_runs_too_short_for_slices_in_every_round_are_withheld_if_these_were_dis
 ) -> None:
     rounds = []
     for number in range(4):
-        slow, fast = a_round(number, [2.0] * 8, [1.0] * 8, [others] * 4)
+        slow, fast = a_round(number, [1.5] * 8, [1.0] * 8, [others] * 4)
         without = {} if number < 2 else {"slices": []}
         rounds += [structs.replace(slow, **without), structs.replace(_halved(fast), **without)]
     found = compared(rounds)

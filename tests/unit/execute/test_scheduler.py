@@ -9,9 +9,10 @@ import pytest
 
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
+from trainmark.execute.parent.conversation import Conversation
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side, Spreading
 from trainmark.execute.parent.probe import THIS, Interpreter, probe
-from trainmark.execute.parent.scheduler import Observer, _Conversation, execute
+from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.measure.sampler import Sampler
 from trainmark.record.record import Outcome
@@ -31,18 +32,18 @@ def test_ranks_use_the_threads_of_all_ranks_on_this_machine(
     (task,) = a_round(drawn, THIS)
     spread = Spreading(Layout(data=2), rendezvous=Rendezvous(nodes=nodes))
     run = dataclasses.replace(task.first, spread=spread, settings=Settings(threads=threads))
-    conversation = _Conversation(Task((run,)), list, Store(Path("out")), Observer(), Sampler(), [])
+    conversation = Conversation(Task((run,)), list, Store(Path("out")), Observer(), Sampler(), [])
     assert conversation.threads == used
 
 
 def test_ctrl_c_while_a_process_ends_still_leaves_a_record(drawn: Located, monkeypatch: pytest.MonkeyPatch) -> None:
     (task,) = a_round(drawn, THIS)
-    conversation = _Conversation(task, list, Store(Path("out")), Observer(), Sampler(), [])
+    conversation = Conversation(task, list, Store(Path("out")), Observer(), Sampler(), [])
 
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_Conversation, "close", interrupted)
+    monkeypatch.setattr(Conversation, "close", interrupted)
     with pytest.raises(KeyboardInterrupt):
         conversation.break_off(Outcome("timeout", "too slow"))
     assert not conversation.over, "so it is broken off again, with a record"

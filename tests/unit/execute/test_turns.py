@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
-from trainmark.execute.parent.turns import DOUBLES_AFTER, RAMP_SECONDS, SLICE_SECONDS, Turn, Turns
-from trainmark.execute.protocol.requests import Stop, TakeTurn
+from trainmark.execute.parent.turns import DOUBLES_AFTER, SLICE_SECONDS, Round, Tempo, Turn, Turns, Umpire
+from trainmark.execute.protocol.requests import StartTraining, Stop, TakeTurn
 from trainmark.record.record import Slice
+
+
+def turns_of(players: str, blocks: int | None = None, **options: Any) -> Turns[str]:
+    """Return the turns of one round; each letter is a player."""
+    return Turns([Round(tuple(players), blocks)], **options)
+
+
+class Devices(Tempo[str]):
+    """Lower-case letters compute on a GPU."""
+
+    def device(self, player: str) -> str:
+        return "cuda:0" if player.islower() else "cpu"
+
+    def slice_seconds(self, player: str) -> float:
+        return 0.5 if player.islower() else 0.1
 
 
 def a_slice(block: int, others: float) -> Slice:
@@ -26,9 +44,14 @@ def played(turns: Turns[str], players: str, most: int = 100, *, ends: dict[str, 
     while (turn := turns.next()) is not None and len(taken) < most:
         taken.append(turn)
         left[turn.player] = left.get(turn.player, most) - 1
-        over = isinstance(turn.message, Stop) or turn.message.seconds is None or not left[turn.player]
+        over = _is_last(turn) or not left[turn.player]
         (turns.leaves if over else turns.waits)(turn.player)
     return taken
+
+
+def _is_last(turn: Turn[str]) -> bool:
+    """Whether the player ends with this turn."""
+    return isinstance(turn.message, Stop) or turn.message == TakeTurn(None)
 
 
 def blocks(turns: list[Turn[str]]) -> list[str]:
@@ -41,11 +64,11 @@ def blocks(turns: list[Turn[str]]) -> list[str]:
     [("AB", ["ABBA", "BAAB", "ABBA"]), ("ABC", ["ABCCBA", "BCAACB", "CABBAC"])],
 )
 def test_every_block_is_counterbalanced_and_begins_with_another_side(players: str, orders: list[str]) -> None:
-    assert blocks(played(Turns(players, blocks=3), players)) == orders
+    assert blocks(played(turns_of(players, blocks=3), players)) == orders
 
 
 def test_each_side_begins_with_a_turn_that_is_not_timed_and_is_stopped_after_the_blocks() -> None:
-    turns = played(Turns("AB", blocks=1), "AB")
+    turns = played(turns_of("AB", blocks=1), "AB")
     assert [turn.player for turn in turns] == list("ABABBAAB")
     assert [turn.order for turn in turns] == list(range(8))
     assert [turn.block for turn in turns] == [None, None, 0, 0, 0, 0, None, None]
@@ -53,7 +76,7 @@ def test_each_side_begins_with_a_turn_that_is_not_timed_and_is_stopped_after_the
 
 
 def test_nobody_has_a_turn_while_another_computes_or_is_not_ready() -> None:
-    turns = Turns("AB")
+    turns = turns_of("AB")
     turns.waits("A")
     assert turns.next() is None, "B is starting"
     turns.waits("B")
@@ -69,20 +92,20 @@ def test_nobody_has_a_turn_while_another_computes_or_is_not_ready() -> None:
 
 
 def test_the_last_one_trains_to_the_end_without_slices() -> None:
-    turns = played(Turns("AB"), "AB", ends={"B": 3})
+    turns = played(turns_of("AB"), "AB", ends={"B": 3})
     assert blocks(turns) == ["ABBA"], "B ended with its second slice"
     assert turns[-1].player == "A"
     assert turns[-1].message == TakeTurn(None)
 
 
 def test_a_side_that_dies_at_its_start_keeps_nobody_waiting() -> None:
-    turns = Turns("ABC")
+    turns = turns_of("ABC")
     turns.leaves("C")
     assert blocks(played(turns, "AB", most=10))[0] == "ABBA"
 
 
 def test_a_side_that_dies_while_it_computes_keeps_nobody_waiting() -> None:
-    turns = Turns("AB")
+    turns = turns_of("AB")
     for player in "AB":
         turns.waits(player)
     turns.next()
@@ -93,40 +116,40 @@ def test_a_side_that_dies_while_it_computes_keeps_nobody_waiting() -> None:
 
 
 def test_when_all_have_left_there_is_no_turn() -> None:
-    turns = Turns("AB")
+    turns = turns_of("AB")
     for player in "AB":
         turns.leaves(player)
     assert turns.next() is None
 
 
 def test_a_disturbed_block_is_made_again() -> None:
-    turns = Turns("AB", blocks=2)
+    turns = turns_of("AB", blocks=2)
     for player in "AB":
         turns.waits(player)
     taken = []
     while (turn := turns.next()) is not None and isinstance(turn.message, TakeTurn):
         taken.append(turn)
         if turn.block is not None:
-            turns.timed(a_slice(turn.block, others=0.5 if turn.block == 1 else 0.0))
+            turns.timed(turn.player, a_slice(turn.block, others=0.5 if turn.block == 1 else 0.0))
         turns.waits(turn.player)
     assert blocks(taken) == ["ABBA", "BAAB", "ABBA"]
 
 
 def test_on_a_machine_that_never_rests_no_block_is_repeated_so_that_more_rounds_fit() -> None:
-    turns = Turns("AB", blocks=2)
+    turns = turns_of("AB", blocks=2)
     for player in "AB":
         turns.waits(player)
     numbers = set()
     while (turn := turns.next()) is not None and isinstance(turn.message, TakeTurn):
         if turn.block is not None:
             numbers.add(turn.block)
-            turns.timed(a_slice(turn.block, others=0.5))
+            turns.timed(turn.player, a_slice(turn.block, others=0.5))
         turns.waits(turn.player)
     assert numbers == {0, 1}
 
 
 def test_who_has_trained_before_its_first_turn_need_not_settle() -> None:
-    turns = Turns("AB", blocks=1)
+    turns = turns_of("AB", blocks=1)
     turns.waits("A", settled=True)
     turns.waits("B")
     first, second = turns.next(), None
@@ -139,22 +162,110 @@ def test_who_has_trained_before_its_first_turn_need_not_settle() -> None:
 
 
 def test_a_side_whose_others_are_elsewhere_has_blocks_by_itself() -> None:
-    assert blocks(played(Turns("A", blocks=2, alone=True), "A")) == ["AA", "AA"]
+    assert blocks(played(turns_of("A", blocks=2, alone=True), "A")) == ["AA", "AA"]
 
 
 def test_slices_of_a_long_training_become_longer() -> None:
     lengths = {
         turn.block: turn.message.seconds
-        for turn in played(Turns("AB"), "AB", most=2 + 4 * 2 * DOUBLES_AFTER)
+        for turn in played(turns_of("AB"), "AB", most=2 + 4 * 2 * DOUBLES_AFTER)
         if isinstance(turn.message, TakeTurn) and turn.block is not None
     }
     assert {lengths[block] for block in range(DOUBLES_AFTER)} == {SLICE_SECONDS}
     assert {lengths[block] for block in range(DOUBLES_AFTER, 2 * DOUBLES_AFTER)} == {2 * SLICE_SECONDS}
 
 
-def test_the_first_slices_are_as_long_as_a_gpu_needs() -> None:
-    turns = played(Turns("AB", blocks=1, slice_seconds=0.5, ramp="B"), "AB")
-    assert [turn.message for turn in turns[2:4]] == [
-        TakeTurn(0.5, 0.05),
-        TakeTurn(0.5, RAMP_SECONDS, until_steady=True),
-    ]
+def test_slices_of_a_gpu_are_longer() -> None:
+    turns = played(turns_of("Ab", blocks=1, tempo=Devices()), "Ab")
+    lengths = [turn.message.seconds for turn in turns[2:4] if isinstance(turn.message, TakeTurn)]
+    assert lengths == [0.1, 0.5]
+
+
+def test_turns_of_a_device_are_neighbours() -> None:
+    found = blocks(played(turns_of("AaBb", blocks=4, tempo=Devices()), "AaBb"))
+    assert found == ["ABabbaBA", "abABBAba", "BAbaabAB", "baBAABab"]
+
+
+def test_a_turn_knows_which_one_it_follows() -> None:
+    turns = played(turns_of("Ab", blocks=1, tempo=Devices()), "Ab")
+    assert [turn.follows for turn in turns] == [None, *(turn.player for turn in turns[:-1])]
+
+
+class Decides(Umpire[str]):
+    """Says what it is told to, and remembers when it was asked."""
+
+    blocks = 2
+
+    def __init__(self, decided: str = "", *, goes_on: bool = True, most: int | None = None) -> None:
+        self._decided, self._goes_on, self._most = decided, goes_on, most
+        self.asked: list[str] = []
+
+    def decided(self) -> str:
+        self.asked.append("decided")
+        return self._decided
+
+    def continues(self, players: Sequence[str]) -> bool:
+        self.asked.append("".join(players))
+        return self._goes_on
+
+    def most_blocks(self, of: Round[str]) -> int | None:
+        return self._most
+
+
+def opened(umpire: Decides, most: int | None = None, ends: dict[str, int] | None = None) -> list[Turn[str]]:
+    """The turns of two rounds of two sides that start together."""
+    rounds = [Round(("A", "B"), most), Round(("C", "D"), most)]
+    return played(Turns(rounds, umpire=umpire), "ABCD", ends=ends)
+
+
+def messages(turns: list[Turn[str]], player: str) -> list[object]:
+    return [turn.message for turn in turns if turn.player == player and turn.block is None]
+
+
+def test_an_opening_has_blocks_of_each_round_and_then_a_decision() -> None:
+    umpire = Decides()
+    turns = opened(umpire, ends={"A": 9, "B": 9, "C": 9, "D": 9})
+    assert "".join(turn.player for turn in turns[:20]) == "ABABBABAAB" + "CDCDDCDCCD"
+    assert umpire.asked == ["decided", "AB", "CD"]
+
+
+def test_after_an_opening_each_round_trains_in_further_blocks() -> None:
+    turns = opened(Decides(), ends={"A": 9, "C": 9})
+    of_first = [turn for turn in turns if turn.player in "AB"]
+    assert [turn.block for turn in of_first if turn.block is not None] == [0] * 4 + [1] * 4 + [2] * 4 + [3] * 3
+    assert messages(turns, "A") == [TakeTurn(0.25), StartTraining()]
+    assert messages(turns, "B") == [TakeTurn(0.25), StartTraining(), TakeTurn(None)]
+
+
+def test_decided_sides_train_without_further_blocks() -> None:
+    turns = opened(Decides("ABCD"))
+    assert max(turn.block for turn in turns if turn.block is not None) == 1
+    for player in "ABCD":
+        assert messages(turns, player)[1:] == [StartTraining(), TakeTurn(None)]
+
+
+def test_a_round_that_does_not_continue_stops() -> None:
+    turns = opened(Decides(goes_on=False))
+    for player in "ABCD":
+        assert messages(turns, player)[1:] == [Stop()]
+
+
+def test_rounds_of_slices_alone_continue_up_to_the_blocks_allowed() -> None:
+    turns = opened(Decides(most=3), most=12)
+    for player in "ABCD":
+        assert [turn.block for turn in turns if turn.player == player and turn.block is not None] == [0, 0, 1, 1, 2, 2]
+        assert messages(turns, player)[1:] == [Stop()]
+
+
+def test_a_disturbed_block_of_one_round_is_not_repeated_in_another() -> None:
+    turns = Turns([Round(("A", "B")), Round(("C", "D"))], umpire=Decides("ABCD"))
+    for player in "ABCD":
+        turns.waits(player)
+    taken = []
+    while (turn := turns.next()) is not None and not _is_last(turn):
+        taken.append(turn)
+        if turn.block is not None:
+            turns.timed(turn.player, a_slice(turn.block, others=0.5 if turn.player in "AB" and not turn.block else 0.0))
+        turns.waits(turn.player)
+    assert {turn.block for turn in taken if turn.player == "A"} == {None, 0, 1, 2}
+    assert {turn.block for turn in taken if turn.player == "C"} == {None, 0, 1}

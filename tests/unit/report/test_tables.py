@@ -135,8 +135,12 @@ HOOKED = [
 @pytest.mark.parametrize(
     ("records", "said"),
     [
-        (HOOKED, "from interleaved slices, with its 95 % interval over rounds."),
-        (HOOKED[:4], "from interleaved slices, without an interval."),
+        (HOOKED, "from interleaved slices, with its 97.5 % interval over rounds."),
+        (HOOKED[:2], "from interleaved slices, without an interval."),
+        (
+            HOOKED[:4],
+            "from interleaved slices, with a bound from two rounds that agree on an obvious difference.",
+        ),
         (
             rounds([2.0] * 3) + rounds([1.0] * 3, device="cuda:0"),
             f"of a steady epoch, {BY_ROUND}, with its 95 % interval.",
@@ -157,7 +161,16 @@ HOOKED = [
             "interval.",
         ),
     ],
-    ids=["slices", "few slices", "epochs", "few epochs", "unpaired", "processes", "some have an interval"],
+    ids=[
+        "slices",
+        "few slices",
+        "obvious slices",
+        "epochs",
+        "few epochs",
+        "unpaired",
+        "processes",
+        "some have an interval",
+    ],
 )
 def test_the_legend_and_the_chart_say_what_is_compared_and_how(records: list[Record], said: str) -> None:
     pytest.importorskip("altair", reason="trainmark[report] is not installed")
@@ -165,6 +178,11 @@ def test_the_legend_and_the_chart_say_what_is_compared_and_how(records: list[Rec
     (chart,) = charts(works(compare(records)), ["speedup"])
     assert chart.note == f"Above 1 is faster: reference / this {said}"
     assert "interval" not in chart.title + chart.text
+
+
+def test_an_obvious_difference_shows_its_only_bound() -> None:
+    (table,) = tables.tables_of(compare(HOOKED[:4]))
+    assert ("2.00× faster", "≥ 1.20×") in {(cell.text, cell.detail) for cell in table.rows[1].cells}
 
 
 @pytest.mark.parametrize(("number", "verdict"), [(1, "too few"), (3, "faster")])

@@ -123,6 +123,33 @@ def test_a_disturbed_measurement_says_what_to_do() -> None:
     assert text.endswith("). Measure again when the machine is idle.")
 
 
+def obviously(pace: float, *, trained: bool) -> Verdict:
+    """Return the answer of two rounds of slices in which the GPU takes ``pace`` seconds where the CPU takes 2."""
+    every = []
+    for device, seconds, orders in (("cpu", 2.0, (0, 3)), ("cuda:0", pace, (1, 2))):
+        of_device = rounds([seconds] * 2, device=device)
+        known = {} if trained else {"epochs": []}
+        every += [structs.replace(each, slices=slices(seconds, orders), **known) for each in of_device]
+    return said(every)
+
+
+def test_an_obvious_difference_has_a_bound() -> None:
+    found = obviously(0.2, trained=True)
+    assert found.text.startswith("cuda:0 is at least 6.02× faster than cpu (10.0× in two rounds); ")
+    assert found.tone == "good"
+
+
+def test_an_obvious_difference_can_be_slower() -> None:
+    text = obviously(20.0, trained=True).text
+    assert text.startswith("cuda:0 is at least 6.02× slower than cpu (10.0× in two rounds); ")
+
+
+def test_before_a_complete_training_only_steps_are_judged() -> None:
+    text = obviously(0.2, trained=False).text
+    assert "at least 6.02× faster per step than cpu" in text
+    assert "; learning not judged yet (mnist-mlp512" in text
+
+
 def test_few_rounds_are_not_sure() -> None:
     found = said([*rounds([2.0]), *rounds([1.0], device="cuda:0")])
     assert "2.00× as fast as cpu, in too few rounds for a verdict" in found.text

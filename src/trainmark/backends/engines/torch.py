@@ -52,6 +52,25 @@ def prepare(options: Options, *, tf32: bool) -> torch.device:
     return device
 
 
+def random_states(device: torch.device) -> list[torch.Tensor]:
+    """Return the states of PyTorch's random numbers: on the CPU and, if it is another one, on the device."""
+    states = [torch.get_rng_state()]
+    if device.type == "mps":
+        states.append(torch.mps.get_rng_state())
+    elif device.type != "cpu":
+        states.append(torch.get_device_module(device).get_rng_state(device))
+    return states
+
+
+def set_random_states(device: torch.device, states: list[torch.Tensor]) -> None:
+    """Set the states that :func:`random_states` returned."""
+    torch.set_rng_state(states[0])
+    if device.type == "mps":
+        torch.mps.set_rng_state(states[1])
+    elif device.type != "cpu":
+        torch.get_device_module(device).set_rng_state(states[1], device)
+
+
 def synchronize(device: torch.device) -> None:
     """Wait for the device; the CPU computes synchronously."""
     if device.type == "cuda":

@@ -69,6 +69,11 @@ class JaxTrainer:
         self._training: Training
         self._key = self._put(jax.random.key(options.seed))
 
+    def restart(self, weights: Weights) -> None:
+        """Start again from these weights, with the random numbers of a new trainer."""
+        self._rng = np.random.default_rng([self._job.options.seed, 1])
+        self.load(weights)
+
     def load(self, weights: Weights) -> None:
         """Put weights and a new optimiser on the device."""
         running = self._taken_in(weights)

@@ -63,6 +63,7 @@ class NumpyTrainer:
         self._workload, self._model, self._data = workload, model, data
         self._dtype = DTYPES[options.precision]
         self._rng = np.random.default_rng([options.seed, 1])
+        self._first_random_state = self._rng.bit_generator.state
         self._without, self._distorts = options.without, workload.input.distortions is not None
         self._loss = loss_left(workload, options)
         self._prepared = {
@@ -74,6 +75,11 @@ class NumpyTrainer:
         self._modules = [layers.build(plan, self._weights, self._gradients, self._rng) for plan in model.layers]
         self._learning = self._modules[model.first_weighted :]  # nothing before it needs a gradient
         self._l2 = model.l2
+
+    def restart(self, weights: Weights) -> None:
+        """Start again from these weights, with the random numbers of a new trainer; the layers share the generator."""
+        self._rng.bit_generator.state = self._first_random_state
+        self.load(weights)
 
     def load(self, weights: Weights) -> None:
         """Set the weights and rebuild the optimiser."""

@@ -105,6 +105,7 @@ class CommandRun:
 
     Args:
         blocks: number of blocks of slices after which an observed training ends; None trains to the end.
+        decided: whether its speed is known already, so that it takes part in no blocks.
     """
 
     of: Command
@@ -115,6 +116,7 @@ class CommandRun:
     group_id: str
     session: str
     blocks: int | None = None
+    decided: bool = False
 
     @property
     def title(self) -> str:
@@ -158,8 +160,16 @@ class CommandRun:
         """The interpreter of the worker, which starts the command."""
         return THIS.path
 
-    def request(self, origin: float, weight_files: Sequence[Path | None], *, in_turns: bool = False) -> RunScript:
-        """The request to the worker; ``weight_files`` are of no use to a command."""
+    def request(
+        self,
+        origin: float,
+        weight_files: Sequence[Path | None],
+        *,
+        in_turns: bool = False,
+        slices_first: bool = False,
+    ) -> RunScript:
+        """The request to the worker; ``weight_files`` and ``slices_first`` are of no use to a command."""
+        del slices_first
         assert not any(weight_files)
         of = self.of
         words, environment = tuple(self.words), dict(self.side.environment)

@@ -13,7 +13,7 @@ from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.execute.parent.bounds import MOST_SEED, MOST_THREADS, require_positive, require_within
 from trainmark.execute.parent.probe import Interpreter
-from trainmark.execute.protocol.requests import StartRanks, Train
+from trainmark.execute.protocol.requests import StartRanks, Train, TurnsOfTraining
 from trainmark.record.facts import RunKey
 from trainmark.version import version
 from trainmark.workload.model import Model, lay_out
@@ -150,6 +150,7 @@ class Run:
         spread: how it is spread over devices; None for an ordinary run on one.
         trial: the trial of a sweep that it is, if any.
         blocks: number of blocks of slices after which it stops; None trains to the end.
+        decided: whether its speed is known already, so that it takes part in no blocks.
     """
 
     course: ScheduledWorkload
@@ -162,6 +163,7 @@ class Run:
     spread: Spreading | None = None
     trial: Trial | None = None
     blocks: int | None = None
+    decided: bool = False
 
     @property
     def title(self) -> str:
@@ -193,13 +195,19 @@ class Run:
         return self.side.interpreter.path
 
     def request(
-        self, origin: float, weight_files: Sequence[Path | None], *, in_turns: bool = False
+        self,
+        origin: float,
+        weight_files: Sequence[Path | None],
+        *,
+        in_turns: bool = False,
+        slices_first: bool = False,
     ) -> Train | StartRanks:
         """The request to the worker.
 
         Args:
-            in_turns: whether it is interleaved with other sides.
             weight_files: one file per run of its process; None saves no weights.
+            in_turns: whether it is interleaved with other sides.
+            slices_first: whether slices come before the training, which then starts anew.
         """
         settings, side, layout = self.settings, self.side, self.spread.layout if self.spread else None
         train = Train(
@@ -213,11 +221,17 @@ class Run:
             trainmark=version() if layout else None,  # all machines of one training must have the same
             log_every=settings.log_every,
             weight_files=tuple(str(file) if file else None for file in weight_files),
-            turns=("to-the-end" if self.blocks is None else "until-stopped") if in_turns else None,
+            turns=self._turns(slices_first=slices_first) if in_turns else None,
         )
         if self.spread is None or not self.spread.launched:
             return train
         return StartRanks(train, self.spread.ranks_here, self.spread.rendezvous)
+
+    def _turns(self, *, slices_first: bool) -> TurnsOfTraining:
+        """Return what the turns of an interleaved run are for."""
+        if self.blocks is not None:
+            return "until-stopped"
+        return "slices-first" if slices_first else "to-the-end"
 
     @property
     def key(self) -> RunKey:

@@ -14,12 +14,24 @@ from trainmark.backends.base import limits_of
 from trainmark.execute.parent.check import require_in_place
 from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.here import Here
+from trainmark.execute.parent.peaks import Key
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.protocol.answers import Answer, EpochEnded, Evaluated, EvaluatedBefore, Ready, SliceTimed
 from trainmark.measure.energy import energy, is_too_short
 from trainmark.measure.noise import noise
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import DeviceRef, Epoch, Final, FirstEvaluation, Outcome, Record, Samples, Slice, Window
+from trainmark.record.record import (
+    DeviceRef,
+    Epoch,
+    Final,
+    FirstEvaluation,
+    Outcome,
+    Peaks,
+    Record,
+    Samples,
+    Slice,
+    Window,
+)
 from trainmark.record.store import safe_name
 
 NOT_LEARNING_MARGIN = 1e-3
@@ -85,6 +97,17 @@ class RecordBuilder:
     def continue_from(self, before: RecordBuilder) -> None:
         """Copy what a continued training reports only once, at its start."""
         self._ready, self._compile_seconds = before._ready, before._compile_seconds
+
+    def find_peaks(self, peaks: Mapping[Key, Peaks]) -> None:
+        """Take the peaks of its device, which may have been measured since it started; a command has none."""
+
+    def leave_slices(self) -> None:
+        """Leave the slices to the record that has been written, and become another one.
+
+        A run that fails after its opening has two records: that of the slices, which count, and that of the failure.
+        """
+        self.id = f"{self.id}-training"
+        self._slices = []
 
     def weights_file(self, folder: Path) -> Path:
         """The file for this run's weights, next to its record."""

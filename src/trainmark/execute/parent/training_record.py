@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from trainmark.execute.parent.here import Here
+from trainmark.execute.parent.peaks import Key
 from trainmark.execute.parent.plan import Run, Spreading
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
@@ -64,6 +66,15 @@ class TrainingRecordBuilder(RecordBuilder):
                 self._compile_seconds = answer.seconds
             case Finished():
                 self._finished = answer
+
+    def find_peaks(self, peaks: Mapping[Key, schema.Peaks]) -> None:
+        """Take the peaks of its device, if they are known."""
+        self.peaks = peaks.get((self.run.side, self.run.settings.threads), self.peaks)
+
+    @property
+    def _is_complete(self) -> bool:
+        """Whether it is, or would have been, a training to the end and not slices alone."""
+        return self.run.blocks is None and (bool(self.epochs) or not self.slices)
 
     @property
     def gpu(self) -> int | None:
@@ -181,7 +192,7 @@ class TrainingRecordBuilder(RecordBuilder):
         return None
 
     def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
-        settings, course, complete = self.run.settings, self.run.course, self.run.blocks is None
+        settings, course, complete = self.run.settings, self.run.course, self._is_complete
         return {
             Caveat.SUBSTITUTED_DATASET: settings.substituted,
             Caveat.PARTIAL_DATASET: not course.dataset.complete,

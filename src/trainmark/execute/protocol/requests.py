@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 from trainmark.backends.base import Options, Part
 from trainmark.backends.layout import Rendezvous
@@ -13,6 +13,9 @@ from trainmark.execute.protocol.wire import Message
 from trainmark.workload.decode import Misfit, decode, dotted
 from trainmark.workload.products import Convolution, Product
 from trainmark.workload.spec import Workload
+
+TurnsOfTraining: TypeAlias = Literal["to-the-end", "until-stopped", "slices-first"]
+"""What an interleaved training does; see :class:`Train`."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,9 @@ class Train(OfTraining):
         initial_weights: their file; None draws them from the seed.
         trainmark: the version, which must be the same on all machines of a training.
         weight_files: one per repeat: the file to save its weights to; None saves none.
-        turns: train only in this training's turns (:class:`TakeTurn`); ``until-stopped`` for slices only, without
-        evaluation. None trains without pauses.
+        turns: train only in this training's turns (:class:`TakeTurn`). ``until-stopped``: for slices only, without
+            evaluation. ``slices-first``: the same until :class:`StartTraining`, then to the end. None trains without
+            pauses.
     """
 
     origin: float
@@ -115,7 +119,7 @@ class Train(OfTraining):
     trainmark: str | None
     log_every: int | None
     weight_files: tuple[str | None, ...]
-    turns: Literal["to-the-end", "until-stopped"] | None = None
+    turns: TurnsOfTraining | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,11 @@ class TakeTurn:
     seconds: float | None
     untimed: float = 0.0
     until_steady: bool = False
+
+
+@dataclass(frozen=True)
+class StartTraining:
+    """Train from the initial weights to the end, after slices. Sent while a training runs, as a turn."""
 
 
 @dataclass(frozen=True)

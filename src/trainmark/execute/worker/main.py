@@ -28,6 +28,7 @@ from trainmark.backends import limits, registry
 from trainmark.backends.base import Capabilities, EpochPlan, Evaluation, SplitName, Steps, Trainer
 from trainmark.backends.examination import Examinable, try_product
 from trainmark.backends.layout import RankTrainer, require_agreement
+from trainmark.backends.restart import Restartable
 from trainmark.errors import TrainingDiverged, TrainmarkError, assert_never
 from trainmark.execute.protocol import answers, requests
 from trainmark.execute.protocol.wire import Channel, Say, counter, encoded
@@ -39,7 +40,7 @@ from trainmark.execute.worker.predict import generate, predict
 from trainmark.execute.worker.rehearse import rehearse
 from trainmark.execute.worker.replay import replay
 from trainmark.execute.worker.script import end_descendants, run_script
-from trainmark.execute.worker.slices import Enough, Slices, Turns
+from trainmark.execute.worker.slices import Enough, Slices, TrainingStarts, Turns
 from trainmark.execute.worker.timing import Clock, timed_epoch
 from trainmark.record import weights as weight_files
 from trainmark.workload import pytorch_draws
@@ -153,16 +154,42 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
         compiled = trainer.compile(first)
         trainer.synchronize()
         say(answers.Compiled(clock() - start if compiled else None))
-        while request.turns == "until-stopped":  # a training shorter than the slices is repeated
-            for plan in state.plans():
-                timed_epoch(trainer, plan, tick, clock, pacing=pacing)
-            trainer.load(weights)
+        if request.turns in ("until-stopped", "slices-first"):
+            _train_in_slices(state, weights, tick, clock)
+            state = _restarted(state, weights, lambda: backend.trainer(workload, model, data, options))
         for repeat, weights_file in enumerate(request.weight_files):
             if repeat > 0:
-                trainer.load(trainer.weights())  # continued: the same weights, a new optimiser
+                state.trainer.load(state.trainer.weights())  # continued: the same weights, a new optimiser
             _train_repeat(state, weights_file, say, tick, clock)
     except Enough:
-        say(_finished(trainer, None))
+        say(_finished(state.trainer, None))
+
+
+def _train_in_slices(state: TrainingState, weights: Weights, tick: Callable[[], None], clock: Clock) -> None:
+    """Train slice by slice until the parent wants the training itself; one shorter than the slices is repeated.
+
+    Raises:
+        Enough: the parent wants no training.
+    """
+    try:
+        while True:
+            for plan in state.plans():
+                timed_epoch(state.trainer, plan, tick, clock, pacing=state.pacing)
+            state.trainer.load(weights)
+    except TrainingStarts:
+        return
+
+
+def _restarted(state: TrainingState, weights: Weights, make_trainer: Callable[[], Trainer]) -> TrainingState:
+    """Return the state as it was before the slices, random numbers included, so that the losses are the same."""
+    if isinstance(state.trainer, Restartable):
+        state.trainer.restart(weights)
+        return state
+    first = next(state.plans())
+    trainer = make_trainer()
+    trainer.load(weights)
+    trainer.compile(first)
+    return dataclasses.replace(state, trainer=trainer)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from trainmark.execute.protocol.answers import SliceTimed, Waiting
-from trainmark.execute.protocol.requests import Stop, TakeTurn
+from trainmark.execute.protocol.requests import StartTraining, Stop, TakeTurn
 from trainmark.execute.protocol.wire import Message, Say
 
 Turns: TypeAlias = "queue.SimpleQueue[Message]"
@@ -28,6 +28,10 @@ LONGEST_RAMP = 2.0
 
 class Enough(Exception):
     """The parent needs no more slices of this training."""
+
+
+class TrainingStarts(Exception):
+    """The slices are over, and the training starts from its initial weights."""
 
 
 class Slices:
@@ -70,6 +74,7 @@ class Slices:
 
         Raises:
             Enough: the parent needs no more slices.
+            TrainingStarts: after these slices, the parent wants the training.
         """
         if not self._over or self._turns is None:
             return False
@@ -77,6 +82,8 @@ class Slices:
         turn = self._agree(self._turns.get())
         if turn["event"] == Stop.__name__:
             raise Enough
+        if turn["event"] == StartTraining.__name__:
+            raise TrainingStarts
         assert turn["event"] == TakeTurn.__name__, turn
         self._target, self._to_the_end = turn["seconds"] or 0.0, turn["seconds"] is None
         self._pace = math.inf if turn["until_steady"] else None

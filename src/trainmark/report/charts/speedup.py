@@ -6,7 +6,7 @@ import math
 
 from trainmark import units
 from trainmark.report.charts.chart import FEWEST_SIDES, Chart, MeasuredWork, Rows, colour, data, is_known, said
-from trainmark.report.comparison_table import how_compared, speed_verdict
+from trainmark.report.comparison_table import bounds_of, how_compared, speed_verdict
 from trainmark.report.table import interval
 
 _LETTER = 6.0
@@ -27,11 +27,14 @@ def speedup(work: MeasuredWork) -> Chart:
             continue
         words = "reference"
         if work.comparison.groups[reference] is not side.result:
-            words = f"{units.ratio(found.ratio)}{interval(found.low, found.high)} {speed_verdict(side.result)}"
+            bounds = interval(found.low, found.high)
+            if found.at_least is not None:
+                bounds = f" ({bounds_of(found)})"
+            words = f"{units.ratio(found.ratio)}{bounds} {speed_verdict(side.result)}"
             compared.append(side.result)
         rows.append({"side": side.label, "ratio": found.ratio, "low": found.low, "high": found.high, "words": words})
-    bounds = [bound for row in rows for bound in (row["ratio"], row["low"], row["high"]) if bound]
-    domain = [min([0.8, *(0.9 * bound for bound in bounds)]), max([1.25, *(1.1 * bound for bound in bounds)])]
+    ends = [end for row in rows for end in (row["ratio"], row["low"], row["high"]) if end]
+    domain = [min([0.8, *(0.9 * end for end in ends)]), max([1.25, *(1.1 * end for end in ends)])]
     for row in rows:  # the words begin at the point on the left of the chart, and end at it on the right
         share = math.log(row["ratio"] / domain[0]) / math.log(domain[1] / domain[0])
         before = min(max(1.5 * share - 0.25, 0.0), 1.0)
@@ -41,7 +44,9 @@ def speedup(work: MeasuredWork) -> Chart:
     scale, title = alt.Scale(type="log", domain=domain, nice=False), "speed-up over the reference"
     sides, colours = alt.Y("side:N", title=None, sort=work.labels), colour(work.labels, legend=None)
     base = alt.Chart(data(rows)).encode(alt.X("ratio:Q", title=title, scale=scale), sides)
-    intervals = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=3, opacity=0.55)
+    intervals = base.transform_filter("isValid(datum.low) && isValid(datum.high)").mark_rule(
+        strokeWidth=3, opacity=0.55
+    )
     points = base.mark_point(filled=True, size=110, opacity=1.0)
     figures = base.mark_text(fontSize=11, align="left", dx=alt.ExprRef("datum.dx"), dy=-13)
     return Chart(

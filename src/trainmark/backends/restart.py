@@ -1,0 +1,26 @@
+"""Start a training again in the same process, as if nothing had been trained before.
+
+The sides of a comparison first train a few slices, to compare their speed, and then the whole training. Starting a
+framework takes up to ten seconds, so both happen in one process. Optional: without it, the worker makes a new trainer,
+which compiles again.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from trainmark.workload.model import Weights
+
+
+@runtime_checkable
+class Restartable(Protocol):
+    """A trainer that can start again."""
+
+    def restart(self, weights: Weights) -> None:
+        """Set the weights, a new optimiser, and all random numbers back to what they were after the first ``load``.
+
+        What is compiled stays valid.
+
+        Args:
+            weights: arrays by name, in canonical layout.
+        """

@@ -1,0 +1,395 @@
+"""One process of a round: what it is told, what it answers, and the records of its runs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from trainmark.errors import ProtocolError
+from trainmark.execute.parent.command import CommandRun
+from trainmark.execute.parent.peaks import Key
+from trainmark.execute.parent.plan import Run
+from trainmark.execute.parent.process import Ending, Source, Worker
+from trainmark.execute.parent.record_builder import RecordBuilder
+from trainmark.execute.parent.task import Task
+from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS, Tempo, Turn, Turns
+from trainmark.execute.parent.undisturbed import undisturbed
+from trainmark.execute.protocol import answers
+from trainmark.execute.protocol.requests import StartTraining, TakeTurn
+from trainmark.measure.host import usable_core_numbers
+from trainmark.measure.sampler import Row, Sampler, load_between
+from trainmark.record.record import Outcome, Peaks, Record, Status
+from trainmark.record.store import Store
+
+RAMP_SECONDS = 0.25
+"""Untimed seconds before a slice on a GPU whose clock has dropped while the CPU computed."""
+CLOCK_IS_UP = 0.9
+"""A GPU's clock counts as dropped below this share of the highest one seen after a slice; it varies by some per cent
+while it computes, and falls to a fifth within a second of idleness."""
+
+_NO_ROOM = (
+    *("out of memory", "resource_exhausted", "busy or unavailable", "sigkill", "cannot allocate memory"),
+    "resource temporarily unavailable",
+)
+"""Parts of error messages, in lower case, that mean that there is no memory or device left for another process."""
+
+
+class RunStopped(Exception):
+    """Raised by an observer to end the current run and keep its results so far.
+
+    Args:
+        reason: reason for the record.
+    """
+
+
+class Observer:
+    """Observes runs; override the methods you need. They are called in the parent, between the child's messages, so
+    they don't affect the child's timing. Several tasks may be alive at once."""
+
+    def task_started(self, task: Task[Any]) -> None:
+        """A process starts."""
+
+    def run_started(self, task: Task[Any], run: Run | CommandRun, replayed: bool) -> None:
+        """The process starts a run; a replayed one leaves no record."""
+
+    def heard(self, task: Task[Any], answer: answers.Answer) -> None:
+        """The process has sent an answer about the run."""
+
+    def counted(self, task: Task[Any], steps: int) -> None:
+        """The process has done this many steps; called a few times a second while it computes. May raise
+        :class:`RunStopped`."""
+
+    def sampled(self, task: Task[Any], rows: Sequence[Row], gpu: int | None) -> None:
+        """The process was sampled from outside: the newest rows, the last one from now, and the GPU it trains on."""
+
+    def recorded(self, task: Task[Any], record: Record) -> None:
+        """A record was written."""
+
+    def task_ended(self, task: Task[Any]) -> None:
+        """The process has ended."""
+
+
+class GpuClocks:
+    """The highest clock of each GPU that was read right after a slice."""
+
+    def __init__(self) -> None:
+        self._highest: dict[int, float] = {}
+
+    def saw(self, gpu: int, hertz: float) -> None:
+        """Remember the clock of a GPU that has just computed."""
+        self._highest[gpu] = max(hertz, self._highest.get(gpu, 0.0))
+
+    def is_down(self, gpu: int, hertz: float) -> bool | None:
+        """Return whether a clock is lower than while the GPU computes; None if that is not known yet."""
+        highest = self._highest.get(gpu)
+        return None if highest is None else hertz < CLOCK_IS_UP * highest
+
+
+class OfConversations(Tempo["Conversation"]):
+    """Where conversations compute, and how long their slices are: longer on a GPU."""
+
+    def device(self, player: Conversation) -> str:
+        """Return the device, as far as known; commands without one count as on the CPU."""
+        return player.run.side.device or "cpu"
+
+    def slice_seconds(self, player: Conversation) -> float:
+        """Return the length of the first slices."""
+        return GPU_SLICE_SECONDS if player.is_on_gpu else SLICE_SECONDS
+
+
+class Conversation:
+    """One task: its process, and the record builders of its runs.
+
+    Attributes:
+        over: whether its process has ended.
+        crowded_out: whether it ended because other sides took the memory or the device; it then has no record of that,
+            and runs again.
+        is_apart: whether the other sides of its round run at other times.
+    """
+
+    def __init__(
+        self,
+        task: Task[Any],
+        builders: Callable[[], Sequence[RecordBuilder]],
+        store: Store,
+        observer: Observer,
+        sampler: Sampler,
+        records: list[Record],
+        peaks: Mapping[Key, Peaks] | None = None,
+        clocks: GpuClocks | None = None,
+    ) -> None:
+        self.task, self._store, self._observer, self._records = task, store, observer, records
+        self.run: Run | CommandRun = task.first
+        self._sampler, self._make_builders = sampler, builders
+        self._peaks = {} if peaks is None else peaks
+        self._clocks = clocks or GpuClocks()
+        self._opening: Record | None = None
+        self._steps_before_training = 0
+        self._builders: Sequence[RecordBuilder] = ()
+        self._stack = contextlib.ExitStack()
+        self._turns: Turns[Conversation] | None = None
+        self._turn: Turn[Conversation] | None = None
+        self._before: Row | None = None
+        self._idle: Sequence[Conversation] = ()
+        self._idle_before: float | None = None
+        self._index = 0
+        self._end: answers.Failed | answers.Diverged | None = None
+        self.over = self.crowded_out = self.is_apart = False
+
+    @property
+    def begins_alone(self) -> bool:
+        """Whether it computes before it can wait for a turn, so that no other may compute meanwhile.
+
+        Experiments on a script that is known to wait after its first step start together, since nothing is timed yet.
+        """
+        return isinstance(self.run, CommandRun) and not self.run.is_experiment
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """Whether it was given another device than the CPU."""
+        return self.run.side.device not in ("cpu", None)
+
+    @property
+    def has_opened(self) -> bool:
+        """Whether it has timed slices."""
+        return bool(self._builders) and bool(self._builders[0].slices)
+
+    @property
+    def resident_bytes(self) -> int | None:
+        """Memory that its processes use now; None if unknown."""
+        tree = self._sampler.latest[-1].tree if self._sampler.latest else None
+        return None if tree is None else tree.resident_bytes
+
+    @property
+    def _current(self) -> RecordBuilder:
+        return self._builders[self._index]
+
+    @property
+    def _all_written(self) -> bool:
+        return self._index == len(self._builders)
+
+    def prepare(self, turns: Turns[Conversation] | None) -> None:
+        """Prepare the worker and the record builders.
+
+        Args:
+            turns: the turns it takes part in; None if it is alone.
+        """
+        self._turns, run = turns, self.run
+        self._builders = self._make_builders()
+        files: list[Path | None] = [
+            builder.weights_file(self._store.folder)
+            if run.settings.save_weights and index not in self.task.done
+            else None
+            for index, builder in enumerate(self._builders)
+        ]
+        opens = turns is not None and turns.has_opening
+        request = partial(run.request, weight_files=files, in_turns=turns is not None, slices_first=opens)
+        settings = run.settings
+        self.worker = Worker(run.python, request, hear=self._hear, threads=settings.threads, timeout=settings.timeout)
+        self._observer.task_started(self.task)
+        self._announce()
+
+    def begin(self) -> None:
+        """Start the process."""
+        try:
+            self._stack.enter_context(self.worker)
+        except OSError as error:  # the interpreter was removed, or the system's process limit is reached
+            self.break_off(Outcome("failed", f"the process can't be started: {error}"))
+        else:
+            self._sampler.watch(self.worker.pid)
+
+    def attend(self, ready: list[Source], *, looks: bool) -> None:
+        """Handle what has arrived, and sample the process if ``looks``."""
+        try:
+            ending = self.worker.attend(ready)
+            if looks and ending is None:
+                self._look()
+        except RunStopped as stopped:
+            self.break_off(Outcome("ok", str(stopped)))
+        except ProtocolError as error:
+            self.break_off(Outcome("failed", str(error)))
+        else:
+            if ending is not None:
+                self.break_off(_outcome(ending, self._end))
+
+    def take(self, turn: Turn[Conversation], idle: Sequence[Conversation]) -> None:
+        """Start its turn.
+
+        Args:
+            idle: the other sides, which are paused.
+        """
+        self._turn, self._idle, self._idle_before = turn, idle, _cpu_seconds(idle)
+        self._before = self._sampler.look_now()
+        message = turn.message
+        if isinstance(message, StartTraining):
+            self._steps_before_training = self.worker.steps()
+        elif isinstance(message, TakeTurn) and turn.block is not None and self._needs_ramp(turn):
+            message = dataclasses.replace(message, untimed=RAMP_SECONDS, until_steady=True)
+        self.worker.send(message)
+
+    def _needs_ramp(self, turn: Turn[Conversation]) -> bool:
+        """Return whether its GPU's clock has to rise first; if it can't be read, whether another device computed."""
+        if not self.is_on_gpu:
+            return False
+        is_down = None
+        hertz = self._hertz(self._before)
+        if hertz is not None and self._current.gpu is not None:
+            is_down = self._clocks.is_down(self._current.gpu, hertz)
+        if is_down is not None:
+            return is_down
+        return turn.follows is not None and turn.follows.run.side.device != self.run.side.device
+
+    def _hertz(self, row: Row | None) -> float | None:
+        """Return the clock of its GPU in a row; None if it was not read."""
+        gpu = self._current.gpu
+        if row is None or gpu is None or gpu >= len(row.gpus):
+            return None
+        return row.gpus[gpu].sm_hertz
+
+    def keep_opening(self) -> Record | None:
+        """Write a record of the slices so far, which a later record of the same run replaces; None without any.
+
+        Whatever happens later, the verdict on speed is kept.
+        """
+        if self.over or self._all_written or not self._current.slices:
+            return None
+        with undisturbed():
+            record = self._current.record(Outcome("ok"))
+            self._store.write_all([record])
+            self._records.append(record)
+            self._opening = record
+        self._observer.recorded(self.task, record)
+        return record
+
+    def abandon(self, turns: Turns[Conversation]) -> None:
+        """End its process, if it has been started, without a record of what it did since its opening, to run again."""
+        self.close()
+        self.crowded_out = True
+        self.over = True
+        turns.leaves(self)
+        if self._builders:
+            self._observer.task_ended(self.task)
+
+    @property
+    def threads(self) -> int | None:
+        """Number of CPU threads that it may use, over all its ranks here; None is all."""
+        ranks = self.run.spread.ranks_here if isinstance(self.run, Run) and self.run.spread else 1
+        return self.run.settings.threads and self.run.settings.threads * ranks
+
+    def break_off(self, outcome: Outcome) -> None:
+        """End the process, and record the current run with this outcome."""
+        self.close()
+        self.crowded_out = self._lacks_room(outcome)
+        if not self._all_written and not self.crowded_out:
+            self._write(outcome)
+        self.over = True  # not before, or an interruption would cost the record; nor later, since a turn is left once
+        if self._turns is not None:
+            self._turns.leaves(self)
+        self._observer.task_ended(self.task)
+
+    def _lacks_room(self, outcome: Outcome) -> bool:
+        """Return whether it ended like this because other sides took the memory or the device.
+
+        That is not known of one that has results already, unless another round's processes wait meanwhile.
+        """
+        if outcome.status != "failed" or self._turns is None or self._index:
+            return False
+        has_results = bool(self._current.epochs or self._current.slices)
+        if has_results:
+            shares = self._turns.has_other_round(self)
+        else:
+            shares = self._turns.has_company(self, begun=not self.begins_alone)
+        return shares and any(sign in (outcome.reason or "").lower() for sign in _NO_ROOM)
+
+    def close(self) -> None:
+        """End the process."""
+        self._stack.close()
+
+    def _look(self) -> None:
+        self._sampler.look()
+        if not self._all_written:
+            self._observer.sampled(self.task, self._sampler.latest, self._current.gpu)
+            self._observer.counted(self.task, self.worker.steps() - self._steps_before_training)
+
+    def _hear(self, answer: answers.Answer) -> None:
+        match answer:
+            case answers.Failed() | answers.Diverged():
+                self._end = answer
+            case answers.CommandStarted():  # sample the command, not the worker that starts it
+                self._sampler.watch(answer.pid)
+            case answers.Waiting() if self._turns is not None:
+                self._turn = None
+                self._turns.waits(self, settled=answer.settled)
+        if self._all_written:
+            return
+        self._current.hear(answer)
+        match answer:
+            case answers.SliceTimed():
+                self._keep(answer)
+            case answers.EpochEnded():
+                self._current.hold_memory(self._sampler.proportional_bytes(self._current.rest_seconds))
+        self._observer.heard(self.task, answer)
+        if isinstance(answer, answers.Finished):
+            self._write(Outcome("ok"))
+
+    def _keep(self, timed: answers.SliceTimed) -> None:
+        """Keep a slice, unless it belongs to no block."""
+        turn, before = self._turn, self._before
+        if turn is None or turn.block is None or before is None or self._turns is None:
+            return
+        after, idle = self._sampler.look_now(), _cpu_seconds(self._idle)
+        idle = max(idle - self._idle_before, 0.0) if idle is not None and self._idle_before is not None else 0.0
+        threads = [each.threads for each in (self, *self._idle)]
+        used = None if None in threads else max(filter(None, threads), default=None)
+        load = load_between(before, after, usable_core_numbers(), used, idle)
+        if (hertz := self._hertz(after)) is not None and self._current.gpu is not None:
+            self._clocks.saw(self._current.gpu, hertz)
+        self._turns.timed(self, self._current.add_slice(timed, turn.block, turn.order, load))
+
+    def _write(self, outcome: Outcome) -> None:
+        """Record the current run, unless its record exists, and continue with the next."""
+        builder = self._current
+        builder.alone = self.is_apart
+        builder.find_peaks(self._peaks)
+        if self._opening is not None and outcome.status != "ok":
+            builder.leave_slices()
+        samples = self._sampler.take(self.worker.origin)
+        with undisturbed():
+            if self._index not in self.task.done:
+                records = builder.records(outcome, samples)
+                self._store.write_all(records, continued=self._opening.id if self._opening else None)
+                self._replace_opening(records)
+                self._records += records
+                self._observer.recorded(self.task, self._records[-1])
+            self._index += 1
+        if outcome.status == "ok" and not self._all_written:
+            self._current.continue_from(builder)
+            self._announce()
+
+    def _replace_opening(self, records: Sequence[Record]) -> None:
+        """Forget the record of the opening if ``records`` have replaced it."""
+        ids = {record.id for record in records}
+        if self._opening is not None and self._opening.id in ids:
+            self._records.remove(self._opening)
+
+    def _announce(self) -> None:
+        self._observer.run_started(self.task, self._current.run, self._index in self.task.done)
+
+
+def _cpu_seconds(conversations: Iterable[Conversation]) -> float | None:
+    """Return the CPU time of all their processes and descendants; None if one can't be read."""
+    used = [each._sampler.cpu_seconds() for each in conversations]
+    return None if None in used else sum(filter(None, used))
+
+
+def _outcome(ending: Ending, said: answers.Failed | answers.Diverged | None) -> Outcome:
+    """Return the outcome of a run that did not finish."""
+    if isinstance(said, answers.Diverged):
+        return Outcome("diverged", said.reason, step=said.step, loss_before=said.before)
+    status: Status = "timeout" if ending.status == "timeout" else "failed"
+    reason = said.reason if said is not None else ending.reason
+    return Outcome(status, reason or "the process ended early", stderr_tail=ending.tail or None)
