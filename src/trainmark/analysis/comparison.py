@@ -16,7 +16,16 @@ from trainmark.analysis.groups import Repeats, group_records
 from trainmark.analysis.pace import changes_pace
 from trainmark.analysis.pairing import Reading, match
 from trainmark.analysis.reference import references
-from trainmark.analysis.results import Comparison, GroupResult, Learning, MedianInterval, Reached, SpeedOf, Speedup
+from trainmark.analysis.results import (
+    BestThreads,
+    Comparison,
+    GroupResult,
+    Learning,
+    MedianInterval,
+    Reached,
+    SpeedOf,
+    Speedup,
+)
 from trainmark.analysis.slices import SliceComparison, compare_slices
 from trainmark.analysis.statistics import (
     FEWEST_FOR_INTERVAL,
@@ -200,10 +209,21 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         efficiency=efficiency(complete[0], pace, limits) if (complete := [r for r in records if r.epochs]) else None,
         cost=cost(records),
         reached=_reached(records),
+        best_threads=_best_threads(records),
         tokens=side.tokens,
         tokens_per_second=pace * side.tokens if pace and side.tokens else None,
         test_perplexity=perplexity(median(side.known("test_loss"))) if side.tokens else None,
     )
+
+
+def _best_threads(records: Sequence[Record]) -> BestThreads | None:
+    """Return the number of CPU threads that was found for these runs; None if none was searched for."""
+    search = next((record.threads_search for record in records if record.threads_search is not None), None)
+    if search is None:
+        return None
+    seconds = search.step_seconds
+    slowdown = seconds[str(search.default)] / seconds[str(search.chosen)]
+    return BestThreads(search.chosen, search.default, slowdown)
 
 
 def _reached(records: Sequence[Record]) -> Reached | None:

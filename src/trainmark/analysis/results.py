@@ -99,6 +99,21 @@ class Reached:
 
 
 @dataclass(frozen=True)
+class BestThreads:
+    """The number of CPU threads that was found to be the fastest, next to an accelerator.
+
+    Args:
+        chosen: that number; the group was measured with it.
+        default: number of threads that the framework would have used.
+        slowdown: time of a step with the framework's number / time with the best one, from a few steps each.
+    """
+
+    chosen: int
+    default: int
+    slowdown: float
+
+
+@dataclass(frozen=True)
 class GroupResult:
     """One group compared with its reference. Figures are medians over its runs; accuracies are means.
 
@@ -114,6 +129,7 @@ class GroupResult:
             --steps or --budget ended it.
         efficiency: relative to the device's measured limit; None if unknown.
         reached: None if the runs had no target.
+        best_threads: None for an accelerator, or if the number of threads was not searched for.
         tokens, tokens_per_second, test_perplexity: tokens per example, and figures of text; None for images.
     """
 
@@ -140,6 +156,7 @@ class GroupResult:
     efficiency: Efficiency | None = None
     cost: Cost = field(default_factory=Cost)
     reached: Reached | None = None
+    best_threads: BestThreads | None = None
     tokens: int | None = None
     tokens_per_second: float | None = None
     test_perplexity: float | None = None

@@ -52,6 +52,11 @@ class Caveat(str, Enum):
     ODD_REPORTS = "odd-reports", "some reports of the command were not understood and are left out"
     LEFT_PROCESSES = "left-processes", "the command left processes behind, which were stopped"
     UNMOVED_WEIGHTS = "unmoved-weights", "the weights of a whole layer did not change"
+    DEFAULT_THREADS = (
+        "default-threads",
+        "next to an accelerator, the CPU ran with its framework's own number of threads, which may not be the fastest; "
+        "--threads N fixes another one",
+    )
     OVERSUBSCRIBED = "oversubscribed", "more threads than cores, so the timings don't show the effect of more hardware"
     NOTHING_AVERAGED = "nothing-averaged", "the copies did not average their gradients, so this is not a valid training"
     RESTARTED = "restarted", "a rank failed, and all ranks were restarted from the beginning"

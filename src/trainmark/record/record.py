@@ -496,6 +496,20 @@ class Peaks(Struct, frozen=True):
         return float(share) if isinstance(share, (int, float)) else None
 
 
+class ThreadsSearch(Struct, frozen=True):
+    """How the number of CPU threads was chosen, next to an accelerator.
+
+    Args:
+        chosen: number of threads with which a step was fastest; the run was measured with it.
+        default: number of threads that the framework would have used.
+        step_seconds: time of a step by number of threads, in seconds, from a few steps each.
+    """
+
+    chosen: int
+    default: int
+    step_seconds: dict[str, float]
+
+
 class Memory(Struct, frozen=True):
     """Peak memory.
 
@@ -632,7 +646,8 @@ class Record(Struct, frozen=True, kw_only=True):
         repeat: number of the repeat of its side, from 0.
         round: number of the round in which it was measured, from 0.
         protocol: whether repeats start from new weights or from the previous repeat's.
-        threads: CPU threads; null is the framework's own choice.
+        threads: CPU threads; null if the user did not fix them.
+        threads_search: how they were chosen; null is the framework's own choice.
         memory_fraction: largest fraction of the device's memory to use, 0 to 1; null if not limited.
         price_per_hour: price of the device per hour, in any currency.
         weights_from: id of the record whose weights it started from.
@@ -675,6 +690,7 @@ class Record(Struct, frozen=True, kw_only=True):
     round: int
     protocol: Protocol
     threads: int | None
+    threads_search: ThreadsSearch | None = None
     memory_fraction: float | None = None
     price_per_hour: float | None = None
     weights_from: str | None = None

@@ -7,13 +7,13 @@ from typing import Any
 
 from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueResult
 from trainmark.analysis.efficiency import Efficiency
-from trainmark.analysis.results import GroupResult, Reached
+from trainmark.analysis.results import BestThreads, GroupResult, Reached
 from trainmark.report.table import Scalar
 
 # A published figure has a ``device`` too: the kind of device it was published for.
 _WHO = {"backend": "backend", "style": "style", "on_device": "device", "machine": "machine", "python": "python"}
 
-_OPTIONAL: dict[str, Any] = {"efficiency": Efficiency, "reached": Reached}
+_OPTIONAL: dict[str, Any] = {"efficiency": Efficiency, "reached": Reached, "best_threads": BestThreads}
 """Parts of a group that may be unknown, with their classes, so that they have their columns even then."""
 
 

@@ -65,7 +65,7 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     tone = SPEED_TONES[these.speedup.verdict] if harmless.issuperset(caveats) else "doubtful"
     disturbed = Caveat.TOO_DISTURBED in caveats
     unit = "" if _is_trained(these, those) else " per step"
-    speed = _speed(here, there, these.speedup, unit, disturbed=disturbed)
+    speed = _speed(here, there, these.speedup, unit, disturbed=disturbed) + _threads(these, those)
     learning = _learning(these.learning)
     if Caveat.RANDOM_DATA in caveats:
         learning = "; the data are random, so learning is not judged"
@@ -73,6 +73,21 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
         learning = "; learning not judged yet"
     again = " Measure again when the machine is idle." if disturbed else ""
     return Verdict(f"{speed}{learning} ({workload}{how}{whole}).{again}", tone, caveats)
+
+
+def _threads(these: GroupResult, those: GroupResult) -> str:
+    """Return with how many threads the CPU was compared with an accelerator, if that was searched for."""
+    known = [side.best_threads for side in (these, those) if side.best_threads is not None]
+    ratio = these.speedup.ratio
+    if len(known) != 1 or ratio is None:
+        return ""
+    best = known[0]
+    with_best = f", the CPU with its best number of threads ({best.chosen})"
+    if best.chosen == best.default:
+        return f"{with_best}, which is the default"
+    ratio_to_default = ratio * best.slowdown if these.best_threads is None else ratio / best.slowdown
+    times = units.ratio(max(ratio_to_default, 1 / ratio_to_default))
+    return f"{with_best}; {times} with the default ({best.default})"
 
 
 def _is_trained(these: GroupResult, those: GroupResult) -> bool:

@@ -16,7 +16,7 @@ from trainmark.execute.parent.command import Command, CommandRun, CommandSide, i
 from trainmark.execute.parent.here import Here, look_around
 from trainmark.execute.parent.opening import OpeningListener
 from trainmark.execute.parent.peaks import Keep, Key, find_peaks
-from trainmark.execute.parent.plan import Run, Settings
+from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.request import Request, prepare
 from trainmark.execute.parent.scheduler import execute
@@ -24,7 +24,7 @@ from trainmark.execute.parent.task import AnyRun, Task, command_in_rounds, remai
 from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS
 from trainmark.measure.neighbours import Neighbours
 from trainmark.measure.vendors import read_driver
-from trainmark.record.record import Peaks, Record
+from trainmark.record.record import Peaks, Record, ThreadsSearch
 from trainmark.record.store import Store
 from trainmark.study.earlier import earlier_records
 from trainmark.study.progress import Progress
@@ -82,7 +82,33 @@ def run(request: Request, store: Store, progress: Progress, options: RoundOption
         with progress.preparing() as watcher:
             return find_peaks(places, prepared.seen, kept, look_now, watcher.measuring)
 
-    return _in_rounds(prepared.tasks, prepared.seen, store, progress, options, announcement, peaks, began)
+    tasks = with_fair_cpu(prepared.tasks, prepared.seen)
+    return _in_rounds(tasks, prepared.seen, store, progress, options, announcement, peaks, began)
+
+
+def with_fair_cpu(tasks: Sequence[Task[Run]], seen: Mapping[tuple[str, str], Seen]) -> list[Task[Run]]:
+    """Mark the runs on the CPU that are compared with an accelerator, so that they get their best number of threads.
+
+    Args:
+        tasks: the plan.
+        seen: what each backend supports, by (backend, interpreter label).
+    """
+
+    def is_on_accelerator(run: Run) -> bool:
+        device = seen[run.side.backend, run.side.interpreter.label].device(run.side.device)
+        return device is not None and device.kind == "accelerator"
+
+    accelerated = [task.first.course for task in tasks if is_on_accelerator(task.first)]
+    marked: list[Task[Run]] = []
+    for task in tasks:
+        run = task.first
+        is_open = run.settings.threads is None and not is_on_accelerator(run)
+        if is_open and any(run.course == course for course in accelerated):
+            runs = tuple(dataclasses.replace(each, next_to_accelerator=True) for each in task.runs)
+            marked.append(Task(runs, task.done))
+        else:
+            marked.append(task)
+    return marked
 
 
 def measure(
@@ -147,6 +173,7 @@ def _in_rounds(
             return [], earlier
         progress.say(f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues.")
         peaks: dict[Key, Peaks] = {}
+        threads: dict[Side, ThreadsSearch] = {}
         here, apart = partial(look_around, options.labels), list[object]()
 
         running, records = progress.running(tasks, store.folder), list[Record]()
@@ -158,7 +185,9 @@ def _in_rounds(
             if repeats_failure():
                 return []
             with running as observer:
-                found = execute(these, seen, store, observer, here, peaks=peaks, apart=apart, opening=opening)
+                found = execute(
+                    these, seen, store, observer, here, peaks=peaks, apart=apart, opening=opening, threads=threads
+                )
             records.extend(found)
             return found
 

@@ -52,6 +52,11 @@ def prepare(options: Options, *, tf32: bool) -> torch.device:
     return device
 
 
+def set_threads(number: int) -> None:
+    """Compute with this many CPU threads from now on."""
+    torch.set_num_threads(number)
+
+
 def random_states(device: torch.device) -> list[torch.Tensor]:
     """Return the states of PyTorch's random numbers: on the CPU and, if it is another one, on the device."""
     states = [torch.get_rng_state()]

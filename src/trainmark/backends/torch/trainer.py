@@ -68,6 +68,14 @@ class TorchTrainer:
         network.write(self._network, self._model, weights)
         _copy(self._parameters, self._average)
 
+    def threads(self) -> int:
+        """Return the number of CPU threads in use."""
+        return torch.get_num_threads()
+
+    def set_threads(self, number: int) -> None:
+        """Compute with this many CPU threads from the next step on."""
+        engines.set_threads(number)
+
     def weights(self) -> Weights:
         """Return a copy of the weights on the host."""
         return network.read(self._network, self._model, dtype=torch.float32)

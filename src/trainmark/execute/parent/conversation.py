@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.peaks import Key
-from trainmark.execute.parent.plan import Run
+from trainmark.execute.parent.plan import Run, Side
 from trainmark.execute.parent.process import Ending, Source, Worker
 from trainmark.execute.parent.record_builder import RecordBuilder
 from trainmark.execute.parent.task import Task
@@ -22,7 +23,7 @@ from trainmark.execute.protocol import answers
 from trainmark.execute.protocol.requests import StartTraining, TakeTurn
 from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.sampler import Row, Sampler, load_between
-from trainmark.record.record import Outcome, Peaks, Record, Status
+from trainmark.record.record import Outcome, Peaks, Record, Status, ThreadsSearch
 from trainmark.record.store import Store
 
 RAMP_SECONDS = 0.25
@@ -73,6 +74,12 @@ class Observer:
         """The process has ended."""
 
 
+def candidates(cores: int) -> tuple[int, ...]:
+    """Return the numbers of threads to try on this many cores: 1, 2, 4, ..., and all of them."""
+    powers = {1 << exponent for exponent in range(cores.bit_length())}
+    return tuple(sorted({*powers, cores}))
+
+
 class GpuClocks:
     """The highest clock of each GPU that was read right after a slice."""
 
@@ -87,6 +94,21 @@ class GpuClocks:
         """Return whether a clock is lower than while the GPU computes; None if that is not known yet."""
         highest = self._highest.get(gpu)
         return None if highest is None else hertz < CLOCK_IS_UP * highest
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is found out while processes run, for all of them.
+
+    Args:
+        peaks: measured peaks of the sides.
+        threads: best numbers of CPU threads of the sides.
+        clocks: highest clocks of the GPUs.
+    """
+
+    peaks: Mapping[Key, Peaks] = field(default_factory=dict)
+    threads: dict[Side, ThreadsSearch] = field(default_factory=dict)
+    clocks: GpuClocks = field(default_factory=GpuClocks)
 
 
 class OfConversations(Tempo["Conversation"]):
@@ -119,14 +141,12 @@ class Conversation:
         observer: Observer,
         sampler: Sampler,
         records: list[Record],
-        peaks: Mapping[Key, Peaks] | None = None,
-        clocks: GpuClocks | None = None,
+        findings: Findings | None = None,
     ) -> None:
         self.task, self._store, self._observer, self._records = task, store, observer, records
         self.run: Run | CommandRun = task.first
         self._sampler, self._make_builders = sampler, builders
-        self._peaks = {} if peaks is None else peaks
-        self._clocks = clocks or GpuClocks()
+        self._findings = findings or Findings()
         self._opening: Record | None = None
         self._steps_before_training = 0
         self._builders: Sequence[RecordBuilder] = ()
@@ -188,8 +208,8 @@ class Conversation:
         ]
         opens = turns is not None and turns.has_opening
         request = partial(run.request, weight_files=files, in_turns=turns is not None, slices_first=opens)
-        settings = run.settings
-        self.worker = Worker(run.python, request, hear=self._hear, threads=settings.threads, timeout=settings.timeout)
+        threads = run.threads if isinstance(run, Run) else run.settings.threads
+        self.worker = Worker(run.python, request, hear=self._hear, threads=threads, timeout=run.settings.timeout)
         self._observer.task_started(self.task)
         self._announce()
 
@@ -229,7 +249,24 @@ class Conversation:
             self._steps_before_training = self.worker.steps()
         elif isinstance(message, TakeTurn) and turn.block is not None and self._needs_ramp(turn):
             message = dataclasses.replace(message, untimed=RAMP_SECONDS, until_steady=True)
+        elif isinstance(message, TakeTurn) and turn.block is None and message.seconds is not None:
+            message = dataclasses.replace(message, threads=self._threads_to_try())
         self.worker.send(message)
+
+    def _threads_to_try(self) -> tuple[int, ...]:
+        """Return the numbers of CPU threads to try in its first turn: one if the best is known, none if it is fixed."""
+        run = self.run
+        if not isinstance(run, Run) or not run.next_to_accelerator:
+            return ()
+        known = self._findings.threads.get(run.side)
+        return candidates(len(usable_core_numbers())) if known is None else (known.chosen,)
+
+    def _keep_threads(self, tried: answers.ThreadsTried) -> None:
+        """Keep the best number of threads for the other processes of its side; the first one has tried them all."""
+        run = self.run
+        if isinstance(run, Run) and run.side not in self._findings.threads:
+            step_seconds = {str(number): seconds for number, seconds in tried.tried}
+            self._findings.threads[run.side] = ThreadsSearch(tried.chosen, tried.default, step_seconds)
 
     def _needs_ramp(self, turn: Turn[Conversation]) -> bool:
         """Return whether its GPU's clock has to rise first; if it can't be read, whether another device computed."""
@@ -238,7 +275,7 @@ class Conversation:
         is_down = None
         hertz = self._hertz(self._before)
         if hertz is not None and self._current.gpu is not None:
-            is_down = self._clocks.is_down(self._current.gpu, hertz)
+            is_down = self._findings.clocks.is_down(self._current.gpu, hertz)
         if is_down is not None:
             return is_down
         return turn.follows is not None and turn.follows.run.side.device != self.run.side.device
@@ -258,6 +295,7 @@ class Conversation:
         if self.over or self._all_written or not self._current.slices:
             return None
         with undisturbed():
+            self._current.take_findings(self._findings.peaks, self._findings.threads)
             record = self._current.record(Outcome("ok"))
             self._store.write_all([record])
             self._records.append(record)
@@ -278,7 +316,9 @@ class Conversation:
     def threads(self) -> int | None:
         """Number of CPU threads that it may use, over all its ranks here; None is all."""
         ranks = self.run.spread.ranks_here if isinstance(self.run, Run) and self.run.spread else 1
-        return self.run.settings.threads and self.run.settings.threads * ranks
+        known = self._findings.threads.get(self.run.side) if isinstance(self.run, Run) else None
+        each = self.run.settings.threads or (known.chosen if known else None)
+        return each and each * ranks
 
     def break_off(self, outcome: Outcome) -> None:
         """End the process, and record the current run with this outcome."""
@@ -321,6 +361,8 @@ class Conversation:
                 self._end = answer
             case answers.CommandStarted():  # sample the command, not the worker that starts it
                 self._sampler.watch(answer.pid)
+            case answers.ThreadsTried():
+                self._keep_threads(answer)
             case answers.Waiting() if self._turns is not None:
                 self._turn = None
                 self._turns.waits(self, settled=answer.settled)
@@ -347,14 +389,14 @@ class Conversation:
         used = None if None in threads else max(filter(None, threads), default=None)
         load = load_between(before, after, usable_core_numbers(), used, idle)
         if (hertz := self._hertz(after)) is not None and self._current.gpu is not None:
-            self._clocks.saw(self._current.gpu, hertz)
+            self._findings.clocks.saw(self._current.gpu, hertz)
         self._turns.timed(self, self._current.add_slice(timed, turn.block, turn.order, load))
 
     def _write(self, outcome: Outcome) -> None:
         """Record the current run, unless its record exists, and continue with the next."""
         builder = self._current
         builder.alone = self.is_apart
-        builder.find_peaks(self._peaks)
+        builder.take_findings(self._findings.peaks, self._findings.threads)
         if self._opening is not None and outcome.status != "ok":
             builder.leave_slices()
         samples = self._sampler.take(self.worker.origin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -151,6 +152,9 @@ class Run:
         trial: the trial of a sweep that it is, if any.
         blocks: number of blocks of slices after which it stops; None trains to the end.
         decided: whether its speed is known already, so that it takes part in no blocks.
+        next_to_accelerator: whether this run on the CPU is compared with an accelerator, and the user has not fixed
+            its number of threads, so that it should run with the best one.
+        best_threads: that number, once it is known.
     """
 
     course: ScheduledWorkload
@@ -164,6 +168,13 @@ class Run:
     trial: Trial | None = None
     blocks: int | None = None
     decided: bool = False
+    next_to_accelerator: bool = False
+    best_threads: int | None = None
+
+    @property
+    def threads(self) -> int | None:
+        """Number of CPU threads that it starts with; None is the framework's choice."""
+        return self.settings.threads or self.best_threads
 
     @property
     def title(self) -> str:
@@ -215,7 +226,7 @@ class Run:
             backend=side.backend,
             workload=self.course.workload,
             dataset=self.course.dataset.folder,
-            options=side.options(self.seed, settings, layout),
+            options=dataclasses.replace(side.options(self.seed, settings, layout), threads=self.threads),
             inject_order=side.style == "fast" or layout is not None,
             initial_weights=str(settings.weights_from[0]) if settings.weights_from else None,
             trainmark=version() if layout else None,  # all machines of one training must have the same

@@ -15,7 +15,7 @@ from trainmark.execute.parent.check import require_in_place
 from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.peaks import Key
-from trainmark.execute.parent.plan import Run
+from trainmark.execute.parent.plan import Run, Side
 from trainmark.execute.protocol.answers import Answer, EpochEnded, Evaluated, EvaluatedBefore, Ready, SliceTimed
 from trainmark.measure.energy import energy, is_too_short
 from trainmark.measure.noise import noise
@@ -30,6 +30,7 @@ from trainmark.record.record import (
     Record,
     Samples,
     Slice,
+    ThreadsSearch,
     Window,
 )
 from trainmark.record.store import safe_name
@@ -98,8 +99,13 @@ class RecordBuilder:
         """Copy what a continued training reports only once, at its start."""
         self._ready, self._compile_seconds = before._ready, before._compile_seconds
 
-    def find_peaks(self, peaks: Mapping[Key, Peaks]) -> None:
-        """Take the peaks of its device, which may have been measured since it started; a command has none."""
+    def take_findings(self, peaks: Mapping[Key, Peaks], threads: Mapping[Side, ThreadsSearch]) -> None:
+        """Take what may have been found out since it started; not for a command.
+
+        Args:
+            peaks: measured peaks of the sides.
+            threads: the best numbers of CPU threads.
+        """
 
     def leave_slices(self) -> None:
         """Leave the slices to the record that has been written, and become another one.
@@ -202,8 +208,8 @@ class RecordBuilder:
             **limits_of(settings),
             price_per_hour=settings.prices.get(device.id or ""),
             before=self._before,
-            epochs=self.epochs,
-            slices=self.slices,
+            epochs=list(self.epochs),  # copies, since the run may go on
+            slices=list(self.slices),
             final=self._final(),
             samples=samples,
             energy=used,

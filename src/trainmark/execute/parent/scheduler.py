@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,11 +11,11 @@ from typing import Any
 
 from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.command_record import CommandRecordBuilder
-from trainmark.execute.parent.conversation import Conversation, GpuClocks, Observer, OfConversations, RunStopped
+from trainmark.execute.parent.conversation import Conversation, Findings, Observer, OfConversations, RunStopped
 from trainmark.execute.parent.here import Here, look_around
 from trainmark.execute.parent.opening import OpeningListener, OpeningUmpire, has_room
 from trainmark.execute.parent.peaks import Key
-from trainmark.execute.parent.plan import Run
+from trainmark.execute.parent.plan import Run, Side
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.process import Ears
 from trainmark.execute.parent.ranks_record import RanksRecordBuilder
@@ -23,7 +24,7 @@ from trainmark.execute.parent.task import AnyRun, Task, parties
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.parent.turns import Round, Turns
 from trainmark.measure.sampler import Sampler
-from trainmark.record.record import Outcome, Peaks, Record
+from trainmark.record.record import Outcome, Peaks, Record, ThreadsSearch
 from trainmark.record.store import Store
 
 __all__ = ["Observer", "RunStopped", "execute"]
@@ -37,15 +38,14 @@ class _Execution:
     store: Store
     observer: Observer
     sampler: Callable[[], Sampler]
-    peaks: Mapping[Key, Peaks]
-    clocks: GpuClocks = field(default_factory=GpuClocks)
+    findings: Findings
     records: list[Record] = field(default_factory=list)
 
     def conversation(self, task: Task[Any], machine: Here) -> Conversation:
         """Prepare the process of a task, without starting it."""
-        builders = partial(_builders, task, machine, self.seen, self.peaks)
-        shared = (self.records, self.peaks, self.clocks)
-        return Conversation(task, builders, self.store, self.observer, self.sampler(), *shared)
+        task = _with_best_threads(task, self.findings)
+        builders = partial(_builders, task, machine, self.seen, self.findings.peaks)
+        return Conversation(task, builders, self.store, self.observer, self.sampler(), self.records, self.findings)
 
 
 def execute(
@@ -58,6 +58,7 @@ def execute(
     peaks: Mapping[Key, Peaks] | None = None,
     apart: list[object] | None = None,
     opening: OpeningListener | None = None,
+    threads: dict[Side, ThreadsSearch] | None = None,
 ) -> list[Record]:
     """Run ``tasks`` in order; those of one round are interleaved.
 
@@ -73,12 +74,14 @@ def execute(
         apart: courses and commands whose sides don't fit together; further ones found are added.
         opening: start all rounds of ``tasks``, which have one subject, together, and let this decide after a few
             blocks of each. Rounds that don't fit into memory together run one after the other, without it.
+        threads: best numbers of CPU threads of the sides; further ones found are added.
 
     Returns:
         The records, in the order in which the runs ended. After KeyboardInterrupt the current runs are recorded as
         interrupted before the exception is passed on.
     """
-    execution = _Execution(seen, store, observer, sampler, {} if peaks is None else peaks)
+    findings = Findings({} if peaks is None else peaks, {} if threads is None else threads)
+    execution = _Execution(seen, store, observer, sampler, findings)
     apart = [] if apart is None else apart
     together = list(parties(tasks))
     if opening is not None and together[0][0] not in apart:
@@ -115,6 +118,15 @@ def _open_rounds(
     )
     _run_together(every, turns)
     return [each.task for each in every if each.crowded_out]
+
+
+def _with_best_threads(task: Task[Any], findings: Findings) -> Task[Any]:
+    """Return the task with its best number of CPU threads, if that was found."""
+    run = task.first
+    if not isinstance(run, Run) or not run.next_to_accelerator or run.side not in findings.threads:
+        return task
+    best = findings.threads[run.side].chosen
+    return Task(tuple(dataclasses.replace(each, best_threads=best) for each in task.runs), task.done)
 
 
 def _builders(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.peaks import Key
-from trainmark.execute.parent.plan import Run, Spreading
+from trainmark.execute.parent.plan import Run, Side, Spreading
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
 from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Finished, RankBorn, Ready
@@ -49,6 +49,7 @@ class TrainingRecordBuilder(RecordBuilder):
         super().__init__(run, _id(run, token, rank), here)
         self.seen, self.replayed = seen, replayed
         self.peaks, self._rank = peaks, rank
+        self._threads_search: schema.ThreadsSearch | None = None
         self._finished = Finished()
         self._losses: list[float] = []
         self._l2_losses: list[float] | None = None
@@ -67,9 +68,11 @@ class TrainingRecordBuilder(RecordBuilder):
             case Finished():
                 self._finished = answer
 
-    def find_peaks(self, peaks: Mapping[Key, schema.Peaks]) -> None:
-        """Take the peaks of its device, if they are known."""
+    def take_findings(self, peaks: Mapping[Key, schema.Peaks], threads: Mapping[Side, schema.ThreadsSearch]) -> None:
+        """Take the peaks of its device and its best number of threads, as far as they are known."""
         self.peaks = peaks.get((self.run.side, self.run.settings.threads), self.peaks)
+        if self.run.next_to_accelerator:
+            self._threads_search = threads.get(self.run.side)
 
     @property
     def _is_complete(self) -> bool:
@@ -133,11 +136,12 @@ class TrainingRecordBuilder(RecordBuilder):
             ),
             setup_seconds=self._ready.seconds,
             compile_seconds=self._compile_seconds,
-            step_losses=self._losses,
+            step_losses=list(self._losses),
             step_l2_losses=self._l2_losses,
-            log=self._log,
+            log=list(self._log),
             metrics=schema.MetricsRef(workload.metrics.train, workload.metrics.loss_includes_l2),
             peaks=self.peaks,
+            threads_search=self._threads_search,
             memory=schema.Memory(self._finished.host_peak_bytes, self._finished.device_peak_bytes),
             group=self._group(),
         )
@@ -205,12 +209,19 @@ class TrainingRecordBuilder(RecordBuilder):
             Caveat.REPLAYED: self.replayed,
             Caveat.UNTESTED_VERSION: self.seen.can is not None and self.seen.can.untested,
             Caveat.TARGET_MISSED: complete and self._schedule.until is not None and self._time_to_target() is None,
+            Caveat.DEFAULT_THREADS: self._has_default_threads,
             Caveat.OVERSUBSCRIBED: self._is_oversubscribed,
             Caveat.NOTHING_AVERAGED: self.run.spread is not None and not self.run.spread.layout.reduces,
             Caveat.UNMOVED_WEIGHTS: any(len(course.model.weights[name].shape) > 1 for name in self._unchanged),
             Caveat.NOT_LEARNING: complete and outcome.status in ("ok", "diverged") and not self._learned(outcome),
             Caveat.RANDOM_DATA: course.dataset.source == "memory",
         }
+
+    @property
+    def _has_default_threads(self) -> bool:
+        """Whether it runs next to an accelerator with a number of threads that may not be the fastest."""
+        is_open = self.run.next_to_accelerator and self._threads_search is None
+        return is_open and len(self.here.cores) > 1
 
     @property
     def _is_oversubscribed(self) -> bool:

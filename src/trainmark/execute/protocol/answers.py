@@ -53,6 +53,20 @@ class Diverged(Answer):
 
 
 @dataclass(frozen=True)
+class ThreadsTried(Answer):
+    """The time of a step with several numbers of CPU threads; training goes on with ``chosen``.
+
+    Args:
+        default: number of threads that the framework chose.
+        tried: each number of threads, and its seconds of a step.
+    """
+
+    chosen: Positive
+    default: Positive
+    tried: list[tuple[Positive, Seconds]]
+
+
+@dataclass(frozen=True)
 class Done(Answer):
     """There are no further answers."""
 

@@ -129,11 +129,13 @@ class TakeTurn:
     Args:
         untimed: seconds of untimed steps that come first.
         until_steady: go on untimed until the time of a step is steady, since a GPU's clock rises after a pause.
+        threads: numbers of CPU threads to try before the turn, if the backend can change it; the fastest stays.
     """
 
     seconds: float | None
     untimed: float = 0.0
     until_steady: bool = False
+    threads: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

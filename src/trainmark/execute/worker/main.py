@@ -29,6 +29,7 @@ from trainmark.backends.base import Capabilities, EpochPlan, Evaluation, SplitNa
 from trainmark.backends.examination import Examinable, try_product
 from trainmark.backends.layout import RankTrainer, require_agreement
 from trainmark.backends.restart import Restartable
+from trainmark.backends.threads import ThreadsSettable
 from trainmark.errors import TrainingDiverged, TrainmarkError, assert_never
 from trainmark.execute.protocol import answers, requests
 from trainmark.execute.protocol.wire import Channel, Say, counter, encoded
@@ -41,6 +42,7 @@ from trainmark.execute.worker.rehearse import rehearse
 from trainmark.execute.worker.replay import replay
 from trainmark.execute.worker.script import end_descendants, run_script
 from trainmark.execute.worker.slices import Enough, Slices, TrainingStarts, Turns
+from trainmark.execute.worker.threads import try_threads
 from trainmark.execute.worker.timing import Clock, timed_epoch
 from trainmark.record import weights as weight_files
 from trainmark.workload import pytorch_draws
@@ -155,6 +157,8 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
         trainer.synchronize()
         say(answers.Compiled(clock() - start if compiled else None))
         if request.turns in ("until-stopped", "slices-first"):
+            if pacing.threads_to_try and isinstance(trainer, ThreadsSettable):
+                _choose_threads(state, trainer, tick, clock, say)
             _train_in_slices(state, weights, tick, clock)
             state = _restarted(state, weights, lambda: backend.trainer(workload, model, data, options))
         for repeat, weights_file in enumerate(request.weight_files):
@@ -163,6 +167,17 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
             _train_repeat(state, weights_file, say, tick, clock)
     except Enough:
         say(_finished(state.trainer, None))
+
+
+def _choose_threads(
+    state: TrainingState, settable: ThreadsSettable, tick: Callable[[], None], clock: Clock, say: Say
+) -> None:
+    """Set the only number of CPU threads that the parent wants, or the fastest of several."""
+    wanted = state.pacing.threads_to_try
+    if len(wanted) == 1:
+        settable.set_threads(wanted[0])
+    else:
+        say(try_threads(state.trainer, settable, state.plans, wanted, tick, clock))
 
 
 def _train_in_slices(state: TrainingState, weights: Weights, tick: Callable[[], None], clock: Clock) -> None:

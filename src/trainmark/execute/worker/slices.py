@@ -43,6 +43,9 @@ class Slices:
         turns: the parent's messages; None trains to the end.
         origin: reading of the clock that start times count from.
         agree: returns the first rank's value in all ranks of a training, since each has separate turns and clocks.
+
+    Attributes:
+        threads_to_try: numbers of CPU threads that this turn begins with.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Slices:
         self._tried = 0
         self._start = self._seconds = 0.0
         self._untimed_left = self._untimed_steps = self._timed_steps = self._examples = 0
+        self.threads_to_try: tuple[int, ...] = ()
         self._pace: float | None = None
         self._ramped = self._part_seconds = 0.0
         self._part_steps = 0
@@ -85,6 +89,7 @@ class Slices:
         if turn["event"] == StartTraining.__name__:
             raise TrainingStarts
         assert turn["event"] == TakeTurn.__name__, turn
+        self.threads_to_try = tuple(turn["threads"])
         self._target, self._to_the_end = turn["seconds"] or 0.0, turn["seconds"] is None
         self._pace = math.inf if turn["until_steady"] else None
         untimed = turn["untimed"] / 2 if turn["until_steady"] else turn["untimed"]  # two parts, to be compared

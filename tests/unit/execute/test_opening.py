@@ -1,0 +1,133 @@
+"""Two rounds that start together, with real processes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainmark.data.locate import Located
+from trainmark.execute.parent.conversation import candidates
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
+from trainmark.execute.parent.probe import THIS, probe
+from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.task import Task, in_rounds
+from trainmark.measure.host import usable_core_numbers
+from trainmark.record.record import Record
+from trainmark.record.store import Store, load
+from trainmark.workload import catalog
+
+STEPS = 60
+
+
+def rounds_of(backend: str, dataset: Located, styles: Sequence[str], workload: str = "mnist-mlp512") -> list[Task[Run]]:
+    """Return two rounds of a network with dropout, so that random numbers matter."""
+    spec = catalog.find(workload).with_schedule(steps=STEPS)
+    course = ScheduledWorkload(dataclasses.replace(spec, dataset=dataset.name), dataset, 2)
+    sides = [Side(backend, style, "cpu", THIS) for style in styles]  # type: ignore[arg-type]
+    return in_rounds([(course, sides)], Settings(threads=1))
+
+
+class Listener:
+    """Decides as it is told, and keeps what it was shown."""
+
+    def __init__(self, *, continues: bool = True, decides: bool = False, interrupts: bool = False) -> None:
+        self._continues, self._decides, self._interrupts = continues, decides, interrupts
+        self.shown: list[Record] = []
+
+    def opened(self, records: Sequence[tuple[Task[Any], Record]]) -> Collection[str]:
+        self.shown = [record for _, record in records]
+        return {record.id for record in self.shown} if self._decides else ()
+
+    def continues(self, *, is_first: bool) -> bool:
+        if self._interrupts and not is_first:
+            raise KeyboardInterrupt
+        return self._continues
+
+    def most_blocks(self, planned: int | None) -> int | None:
+        return planned
+
+
+def run(tasks: list[Task[Run]], out: Path, listener: Listener | None) -> list[Record]:
+    """Return the records of ``tasks``, without an opening if there is no listener."""
+    seen = {(tasks[0].first.side.backend, THIS.label): probe(THIS, tasks[0].first.side.backend)}
+    if listener is not None:
+        return execute(tasks, seen, Store(out), Observer(), opening=listener)
+    return execute(tasks, seen, Store(out), Observer())
+
+
+@pytest.mark.parametrize(("backend", "style"), [("numpy", "idiomatic"), ("torch", "fast"), ("torch", "idiomatic")])
+def test_a_training_after_an_opening_is_that_of_a_fresh_process(
+    backend: str, style: str, drawn: Located, tmp_path: Path
+) -> None:
+    pytest.importorskip(backend)
+    tasks = rounds_of(backend, drawn, [style, style])
+    opened = run(tasks, tmp_path / "opened", Listener())
+    fresh = run(tasks[::2], tmp_path / "fresh", None)
+    losses = {record.round: record.step_losses for record in fresh}
+    assert [record.outcome.status for record in opened] == ["ok"] * 4, opened[0].outcome
+    for record in opened:
+        assert record.slices
+        assert record.step_losses == losses[record.round]
+
+
+def test_the_record_of_an_opening_becomes_that_of_the_training(drawn: Located, tmp_path: Path) -> None:
+    listener = Listener()
+    records = run(rounds_of("numpy", drawn, ["idiomatic", "idiomatic"]), tmp_path, listener)
+    assert all(record.slices and not record.epochs for record in listener.shown)
+    assert {record.id for record in listener.shown} == {record.id for record in records}
+    assert sorted(each.id for each in load(sorted(tmp_path.glob("*.json")))) == sorted(each.id for each in records)
+    assert all(record.epochs for record in records)
+
+
+def test_an_interrupted_training_leaves_the_record_of_its_opening(drawn: Located, tmp_path: Path) -> None:
+    listener = Listener(interrupts=True)
+    with pytest.raises(KeyboardInterrupt):
+        run(rounds_of("numpy", drawn, ["idiomatic", "idiomatic"]), tmp_path, listener)
+    kept = {record.id: record for record in load(sorted(tmp_path.glob("*.json")))}
+    for shown in listener.shown:
+        assert kept[shown.id].outcome.status == "ok"
+        assert kept[shown.id].slices[: len(shown.slices)] == shown.slices
+    interrupted = [record for record in kept.values() if record.outcome.status == "interrupted"]
+    assert [record.round for record in interrupted] == [1, 1]
+    assert not any(record.slices for record in interrupted)
+
+
+def test_a_round_that_stops_after_its_opening_is_no_training(drawn: Located, tmp_path: Path) -> None:
+    records = run(rounds_of("numpy", drawn, ["idiomatic", "idiomatic"]), tmp_path, Listener(continues=False))
+    assert [record.outcome.status for record in records] == ["ok"] * 4
+    assert not any(record.epochs or record.caveats for record in records if not record.machine.load_before)
+
+
+def test_decided_sides_have_no_slices_beside_those_of_the_opening(drawn: Located, tmp_path: Path) -> None:
+    listener = Listener(decides=True)
+    records = run(rounds_of("numpy", drawn, ["idiomatic", "idiomatic"]), tmp_path, listener)
+    slices = {record.id: len(record.slices) for record in listener.shown}
+    assert {record.id: len(record.slices) for record in records} == slices
+
+
+def test_next_to_an_accelerator_the_best_number_of_threads_is_found(
+    drawn: Located, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second side plays the accelerator, so it keeps its number of threads."""
+    pytest.importorskip("torch")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    tasks = []
+    for task in rounds_of("torch", drawn, ["fast", "idiomatic"]):
+        is_cpu = task.first.side.style == "fast"
+        changed = dataclasses.replace(task.first, settings=Settings(), next_to_accelerator=is_cpu)
+        tasks.append(Task((changed,)))
+    records = run(tasks, tmp_path, Listener(continues=False))
+    assert [record.outcome.status for record in records] == ["ok"] * 4, [record.outcome for record in records]
+    searched = [record.threads_search for record in records if record.backend.style == "fast"]
+    assert searched[0] is not None
+    assert searched[0] == searched[1], "one process tries, and the other one is told"
+    assert searched[0].default == 1
+    assert [int(number) for number in searched[0].step_seconds] == [1, *candidates(len(usable_core_numbers()))[1:]]
+    fastest = min(searched[0].step_seconds, key=searched[0].step_seconds.__getitem__)
+    assert searched[0].chosen == int(fastest)
+    assert all(record.threads is None for record in records)
+    assert all(record.threads_search is None for record in records if record.backend.style == "idiomatic")
