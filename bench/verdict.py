@@ -15,6 +15,9 @@ with rounds of slices alone. KIND is one of
     nice            equal, while two others compute at low priority
     hooked-*        a script with the hook under `trainmark measure` instead: hooked-equal, hooked-busy, ...
     more-10, more-5 the second side takes one step in ten, or in twenty, twice
+    thrice          the second side takes every step three times
+    opened-*        as `trainmark run` makes it, with an opening and a short training: opened-equal, opened-thrice, ...
+    hooked-thrice   every step three times, in a script with the hook
     threads, jax, gpu  1 thread against 2; PyTorch against JAX; the CPU against the first GPU
     long-threads, long-jax, long-gpu  the same by contiguous epochs of 10 s, one process after the other
 
@@ -48,6 +51,7 @@ from trainmark.analysis.slices import Block, SliceComparison, compare_slices
 from trainmark.analysis.statistics import LOOK_CONFIDENCE, SLICES_CONFIDENCE, paired_difference
 from trainmark.execute.parent.command import Command
 from trainmark.execute.parent.command import sides as command_sides
+from trainmark.execute.parent.opening import OpeningListener
 from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.probe import THIS, Interpreter
 from trainmark.execute.parent.request import Request
@@ -67,17 +71,20 @@ WORKLOAD = "mnist-mlp128"
 EPOCH_SECONDS = 0.7
 """About, of either framework with one thread or two; only how long contiguous runs are depends on it."""
 LABELS = ("A", "B")
-MORE_STEPS = {"more-10": 10, "more-5": 20}
-"""With every how many steps one is taken twice."""
+MORE_STEPS = {"more-10": (10, 2), "more-5": (20, 2), "thrice": (1, 3)}
+"""With every how many steps one is repeated, and how often it is then taken in all."""
+OPENED = tuple(f"opened-{kind}" for kind in ("equal", "more-5", "thrice"))
+OPENED_STEPS = 200
+"""Steps of a training after an opening, a fifth of an epoch: these tries are about speed."""
 NEIGHBOURS = {
     "busy": "while True: pass",
     "comes-and-goes": "import time as t\nwhile True:\n end = t.time() + 3\n while t.time() < end: pass\n t.sleep(3)",
     "nice": "import os\nos.nice(19)\nwhile True: pass",
 }
-HOOKED = tuple(f"hooked-{kind}" for kind in ("equal", *NEIGHBOURS))
+HOOKED = tuple(f"hooked-{kind}" for kind in ("equal", "thrice", *NEIGHBOURS))
 UNEQUAL = ("threads", "jax", "gpu", "long-threads", "long-jax", "long-gpu")
-KINDS = ("equal", "whole", "old", *NEIGHBOURS, *HOOKED, *MORE_STEPS, *UNEQUAL)
-DISTURBED = (*NEIGHBOURS, *(kind for kind in HOOKED if kind != "hooked-equal"))
+KINDS = ("equal", "whole", "old", *NEIGHBOURS, *HOOKED, *MORE_STEPS, *OPENED, *UNEQUAL)
+DISTURBED = (*NEIGHBOURS, *(kind for kind in HOOKED if kind not in ("hooked-equal", "hooked-thrice")))
 PAUSE = datetime.timedelta(minutes=30)
 """Tries that are further apart were made at different times."""
 LONG_SECONDS = 10.0
@@ -93,11 +100,12 @@ optimizer = torch.optim.SGD(model.parameters(), 0.1)
 for epoch in range(14):
     total = 0.0
     for rows in hook.batches(torch.randperm(len(images)).split(64)):
-        optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])
-        loss.backward()
-        optimizer.step()
-        total += loss.item()
+        for _ in range(int(sys.argv[2]) if sys.argv[1] == "B" else 1):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
     hook.epoch(loss=total / 300, examples=len(images))
 """
 MORE = '''
@@ -113,7 +121,8 @@ class More(TorchFastTrainer):
     def _step_on(self, x, y, row):
         super()._step_on(x, y, row)
         if self._step % int(os.environ["EVERY"]) == 0:
-            super()._step_on(x, y, row)
+            for _ in range(int(os.environ["TIMES"]) - 1):
+                super()._step_on(x, y, row)
 
 
 class MoreWork(TorchBackend):
@@ -122,18 +131,34 @@ class MoreWork(TorchBackend):
 '''
 
 
+class Told(Progress):
+    """Keeps what a study says, and when."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self.said: list[tuple[float, str]] = []
+
+    def say(self, text: str) -> None:
+        """Keep a sentence."""
+        self.said.append((time.perf_counter() - self._start, text))
+
+
 def one_try(kind: str, chosen: Mapping[str, ChosenSide], seconds: float, folder: Path) -> dict[str, Any]:
     """One comparison, and what it said."""
     store, load, start = Store(folder), read_load().taken, time.perf_counter()
+    told = Told()
     match kind:
         case _ if kind in HOOKED:
-            records = _hooked(store, seconds)
+            records = _hooked(kind, store, seconds, told)
+        case _ if kind in OPENED:
+            planned = [_shortened(task) for task in _tasks(kind.removeprefix("opened-"), chosen)]
+            records = rounds_within(Budget(seconds), planned, _carrying_out(planned, chosen, store), told.say)
         case "old" | "long-threads" | "long-jax" | "long-gpu":
             records = _contiguous(kind, _tasks(kind, chosen), chosen, store, seconds)
         case _:
             planned = _tasks(kind, chosen, rounds=3 if kind == "whole" else 1)
             planned = planned if kind == "whole" else [slices_alone(task) for task in planned]
-            records = rounds_within(Budget(seconds), planned, _carrying_out(planned, chosen, store))
+            records = rounds_within(Budget(seconds), planned, _carrying_out(planned, chosen, store), told.say)
     took = time.perf_counter() - start
     return {
         "kind": kind,
@@ -141,6 +166,7 @@ def one_try(kind: str, chosen: Mapping[str, ChosenSide], seconds: float, folder:
         "load_before": load,
         "asked": seconds,
         "seconds": took,
+        "told": told.said,
         **_said(records),
     }
 
@@ -164,12 +190,23 @@ def _tasks(kind: str, chosen: Mapping[str, ChosenSide], rounds: int = 1) -> list
     ]
 
 
+def _shortened(task: Task[Run]) -> Task[Run]:
+    """The same with a short training."""
+    course = task.first.course
+    workload = course.workload.with_schedule(steps=OPENED_STEPS)
+    return Task((dataclasses.replace(task.first, course=dataclasses.replace(course, workload=workload)),))
+
+
 def _carrying_out(
     planned: Sequence[Task[Run]], chosen: Mapping[str, ChosenSide], store: Store
-) -> Callable[[list[Task[Run]]], list[Record]]:
+) -> Callable[..., list[Record]]:
     sides = [task.first.side for task in planned]
     seen = {(side.backend, side.interpreter.label): chosen.get(side.backend, chosen["torch"]).seen for side in sides}
-    return lambda tasks: execute(tasks, seen, store, Observer())
+
+    def carry_out(tasks: list[Task[Run]], opening: OpeningListener | None = None, /) -> list[Record]:
+        return execute(tasks, seen, store, Observer(), opening=opening)
+
+    return carry_out
 
 
 def _contiguous(
@@ -188,12 +225,13 @@ def _contiguous(
     return records
 
 
-def _hooked(store: Store, seconds: float) -> list[Record]:
+def _hooked(kind: str, store: Store, seconds: float, told: Told) -> list[Record]:
     script = store.folder / "train.py"
     script.write_text(SCRIPT)
-    command = Command("train.py", (sys.executable, str(script), "{side}"), store.folder)
+    times = "3" if kind == "hooked-thrice" else "1"
+    command = Command("train.py", (sys.executable, str(script), "{side}", times), store.folder)
     options = RoundOptions(budget=Budget(seconds))
-    return measure(command, command_sides(command, (), {"side": LABELS}), 1, Settings(), store, Progress(), options)[0]
+    return measure(command, command_sides(command, (), {"side": LABELS}), 1, Settings(), store, told, options)[0]
 
 
 def _said(records: list[Record]) -> dict[str, Any]:
@@ -270,8 +308,8 @@ def neighbours(kind: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def more_work(every: int) -> Iterator[None]:
-    """The backend that takes some steps twice is installed."""
+def more_work(every: int, times: int) -> Iterator[None]:
+    """The backend that takes one of ``every`` steps ``times`` times is installed."""
     with tempfile.TemporaryDirectory() as scratch:
         information = Path(scratch) / "more-1.0.dist-info"
         information.mkdir()
@@ -279,7 +317,11 @@ def more_work(every: int) -> Iterator[None]:
         (information / "entry_points.txt").write_text("[trainmark.backends]\nmore = more:MoreWork\n")
         (Path(scratch) / "more.py").write_text(MORE)
         before = os.environ.get("PYTHONPATH", "")
-        os.environ |= {"PYTHONPATH": os.pathsep.join(filter(None, (scratch, before))), "EVERY": str(every)}
+        os.environ |= {
+            "PYTHONPATH": os.pathsep.join(filter(None, (scratch, before))),
+            "EVERY": str(every),
+            "TIMES": str(times),
+        }
         sys.path.insert(0, scratch)
         try:
             yield
@@ -308,7 +350,8 @@ def tries(kinds: Sequence[str], folder: Path, most: int, seconds: float, minutes
         for kind in wanted:
             if time.monotonic() > end:
                 return
-            with more_work(MORE_STEPS.get(kind, 1)), neighbours(kind), tempfile.TemporaryDirectory() as out:
+            more = MORE_STEPS.get(kind.removeprefix("opened-"), (1, 1))
+            with more_work(*more), neighbours(kind), tempfile.TemporaryDirectory() as out:
                 said = one_try(kind, chosen, seconds, Path(out))
             at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
             with (folder / f"{kind}.jsonl").open("a") as opened:

@@ -244,7 +244,7 @@ def _summary(record: Record, turn: str) -> str:
         words = f"; its last output: {last[:_LONGEST_WORDS]}" if last else ""
         return f"{which}: {record.outcome.status}, {record.outcome.reason}{words}"
     facts = []
-    if record.process is not None:
+    if record.process is not None and record.process.seconds is not None:
         facts.append(f"{units.seconds(record.process.seconds)} from start to end")
     if record.slices and not record.epochs:
         seconds = sum(each.seconds for each in record.slices)
