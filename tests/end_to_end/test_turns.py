@@ -50,7 +50,7 @@ def test_both_are_alive_and_one_of_them_computes(command: CommandLine) -> None:
         assert trained == pytest.approx(record.final.training_seconds, rel=0.1), "but for what goes on at edges"
         for each in record.slices:
             assert 0 < each.timed_steps < each.steps
-            assert each.seconds >= 0.5 or each is record.slices[-1]
+            assert each.seconds >= (0.1 if record.device.id == "cpu" else 0.5) or each is record.slices[-1]
             assert any(start <= each.start_seconds + 0.001 < end for start, end in windows)
     orders = sorted((each.order, each.block) for record in (one, other) for each in record.slices)
     assert len({order for order, _ in orders}) == len(orders), "no two had the same turn"
@@ -58,15 +58,16 @@ def test_both_are_alive_and_one_of_them_computes(command: CommandLine) -> None:
 
 
 def test_rounds_of_slices_alone_follow_within_the_budget(command: CommandLine) -> None:
-    few = ("--steps", "16")  # over before the first slice, even if some of them are delayed
-    code, _, err = command.train("--repeats", "1", *TWO, *few, "--budget", "20", fake={"step_seconds": 0.01})
+    few = ("--steps", "16")
+    fake = {"step_seconds": 0.01, "speedup": 1.25}
+    code, _, err = command.train("--repeats", "1", *TWO, *few, "--budget", "20", fake=fake)
     assert code == 0, err
     assert "the budget of 20.0 s is spent" in err or "the verdict is decided" in err
     rounds: dict[int, list[Record]] = {}
     for record in command.records():
         rounds.setdefault(record.round, []).append(record)
     assert len(rounds) > 1
-    assert all(record.epochs and not record.slices for record in rounds.pop(0)), "it is over before the first slice"
+    assert all(record.epochs and record.slices for record in rounds.pop(0)), "an opening, and then the training"
     for records in rounds.values():
         for record in records:
             assert not record.epochs
@@ -75,13 +76,13 @@ def test_rounds_of_slices_alone_follow_within_the_budget(command: CommandLine) -
             assert FEWEST_BLOCKS <= len(numbers) // 2 <= 2 * MOST_BLOCKS, "a disturbed one is repeated"
             assert Caveat.NOT_LEARNING not in record.caveats
         paces = [each.seconds / each.timed_steps for record in records for each in record.slices]
-        assert 0.0024 < min(paces) < 0.006
+        assert 0.007 < min(paces) < 0.01
         assert max(paces) >= 0.01
     code, out, err = command.run("compare", str(command.out), "--json")
     assert code == 0, err
     gpu = next(group for group in json.loads(out)["groups"] if group["key"]["device"] == "cuda:0")
-    assert 2 < gpu["speedup"]["ratio"] < 6, "the GPU of the fake is four times as fast"
-    again, _, err = command.train("--repeats", "2", *TWO, *few, "--resume", fake={"step_seconds": 0.01})
+    assert 1 < gpu["speedup"]["ratio"] < 1.6, "the GPU of the fake is 1.25 times as fast"
+    again, _, err = command.train("--repeats", "2", *TWO, *few, "--resume", fake=fake)
     assert again == 0, err
     complete = [record for record in command.records() if record.epochs]
     assert len(complete) == 4, "rounds of slices alone stand for no planned run"

@@ -246,11 +246,12 @@ class _Rounds(Generic[AnyRun]):
     def continues(self, *, is_first: bool) -> bool:
         """Return whether a round goes on after the opening.
 
-        A first training always does, since it shows whether the sides learn. Commands go on to measure their speed, so
-        they stop where that is decided.
+        A first training always does, since it shows whether the sides learn. Commands and rounds of slices alone go on
+        to measure the speed, so they stop where that is decided.
         """
-        run = self._planned[0].first
-        if run.blocks is not None:
+        is_training = self._planned[0].first.blocks is None
+        has_second = len({task.round for task in self._planned}) > 1
+        if not is_training or not (is_first or has_second):
             return not self._all_are_decided
         if not is_first:
             self._round_seconds = self._clock() - self._latest_mark
