@@ -24,11 +24,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
+
+if TYPE_CHECKING:
+    from trainmark.backends.base import Style
 
 ROOT = Path(__file__).resolve().parents[1]
 _KERAS = "import os; os.environ.update(KERAS_BACKEND='tensorflow', TF_CPP_MIN_LOG_LEVEL='1'); import keras"
@@ -69,12 +73,12 @@ def main() -> None:
     phases = []
     for backend in asked.backend.split(","):
         request = request_to_train(backend, asked.workload, asked.style)
-        kinds: dict[str, Callable[[], Taken]] = {
-            "import": lambda backend=backend: bare(IMPORT[backend]),
-            "first use": lambda backend=backend: bare(f"{IMPORT[backend]}; {FIRST_USE[backend]}"),
+        kinds = {
+            "import": partial(bare, IMPORT[backend]),
+            "first use": partial(bare, f"{IMPORT[backend]}; {FIRST_USE[backend]}"),
         }
         for name, source in sources:
-            kinds[name] = lambda request=request, source=source: until_ready(request, source)
+            kinds[name] = partial(until_ready, request, source)
         # The first of each kind only fills the caches of the file system and of compiled Python.
         rounds = [{name: measure() for name, measure in kinds.items()} for _ in range(asked.n + 1)][1:]
         for field in Taken._fields:
@@ -118,7 +122,7 @@ def shown(seconds: list[float]) -> str:
     return f"{statistics.median(seconds):.2f} [{min(seconds):.2f}, {max(seconds):.2f}]"
 
 
-def request_to_train(backend: str, workload: str, style: str) -> Callable[[float], Any]:
+def request_to_train(backend: str, workload: str, style: Style) -> Callable[[float], Any]:
     """Return what makes the request to train, given the reading of the clock at the start."""
     from trainmark.backends.base import Options
     from trainmark.data.cache import cache_dir, environment_dir
@@ -128,8 +132,7 @@ def request_to_train(backend: str, workload: str, style: str) -> Callable[[float
 
     spec = find(workload)
     folder = locate(spec.dataset, environment=environment_dir(), cache=cache_dir()).folder
-    style = "idiomatic" if backend == "numpy" else style
-    options = Options(style=style, device="cpu", precision="fp32", seed=1)
+    options = Options(style="idiomatic" if backend == "numpy" else style, device="cpu", precision="fp32", seed=1)
 
     def request(origin: float) -> Train:
         return Train(
@@ -167,7 +170,7 @@ def until_ready(request: Callable[[float], Any], source: Path) -> Taken:
     found: list[Taken] = []
 
     def hear(answer: object) -> None:
-        if isinstance(answer, Ready):
+        if isinstance(answer, Ready) and answer.seconds is not None:
             times = psutil.Process(worker.pid).cpu_times()
             found.append(Taken(answer.seconds, times.user + times.system))
 
@@ -224,7 +227,7 @@ def print_phases(file: Path) -> None:
     phases = Phases()
     source = ROOT / "src" / "trainmark"
     sys.path.insert(0, str(source / "execute" / "worker"))
-    import bootstrap
+    import bootstrap  # type: ignore[import-not-found]  # it is run as a file, as here
 
     bootstrap.adopt(source)
     import numpy  # noqa: F401
@@ -232,8 +235,9 @@ def print_phases(file: Path) -> None:
     phases.end("numpy")
     from trainmark.execute.protocol import requests
     from trainmark.execute.protocol.answers import Ready
-    from trainmark.execute.worker import main as worker
+    from trainmark.execute.worker import main
 
+    worker: Any = main
     phases.end("our modules")
     request = requests.read(json.loads(file.read_text()))
     phases.end("request")
