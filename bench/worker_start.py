@@ -7,8 +7,8 @@ FOLDER is the `src` of another commit, as from `git archive COMMIT src | tar -x 
 Processes of four kinds take turns: a bare interpreter that imports the framework; one that also uses it once (an
 optimiser, a random key, a small model), because frameworks load much of themselves only then; and a measured process of
 each commit, up to its message that it is ready (`setup_seconds` of a record). What is ours is the median of the
-differences from the second kind. Processor time counts all threads; on a machine with other load it says more than the
-time that passes. A last table says where the time of a measured process goes.
+differences from the second kind. On a machine with other load, the processor time of the main thread says more than the
+time that passes: without load, the others would run beside it. Last comes where the time of a measured process goes.
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ FIRST_USE = {
     "numpy": "numpy.random.default_rng(0)",
 }
 PACKAGES = {"torch": ["torch"], "jax": ["jax"], "keras": ["keras", "tensorflow"], "numpy": ["numpy"]}
-TELL = "import time; print(time.perf_counter(), time.process_time())"
+TELL = "import time; print(time.perf_counter(), time.process_time(), time.thread_time())"
 
 
 class Taken(NamedTuple):
-    """Seconds that passed since the start of a process, and its processor time."""
+    """Seconds that passed since the start of a process, its processor time, and that of its main thread alone."""
 
     passed: float
     processor: float
+    main_thread: float
 
 
 def main() -> None:
@@ -61,6 +62,7 @@ def main() -> None:
     parser.add_argument("--style", default="idiomatic")
     parser.add_argument("-n", type=int, default=7, help="processes of each kind that count, after one that does not")
     parser.add_argument("--before", type=Path, help="the `src` of another commit")
+    parser.add_argument("--phases", type=int, default=3, help="processes that read the clock between the phases")
     parser.add_argument("--phases-of", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.phases_of:
@@ -83,7 +85,7 @@ def main() -> None:
         rounds = [{name: measure() for name, measure in kinds.items()} for _ in range(asked.n + 1)][1:]
         for field in Taken._fields:
             print_row(backend, field, [{name: getattr(each[name], field) for name in each} for each in rounds])
-        phases.append((backend, [phases_of(request) for _ in range(min(asked.n, 3))]))
+        phases.append((backend, [phases_of(request) for _ in range(asked.phases)]))
     print("\nWhere the time goes now (median seconds that pass; a module's import includes what it imports first):\n")
     for backend, found in phases:
         medians = {name: statistics.median(each[name] for each in found) for name in found[0]}
@@ -157,8 +159,8 @@ def bare(statement: str) -> Taken:
     origin = time.perf_counter()
     command = [sys.executable, "-c", f"{statement}; {TELL}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    end, processor = map(float, done.stdout.split()[-2:])
-    return Taken(end - origin, processor)
+    end, processor, main_thread = map(float, done.stdout.split()[-3:])
+    return Taken(end - origin, processor, main_thread)
 
 
 def until_ready(request: Callable[[float], Any], source: Path) -> Taken:
@@ -171,8 +173,11 @@ def until_ready(request: Callable[[float], Any], source: Path) -> Taken:
 
     def hear(answer: object) -> None:
         if isinstance(answer, Ready) and answer.seconds is not None:
-            times = psutil.Process(worker.pid).cpu_times()
-            found.append(Taken(answer.seconds, times.user + times.system))
+            process_now = psutil.Process(worker.pid)
+            all_threads = process_now.cpu_times()  # also those that have ended
+            main_thread = next(each for each in process_now.threads() if each.id == worker.pid)
+            processor = all_threads.user + all_threads.system
+            found.append(Taken(answer.seconds, processor, main_thread.user_time + main_thread.system_time))
 
     ears = process.Ears()
     with process.Worker(Path(sys.executable), request, hear) as worker:
