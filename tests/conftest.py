@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,39 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # By default an example that takes 0.2 s fails, which says more of the machine than of the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+NULL_DEVICE_REPLACED = (
+    f"{os.devnull} is no longer a character device: a test, or another program, has replaced it for the whole machine. "
+    f"Put it back as root: rm {os.devnull}; mknod -m 666 {os.devnull} c 1 3"
+)
+
+
+def is_null_device_intact() -> bool:
+    """Whether the null device is a device. Root can replace it by a file, after which many programs fail oddly."""
+    return stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _null_device_stays_a_device() -> Iterator[None]:
+    """Check it in each process that runs tests; with pytest-xdist these are its workers."""
+    assert is_null_device_intact(), NULL_DEVICE_REPLACED
+    yield
+    assert is_null_device_intact(), NULL_DEVICE_REPLACED
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Check it after the last worker of pytest-xdist, too: the fixture does not run in the controller."""
+    if not is_null_device_intact():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say at the end of the output why the run has failed."""
+    if not is_null_device_intact():
+        terminalreporter.section("the null device", sep="=", red=True)
+        terminalreporter.line(NULL_DEVICE_REPLACED)
 
 
 @pytest.fixture(scope="session")

@@ -179,7 +179,7 @@ class Compared:
         from trainmark.report.files import drawn
         from trainmark.report.works import works
 
-        regular.write_atomically(Path(path), drawn(Path(path), works(self.comparison), [name]))
+        regular.write(Path(path), drawn(Path(path), works(self.comparison), [name]))
         return Path(path)
 
     def report(self, path: str | os.PathLike[str] = "report.html", title: str = "Training compared") -> Path:
@@ -203,7 +203,7 @@ class Compared:
         compared, comparison = without_trials(self.records), self.comparison
         if len(compared) < len(self.records):
             comparison = comparisons.compare(compared, comparison.by, comparison.baseline, comparison.margin)
-        regular.write_atomically(Path(path), report(self.records, comparison, title=title, warn=warnings.warn))
+        regular.write(Path(path), report(self.records, comparison, title=title, warn=warnings.warn))
         return Path(path)
 
 

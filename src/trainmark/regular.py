@@ -1,7 +1,7 @@
 """Regular files: check them, read them up to a limit, and write them atomically.
 
-A path from the user can be anything: a pipe without a writer, an endless device, a file of many gigabytes. None of them
-may block trainmark or fill its memory.
+A path from the user can be anything: a pipe without a writer, an endless device, a file of many gigabytes. Reading one
+of them must not block trainmark or fill its memory, and writing to one must not replace a device by a file.
 """
 
 from __future__ import annotations
@@ -66,16 +66,101 @@ def read(path: Path, most: int) -> bytes:
     return bytes(content)
 
 
+def can_write(path: Path) -> bool:
+    """Whether :func:`write` can probably write to ``path``, for a check before a long computation."""
+    if os.access(path, os.W_OK):
+        return not is_folder(path)
+    folder = Path(os.path.realpath(path)).parent
+    return is_folder(folder) and os.access(folder, os.W_OK)
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write ``content`` to a path that the user chose, and leave in place what is there.
+
+    A symbolic link is followed. A regular file is replaced atomically and keeps its mode and owner. Everything else,
+    such as a device or a pipe, is opened and written to; a named pipe waits for its reader.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    descriptor = _own_descriptor(path)
+    if descriptor is not None:
+        # An atomic replacement would lose what the shell has written there before, and what it writes afterwards.
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(content)
+        return
+    target = Path(os.path.realpath(path))
+    if _exists(path) and not (is_file(target) and path.samefile(target)):
+        _write_in_place(path, content)
+        return
+    try:
+        write_atomically(target, content)
+    except OSError as error:
+        # A single file that is mounted into a container can't be replaced, and its folder is often read-only.
+        if error.errno not in _NOT_REPLACEABLE or not is_file(target):
+            raise
+        _write_in_place(target, content)
+
+
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees it whole or not at all, even after a crash of the machine."""
+    """Write a regular file so that a reader sees it whole or not at all, even after a crash of the machine.
+
+    An existing file keeps its mode and owner. Use :func:`write` for a path that a user chose.
+    """
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
+        _take_over(path, temporary)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+_NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
+"""Errors of an attempt to replace a file that may still be writable in place."""
+_MOST_LINKS = 40
+"""Maximum number of symbolic links in a row, as in the Linux kernel."""
+
+
+def _take_over(path: Path, temporary: str) -> None:
+    """Give the file that will replace ``path`` the owner and the mode of ``path``."""
+    if not is_file(path):
+        Path(temporary).chmod(0o644)
+        return
+    before = path.stat()
+    own = Path(temporary).stat()
+    if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
+        os.chown(temporary, before.st_uid, before.st_gid)
+    Path(temporary).chmod(stat.S_IMODE(before.st_mode))  # after chown, which clears some bits
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is anything at ``path``. Unlike ``Path.exists`` this raises if links form a loop."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _write_in_place(path: Path, content: bytes) -> None:
+    # Without O_CREAT: if it has just vanished, no file must appear among the devices.
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_TRUNC), "wb") as file:
+        file.write(content)
+
+
+def _own_descriptor(path: Path) -> int | None:
+    """Return the file descriptor of this process that ``path`` names, such as 1 for ``/dev/stdout``."""
+    descriptors = (os.path.realpath("/dev/fd"), f"/proc/{os.getpid()}/fd")
+    for _ in range(_MOST_LINKS):
+        folder = os.path.realpath(path.parent)
+        if folder in descriptors and path.name.isdecimal():
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = Path(folder, path.readlink())
+    return None

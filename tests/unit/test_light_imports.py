@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
+
+from trainmark.execute import worker
 
 FRAMEWORKS = {"torch", "jax", "tensorflow", "keras", "mxnet"}
 HEAVY = {"numpy", "rich", "msgspec", "psutil", "pynvml"}
@@ -41,6 +44,17 @@ def test_a_sweep_imports_ray_only_when_it_starts_one() -> None:
 
 
 def test_the_child_imports_the_standard_library_and_numpy_alone() -> None:
-    code = "from trainmark.execute.worker import main; from trainmark.backends import registry; registry.load('numpy')"
+    modules = [path.stem for path in Path(worker.__file__).parent.glob("[!_]*.py")]
+    code = f"from trainmark.execute.worker import {', '.join(modules)}; "
+    code += "from trainmark.backends import registry; registry.load('numpy')"
     ours = imported_by(code) - imported_by("pass")
     assert ours - set(sys.stdlib_module_names) - {"_distutils_hack"} == {"trainmark", "numpy"}
+
+
+def test_a_training_imports_no_other_request() -> None:
+    """Each import delays the start of every measured process."""
+    code = "import sys, trainmark.execute.worker.main; from trainmark.backends import registry; registry.find('numpy')"
+    code += "; print([name for name in sys.modules if name.partition('.')[0] in ('trainmark', 'importlib')])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    for name in ("worker.dissect", "worker.check_steps", "worker.script", "trainmark.inject", "importlib.metadata"):
+        assert name not in done.stdout

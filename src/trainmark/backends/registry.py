@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, cast
 
 from trainmark.errors import NotInstalled, TrainmarkError, UnknownName, Unsupported
@@ -79,6 +78,8 @@ WELL_KNOWN_PLUGINS = {
 
 def entries() -> dict[str, Entry]:
     """Return every backend known to this interpreter, best first, plug-ins last."""
+    from importlib.metadata import entry_points  # slow, and a worker with a built-in backend does without it
+
     known = {entry.name: entry for entry in _BUILT_IN}
     for point in entry_points(group=ENTRY_POINT_GROUP):
         distribution = point.dist.name if point.dist else point.name
@@ -90,6 +91,9 @@ def entries() -> dict[str, Entry]:
 
 def find(name: str) -> Entry:
     """Return the backend ``name``; raises :class:`~trainmark.errors.UnknownName`."""
+    built_in = next((entry for entry in _BUILT_IN if entry.name == name), None)
+    if built_in is not None:
+        return built_in
     known = entries()
     if name not in known:
         raise UnknownName("backend", name, known, otherwise=WELL_KNOWN_PLUGINS.get(name, ""))

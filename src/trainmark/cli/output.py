@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark import regular
 from trainmark.errors import OutputError
-from trainmark.regular import write_atomically
 from trainmark.report.printable import STEERING, printable
 from trainmark.report.terminal import console, draw_all
 from trainmark.units import many
@@ -88,13 +88,13 @@ def terminal_progress(*, quiet: bool = False) -> TerminalProgress:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file atomically; raises :class:`~trainmark.errors.OutputError`."""
+    """Write to a path that the user chose; raises :class:`~trainmark.errors.OutputError`."""
     try:
-        write_atomically(path, content)
+        regular.write(path, content)
     except OSError as error:
         raise OutputError(
             f"can't write {path}",
-            expected="an existing, writable folder",
+            expected="a file in an existing, writable folder, or a device or pipe that can be written",
             found=error.strerror or str(error),
             fix="Choose another file.",
         ) from error

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from trainmark import regular
 from trainmark.errors import UnknownName, UsageError
 from trainmark.report.charts import NAMES, charts
 from trainmark.report.charts.chart import Chart, MeasuredWork
@@ -34,7 +34,7 @@ def require_drawable(path: Path) -> None:
     """Raise UsageError if no image can be written there, NotInstalled if the drawing libraries are missing."""
     if path.suffix not in ENDINGS:
         raise UsageError(f"can't draw {path}", expected=f"a file name that ends in {' or '.join(ENDINGS)}")
-    if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+    if not regular.can_write(path):
         raise UsageError(f"can't write {path}", expected="an existing, writable folder", found=str(path.parent))
     require_extras("report")
 

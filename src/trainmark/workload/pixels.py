@@ -134,7 +134,9 @@ def prepare(spec: Input | Tokens, images: NDArray[Any], dtype: Any = np.float32)
         return images.astype(np.int64)
     height, width, _ = spec.network_shape
     top, left = (spec.shape[0] - height) // 2, (spec.shape[1] - width) // 2
-    return scale(spec, images[:, top : top + height, left : left + width].astype(dtype))
+    x = images[:, top : top + height, left : left + width].astype(dtype)
+    _scale_in_place(spec, x)
+    return x
 
 
 def distort(spec: Input, images: NDArray[np.uint8], rng: np.random.Generator, dtype: Any = np.float32) -> NDArray[Any]:
@@ -201,7 +203,30 @@ def scale(spec: Input, x: NDArray[Any]) -> NDArray[Any]:
     """Divide and standardise images, a NumPy or JAX array."""
     x = spec.rescaled(x, lambda values: np.asarray(values, x.dtype))
     if spec.standardize_each:
-        mean = x.mean(axis=(1, 2, 3), keepdims=True)
-        sd = x.std(axis=(1, 2, 3), keepdims=True).clip(x.dtype.type(x[0].size ** -0.5))
+        mean, sd = _moments_of_each(x)
         x = (x - mean) / sd
     return x
+
+
+def _scale_in_place(spec: Input, x: NDArray[Any]) -> None:
+    """Do what :func:`scale` does, in the array itself.
+
+    A whole training set takes hundreds of megabytes. A second array for the result costs many times as much as the
+    arithmetic, because the kernel has to clear its memory.
+    """
+    if spec.divide_by != 1:
+        x /= spec.divide_by
+    if spec.standardize is not None:
+        x -= np.asarray(spec.standardize.mean, x.dtype)
+        x /= np.asarray(spec.standardize.sd, x.dtype)
+    if spec.standardize_each:
+        mean, sd = _moments_of_each(x)
+        x -= mean
+        x /= sd
+
+
+def _moments_of_each(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return mean and standard deviation of each image; the latter is at least ``1/√values``."""
+    mean = x.mean(axis=(1, 2, 3), keepdims=True)
+    sd = x.std(axis=(1, 2, 3), keepdims=True).clip(x.dtype.type(x[0].size ** -0.5))
+    return mean, sd

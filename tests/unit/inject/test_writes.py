@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import os
 import shutil
+import stat
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +27,10 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("model", "old", "log"):
         (tmp_path / "mine" / name).write_text(BEFORE)
     (tmp_path / "copy" / "link").symlink_to(tmp_path / "mine" / "model")
+    with contextlib.suppress(PermissionError):  # so that a mistake in the code can't replace the machine's
+        os.mknod(tmp_path / "null", stat.S_IFCHR, os.makedev(1, 3))
+        (tmp_path / "null").chmod(0o666)
+        monkeypatch.setattr(os, "devnull", str(tmp_path / "null"))
     monkeypatch.chdir(tmp_path / "copy")
     monkeypatch.setenv("TRAINMARK_OBSERVER", str(tmp_path / "copy"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
@@ -85,6 +92,15 @@ def _lock(path: Path) -> None:
     assert Path(os.devnull).stat().st_mode & 0o666 == 0o666
 
 
+def _change_mode_of_what_was_opened(path: Path) -> None:
+    with path.open("w") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.truncate(3)
+        assert not Path(file.name).samefile(os.devnull)
+        os.chmod(file.name, 0o400)  # noqa: PTH101
+        os.remove(file.name)  # noqa: PTH107
+
+
 def _copy(path: Path) -> None:
     Path("new").write_text("ours")
     shutil.copy("new", path)
@@ -101,6 +117,7 @@ def _copy(path: Path) -> None:
         _copy,
         _read_and_write,
         _lock,
+        _change_mode_of_what_was_opened,
         _compressed,
         _hdf5,
         Path.unlink,
@@ -174,6 +191,73 @@ def test_a_large_file_is_not_copied_to_be_changed(mine: Path, monkeypatch: pytes
     monkeypatch.setattr(writes, "_LARGEST_COPY", 2)
     with pytest.raises(PermissionError, match="too large to copy; open it with mode 'r'"):
         _read_and_write(mine / "model")
+
+
+def _save_beside_and_rename(what: str, filename: Path | str) -> None:
+    """Save as safetensors does, by system calls that Python does not see."""
+    command = ["sh", "-c", 'printf %s "$1" > "$2.tmp" && mv -f "$2.tmp" "$2"', "sh", what, os.fspath(filename)]
+    subprocess.run(command, check=True)
+
+
+def test_a_saver_that_renames_replaces_no_device(mine: Path) -> None:
+    device = mine.parent / "copy" / "device"
+    try:
+        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("only root can make a device")
+    saved = writes.Writes().to_nowhere(_save_beside_and_rename, 1)
+    saved("ours", mine / "model")
+    saved("ours", filename=mine / "model")
+    saved("ours", device)
+    assert stat.S_ISCHR(device.stat().st_mode)
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+    assert (mine / "model").read_text() == BEFORE
+
+
+def test_a_device_is_not_moved_removed_or_changed(mine: Path) -> None:
+    device = mine.parent / "copy" / "device"
+    try:
+        os.mknod(device, stat.S_IFCHR, os.makedev(1, 3))
+        device.chmod(0o600)
+    except PermissionError:
+        pytest.skip("only root can make a device")
+    Path("new").write_text("ours")
+    shutil.copy("new", device)
+    os.replace("new", device)  # noqa: PTH105
+    device.unlink()
+    device.write_text("ours")
+    assert stat.S_ISCHR(device.stat().st_mode)
+
+
+def test_a_link_of_the_users_stays(mine: Path) -> None:
+    """It leads to a folder that may be written, but it is in one that may not."""
+    (mine.parent / "cache" / "model").write_text(BEFORE)
+    link = mine / "link"
+    subprocess.run(["ln", "-s", mine.parent / "cache" / "model", link], check=True)
+    writes.Writes().to_nowhere(_save_beside_and_rename, 1)("ours", link)
+    Path("new").write_text("ours")
+    os.replace("new", link)  # noqa: PTH105
+    link.unlink()
+    assert link.is_symlink()
+    assert link.read_text() == BEFORE
+
+
+def test_a_folder_for_temporary_files_may_be_the_users(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    to_nowhere = writes.Writes().to_nowhere(lambda what, f: Path(f).write_text(what), 1)
+    monkeypatch.setattr(tempfile, "tempdir", str(mine))  # as a script may do
+    to_nowhere("ours", mine / "model")
+    assert sorted(each.name for each in mine.iterdir()) == ["log", "model", "old"]
+
+
+def test_safetensors_saves_nothing_elsewhere(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numpy, safetensors = pytest.importorskip("numpy"), pytest.importorskip("safetensors.numpy")
+    monkeypatch.setattr(writes, "_set", monkeypatch.setattr)
+    writes.Writes().redirect_safetensors()
+    safetensors.save_file({"weights": numpy.ones(3)}, str(mine / "model"))
+    safetensors.save_file({"weights": numpy.ones(3)}, "model")
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+    assert (mine / "model").read_text() == BEFORE
+    assert safetensors.load_file("model")["weights"].sum() == 3
 
 
 def test_a_save_goes_nowhere(mine: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from trainmark.workload import catalog
 from trainmark.workload.decode import Misfit
-from trainmark.workload.pixels import Distortions, Input, Standardize, distort, prepare
+from trainmark.workload.pixels import Distortions, Input, Standardize, distort, prepare, scale
 
 NOISE = np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), dtype=np.uint8)
 NO_CONTRAST = (1.0, 1.0)
@@ -182,3 +182,19 @@ def test_an_input_refuses_what_makes_no_sense(build: Callable[[], object], field
     with pytest.raises(Misfit) as caught:
         build()
     assert caught.value.path == (field,)
+
+
+@pytest.mark.parametrize("name", [name for name in catalog.names() if not catalog.find(name).is_text])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_preparing_in_place_gives_the_same_bits(name: str, dtype: type) -> None:
+    spec = catalog.find(name).input
+    shape = (4, *spec.shape)
+    images = np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8)
+    before = images.copy()
+    high, wide = (spec.shape[0] - spec.network_shape[0]) // 2, (spec.shape[1] - spec.network_shape[1]) // 2
+    cropped = images[:, high : high + spec.network_shape[0], wide : wide + spec.network_shape[1]]
+    expected = scale(spec, cropped.astype(dtype))
+    found = prepare(spec, images, dtype)
+    assert found.dtype == dtype
+    assert np.array_equal(found, expected)
+    assert np.array_equal(images, before)

@@ -79,8 +79,8 @@ class JaxTrainer:
         running = self._taken_in(weights)
         taken = {name: running.pop(name) for name in self._model.trained}
         average = {name: value.copy() for name, value in taken.items()} if self._workload.weight_average else {}
-        state = {name: jax.tree.map(jnp.zeros_like, taken) for name in self._remembered}
-        self._training = Training(taken, running, jax.device_put(state, self._place), average, self._put(np.int32(0)))
+        state = {slot: {name: self._zeros_like(value) for name, value in taken.items()} for slot in self._remembered}
+        self._training = Training(taken, running, state, average, self._put(np.int32(0)))
 
     def weights(self) -> Weights:
         """Return a copy of the weights on the host."""
@@ -214,6 +214,11 @@ class JaxTrainer:
 
     def _put(self, value: Any) -> Array:
         return jax.device_put(value, self._place)
+
+    def _zeros_like(self, value: Array) -> Array:
+        # jax.numpy.zeros_like compiles a program for each shape. np.full writes to its memory, unlike np.zeros, which
+        # would leave that to the first step.
+        return self._put(np.full(value.shape, 0, value.dtype))
 
 
 def _copied(arrays: Parameters, dtype: Any = np.float64) -> dict[str, NDArray[Any]]:

@@ -18,31 +18,24 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trainmark.backends import limits, registry
+from trainmark.backends import registry
 from trainmark.backends.base import Capabilities, EpochPlan, Evaluation, SplitName, Steps, Trainer
-from trainmark.backends.examination import Examinable, try_product
 from trainmark.backends.layout import RankTrainer, require_agreement
 from trainmark.backends.restart import Restartable
 from trainmark.backends.threads import ThreadsSettable
 from trainmark.errors import TrainingDiverged, TrainmarkError, assert_never
 from trainmark.execute.protocol import answers, requests
 from trainmark.execute.protocol.wire import Channel, Say, counter, encoded
-from trainmark.execute.worker import lifeline, ranks
-from trainmark.execute.worker.check_steps import check_steps
-from trainmark.execute.worker.dissect import dissect
+from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.order import epoch_plans, evaluation_sample
-from trainmark.execute.worker.predict import generate, predict
-from trainmark.execute.worker.rehearse import rehearse
-from trainmark.execute.worker.replay import replay
-from trainmark.execute.worker.script import end_descendants, run_script
 from trainmark.execute.worker.slices import Enough, Slices, TrainingStarts, Turns
-from trainmark.execute.worker.threads import try_threads
 from trainmark.execute.worker.timing import Clock, timed_epoch
 from trainmark.record import weights as weight_files
 from trainmark.workload import pytorch_draws
@@ -61,6 +54,8 @@ def main(socket_descriptor: int, position_descriptor: int) -> int:
 
 def rank_main(address: str) -> int:
     """Serve the launcher's request as one of several ranks."""
+    from trainmark.execute.worker import ranks
+
     return _serve(*ranks.answer(address))
 
 
@@ -74,8 +69,11 @@ def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int 
         message = next(arrived, None)
     try:
         request = requests.read(message)
-        # The processes that a command started must be ended first.
-        before_end = end_descendants if isinstance(request, requests.RunScript) else None
+        before_end = None
+        if isinstance(request, requests.RunScript):
+            from trainmark.execute.worker.script import end_descendants
+
+            before_end = end_descendants  # the processes that a command started must be ended first
         lifeline.tie(channel, turns.put, before_end)
         _carry_out(request, channel.send, tick, turns, position_descriptor)
         channel.send(answers.Done())
@@ -91,6 +89,7 @@ def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int 
 def _carry_out(
     request: requests.Request, say: Say, tick: Callable[[], None], turns: Turns, position_descriptor: int | None
 ) -> None:
+    """Import the code of this request alone: every import delays the start of a training."""
     match request:
         case requests.Probe():
             _probe(request.backend, say)
@@ -101,20 +100,36 @@ def _carry_out(
         case requests.Examine():
             _examine(request.backend, say)
         case requests.Dissect():
+            from trainmark.execute.worker.dissect import dissect
+
             dissect(request, say, tick, time.perf_counter)
         case requests.Predict():
+            from trainmark.execute.worker.predict import predict
+
             predict(request, say)
         case requests.Generate():
+            from trainmark.execute.worker.predict import generate
+
             generate(request, say)
         case requests.RunScript():
+            from trainmark.execute.worker.script import run_script
+
             run_script(request, say, time.perf_counter, turns)
         case requests.ReplayTraining():
+            from trainmark.execute.worker.replay import replay
+
             replay(request, say, tick)
         case requests.Rehearse():
+            from trainmark.execute.worker.rehearse import rehearse
+
             rehearse(request, say)
         case requests.CheckSteps():
+            from trainmark.execute.worker.check_steps import check_steps
+
             check_steps(request, say, tick)
         case requests.StartRanks():
+            from trainmark.execute.worker import ranks
+
             assert position_descriptor is not None, "a rank can't launch ranks"
             ranks.launch(request, say, position_descriptor, turns)
         case requests.Train():
@@ -127,8 +142,11 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
     """Carry out a training."""
     workload, options = request.workload, request.options
     model = lay_out(workload)
-    data = request.dataset.load()
-    backend = registry.load(request.backend)
+    # Decompression and checksums release the interpreter lock, so they take no time from the import of the framework.
+    with ThreadPoolExecutor(max_workers=1) as reader:
+        reading = reader.submit(request.dataset.load)
+        backend = registry.load(request.backend)
+    data = reading.result()
     trainer = backend.trainer(workload, model, data, options)
     can = backend.capabilities()  # only now, since it may initialise the devices
     examples: dict[SplitName, int] = {"train": len(data.train), "test": len(data.test)}
@@ -173,6 +191,8 @@ def _choose_threads(
     state: TrainingState, settable: ThreadsSettable, tick: Callable[[], None], clock: Clock, say: Say
 ) -> None:
     """Set the only number of CPU threads that the parent wants, or the fastest of several."""
+    from trainmark.execute.worker.threads import try_threads
+
     wanted = state.pacing.threads_to_try
     if len(wanted) == 1:
         settable.set_threads(wanted[0])
@@ -355,12 +375,16 @@ def _first_weights(request: requests.Train, model: Model, drawn: Drawn | None) -
 
 
 def _probe(backend: str, say: Say) -> None:
+    from trainmark.backends import limits
+
     loaded = registry.load(backend)
     can = registry.capabilities(backend, loaded)
     say(answers.Capable(can, platform.python_version(), isinstance(loaded, limits.Limited)))
 
 
 def _measure_limits(request: requests.MeasurePeaks, say: Say) -> None:
+    from trainmark.backends import limits
+
     backend = registry.load(request.backend)
     device = next(device for device in backend.capabilities().devices if device.id == request.options.device)
     if isinstance(backend, limits.Limited):
@@ -369,6 +393,8 @@ def _measure_limits(request: requests.MeasurePeaks, say: Say) -> None:
 
 def _facts(request: requests.Train, can: Capabilities, data_sha256: str, weights: Weights) -> dict[str, str]:
     """Return the facts that must be the same for all ranks of a training."""
+    from trainmark.execute.worker import ranks
+
     options = request.options
     told = encoded([request.workload, options, request.inject_order])
     return {
@@ -387,6 +413,8 @@ def _facts(request: requests.Train, can: Capabilities, data_sha256: str, weights
 
 def _examine(name: str, say: Say) -> None:
     """Send several answers, so that a crash loses only the remaining ones."""
+    from trainmark.backends.examination import Examinable, try_product
+
     backend, seen = registry.load(name), answers.Examined()
     if isinstance(backend, Examinable):
         say(seen := dataclasses.replace(seen, examination=backend.examine()))

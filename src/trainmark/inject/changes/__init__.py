@@ -63,7 +63,10 @@ def apply(observer: Any, framework: Any) -> None:
 
 def install(framework: str, observer: Any) -> None:
     """Apply the changes to a framework that was just imported, if this process is an experiment and there are any."""
-    if VARIABLE in os.environ and find_spec("." + framework, __package__):
+    if VARIABLE not in os.environ:
+        return
+    _writes().redirect_safetensors()
+    if find_spec("." + framework, __package__):
         module = importlib.import_module("." + framework, __package__)
         module.protect(_writes())
         apply(observer, module)

@@ -10,12 +10,15 @@ import builtins
 import bz2
 import functools
 import hashlib
+import importlib
 import io
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from ..patch import around
@@ -37,7 +40,8 @@ class Writes:
     def __init__(self) -> None:
         caches = [os.environ.get("XDG_CACHE_HOME") or "~/.cache", (os.environ.get("TRITON_HOME") or "~") + "/.triton"]
         caches += filter(None, map(os.environ.get, _COMPILERS))
-        mine = map(os.path.expanduser, [os.environ.get(_OWN, "/dev"), tempfile.gettempdir(), "/dev", "/proc", *caches])
+        self._temporary = tempfile.gettempdir()  # now, since a script may choose another folder
+        mine = map(os.path.expanduser, [os.environ.get(_OWN, "/dev"), self._temporary, "/dev", "/proc", *caches])
         self._allowed = [os.path.realpath(folder) + os.sep for folder in mine]
         self._original = os.path.realpath(os.environ.get(ORIGINAL, os.devnull)) + os.sep
 
@@ -47,19 +51,47 @@ class Writes:
             real = os.path.realpath(os.fsdecode(path)) + os.sep
         except (TypeError, ValueError):  # a file descriptor or a file
             return False
+        return not self._is_allowed(real)
+
+    def _is_allowed(self, real: str) -> bool:
         around = [folder for folder in (self._original, *self._allowed) if real.startswith(folder)]
-        return max(around, key=len, default=self._original) == self._original
+        return max(around, key=len, default=self._original) != self._original
+
+    def _may_not_change(self, path: Any) -> bool:
+        """Return whether ``path`` may not be replaced, removed or changed by other means than opening it.
+
+        This includes a link elsewhere that leads to one of the known folders, since the link itself would be replaced,
+        and a device: a library that renames a file on top of it would replace it for the whole machine.
+        """
+        if self.elsewhere(path):
+            return True
+        try:
+            folder, name = os.path.split(os.fsdecode(path))
+            mode = os.stat(path).st_mode if os.path.exists(path) else 0  # noqa: PTH110, PTH116
+        except (TypeError, ValueError):  # a file descriptor or a file
+            return False
+        link = os.path.join(os.path.realpath(folder), name) + os.sep  # noqa: PTH118
+        return stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or not self._is_allowed(link)
 
     def _instead(self, path: Any, *, copied: bool) -> str:
         """Return a temporary file for one that may not be written, with what that has if it is ``copied``."""
         name = hashlib.sha256(os.path.realpath(os.fsencode(path))).hexdigest()
-        instead = os.path.join(tempfile.gettempdir(), f"instead-{name[:20]}")  # noqa: PTH118
+        instead = os.path.join(self._temporary, f"instead-{name[:20]}")  # noqa: PTH118
         if copied and not os.path.exists(instead):  # noqa: PTH110
             if os.path.getsize(path) > _LARGEST_COPY:  # noqa: PTH202
                 raise PermissionError(f"{path} opened for writing is too large to copy; open it with mode 'r'")
             _copy(path, f"{instead}-{os.getpid()}")
             _replace(f"{instead}-{os.getpid()}", instead)  # atomic, for other processes
         return instead
+
+    def _discarded(self) -> str:
+        """Return the path of a temporary file that takes everything which this process saves elsewhere.
+
+        It is not the null device: a library may write a file beside its path and rename it on top of that, and a script
+        may change the mode of the file that it has opened. There is one file for all, so that many large checkpoints
+        don't fill the disk.
+        """
+        return os.path.join(self._temporary, f"discarded-{os.getpid()}")  # noqa: PTH118
 
     def redirect(self) -> None:
         """Discard writes elsewhere from now on."""
@@ -69,7 +101,8 @@ class Writes:
         def open_(file: Any, mode: str = "r", *args: Any, **more: Any) -> Any:
             if set(mode) & set("wax+") and self.elsewhere(file):
                 kept = "r" in mode and os.path.isfile(file)  # noqa: PTH113
-                file, mode = self._instead(file, copied=kept) if "+" in mode else os.devnull, mode.replace("x", "w")
+                file = self._instead(file, copied=kept) if "+" in mode else self._discarded()
+                mode = mode.replace("x", "w")
             return opened(file, mode, *args, **more)
 
         @functools.wraps(opens)
@@ -100,6 +133,18 @@ class Writes:
         if h5py is not None and not hasattr(h5py.File.__init__, "__wrapped__"):
             around(h5py.File, "__init__", opened)
 
+    def redirect_safetensors(self) -> None:
+        """Discard what safetensors saves elsewhere; its library opens files by itself, and renames them."""
+        if find_spec("safetensors") is None:
+            return
+        safetensors: Any = importlib.import_module("safetensors")
+        if not hasattr(safetensors.serialize_file, "__wrapped__"):
+            real = safetensors.serialize_file
+            saves = self.to_nowhere(real, 1)
+            for name in ("safetensors", "safetensors.torch", "safetensors.numpy", "safetensors.tensorflow"):
+                if getattr(sys.modules.get(name), "serialize_file", None) is real:
+                    _set(sys.modules[name], "serialize_file", saves)
+
     def unless_elsewhere(self, does: Callable[..., Any], position: int = 0) -> Callable[..., Any]:
         """Return a function that does nothing if one of its arguments, from ``position`` on, is a file elsewhere."""
 
@@ -107,20 +152,22 @@ class Writes:
         def done(*args: Any, **more: Any) -> Any:
             paths = (*args, *(value for name, value in more.items() if name in ("path", "src", "dst", "f")))
             named = [each for each in paths[position:2] if isinstance(each, (str, bytes, os.PathLike))]
-            if more.get("dir_fd") is None and any(map(self.elsewhere, named)):
+            if more.get("dir_fd") is None and any(map(self._may_not_change, named)):
                 return None
             return does(*args, **more)
 
         return done
 
     def to_nowhere(self, saves: Callable[..., Any], position: int) -> Callable[..., Any]:
-        """Return a function that saves to no file if its argument at ``position`` is a file elsewhere."""
+        """Return a function that saves to a discarded file if its argument at ``position`` is a file elsewhere."""
 
         @functools.wraps(saves)
         def saved(*args: Any, **more: Any) -> Any:
-            if len(args) > position and self.elsewhere(args[position]):
-                args = (*args[:position], os.devnull, *args[position + 1 :])
-            more.update((name, os.devnull) for name in ("f", "filename") if name in more and self.elsewhere(more[name]))
+            if len(args) > position and self._may_not_change(args[position]):
+                args = (*args[:position], self._discarded(), *args[position + 1 :])
+            for name in ("f", "filename"):
+                if name in more and self._may_not_change(more[name]):
+                    more[name] = self._discarded()
             return saves(*args, **more)
 
         return saved

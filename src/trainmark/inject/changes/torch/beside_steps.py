@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import itertools
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -91,12 +89,6 @@ def protect(writes: Any) -> None:
     patch.put(torch._C, "PyTorchFileWriter", writes.to_nowhere(torch._C.PyTorchFileWriter, 0))
     for kind in (torch._C.ScriptModule, torch._C.ScriptFunction):  # also by torch.jit.save
         patch.put(kind, "save", writes.unless_elsewhere(kind.save, 1))
-    if find_spec("safetensors"):
-        safetensors: Any = importlib.import_module("safetensors")
-        saves = writes.to_nowhere(safetensors.serialize_file, 1)
-        for name in ("safetensors", "safetensors.torch", "safetensors.numpy"):
-            if name in sys.modules:
-                patch.put(sys.modules[name], "serialize_file", saves)
     writes.redirect_hdf5()
 
     def started(*_: Any) -> None:
