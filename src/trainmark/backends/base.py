@@ -74,6 +74,7 @@ class Device:
         kind: the machine's processor, or an accelerator such as a GPU.
         memory_bytes: size of the device's memory, in bytes; None if not reported.
         precisions: precisions in which the backend trains on it.
+        tested: whether trainmark was ever tested on such a device; False for a kind that nobody has had at hand.
     """
 
     id: str
@@ -81,6 +82,7 @@ class Device:
     kind: Literal["cpu", "accelerator"]
     memory_bytes: int | None = None
     precisions: tuple[Precision, ...] = ("fp32",)
+    tested: bool = True
 
 
 def cpu(*precisions: Precision) -> Device:

@@ -38,7 +38,7 @@ class DataParallel(TorchTrainer):
             data = dataclasses.replace(data, train=_share(data.train, self._ranks.copy, self._layout.data))
         options = dataclasses.replace(job.options, device=str(self._ranks.device))
         super().__init__(dataclasses.replace(job, data=data, options=options))
-        self._forward = self._averaging(self._network)
+        self._pass.forward = self._averaging(self._network)
         torch.manual_seed(options.seed + _SEEDS_APART * self._ranks.rank)  # dropout differs between shares
 
     def compile(self, plan: EpochPlan) -> bool:
