@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from trainmark.backends.base import HITS, EpochPlan, Evaluation, Job, SplitName, Steps
+from trainmark.backends.engines import torch as engines
 from trainmark.backends.torch.fast import TorchFastTrainer
 from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
 from trainmark.backends.torch.parallel.ranks import Ranks
@@ -99,7 +100,7 @@ class DataParallel(TorchTrainer):
         """Wrap ``network`` to average its gradients over all copies."""
         if not self._averages:
             return network
-        devices = [self._device.index] if self._device.type == "cuda" else None
+        devices = engines.indices(self._device)
         return DistributedDataParallel(network, device_ids=devices, process_group=self._ranks.copies, **options)
 
     def _whole_network(self) -> nn.Module:
