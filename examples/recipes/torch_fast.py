@@ -3,6 +3,9 @@
 The images are converted once and kept on the device, so a batch is one `index_select`; the optimiser updates all
 parameters in one fused kernel; a CPU flushes denormal numbers to zero. On a GPU the step is captured once and replayed,
 so Python launches one operation per step instead of dozens. (With convolutions, also try `channels_last`.)
+
+With `COMPILE`, forward and backward pass are compiled before they are captured: on an H100, GPTs in bf16 were 1.3 times
+as fast, after half a minute of compiling. A network as small as this one gains little.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+COMPILE = False
 torch.set_flush_denormal(True)
 
 
@@ -32,15 +36,20 @@ def train(images, labels, weights, epochs):
     parameters = list(network.parameters())
     batch = torch.zeros(epochs.shape[-1], dtype=torch.int64, device=DEVICE)  # the graph reads its batch from here
 
+    def loss_and_hits(x, y):
+        outputs = network(x)
+        return functional.cross_entropy(outputs, y), (outputs.detach().argmax(dim=1) == y).sum()
+
+    if COMPILE:  # dynamic=False: a batch of another size gets code of its own
+        loss_and_hits = torch.compile(loss_and_hits, fullgraph=True, dynamic=False)
+
     def step():
         for parameter in parameters:  # zero_grad takes longer
             parameter.grad = None
-        x, y = images.index_select(0, batch), labels.index_select(0, batch)
-        outputs = network(x)
-        loss = functional.cross_entropy(outputs, y)
+        loss, hits = loss_and_hits(images.index_select(0, batch), labels.index_select(0, batch))
         loss.backward()
         optimizer.step()
-        return torch.stack([loss.detach(), (outputs.argmax(dim=1) == y).sum()])  # .item() would wait for the device
+        return torch.stack([loss.detach(), hits])  # .item() would wait for the device
 
     step = captured(step, network, optimizer) if DEVICE == "cuda" else step
     results = []

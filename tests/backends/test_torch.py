@@ -26,6 +26,7 @@ from trainmark_conformance.oracle import exact
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+from trainmark.backends.engines import torch as engines  # noqa: E402
 from trainmark.backends.torch.backend import TorchBackend  # noqa: E402
 
 COMPILING = pytest.mark.filterwarnings("ignore:`torch.jit.script_method`:DeprecationWarning")  # inductor's own use
@@ -141,23 +142,23 @@ def test_compiling_ahead_changes_neither_weights_nor_random_numbers() -> None:
     np.testing.assert_array_equal(runs[0], runs[1])
 
 
-def test_no_autograd_node_of_another_stream_is_alive_while_a_graph_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_autograd_node_of_another_stream_lives_while_capturing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node belongs to the stream on which it was made, and a capture can't wait for the default one."""
-    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda _: torch.get_rng_state())
-    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, _: torch.set_rng_state(state))
-    made = trainer(catalog.find("mnist-mlp128"), numbered((28, 28, 1)), "fast")
-    parameter = made._parameters[0]
+    found = []
 
     def node() -> Any:
         return parameter.view_as(parameter).grad_fn.next_functions[0][0]
 
-    def capture(_: int) -> str:
+    def capture(_step: Any, _device: Any) -> None:
         node().metadata["earlier"] = True  # lost with the node, unless something keeps it alive
-        return "alive" if "earlier" in node().metadata else "gone"
+        found.append("earlier" in node().metadata)
 
-    monkeypatch.setattr(made, "_capture_one", capture)
-    made._capture((100,))
-    assert made._graphs == {100: "gone"}
+    monkeypatch.setattr(engines, "captures", lambda _: True)
+    monkeypatch.setattr(engines, "capture", capture)
+    made = trainer(catalog.find("mnist-mlp128"), numbered((28, 28, 1)), "fast")
+    parameter = made._parameters[0]
+    made.compile(EpochPlan((100,), np.arange(100)))
+    assert found == [False]
 
 
 def test_compiled_without_a_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from trainmark.backends.base import Device
 from trainmark.cli.main import run
 from trainmark.execute.parent import probe as probes
 from trainmark.execute.parent.probe import THIS, Interpreter, Seen, backends_of, probe
@@ -71,6 +73,19 @@ def test_a_plug_in_here_that_does_not_work(asked: list[tuple[str, str]], capsys:
 def test_devices_of_another_interpreter(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
     rows = listed(capsys, "devices", "--python", "old=/opt/old/bin/python")
     assert [row["device"] for row in rows if row["backend"] == "numpy@old"] == ["cpu"]
+
+
+def test_a_kind_of_device_that_was_never_tested_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert NUMPY.can is not None
+    intel = Device("xpu:0", "Intel Arc", "accelerator", tested=False)
+    can = dataclasses.replace(NUMPY.can, devices=(*NUMPY.can.devices, intel))
+    for found, marked in ((NUMPY, False), (dataclasses.replace(NUMPY, can=can), True)):
+        monkeypatch.setattr(probes, "probe", lambda *_, found=found: found)
+        assert {row["tested_on_hardware"] for row in listed(capsys, "devices")} == ({True, False} if marked else {True})
+        assert run(["list", "devices"]) == 0
+        assert ("tested" in capsys.readouterr().out) is marked
 
 
 def test_where_nothing_works_each_says_why(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:

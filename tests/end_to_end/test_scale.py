@@ -44,7 +44,7 @@ def add_up(_, bucket):
 class Sums(TorchBackend):
     def trainer(self, workload, model, data, options):
         trainer = super().trainer(workload, model, data, options)
-        trainer._forward.register_comm_hook(None, add_up)
+        trainer._pass.forward.register_comm_hook(None, add_up)
         return trainer
 '''
 

@@ -74,6 +74,7 @@ class Device:
         kind: the machine's processor, or an accelerator such as a GPU.
         memory_bytes: size of the device's memory, in bytes; None if not reported.
         precisions: precisions in which the backend trains on it.
+        tested: whether trainmark was ever tested on such a device; False for a kind that nobody has had at hand.
     """
 
     id: str
@@ -81,6 +82,7 @@ class Device:
     kind: Literal["cpu", "accelerator"]
     memory_bytes: int | None = None
     precisions: tuple[Precision, ...] = ("fp32",)
+    tested: bool = True
 
 
 def cpu(*precisions: Precision) -> Device:
@@ -93,6 +95,31 @@ def cpu(*precisions: Precision) -> Device:
         The device ``cpu``.
     """
     return Device("cpu", platform.processor() or platform.machine(), "cpu", None, precisions)
+
+
+def is_numbered(device: str) -> bool:
+    """Check whether a device is one of several accelerators of its kind.
+
+    Args:
+        device: id of the device.
+
+    Returns:
+        True for ``cuda:0``, False for ``cpu`` and ``mps``.
+    """
+    return device.partition(":")[2].isdecimal()
+
+
+def device_of_rank(device: str, local_rank: int) -> str:
+    """Name the device of one rank: each rank of a machine has a separate accelerator.
+
+    Args:
+        device: id of the first rank's device.
+        local_rank: number of the rank among those of its machine.
+
+    Returns:
+        Such as ``cuda:1`` for rank 1 of ``cuda:0``; the device itself if there is only one of its kind.
+    """
+    return f"{device.partition(':')[0]}:{local_rank}" if is_numbered(device) else device
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,23 @@ import sys
 
 from trainmark.errors import NotInstalled
 
+CACHE_VARIABLE = "TRAINMARK_COMPILE_CACHE"
+"""Names the folder in which all processes of one command keep what they compile."""
+_TORCH_CACHE_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
+
+
+def share_cache() -> None:
+    """Let PyTorch keep compiled code in the command's folder, so that its processes compile a step only once.
+
+    PyTorch keeps its graphs and Triton's kernels below this folder, and looks for them there by default since 2.4.
+    Its own default is one folder for each user, which makes the time of a compilation depend on earlier commands. A
+    folder that the user has set stays. The worker sets it, and not the parent, since a user's own script keeps the
+    cache that it has without trainmark.
+    """
+    folder = os.environ.get(CACHE_VARIABLE)
+    if folder:
+        os.environ.setdefault(_TORCH_CACHE_VARIABLE, folder)
+
 
 def require_compiler(device: str) -> None:
     """Raise :class:`~trainmark.errors.NotInstalled` if the compiler that ``torch.compile`` calls is missing."""

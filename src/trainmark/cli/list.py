@@ -30,6 +30,9 @@ Examples:
 """
 
 
+_TESTED = "tested_on_hardware"
+
+
 @click.command("list", epilog=EPILOG)
 @click.argument("subject", type=click.Choice(SUBJECTS), required=False)
 @python_option
@@ -130,6 +133,7 @@ def _device_rows(name: str, seen: Seen) -> list[dict[str, Any]]:
             "memory_bytes": device.memory_bytes,
             "styles": list(seen.can.styles) if seen.can else [],
             "precisions": list(device.precisions),
+            _TESTED: device.tested,
         }
         for device in seen.devices
     ]
@@ -170,6 +174,8 @@ def datasets() -> list[dict[str, Any]]:
 
 def _table(title: str, rows: list[dict[str, Any]]) -> Table:
     names = list(dict.fromkeys(name for row in rows for name in row))
+    if all(row.get(_TESTED, True) for row in rows):  # nearly always: only exceptions are worth a column
+        names = [name for name in names if name != _TESTED]
     numbers = {name for row in rows for name, value in row.items() if type(value) is int}
     fields = [
         Field(name.replace("_", " "), partial(_cell, name), "right" if name in numbers else "left", optional=place > 1)

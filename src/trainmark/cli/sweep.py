@@ -104,6 +104,8 @@ def command(**options: Any) -> int:
     Each trial is an ordinary run in its own process, with an ordinary record. Ray Tune schedules the trials: on this
     machine, or on the cluster at --address.
     """
+    from trainmark.backends.base import is_numbered
+    from trainmark.execute.parent.choose import GENERIC
     from trainmark.execute.parent.probe import probe
     from trainmark.record.store import Store
     from trainmark.study.sweep import plan
@@ -122,7 +124,7 @@ def command(**options: Any) -> int:
     threads = options["threads"] or max(1, math.floor((options["cpus_per_trial"] or 1) / ranks))
 
     def resources(device: str) -> tuning.Resources:
-        gpus = float(ranks) if device.startswith("cuda") else 0.0
+        gpus = float(ranks) if is_numbered(device) or device in GENERIC else 0.0
         asked = options["gpus_per_trial"]
         return tuning.Resources(options["cpus_per_trial"] or float(threads * ranks), gpus if asked is None else asked)
 

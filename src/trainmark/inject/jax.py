@@ -104,6 +104,7 @@ class _Steps:
         self._losses: weakref.WeakKeyDictionary[Any, _Training] = weakref.WeakKeyDictionary()
         self._weight: Any = None
         self._described: dict[str, str] = {}
+        self._device: Any = None
         self._given: list[Any] = []
         self._made = observer.guarded(observer.made)
         self._before = observer.guarded(self._look_before)
@@ -166,7 +167,8 @@ class _Steps:
         self._steps[function] = self._losses[computes] = training
         weights = [each for each in given if id(each) in state and "float" in str(each.dtype)]
         if weights:
-            self._described = {"precision": str(weights[0].dtype), "device": str(next(iter(weights[0].devices())))}
+            self._device = next(iter(weights[0].devices()))
+            self._described = {"precision": str(weights[0].dtype), "device": str(self._device)}
             training.weight = self._calls[function][-1].returned()[id(weights[0])]
         self._observer.made_at("step", function)
         training.called_earlier(calls[-1] if itself else calls[0])
@@ -215,4 +217,9 @@ class _Steps:
 
     def describe(self) -> dict[str, Any]:
         """Return what it computes with."""
-        return self._described
+        return {**self._described, "device_peak_bytes": self._peak_bytes()}
+
+    def _peak_bytes(self) -> int | None:
+        """Return the peak of the memory in use on the device; None on a CPU, where JAX does not count it."""
+        stats = self._device.memory_stats() if self._device is not None else None
+        return (stats or {}).get("peak_bytes_in_use")

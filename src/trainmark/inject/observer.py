@@ -61,7 +61,8 @@ class Observer:
     Attributes:
         framework: the framework that trains; set by the one that steps first.
         steps: number of steps so far.
-        describe: of each framework: returns ``threads``, ``precision`` and ``device``, as far as they are known.
+        describe: of each framework: returns ``threads``, ``precision``, ``device`` and ``device_peak_bytes``, as far
+            as they are known.
         read_losses: of each framework: converts losses that were kept by reference to numbers; may synchronise.
         is_steady: whether another call of the network to train, with gradients, says nothing new.
         step_began: when the optimiser's current step began; 0 outside of one.

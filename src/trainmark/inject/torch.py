@@ -8,12 +8,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from . import accelerator
 from .observer import FEW, Observer, clock
 from .patch import around, keep_places, leaves, length_of, time_reads, time_saves
 
 _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
 """Methods of a tensor that wait for its value."""
-_COPIES = ("to", "cuda")
 _SAMPLERS = {"torch.utils.data.sampler", "torch.utils.data.distributed", "builtins"}
 """Modules of PyTorch's own samplers. Asking a user's sampler for its length could change what it draws."""
 _SCALES: list[Any] = []
@@ -143,6 +143,7 @@ class _Network:
             "threads": self._torch.get_num_threads(),
             "precision": None if weight is None else str(self._autocast or weight.dtype)[len("torch.") :],
             "device": None if weight is None else str(weight.device),
+            "device_peak_bytes": None if weight is None else accelerator.peak_bytes(self._torch, weight.device),
         }
 
 
@@ -252,13 +253,12 @@ def _loaders(torch: Any, observer: Observer) -> None:
 
 
 def _reads(torch: Any, observer: Observer) -> None:
-    on_gpus = torch.version.cuda or getattr(torch.version, "hip", None)
-    time_reads(torch.Tensor, _READS, observer, _COPIES if on_gpus else ())
+    time_reads(torch.Tensor, _READS, observer, accelerator.copies(torch))
 
 
 def _restore_reads(torch: Any) -> None:
     """Give tensors their own methods back before a function is compiled: the compiler would look into ours."""
-    for name in (*_READS, *_COPIES):
+    for name in (*_READS, *accelerator.COPIES):
         read = torch.Tensor.__dict__.get(name)
         if hasattr(read, "__wrapped__") and hasattr(read, "_trainmark"):
             setattr(torch.Tensor, name, read.__wrapped__)

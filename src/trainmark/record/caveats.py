@@ -60,6 +60,21 @@ class Caveat(str, Enum):
     OVERSUBSCRIBED = "oversubscribed", "more threads than cores, so the timings don't show the effect of more hardware"
     NOTHING_AVERAGED = "nothing-averaged", "the copies did not average their gradients, so this is not a valid training"
     RESTARTED = "restarted", "a rank failed, and all ranks were restarted from the beginning"
+    STEP_NOT_COMPILED = (
+        "step-not-compiled",
+        "the step could not be compiled, so it ran eager; `trainmark show` of its record has the reason; "
+        "PyTorch needs the package triton and a C compiler on a GPU, a C++ compiler on a CPU",
+    )
+    STEP_NOT_CAPTURED = (
+        "step-not-captured",
+        "the step could not be captured in a CUDA graph, so Python launched each kernel; `trainmark show` of its "
+        "record has the reason; TRAINMARK_CUDA_GRAPHS=0 trains without graphs from the start",
+    )
+    SHORT_FOR_COMPILING = (
+        "short-for-compiling",
+        "compiling took longer than the compiled steps of a training this short saved; "
+        "TRAINMARK_TORCH_FAST=eager would have been done sooner",
+    )
     ONE_AFTER_THE_OTHER = (
         "one-after-the-other",
         "the sides did not fit into memory or onto the device together, so they did not alternate",

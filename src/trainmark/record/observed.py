@@ -36,6 +36,7 @@ class Observed:
         threads: CPU threads of the framework.
         precision: type of the weights, or that of autocast.
         device: device of the weights.
+        device_peak_bytes: memory that the framework allocated on it at most; null on a CPU or if it is not known.
         changed: experiments that took effect, with the evidence.
         failed: experiments that could not be applied, with the reason.
         ended_early: whether trainmark ended the training after its last slice or ``--steps``.
@@ -62,6 +63,7 @@ class Observed:
     threads: int | None = None
     precision: str | None = None
     device: str | None = None
+    device_peak_bytes: int | None = None
     changed: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     ended_early: bool = False

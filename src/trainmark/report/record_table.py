@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from typing import Any
 
 from trainmark import units
 from trainmark.analysis.efficiency import Efficiency, efficiency, limits_of
@@ -20,6 +21,11 @@ from trainmark.report.table import Cell, Field, Table, table_of
 from trainmark.workload.grid import title
 
 _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
+_CHOSEN_BY = {
+    "measured": "the fastest of the measured candidates",
+    "untuned": "untuned: no other candidate was measured for this workload and precision",
+    "default": "always so on this device and in this layout",
+}
 _FIGURES_OF_TEXT = ("train_loss", "test_loss", "test_perplexity")
 
 
@@ -60,6 +66,16 @@ def _figure(figure: str) -> Field[tuple[int, Epoch]]:
     return Field(title, lambda of: _shown(figure, of[1]), "right")
 
 
+def _step(settings: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield how PyTorch's ``fast`` ran a step, why, and what failed."""
+    if "step" in settings:
+        by = settings.get("step_chosen_by")
+        yield "step", str(settings["step"]), _CHOSEN_BY.get(str(by), f"chosen by {by}")
+    for setting, what in (("not_compiled", "not compiled"), ("not_captured", "not captured")):
+        if setting in settings:
+            yield "step", what, str(settings[setting])
+
+
 def _final_table(record: Record) -> Table:
     final, run, energy = record.final, summarize(record), record.energy or Energy(None, None)
     single = Caveat.ONE_EPOCH in run.caveats
@@ -72,6 +88,7 @@ def _final_table(record: Record) -> Table:
         ("throughput", pace(run.samples_per_second, record), "only whole epoch" if single else "steady epoch"),
         ("setup", units.seconds(record.setup_seconds), "before the first epoch"),
         ("compile", units.seconds(record.compile_seconds), f"cache {record.backend.compile_cache}"),
+        *_step(record.backend.settings),
         ("loss before step 0", units.loss(record.before.test_loss if record.before else None), "test loss"),
         *figures,
         ("time to target", units.seconds(final.time_to_target_seconds), ""),

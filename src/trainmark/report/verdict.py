@@ -18,6 +18,7 @@ HARMLESS = frozenset(
         *(Caveat.SHORT_ENERGY_WINDOW, Caveat.UNKNOWN_PEAK, Caveat.UNTESTED_VERSION, Caveat.TARGET_MISSED),
         *(Caveat.ODD_REPORTS, Caveat.LEFT_PROCESSES, Caveat.STARTED_FROM_RECORD, Caveat.DISTURBED, Caveat.FAILED_RUNS),
         *(Caveat.PARTIAL_DATASET, Caveat.SUBSTITUTED_DATASET, Caveat.RANDOM_DATA),
+        Caveat.SHORT_FOR_COMPILING,
     }
 )
 """Caveats that don't weaken a speed-up."""

@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 
 from tests.unit.workload.samples import a_workload
-from trainmark.backends.base import Capabilities, Device, Options, kinds_of, require_memory, require_support
+from trainmark.backends.base import (
+    Capabilities,
+    Device,
+    Options,
+    device_of_rank,
+    is_numbered,
+    kinds_of,
+    require_memory,
+    require_support,
+)
 from trainmark.errors import AbsentDevice, Unsupported
 from trainmark.workload import catalog
 from trainmark.workload.schedule import Batches
@@ -28,6 +37,15 @@ def test_kinds_of_a_workload() -> None:
 def test_the_device_that_was_asked_for_is_returned() -> None:
     assert require_support(CAN, a_workload(), asked()) is CPU
     assert require_support(CAN, a_workload(), asked(device="cuda:0", precision="bf16", memory_fraction=0.5)) is GPU
+
+
+def test_each_rank_has_its_own_device_if_devices_are_numbered() -> None:
+    assert [device_of_rank(each, 3) for each in ("cuda:0", "xpu:0", "cpu", "mps")] == [
+        "cuda:3", "xpu:3", "cpu", "mps",
+    ]  # fmt: skip
+    assert [is_numbered(each) for each in ("cuda:0", "xpu:12", "cpu", "mps", "cuda")] == [
+        True, True, False, False, False,
+    ]  # fmt: skip
 
 
 def test_a_device_that_is_not_seen() -> None:

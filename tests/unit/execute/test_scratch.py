@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from trainmark.execute.parent.scratch import scratch_folder
+from trainmark.execute.parent.scratch import compile_cache, scratch_folder
 
 OWNER = """
 import os, signal, sys
@@ -21,6 +21,20 @@ def age(folder: Path) -> None:
     """Make it an hour old."""
     then = folder.stat().st_mtime - 3600
     os.utime(folder, (then, then))
+
+
+COMMAND = """
+from trainmark.execute.parent.scratch import compile_cache
+assert compile_cache() == compile_cache()
+print(compile_cache())
+"""
+
+
+def test_a_command_has_one_cache_which_goes_with_it() -> None:
+    done = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, check=True)
+    folder = Path(done.stdout.strip())
+    assert folder.is_absolute() and not folder.exists()
+    assert Path(compile_cache()).is_dir() and Path(compile_cache()) != folder
 
 
 def test_it_goes_with_its_owner(tmp_path: Path) -> None:

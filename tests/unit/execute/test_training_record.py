@@ -107,6 +107,33 @@ def test_weights_that_stay_are_told() -> None:
     assert Caveat.UNMOVED_WEIGHTS in notes(*WHOLE[:-1], still).record(Outcome("ok")).caveats
 
 
+COMPILED_STEP = {"step": "compiled", "compiled_gain": 1.5}
+
+
+def compiled(seconds: float, **settings: object) -> TrainingRecordBuilder:
+    """A training of 4 s after a compilation."""
+    return notes(READY, Compiled(seconds), *WHOLE[2:-1], Finished(settings=COMPILED_STEP | settings))
+
+
+def test_a_training_that_compiling_did_not_pay_for_says_so() -> None:
+    """4 s of training, 1.5 times as fast as eager steps, saved 2 s."""
+    assert Caveat.SHORT_FOR_COMPILING in compiled(2.1).record(Outcome("ok")).caveats
+    assert Caveat.SHORT_FOR_COMPILING not in compiled(1.9).record(Outcome("ok")).caveats
+    assert Caveat.SHORT_FOR_COMPILING not in compiled(2.1, compiled_gain=None).record(Outcome("ok")).caveats
+
+
+def test_a_step_that_could_not_be_prepared_is_told() -> None:
+    failed = compiled(0.1, step="eager", not_compiled="no compiler", not_captured="no graph")
+    caveats = failed.record(Outcome("ok")).caveats
+    assert {Caveat.STEP_NOT_COMPILED, Caveat.STEP_NOT_CAPTURED} <= {*caveats}
+    assert not {Caveat.STEP_NOT_COMPILED, Caveat.STEP_NOT_CAPTURED} & {*compiled(0.1).record(Outcome("ok")).caveats}
+
+
+@pytest.mark.parametrize("state", ["cold", "warm"])
+def test_the_state_of_the_compilers_cache_is_kept(state: str) -> None:
+    assert compiled(1.0, compile_cache=state).record(Outcome("ok")).backend.compile_cache == state
+
+
 def test_slices_without_epochs_report_what_disturbed_them() -> None:
     made = notes(READY, Compiled(None), of=dataclasses.replace(run(), blocks=4))
     for order in range(8):

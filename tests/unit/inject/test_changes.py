@@ -24,8 +24,8 @@ torch = pytest.importorskip("torch")
 from torch.optim import Optimizer  # noqa: E402
 
 from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS  # noqa: E402
+from trainmark.inject import accelerator, patch  # noqa: E402
 from trainmark.inject import changes as all_changes  # noqa: E402
-from trainmark.inject import patch  # noqa: E402
 from trainmark.inject.changes import busy, lines  # noqa: E402
 from trainmark.inject.changes import torch as changes  # noqa: E402
 
@@ -441,8 +441,7 @@ def _in_the_new_way() -> None:
 def test_tf32_counts_if_a_step_uses_it(
     apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch, script: Callable[[], None], proven: bool
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
+    monkeypatch.setattr(accelerator, "has_tf32", lambda _: True)
     set_precision = torch.set_float32_matmul_precision
     notes = apply("tf32")
     try:

@@ -17,7 +17,7 @@ from trainmark.execute.protocol.answers import StepsObserved
 from trainmark.measure.vendor import Driver, Gpu
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
-from trainmark.record.record import Record, Slice
+from trainmark.record.record import Memory, Record, Samples, Slice
 from trainmark.study.explain import own_script
 
 TASK: Any = None
@@ -238,6 +238,29 @@ def test_what_ran_alone_for_lack_of_memory_is_not_compared(
     study._round(["", "fused"], 4)
     found = study._finding("fused")
     assert found is not None and found.speedup.value == pytest.approx(2, rel=0.01), "from the other round"
+
+
+def on(device: str, of_device: int | None, of_host: int, run: Any) -> Any:
+    """The run with its weights on ``device``, and these peaks of memory."""
+    samples = Samples(interval_seconds=1.0, t=[0.0], tree_resident_bytes=[of_host])
+    seen = dataclasses.replace(run.observed, device=device)
+    return structs.replace(run, observed=seen, memory=Memory(None, of_device), samples=samples)
+
+
+@pytest.mark.parametrize(
+    ("device", "peaks", "expected"),
+    [("cuda:0", (100, 250), 2.5), ("cuda:0", (100, None), None), ("cpu", (None, None), 3.0)],
+    ids=["the device's", "unknown", "the host's"],
+)
+def test_memory_is_that_of_the_device_with_the_weights(
+    study: own_script._Study, rounds: list[Any], device: str, peaks: tuple[int | None, int | None], expected: float
+) -> None:
+    unchanged = on(device, peaks[0], 1000, a_run("", 1.0))
+    changed = on(device, peaks[1], 3000, a_run("fused", 0.5))
+    rounds.append(([unchanged, changed], False))
+    study._round(["", "fused"], 4)
+    found = study._finding("fused")
+    assert found is not None and found.memory == expected
 
 
 def test_a_fresh_round_that_ctrl_c_cuts_short_does_not_replace_a_finding(

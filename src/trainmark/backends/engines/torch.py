@@ -1,54 +1,117 @@
-"""PyTorch's devices and settings, for PyTorch and for Keras on PyTorch."""
+"""PyTorch's devices and settings, for PyTorch and for Keras on PyTorch.
+
+All that depends on the kind of a GPU is here: elsewhere a device is a ``torch.device``. Only NVIDIA's GPUs were tested.
+AMD's (ROCm, which reports itself as ``cuda``), Intel's (``xpu``) and Apple's (``mps``) take the same path untested.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import torch
 
 from trainmark.backends.base import Device, Options
+from trainmark.backends.examination import Examination, first_line
+from trainmark.backends.inductor import share_cache
 from trainmark.workload.precision import Precision
 
 OLDEST, NEWEST = "2.5", "2.13"  # oldest: fused optimisers on the CPU, torch.amp.GradScaler, capturable RMSprop
+
+Capability = tuple[int, int]
+"""Compute capability of a CUDA device, such as ``(9, 0)``."""
+Precisions = Callable[[str, Capability | None], tuple[Precision, ...]]
+"""Returns the precisions of a kind of device, such as ``cuda``; with the compute capability of a CUDA device."""
+
+_ACCELERATORS = ("cuda", "xpu", "mps")
+"""Kinds of accelerators that trainmark can train on; a build of PyTorch has at most one."""
+_COLLECTIVES = {"cuda": "nccl", "xpu": "xccl"}
+"""PyTorch's library for collectives of several devices of a kind; ``gloo`` for any other kind."""
+
+
+class Graph(Protocol):
+    """A captured step."""
+
+    def replay(self) -> None:
+        """Queue the step again."""
 
 
 def packages() -> dict[str, str]:
     """Return the versions of PyTorch and of what it was built with."""
     cuda = {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())} if torch.version.cuda else {}
-    return {"torch": torch.__version__, **cuda}
+    rocm = {"rocm": torch.version.hip} if torch.version.hip else {}
+    return {"torch": torch.__version__, **cuda, **rocm}
 
 
-def gpus(precisions: Callable[[tuple[int, int]], tuple[Precision, ...]]) -> list[Device]:
-    """Return every CUDA device.
+def examine() -> Examination:
+    """Return what PyTorch was built for, and why it sees no GPU if it was built for one."""
+    built_for = f"ROCm {torch.version.hip}" if torch.version.hip else None
+    if torch.version.cuda:
+        built_for = f"CUDA {torch.version.cuda}"
+    sees = torch.cuda.is_available()
+    blind = None
+    if built_for and not sees:
+        try:
+            torch.cuda.init()
+        except Exception as error:  # noqa: BLE001  (several kinds of exception give the reason)
+            blind = first_line(error)
+    return Examination(built_for, tuple(torch.cuda.get_arch_list()) if sees else None, blind)
+
+
+def accelerators(precisions: Precisions) -> list[Device]:
+    """Return every accelerator that PyTorch sees and that answers.
 
     Args:
-        precisions: returns the precisions of a device with that compute capability.
+        precisions: returns the precisions of a kind of device.
     """
-    devices = []
-    for index in range(torch.cuda.device_count()):
-        found = torch.cuda.get_device_properties(index)
-        able = precisions((found.major, found.minor))
-        devices.append(Device(f"cuda:{index}", found.name, "accelerator", found.total_memory, able))
-    return devices
+    return [] if (kind := _kind()) is None else list(_of_kind(kind, precisions))
+
+
+def _kind() -> str | None:
+    """Return the kind of accelerator that this PyTorch can use."""
+    if hasattr(torch, "accelerator"):  # since 2.6
+        found = torch.accelerator.current_accelerator()
+        return found.type if found is not None and found.type in _ACCELERATORS else None
+    return next((kind for kind in _ACCELERATORS if torch.get_device_module(kind).is_available()), None)
+
+
+def _of_kind(kind: str, precisions: Precisions) -> Iterator[Device]:
+    if kind == "mps":
+        if torch.backends.mps.is_available():
+            yield Device("mps", "Apple GPU", "accelerator", None, precisions(kind, None), tested=False)
+        return
+    module = torch.get_device_module(kind)
+    for index in range(module.device_count()):
+        try:
+            found = module.get_device_properties(index)
+        except Exception as error:  # noqa: BLE001  (a driver without a working device: the other devices go on)
+            problem = f"{kind}:{index} is left out: {first_line(error)}. `trainmark doctor` checks it."
+            warnings.warn(problem, RuntimeWarning, stacklevel=2)
+            continue
+        capability = (found.major, found.minor) if kind == "cuda" else None
+        able = precisions(kind, capability)
+        tested = kind == "cuda" and torch.version.hip is None
+        yield Device(f"{kind}:{index}", found.name, "accelerator", found.total_memory, able, tested=tested)
 
 
 def prepare(options: Options, *, tf32: bool) -> torch.device:
-    """Set threads, arithmetic and share of memory, and return the device, which becomes the current one.
+    """Set threads, arithmetic, share of memory and cache, and return the device, which becomes the current one.
 
     ``fp32`` is IEEE single precision: TF32 and reduced-precision sums are off unless requested by name.
     """
+    share_cache()  # before anything imports torch._dynamo, which then keeps to its default folder
     if options.threads is not None:
-        torch.set_num_threads(options.threads)
+        set_threads(options.threads)
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     device = torch.device(options.device)
-    if device.type == "cuda":
-        torch.cuda.set_device(device)  # streams and graphs are created on the current device
-        if options.memory_fraction is not None:
-            torch.cuda.set_per_process_memory_fraction(options.memory_fraction, device)
+    make_current(device)
+    if options.memory_fraction is not None and device.type != "cpu":
+        _limit_memory(device, options.memory_fraction)
     return device
 
 
@@ -57,31 +120,115 @@ def set_threads(number: int) -> None:
     torch.set_num_threads(number)
 
 
+def make_current(device: torch.device) -> None:
+    """Make this the current device of its kind: streams and graphs are created on the current device."""
+    if device.index is not None and device.type != "cpu":
+        torch.get_device_module(device).set_device(device)
+
+
+def _limit_memory(device: torch.device, fraction: float) -> None:
+    limit = torch.get_device_module(device).set_per_process_memory_fraction
+    if device.index is None:  # MPS has one device
+        limit(fraction)
+    else:
+        limit(fraction, device)
+
+
+def local_device(kind: str, index: int) -> torch.device:
+    """Return the device of one rank of several on this machine: each takes a separate accelerator."""
+    return torch.device(kind, index) if kind in _COLLECTIVES else torch.device(kind)
+
+
+def collectives(device: torch.device) -> str:
+    """Return the name of PyTorch's library for collectives between devices of this kind."""
+    return _COLLECTIVES.get(device.type, "gloo")
+
+
+def indices(device: torch.device) -> list[int] | None:
+    """Return the device's number as a list, as PyTorch's distributed functions expect it; None for a CPU."""
+    return None if device.index is None or device.type == "cpu" else [device.index]
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait for the device; the CPU computes synchronously."""
+    if device.type == "cpu":
+        return
+    module = torch.get_device_module(device)
+    if device.index is None:  # MPS has one device
+        module.synchronize()
+    else:
+        module.synchronize(device)
+
+
 def random_states(device: torch.device) -> list[torch.Tensor]:
-    """Return the states of PyTorch's random numbers: on the CPU and, if it is another one, on the device."""
+    """Return the states of the random number generators: of the CPU and, if it is another one, of the device."""
     states = [torch.get_rng_state()]
-    if device.type == "mps":
-        states.append(torch.mps.get_rng_state())
-    elif device.type != "cpu":
-        states.append(torch.get_device_module(device).get_rng_state(device))
+    if device.type != "cpu":
+        module = torch.get_device_module(device)
+        states.append(module.get_rng_state(*_index_of(device)))
     return states
 
 
 def set_random_states(device: torch.device, states: list[torch.Tensor]) -> None:
     """Set the states that :func:`random_states` returned."""
     torch.set_rng_state(states[0])
-    if device.type == "mps":
-        torch.mps.set_rng_state(states[1])
-    elif device.type != "cpu":
-        torch.get_device_module(device).set_rng_state(states[1], device)
+    if device.type != "cpu":
+        module = torch.get_device_module(device)
+        module.set_rng_state(states[1], *_index_of(device))
 
 
-def synchronize(device: torch.device) -> None:
-    """Wait for the device; the CPU computes synchronously."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
+def _index_of(device: torch.device) -> tuple[torch.device, ...]:
+    """Return the device as an argument; none for MPS, whose functions take none, since it has one device."""
+    return () if device.index is None else (device,)
+
+
+@contextlib.contextmanager
+def random_state_kept(device: torch.device) -> Iterator[None]:
+    """Restore the states of the random number generators afterwards."""
+    before = random_states(device)
+    try:
+        yield
+    finally:
+        set_random_states(device, before)
+
+
+def captures(device: torch.device) -> bool:
+    """Whether a step can be captured in a graph on this device."""
+    kind: str = device.type
+    return kind == "cuda"
+
+
+@contextlib.contextmanager
+def side_stream(device: torch.device) -> Iterator[None]:
+    """Queue work on another stream than the current one, as steps before a capture have to be."""
+    if device.type != "cuda":
+        yield
+        return
+    current = torch.cuda.current_stream(device)
+    aside = torch.cuda.Stream(device)
+    aside.wait_stream(current)
+    with torch.cuda.stream(aside):
+        yield
+    current.wait_stream(aside)
+
+
+def capture(step: Callable[[], None], device: torch.device) -> Graph:
+    """Capture ``step`` in a CUDA graph.
+
+    Random numbers are new in each replay: PyTorch's generator keeps its offset on the device while it is captured, and
+    ``replay`` advances it by what the step draws.
+    """
+    generator = torch.cuda.default_generators[device.index or 0]
+    spare = generator.clone_state()
+    graph: Graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            step()
+    except Exception:
+        # A failed capture can leave the generator in the state "capturing", in which it draws nothing outside one.
+        generator.graphsafe_set_state(spare)
+        raise
+    return graph
 
 
 def settings() -> dict[str, Any]:
@@ -94,5 +241,8 @@ def settings() -> dict[str, Any]:
 
 
 def peak_bytes(device: torch.device) -> int | None:
-    """Return PyTorch's peak memory on a CUDA device."""
-    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
+    """Return the peak of the memory that PyTorch allocated on a device; None if PyTorch doesn't count it there."""
+    if device.type == "cpu":
+        return None
+    read = getattr(torch.get_device_module(device), "max_memory_allocated", None)  # MPS has none
+    return None if read is None else int(read(device))

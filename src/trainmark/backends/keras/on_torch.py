@@ -17,6 +17,7 @@ from trainmark.backends.inductor import require_compiler
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.fast import KerasFastTrainer
 from trainmark.backends.keras.precision import ARITHMETIC, supported
+from trainmark.workload.precision import Precision
 
 
 class FastOnTorch(KerasFastTrainer):
@@ -47,7 +48,7 @@ class FastOnTorch(KerasFastTrainer):
 
 
 class TorchEngine(Engine):
-    """PyTorch on CPU and CUDA."""
+    """PyTorch on the CPU and on its accelerator."""
 
     title, version, oldest, newest = "PyTorch", torch.__version__, engines.OLDEST, engines.NEWEST
     fast_trainer = FastOnTorch
@@ -60,9 +61,11 @@ class TorchEngine(Engine):
         return engines.packages()
 
     def devices(self) -> tuple[Device, ...]:
-        """Return the CPU and every CUDA device."""
-        on_gpu = supported(self.title, gpu=True)
-        return cpu(*supported(self.title, gpu=False)), *engines.gpus(lambda _: on_gpu)
+        """Return the CPU and every accelerator that PyTorch sees."""
+        return cpu(*supported(self.title, gpu=False)), *engines.accelerators(self._on_accelerator)
+
+    def _on_accelerator(self, _kind: str, _capability: engines.Capability | None) -> tuple[Precision, ...]:
+        return supported(self.title, gpu=True)
 
     def prepare(self, options: Options) -> None:
         """Set the device, for Keras too, for the lifetime of the process."""
@@ -85,7 +88,7 @@ class TorchEngine(Engine):
         return engines.settings()
 
     def device_peak_bytes(self) -> int | None:
-        """Return PyTorch's peak memory on a CUDA device."""
+        """Return the peak of the memory that PyTorch allocated on an accelerator."""
         return engines.peak_bytes(self._device)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from trainmark.backends import base
 from trainmark.backends.engines import torch as engines
-from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
+from trainmark.backends.examination import LEFT, RIGHT, Examination
 from trainmark.backends.layout import Fall, LaunchSpec
 from trainmark.backends.limits import DeviceLimits
 from trainmark.backends.torch import precision
@@ -28,7 +27,7 @@ KINDS = base.KINDS_0_1 | base.KINDS_0_2
 
 
 class TorchBackend:
-    """PyTorch on CPU, CUDA and Apple's GPU."""
+    """PyTorch on the CPU and on the accelerator that it was built for."""
 
     def capabilities(self) -> base.Capabilities:
         """Return full support, on the devices that PyTorch sees."""
@@ -60,16 +59,7 @@ class TorchBackend:
 
     def examine(self) -> Examination:
         """Return what it was built for."""
-        built_for = f"ROCm {torch.version.hip}" if torch.version.hip else None
-        if torch.version.cuda:
-            built_for = f"CUDA {torch.version.cuda}"
-        sees, blind = torch.cuda.is_available(), None
-        if built_for and not sees:
-            try:
-                torch.cuda.init()
-            except Exception as error:  # noqa: BLE001  (several kinds of exception give the reason)
-                blind = first_line(error)
-        return Examination(built_for, tuple(torch.cuda.get_arch_list()) if sees else None, blind)
+        return engines.examine()
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
         """Compute ``LEFT @ RIGHT`` on ``device``."""
@@ -109,7 +99,4 @@ def _kind(options: base.Options) -> Callable[[base.Job], base.Trainer]:
 
 
 def _devices() -> tuple[base.Device, ...]:
-    devices = [base.cpu(*precision.supported("cpu")), *engines.gpus(partial(precision.supported, "cuda"))]
-    if torch.backends.mps.is_available():
-        devices.append(base.Device("mps", "Apple GPU", "accelerator", None, precision.supported("mps")))
-    return tuple(devices)
+    return (base.cpu(*precision.supported("cpu")), *engines.accelerators(precision.supported))

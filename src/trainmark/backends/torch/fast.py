@@ -2,13 +2,16 @@
 
 The optimiser is PyTorch's fused one, images are stored channels last if that is faster, and on a CPU denormal numbers
 are flushed to zero. On CUDA, a step is captured into a graph for each batch size and replayed: the place in the epoch
-is kept on the device, so the host only launches the graph again.
+is kept on the device, so the host only launches the graph again. Where it was measured to be faster, forward and
+backward pass are compiled first (:mod:`trainmark.backends.torch.choices`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainmark.backends.base import EpochPlan, Job
+from trainmark.backends.engines import torch as engines
+from trainmark.backends.examination import first_line
 from trainmark.backends.torch import optimizers, precision
+from trainmark.backends.torch.choices import Choice, choose
 from trainmark.backends.torch.pixels import augment, transform
 from trainmark.backends.torch.trainer import TorchTrainer
 from trainmark.workload.losses import TwoStageCrossEntropy
@@ -28,7 +34,7 @@ from trainmark.workload.tokens import Tokens
 
 GRAPHS_VARIABLE = "TRAINMARK_CUDA_GRAPHS"
 """Set to ``0``, trains without CUDA graphs, to measure their effect."""
-_WARM_UP_STEPS = 3  # before a capture, so that workspaces and optimiser state exist
+_WARM_UP_STEPS = 3  # before a capture, so that compiled code, workspaces and optimiser state exist
 
 
 class Place:
@@ -71,18 +77,24 @@ class TorchFastTrainer(TorchTrainer):
         alone = job.options.layout is None  # a captured step can't wait for other ranks
         able = alone and not self._scaler.is_enabled()  # nor for a gradient scaler
         wanted = os.environ.get(GRAPHS_VARIABLE, "1") != "0"
-        self._captures = able and wanted and self._device.type == "cuda"
+        self._captures = able and wanted and engines.captures(self._device)
+        self._choice = choose(job.workload.name, self._precision, captures=self._captures)
+        if not alone:  # the network of a rank is wrapped or cut
+            self._choice = Choice("eager", "default")
+        self._compiles = self._choice.step == "compiled"
+        self._compiled_pass: Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]] | None = None
+        self._failures: dict[str, str] = {}
         self._format = _memory_format(job)
         self._network.to(memory_format=self._format)
         self._images, self._labels = self._on_device(job)
-        self._quick = self._device.type in ("cpu", "cuda")
+        self._quick = self._device.type != "mps"
         spec = job.workload.optimizer
         self._optimizer = optimizers.build(
             spec, self._network, decays=self._decays, quick=self._quick, capturable=self._captures
         )
         self._rate = spec.learning_rate
         self._updates = torch.zeros((), dtype=self._dtype, device=self._device)
-        self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        self._graphs: dict[int, engines.Graph] = {}
         self._captured_gradients: dict[int, list[Tensor]] = {}
         self._place = Place(0, 0, self._dtype, self._device)
         self._plan = EpochPlan((), None)
@@ -96,11 +108,16 @@ class TorchFastTrainer(TorchTrainer):
         self._step = 0
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Capture a graph for each batch size of the plan; False if nothing is captured."""
-        if not self._captures:
+        """Compile and capture a step for each batch size of the plan; False if it does neither.
+
+        If one of them fails, the training goes on without it, and :meth:`settings` has the reason.
+        """
+        if not (self._compiles or self._captures):
             return False
         self.begin_epoch(plan)
-        self._capture(plan.sizes)
+        with precision.denormals_flushed(self._flushes), self._state_kept():
+            while not self._is_ready(plan.sizes):
+                pass
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
@@ -161,7 +178,18 @@ class TorchFastTrainer(TorchTrainer):
             "memory_format": layout,
             "denormals_flushed": self._flushes,
             "cuda_graphs": len(self._graphs),
+            "step": "eager" if self._compiled_pass is None else "compiled",
+            "step_chosen_by": self._choice.by,
+            **self._of_compiling(),
+            **self._failures,
         }
+
+    def _of_compiling(self) -> dict[str, Any]:
+        if self._compiled_pass is None:
+            return {}
+        from trainmark.backends.torch.compiling import cache_state
+
+        return {"compile_cache": cache_state(), "compiled_gain": self._choice.gain}
 
     def _on_device(self, job: Job) -> tuple[Tensor, Tensor]:
         """Return all training examples; those of a text are views of its tokens."""
@@ -204,47 +232,88 @@ class TorchFastTrainer(TorchTrainer):
             self._update_average(1 - decay)
             self._updates.add_(1)
 
-    def _capture(self, sizes: Iterable[int]) -> None:
-        """Capture a graph of one step for each batch size; the state of the training does not change.
+    def _forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:
+        return self._pass(x, y) if self._compiled_pass is None else self._compiled_pass(x, y)
 
-        Warming up really trains, so everything that a step changes is saved and restored.
-        """
-        chance = torch.cuda.get_rng_state(self._device)
+    def _is_ready(self, sizes: Iterable[int]) -> bool:
+        """Compile and capture; if that fails, leave out what failed and return False."""
+        try:
+            self._compile_pass()
+            for size in dict.fromkeys(sizes):
+                if size in self._graphs:
+                    continue
+                self._warm_up(size)
+                if self._captures:
+                    self._graphs[size] = self._capture(size)
+        except torch.OutOfMemoryError:  # an eager step takes no less
+            raise
+        except Exception as error:
+            if not (self._compiles or self._captures):
+                raise
+            self._leave_out(error)
+            return False
+        return True
+
+    def _leave_out(self, error: Exception) -> None:
+        """Continue without compiling after an error; if nothing is compiled, without capturing."""
+        cause = getattr(error, "inner_exception", error)  # the compiler wraps errors, and says only "raised"
+        reason = f"{type(cause).__name__}: {first_line(cause)}"
+        if self._compiles:
+            self._failures["not_compiled"] = reason
+            self._compiles = False
+            self._compiled_pass = None
+        else:
+            self._failures["not_captured"] = reason
+            self._captures = False
+        self._graphs.clear()
+        self._captured_gradients.clear()
+        self._optimizer.zero_grad(set_to_none=True)
+
+    def _compile_pass(self) -> None:
+        """Let PyTorch compile forward and backward pass, each time that it meets a new batch size."""
+        if self._compiles and self._compiled_pass is None:
+            from trainmark.backends.torch.compiling import compiled, random_options
+
+            # With dynamic shapes, the code for a smaller last batch would be slower, and serve all other sizes, too.
+            options = random_options(self._workload)
+            self._compiled_pass = compiled(self._pass.__call__, self._device, dynamic=False, **options)
+
+    @contextlib.contextmanager
+    def _state_kept(self) -> Iterator[None]:
+        """Restore everything that a step changes afterwards, since warming up really trains."""
         # Detached: a clone with a gradient would keep its autograd node on this stream, which a capture can't wait for.
         before = {id(tensor): tensor.detach().clone() for tensor in self._changed_by_a_step()}
-        self._graphs |= {size: self._capture_one(size) for size in dict.fromkeys(sizes) if size not in self._graphs}
+        with engines.random_state_kept(self._device):
+            yield
         with torch.no_grad():
             for tensor in self._changed_by_a_step():
                 kept = before.get(id(tensor))
                 tensor.zero_() if kept is None else tensor.copy_(kept)  # new optimiser state starts at zero
-        torch.cuda.set_rng_state(chance, self._device)
 
-    def _capture_one(self, size: int) -> torch.cuda.CUDAGraph:
-        place = self._place
-
-        def step() -> None:
-            # Created inside, so that they are in the graph's memory, for its lifetime.
-            row = torch.zeros(3, dtype=self._dtype, device=self._device)
-            places = place.example + torch.arange(size, device=self._device)
-            self._step_on(*self._batch(size, places), row)
-            place.rows.index_copy_(0, place.step, row.unsqueeze(0))
-            place.step.add_(1)
-            place.example.add_(size)
-
-        aside = torch.cuda.Stream(self._device)
-        aside.wait_stream(torch.cuda.current_stream(self._device))
-        with torch.cuda.stream(aside):
+    def _warm_up(self, size: int) -> None:
+        """Train a few steps, on another stream where steps are captured."""
+        with engines.side_stream(self._device):
             for _ in range(_WARM_UP_STEPS):
-                place.go_to_start()
-                step()
-            place.go_to_start()
-        torch.cuda.current_stream(self._device).wait_stream(aside)
+                self._place.go_to_start()
+                self._step_here(size)
+            self._place.go_to_start()
         self._optimizer.zero_grad(set_to_none=True)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            step()
+
+    def _capture(self, size: int) -> engines.Graph:
+        graph = engines.capture(partial(self._step_here, size), self._device)
         self._captured_gradients[size] = super()._last_gradients()
         return graph
+
+    def _step_here(self, size: int) -> None:
+        """Run the step at the place in the epoch, and move on; nothing is read from the host."""
+        place = self._place
+        # Created inside, so that they are in the graph's memory, for its lifetime.
+        row = torch.zeros(3, dtype=self._dtype, device=self._device)
+        places = place.example + torch.arange(size, device=self._device)
+        self._step_on(*self._batch(size, places), row)
+        place.rows.index_copy_(0, place.step, row.unsqueeze(0))
+        place.step.add_(1)
+        place.example.add_(size)
 
     def _changed_by_a_step(self) -> Iterator[Tensor]:
         place = self._place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +18,7 @@ from trainmark.backends.engines import torch as engines
 from trainmark.backends.parts import loss_left
 from trainmark.backends.stepwise import Arrays, State
 from trainmark.backends.torch import losses, network, optimizers, precision
+from trainmark.backends.torch.forward_pass import ForwardPass
 from trainmark.data.dataset import Split
 from trainmark.workload.losses import sums
 from trainmark.workload.model import LayerPlan, Model, Weights
@@ -40,7 +41,6 @@ class TorchTrainer:
         torch.manual_seed(options.seed)
         self._dtype = arithmetic.parameters
         self._network = network.build(job.model, self._layers(job.model)).to(self._device, self._dtype)
-        self._forward: Callable[[Tensor], Tensor] = self._network
         loss = loss_left(job.workload, options)
         self._loss, self._sums = losses.build(loss, sequences=job.workload.is_text), sums(loss)
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=arithmetic.scales_loss)
@@ -48,7 +48,14 @@ class TorchTrainer:
         self._l2 = [(factor, weights[key]) for key, factor in job.model.l2.items() if key in weights]
         self._decays = {weight: weight_decay_of(spec, key, weight.ndim) for key, weight in weights.items()}
         self._keeps_gradients, self._unclipped = options.keeps_gradients, list[Tensor]()
-        self._counts_hits = job.workload.metrics.train == "running"
+        self._pass = ForwardPass(
+            self._network,
+            self._loss,
+            self._dtype,
+            self._precision,
+            self._device,
+            counts_hits=job.workload.metrics.train == "running",
+        )
         self._without = options.without
         self._optimizer: torch.optim.Optimizer
         self._step = 0
@@ -195,12 +202,12 @@ class TorchTrainer:
         return {**engines.settings(), "cudnn_benchmark": torch.backends.cudnn.benchmark}
 
     def device_peak_bytes(self) -> int | None:
-        """Return PyTorch's peak memory on a CUDA device."""
+        """Return the peak of the memory that PyTorch allocated on an accelerator."""
         return engines.peak_bytes(self._device)
 
     def _learn(self, x: Tensor, y: Tensor, row: Tensor) -> None:
         """Forward, backward and update on one batch; writes loss, L2 loss and hits to ``row``, on the device."""
-        loss, l2_loss, outputs = self._differentiate(x, y)
+        loss, l2_loss, hits = self._differentiate(x, y)
         if "optimizer" not in self._without:
             self._clip()
             self._scaler.step(self._optimizer)
@@ -208,8 +215,8 @@ class TorchTrainer:
         row[LOSS] = loss.detach()
         if l2_loss is not None:
             row[L2_LOSS] = l2_loss.detach()
-        if self._counts_hits:
-            row[HITS] = (outputs.argmax(dim=-1) == y).sum()
+        if hits is not None:
+            row[HITS] = hits
 
     def _clip(self) -> None:
         """Clip the gradients to the workload's norm, after undoing loss scaling."""
@@ -221,17 +228,19 @@ class TorchTrainer:
             self._unclipped = [cast(Tensor, parameter.grad).clone() for parameter in self._parameters]
         nn.utils.clip_grad_norm_(self._parameters, norm, foreach=self._quick or None)
 
-    def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Compute gradients on one batch; returns its total loss, the L2 part of that, and the outputs."""
-        with precision.autocast(self._precision, self._device):
-            outputs = self._forward(x)
-        loss = self._loss(outputs.to(self._dtype), y)  # autocast would round log-probabilities to 16 bits
+    def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Compute gradients on one batch; returns its total loss, the L2 part of that, and the hits if counted."""
+        loss, hits = self._forward(x, y)
         l2_loss = self._l2_loss()
         total = loss * (y.numel() * self._copies) if self._sums else loss
         if l2_loss is not None:
             loss, total = loss + l2_loss, total + l2_loss
         self._scaler.scale(total).backward()
-        return loss, l2_loss, outputs
+        return loss, l2_loss, hits
+
+    def _forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the loss of a batch, and its hits if they are counted."""
+        return self._pass(x, y)
 
     def _update_average(self, share: Tensor | float) -> None:
         """Move the average towards the weights by ``share`` of the distance."""

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from msgspec import structs
 
+from trainmark.backends.base import is_numbered
 from trainmark.execute.parent.command import CommandRun, program_of
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
@@ -46,7 +47,7 @@ class CommandRecordBuilder(RecordBuilder):
     def gpu(self) -> int | None:
         """The driver's number of the GPU that the command should use."""
         device = self.run.side.device
-        return None if device is None else self.here.gpu("cuda:0" if device == "cuda" else device)
+        return None if device is None else self.here.gpu(device if is_numbered(device) else f"{device}:0")
 
     def hear(self, answer: Answer) -> None:
         """Take in one answer of the run."""
@@ -91,7 +92,10 @@ class CommandRecordBuilder(RecordBuilder):
             protocol="fresh",
             model=None,
             metrics=None,
-            memory=schema.Memory(self._exited.host_peak_bytes if self._exited else None),
+            memory=schema.Memory(
+                self._exited.host_peak_bytes if self._exited else None,
+                self._observed.device_peak_bytes if self._observed else None,
+            ),
             process=self._process(),
             observed=self._seen(),
             group=schema.Group(run.group_id, run.session),

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import IO, Literal, TypedDict, Unpack
 
 import trainmark
+from trainmark.backends.inductor import CACHE_VARIABLE
 from trainmark.execute.parent.check import read
-from trainmark.execute.parent.scratch import scratch_folder
+from trainmark.execute.parent.scratch import compile_cache, scratch_folder
 from trainmark.execute.parent.undisturbed import undisturbed
 from trainmark.execute.protocol.answers import Answer, Diverged, Done, Failed, Waiting
 from trainmark.execute.protocol.requests import Request
@@ -323,6 +324,7 @@ def _environment(python: Path, threads: int | None) -> dict[str, str]:
             environment.pop(variable, None)
     if threads is not None:
         environment.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
+    environment.setdefault(CACHE_VARIABLE, compile_cache())
     environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else one side takes all the GPU's memory
     if sys.platform == "darwin":
         environment.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "0")

@@ -6,6 +6,7 @@ import dataclasses
 
 from msgspec import structs
 
+from trainmark.backends.base import device_of_rank
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import Seen
@@ -58,10 +59,8 @@ class RanksRecordBuilder(TrainingRecordBuilder):
 
     def _hear_rank(self, rank: int, answer: Answer | None) -> None:
         if isinstance(answer, RankBorn) and answer.rank not in self._ranks:
-            run = self.run
-            if run.side.device.startswith("cuda"):  # each rank has a separate GPU
-                own = dataclasses.replace(run.side, device=f"cuda:{answer.local_rank}")
-                run = dataclasses.replace(run, side=own)
+            device = device_of_rank(self.run.side.device, answer.local_rank)
+            run = dataclasses.replace(self.run, side=dataclasses.replace(self.run.side, device=device))
             notes = TrainingRecordBuilder(run, self.seen, self.here, self.peaks, False, self._token, answer)
             self._ranks[answer.rank] = notes
         elif rank in self._ranks and answer is not None:

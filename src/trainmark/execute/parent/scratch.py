@@ -1,8 +1,10 @@
-"""A folder for the files of one measured process, such as sockets, which need a short path."""
+"""Folders for files of measured processes, such as sockets, which need a short path, and what they compile."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
 import shutil
 import tempfile
@@ -14,6 +16,14 @@ from trainmark.execute.protocol.wire import SCRATCH_PREFIX
 
 _YOUNG_SECONDS = 60.0
 """Younger folders are left alone: their owner may be about to lock them."""
+
+
+@functools.cache
+def compile_cache() -> str:
+    """Return the folder in which all processes of this command keep what they compile; removed when it ends."""
+    kept = contextlib.ExitStack()
+    atexit.register(kept.close)
+    return kept.enter_context(scratch_folder())
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Literal
 
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.peaks import Key
@@ -118,7 +119,7 @@ class TrainingRecordBuilder(RecordBuilder):
                 version=side.version,
                 style=side.style,
                 precision=side.precision,
-                compile_cache="none" if self._compile_seconds is None else "cold",  # no backend keeps one on disk
+                compile_cache=self._compile_cache,
                 settings=self._finished.settings,
             ),
             python=schema.Python(
@@ -145,6 +146,22 @@ class TrainingRecordBuilder(RecordBuilder):
             memory=schema.Memory(self._finished.host_peak_bytes, self._finished.device_peak_bytes),
             group=self._group(),
         )
+
+    @property
+    def _compile_cache(self) -> Literal["cold", "warm", "none"]:
+        """State of the cache on disk: PyTorch's, which says so; the other backends keep none."""
+        if self._compile_seconds is None:
+            return "none"
+        return "warm" if self._finished.settings.get("compile_cache") == "warm" else "cold"
+
+    @property
+    def _was_short_for_compiling(self) -> bool:
+        """Whether compiling took longer than the compiled steps saved, by the gain that was measured elsewhere."""
+        gain = self._finished.settings.get("compiled_gain")
+        if self._compile_seconds is None or not isinstance(gain, float):
+            return False
+        trained = math.fsum(epoch.seconds for epoch in self.epochs)
+        return self._compile_seconds > trained * (gain - 1)
 
     @property
     def _schedule(self) -> Schedule:
@@ -214,6 +231,9 @@ class TrainingRecordBuilder(RecordBuilder):
             Caveat.NOTHING_AVERAGED: self.run.spread is not None and not self.run.spread.layout.reduces,
             Caveat.UNMOVED_WEIGHTS: any(len(course.model.weights[name].shape) > 1 for name in self._unchanged),
             Caveat.NOT_LEARNING: complete and outcome.status in ("ok", "diverged") and not self._learned(outcome),
+            Caveat.STEP_NOT_COMPILED: "not_compiled" in self._finished.settings,
+            Caveat.STEP_NOT_CAPTURED: "not_captured" in self._finished.settings,
+            Caveat.SHORT_FOR_COMPILING: complete and outcome.status == "ok" and self._was_short_for_compiling,
             Caveat.RANDOM_DATA: course.dataset.source == "memory",
         }
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from .. import accelerator
+
 _SKIPPED, _STEPS = 10, 5
 
 
@@ -28,8 +30,7 @@ class Busy:
         if self._steps == _SKIPPED:
             self._profiler.start()
         elif self._steps == _SKIPPED + _STEPS:
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
+            accelerator.synchronize(torch)
             self._profiler.stop()
             events = [each.time_range for each in self._profiler.events() if each.device_type == self._device]
             if events:

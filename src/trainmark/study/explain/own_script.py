@@ -331,7 +331,7 @@ class _Study:
 
     def _most_alive(self) -> int:
         """How many sides fit into memory, with the unchanged script."""
-        needs, left = _peak_bytes(self.base), read_host().memory_available_bytes
+        needs, left = _resident_bytes(self.base), read_host().memory_available_bytes
         most = _MEMORY_SHARE * left / needs if needs and left else 9
         if self.observed.on_gpu:
             needs, left = _gpu_bytes(self.base)  # a process may take most of it
@@ -437,6 +437,12 @@ def _exclude(one: str, other: str) -> bool:
 
 
 def _peak_bytes(record: Record) -> int | None:
+    """The most memory of the place where the weights are: of the device, else of the host; None if unknown."""
+    on_gpu = record.observed is not None and record.observed.on_gpu
+    return record.memory.device_peak_bytes if on_gpu else _resident_bytes(record)
+
+
+def _resident_bytes(record: Record) -> int | None:
     """The most resident memory of a process and its children; None if it could not be read."""
     return max(filter(None, (record.samples and record.samples.tree_resident_bytes) or ()), default=None)
 

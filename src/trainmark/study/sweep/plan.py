@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import structs
 
 from trainmark.analysis.sweep import is_trial
+from trainmark.backends.base import device_of_rank, is_numbered
 from trainmark.data.catalog import find
 from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
@@ -184,17 +185,18 @@ def require_own_gpu(device: str, gpus: float, ranks: int = 1) -> None:
     Args:
         ranks: ranks of a trial; each needs a GPU.
     """
-    kind, _, index = device.partition(":")
+    number = int(device.partition(":")[2]) if is_numbered(device) else None
     if gpus > 1 and gpus != int(gpus):
         raise UsageError(f"--gpus-per-trial {gpus:g} can't be reserved", expected="a fraction of one, or whole GPUs")
-    if kind == "cuda" and ranks > 1 and gpus < ranks:
+    if number is not None and ranks > 1 and gpus < ranks:
         problem = f"the {ranks} ranks of a trial need a GPU each"
         raise UsageError(problem, expected=f"--gpus-per-trial {ranks}", found=f"{gpus:g}")
-    if kind == "cuda" and gpus and index.isdecimal() and int(index) >= max(gpus, 1):
+    if number is not None and gpus and number >= max(gpus, 1):
+        first = device_of_rank(device, 0)
         raise UsageError(
             f"a trial does not see {device}",
-            expected="cuda:0, since Ray gives each trial its own GPUs, numbered from 0",
-            fix="Use --device cuda:0, or --gpus-per-trial 0 if all trials should share that GPU.",
+            expected=f"{first}, since Ray gives each trial its own GPUs, numbered from 0",
+            fix=f"Use --device {first}, or --gpus-per-trial 0 if all trials should share that GPU.",
         )
 
 

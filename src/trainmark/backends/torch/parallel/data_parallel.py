@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from trainmark.backends.base import HITS, EpochPlan, Evaluation, Job, SplitName, Steps
+from trainmark.backends.engines import torch as engines
 from trainmark.backends.torch.fast import TorchFastTrainer
 from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
 from trainmark.backends.torch.parallel.ranks import Ranks
@@ -38,7 +39,7 @@ class DataParallel(TorchTrainer):
             data = dataclasses.replace(data, train=_share(data.train, self._ranks.copy, self._layout.data))
         options = dataclasses.replace(job.options, device=str(self._ranks.device))
         super().__init__(dataclasses.replace(job, data=data, options=options))
-        self._forward = self._averaging(self._network)
+        self._pass.forward = self._averaging(self._network)
         torch.manual_seed(options.seed + _SEEDS_APART * self._ranks.rank)  # dropout differs between shares
 
     def compile(self, plan: EpochPlan) -> bool:
@@ -99,7 +100,7 @@ class DataParallel(TorchTrainer):
         """Wrap ``network`` to average its gradients over all copies."""
         if not self._averages:
             return network
-        devices = [self._device.index] if self._device.type == "cuda" else None
+        devices = engines.indices(self._device)
         return DistributedDataParallel(network, device_ids=devices, process_group=self._ranks.copies, **options)
 
     def _whole_network(self) -> nn.Module:

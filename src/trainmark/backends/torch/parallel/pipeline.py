@@ -15,6 +15,7 @@ from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 from trainmark.backends.base import Job
 from trainmark.backends.torch import network
 from trainmark.backends.torch.fast import TorchFastTrainer
+from trainmark.backends.torch.forward_pass import hits
 from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
 from trainmark.backends.torch.parallel.data_parallel import DataParallel
 from trainmark.workload.model import LayerPlan, Model, Weights
@@ -28,7 +29,7 @@ class Pipelined(DataParallel):
         super().__init__(job)
         self._is_first = self._ranks.stage == 0
         self._is_last = self._ranks.stage == self._layout.pipeline - 1
-        self._counts_hits &= self._is_last
+        self._pass.counts_hits &= self._is_last
         self._schedules: dict[int, ScheduleGPipe] = {}
 
     def weights(self) -> Weights:
@@ -57,8 +58,8 @@ class Pipelined(DataParallel):
     def _own(self) -> dict[str, Any]:
         return {name: value.cpu().numpy() for name, value in self._network.state_dict().items()}
 
-    def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Compute gradients; only the last stage has the loss, and each stage has its own L2 loss."""
+    def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Compute gradients; only the last stage has loss and hits, and each stage has its own L2 loss."""
         losses: list[Tensor] = []
         inputs = (x,) if self._is_first else ()
         targets = {"target": y, "losses": losses} if self._is_last else {}
@@ -68,13 +69,14 @@ class Pipelined(DataParallel):
             l2_loss = self._l2_loss()
             for factor, kernel in self._l2:
                 kernel.grad.add_(kernel, alpha=factor)
-        return loss if l2_loss is None else loss + l2_loss, l2_loss, outputs
+        found = hits(outputs, y) if self._pass.counts_hits else None
+        return loss if l2_loss is None else loss + l2_loss, l2_loss, found
 
     def _schedule(self, size: int) -> ScheduleGPipe:
         """Return the schedule for batches of ``size``: buffers between stages have the shape of microbatches."""
         if size not in self._schedules:
             stage = PipelineStage(
-                self._forward, self._ranks.stage, self._layout.pipeline, self._device, group=self._ranks.stages
+                self._pass.forward, self._ranks.stage, self._layout.pipeline, self._device, group=self._ranks.stages
             )
             self._schedules[size] = ScheduleGPipe(stage, self._layout.microbatches, loss_fn=self._loss)
         return self._schedules[size]

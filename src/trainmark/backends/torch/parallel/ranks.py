@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
+from trainmark.backends.engines import torch as engines
 from trainmark.backends.layout import Layout
 from trainmark.errors import RanksDiffer
 
@@ -25,10 +26,8 @@ class Ranks:
     """
 
     def __init__(self, layout: Layout, device: str) -> None:
-        place = torch.device(device)
-        if place.type == "cuda":  # every rank of a machine takes a separate GPU
-            place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-            torch.cuda.set_device(place)
+        place = engines.local_device(torch.device(device).type, int(os.environ["LOCAL_RANK"]))
+        engines.make_current(place)
         self.layout, self.device = layout, place
         timeout = timedelta(seconds=layout.patience)
         self.rank = int(os.environ["RANK"])
@@ -39,7 +38,7 @@ class Ranks:
                 found=str(found),
                 fix="Give the same command on every machine.",
             )
-        kind, store = "nccl" if place.type == "cuda" else "gloo", _store(timeout)
+        kind, store = engines.collectives(place), _store(timeout)
         dist.init_process_group(kind, store=store, rank=self.rank, world_size=layout.ranks, timeout=timeout)
         atexit.register(dist.destroy_process_group)  # its threads must end before the interpreter does
         # Consecutive ranks are the stages of one copy, since these communicate most.
@@ -62,12 +61,9 @@ class Ranks:
 
     def meet(self) -> None:
         """Return when every rank has called this and its device is idle."""
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-            dist.barrier(device_ids=[self.device.index])
-            torch.cuda.synchronize(self.device)
-        else:
-            dist.barrier()
+        engines.synchronize(self.device)
+        dist.barrier(device_ids=engines.indices(self.device))
+        engines.synchronize(self.device)
 
 
 def _store(timeout: timedelta) -> dist.Store:

@@ -13,6 +13,7 @@ from torch.autograd import DeviceType
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import IterableDataset, dataloader
 
+from ... import accelerator
 from ...patch import around
 from .. import Change, lines
 from ..busy import Busy
@@ -58,7 +59,8 @@ def look(change: Change) -> None:
     def tell(sampled: dict[str, Any]) -> None:
         change.observer.changed("look", json.dumps({**facts, **sampled}))
 
-    busy = Busy(DeviceType.CUDA, lambda share: facts.update(busy=share)) if torch.cuda.is_available() else None
+    kind = accelerator.kind(torch)
+    busy = Busy(getattr(DeviceType, kind.upper()), lambda share: facts.update(busy=share)) if kind else None
 
     def stepped(optimizer: Any, *_: Any) -> None:
         if busy is not None:

@@ -13,7 +13,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader, IterableDataset, dataloader
 
-from ... import patch
+from ... import accelerator, patch
 from ...observer import place_of
 from ...patch import around, length_of
 from .. import Change
@@ -159,7 +159,7 @@ def prefetch(change: Change) -> None:
 
 def pin(change: Change) -> None:
     """Copy batches from pinned memory without waiting."""
-    if not torch.cuda.is_available():
+    if accelerator.kind(torch) is None:
         return change.cannot("no GPU")
 
     def to(real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -169,7 +169,7 @@ def pin(change: Change) -> None:
         return real(self, *args, **kwargs)
 
     with_loader(lambda arguments: arguments.update(pin_memory=True))
-    for name in ("to", "cuda"):
+    for name in accelerator.COPIES:
         around(torch.Tensor, name, to)
 
 

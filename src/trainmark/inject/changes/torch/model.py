@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from ... import accelerator
 from ...patch import around
 from .. import Change
 from .outermost import around_modules, mapped, tensors
@@ -60,7 +61,7 @@ def fp32(change: Change) -> None:
 
 def tf32(change: Change) -> None:
     """Let the GPU round the inputs of matrix products to TF32."""
-    if not torch.cuda.is_available() or torch.cuda.get_device_capability() < (8, 0):
+    if not accelerator.has_tf32(torch):
         return change.cannot("no GPU with TF32")
 
     def look(*_: Any) -> None:
@@ -120,7 +121,7 @@ def compile(change: Change) -> None:
     """Compile every outermost module; for a GPU also with CUDA graphs."""
     compiled: dict[int, Any] = {}
     how = {"mode": "reduce-overhead"} if change.word == "cuda-graphs" else {}
-    if how and not torch.cuda.is_available():
+    if how and not accelerator.has_graphs(torch):
         return change.cannot("no GPU")
 
     def call(module: Any, _: Callable[..., Any], args: Any, kwargs: Any) -> Any:

@@ -1,0 +1,130 @@
+"""How ``fast`` runs a step on a GPU: the fastest of the candidates that were measured.
+
+One row for each workload and precision. A workload without a row is *untuned*: its step is eager in a CUDA graph, which
+was never slower than a plain loop where it was measured. A new row needs the speed of every candidate on one GPU, each
+of them doing the same recorded work (``bench/gpu`` measures them).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from trainmark.errors import UsageError
+from trainmark.workload.precision import Precision
+
+STEP_VARIABLE = "TRAINMARK_TORCH_FAST"
+"""Set to ``eager`` or ``compiled``, decides how a step runs on any device, the CPU included, instead of the table."""
+
+Step = Literal["eager", "compiled"]
+"""``compiled``: forward and backward pass through ``torch.compile``. On CUDA, both are captured in a graph."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One measurement of all candidates.
+
+    Args:
+        device: the GPU.
+        torch: version of PyTorch.
+        date: day of the measurement.
+        commit: commit of trainmark at which ``fast`` was measured beside them.
+        tokens_per_second: by candidate, in millions; median of 2.5 s.
+    """
+
+    device: str
+    torch: str
+    date: str
+    commit: str
+    tokens_per_second: Mapping[str, float]
+
+    def gain(self) -> float:
+        """Return how many times as fast the compiled step in a graph is as the eager one in a graph."""
+        return self.tokens_per_second["compiled in a graph"] / self.tokens_per_second["eager in a graph"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was chosen for a workload, and why."""
+
+    step: Step
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a step runs.
+
+    Args:
+        step: eager or compiled.
+        by: ``measured`` for a row of the table, ``untuned`` without one, ``default`` on a CPU, where ``fast`` is eager
+            (docs/results/styles), or the variable that decided.
+        gain: measured gain of a compiled step in a graph over an eager one; None if it was not measured.
+    """
+
+    step: Step
+    by: str
+    gain: float | None = None
+
+
+# One machine only (a virtual machine with 16 cores of an Intel Xeon). The candidates are nanoGPT's own model with
+# random tokens on the device; they count no hits. trainmark's own compiled step has not been measured on a GPU yet.
+_H100 = ("NVIDIA H100 80GB HBM3", "2.11.0+cu130", "2026-11-27", "45cf6a38")
+
+TABLE: Mapping[tuple[str, Precision], Row] = {
+    ("shakespeare-gpt-10m", "bf16"): Row(
+        "compiled",
+        Evidence(
+            *_H100,
+            {
+                "eager": 0.958,
+                "torch.compile": 1.138,
+                "eager in a graph": 2.147,
+                'torch.compile, mode="reduce-overhead"': 2.783,
+                "compiled in a graph": 2.845,
+            },
+        ),
+    ),
+    ("gpt2-124m", "bf16"): Row(
+        "compiled",
+        Evidence(
+            *_H100,
+            {
+                "eager": 0.335,
+                "torch.compile": 0.434,
+                "eager in a graph": 0.347,
+                "compiled in a graph": 0.445,
+            },
+        ),
+    ),
+}
+
+
+def choose(workload: str, precision: Precision, *, captures: bool) -> Choice:
+    """Choose how a step runs.
+
+    Args:
+        workload: name of the workload; one of another size has another name.
+        precision: precision of the arithmetic.
+        captures: whether steps are captured in a graph; rows hold for captured steps only.
+
+    Raises:
+        UsageError: the variable that decides has another value.
+    """
+    row = TABLE.get((workload, precision))
+    gain = row.evidence.gain() if row else None
+    asked = os.environ.get(STEP_VARIABLE)
+    match asked:
+        case None | "":
+            pass
+        case "eager" | "compiled":
+            return Choice(asked, STEP_VARIABLE, gain)
+        case _:
+            raise UsageError(
+                f"{STEP_VARIABLE} has an unknown value", expected="eager or compiled, or unset", found=repr(asked)
+            )
+    if not captures:
+        return Choice("eager", "default")
+    return Choice(row.step, "measured", gain) if row else Choice("eager", "untuned")
