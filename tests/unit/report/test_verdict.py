@@ -11,7 +11,7 @@ from tests.browser.samples import slices
 from tests.records import a_record, rounds
 from trainmark.analysis.comparison import compare
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Record
+from trainmark.record.record import Record, ThreadsSearch
 from trainmark.report.verdict import Verdict, verdict
 from trainmark.report.works import works
 
@@ -148,6 +148,21 @@ def test_before_a_complete_training_only_steps_are_judged() -> None:
     text = obviously(0.2, trained=False).text
     assert "at least 6.02× faster per step than cpu" in text
     assert "; learning not judged yet (mnist-mlp512" in text
+
+
+@pytest.mark.parametrize(
+    ("default", "words"),
+    [
+        (16, ", the CPU with its best number of threads (4); 6.00× with the default (16); both learn"),
+        (4, ", the CPU with its best number of threads (4), which is the default; both learn"),
+    ],
+)
+def test_the_threads_of_a_cpu_are_named_beside_a_gpu(default: int, words: str) -> None:
+    search = ThreadsSearch(chosen=4, default=default, step_seconds={"4": 0.01, "16": 0.015})
+    slow = [structs.replace(record, threads_search=search) for record in rounds([2.0] * 4)]
+    text = said([*slow, *rounds([0.5] * 4, device="cuda:0")]).text
+    assert text.startswith("cuda:0 is 4.00×")
+    assert words in text
 
 
 def test_few_rounds_are_not_sure() -> None:

@@ -1,0 +1,44 @@
+"""Which runs on the CPU get their best number of threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainmark.backends.base import Capabilities, Device
+from trainmark.data.locate import Located
+from trainmark.execute.parent.plan import ScheduledWorkload, Settings, Side
+from trainmark.execute.parent.probe import THIS, Seen
+from trainmark.execute.parent.task import in_rounds
+from trainmark.study.run import with_fair_cpu
+from trainmark.workload import catalog
+
+DEVICES = (
+    Device("cpu", "CPU", "cpu", None, ("fp32",)),
+    Device("cuda:0", "GPU", "accelerator", None, ("fp32",)),
+)
+
+
+def marked(devices: list[str], threads: int | None = None) -> list[bool]:
+    """Return whether the run on each device is marked."""
+    can = Capabilities("torch", "2.0", ("fast",), DEVICES, kinds=frozenset())
+    data = Located("mnist", Path("/nowhere"), "cache", "5f" * 32, True, 60_000, 10_000)
+    course = ScheduledWorkload(catalog.find("mnist-mlp512"), data, 1)
+    sides = [Side("torch", "fast", device, THIS) for device in devices]
+    tasks = in_rounds([(course, sides)], Settings(threads=threads))
+    found = with_fair_cpu(tasks, {("torch", THIS.label): Seen("torch", THIS, can)})
+    return [task.first.next_to_accelerator for task in found]
+
+
+def test_only_the_cpu_beside_an_accelerator_is_marked() -> None:
+    assert marked(["cpu", "cuda:0"]) == [True, False]
+
+
+@pytest.mark.parametrize("devices", [["cpu"], ["cuda:0"]])
+def test_one_kind_of_device_is_left_as_it_is(devices: list[str]) -> None:
+    assert marked(devices) == [False]
+
+
+def test_a_number_of_threads_that_was_asked_for_stays() -> None:
+    assert marked(["cpu", "cuda:0"], threads=4) == [False, False]
