@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from gpu.wheels import ROOT
 
 GRACE_SECONDS = 10.0
 """Time for an interrupted command to write its records before it is killed; part of its limit."""
+LONGEST_SHOWN = 70
+"""Characters of a command that are shown."""
 LAST_LINES = 8
 """How many lines of an error are kept."""
 PR_SET_PDEATHSIG = 1
@@ -69,15 +72,22 @@ class Processes:
     environment: dict[str, str]
     interrupted: bool = field(default=False, init=False)
 
-    def run(self, *command: str, seconds: float, more: dict[str, str] | None = None) -> Ran:
+    def run(
+        self,
+        *command: str,
+        seconds: float,
+        more: dict[str, str] | None = None,
+        grace: float = GRACE_SECONDS,
+    ) -> Ran:
         """Run a command from the checkout.
 
         Args:
             command: its words.
             seconds: its limit. It is interrupted early enough to write what it has measured.
             more: more environment variables.
+            grace: seconds of the limit that are kept for an interrupted command to end.
         """
-        shown = shlex.join(Path(word).name if index == 0 else word for index, word in enumerate(command))
+        shown = _shown(command)
         with (self.scratch / "out").open("w+b") as out, (self.scratch / "err").open("w+b") as err:
             process = subprocess.Popen(
                 command,
@@ -91,15 +101,22 @@ class Processes:
             )
             stopped = ""
             try:
-                process.wait(max(seconds - GRACE_SECONDS, seconds / 2))
+                process.wait(max(seconds - grace, seconds / 2))
             except subprocess.TimeoutExpired:
                 stopped = f"was stopped after {seconds:.0f} s"
             except KeyboardInterrupt:
                 self.interrupted = True
                 stopped = "was interrupted"
             finally:
-                _end(process, min(GRACE_SECONDS, seconds / 2))
+                _end(process, min(grace, seconds / 2))
             return Ran(shown, _text(out), _text(err), process.returncode, stopped)
+
+
+def _shown(command: Sequence[str]) -> str:
+    """Return the beginning of a command, for people: its first words say what it did."""
+    words = [Path(command[0]).name, *command[1:]]
+    text = shlex.join(words).removeprefix("python -m ")
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def last_lines(text: str, lines: int = LAST_LINES) -> str:

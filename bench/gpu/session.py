@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gpu.process import Processes, Ran
+from gpu.process import GRACE_SECONDS, Processes, Ran
 
 
 @dataclass
@@ -43,9 +43,16 @@ class Session:
         """The backend to measure."""
         return self.instead.get(name, name)
 
-    def trainmark(self, *arguments: str, seconds: float, more: dict[str, str] | None = None) -> Ran:
-        """Run a trainmark command."""
-        return self.processes.run(sys.executable, "-m", "trainmark", *arguments, seconds=seconds, more=more)
+    def trainmark(
+        self,
+        *arguments: str,
+        seconds: float,
+        more: dict[str, str] | None = None,
+        grace: float = GRACE_SECONDS,
+    ) -> Ran:
+        """Run a trainmark command; the arguments are those of :meth:`Processes.run`."""
+        words = (sys.executable, "-m", "trainmark", *arguments)
+        return self.processes.run(*words, seconds=seconds, more=more, grace=grace)
 
     @cached_property
     def datasets(self) -> frozenset[str]:

@@ -16,9 +16,12 @@ from gpu.session import Session
 from gpu.store import Result
 
 WORKLOAD = "mnist-mlp128"
-TRY_SECONDS = 43.0
-"""Of one try on a GPU; nine of them fit into the item's limit."""
-BUDGET_SECONDS = 40.0
+TRY_SECONDS = 44.0
+"""Of one try; nine of them fit into the item's limit."""
+TRY_GRACE_SECONDS = 4.0
+"""Of these, for a try that is interrupted because it did not end in time."""
+BUDGET_SECONDS = 36.0
+"""trainmark's budget, which covers start-up and trainings."""
 STEPS = 600
 """Of a training: one epoch, since only speed is judged."""
 
@@ -76,6 +79,7 @@ class Try:
             *("--seed", str(self.number), "--resume", "--quiet", "--out", str(out)),
             seconds=seconds,
             more={"PYTHONPATH": path},
+            grace=TRY_GRACE_SECONDS,
         )
         reference = "python=A" if self.kind is EQUAL else f"backend={self._backends(session)[0]}"
         sides = compared(session, out, ("--baseline", reference))
@@ -84,6 +88,8 @@ class Try:
         if len(sides) != 2 or len(others) != 1:
             return Outcome([], ran.problems or [f"expected records of two sides, found {len(sides)}"])
         second = others[0]
+        if second["speedup"]["ratio"] is None:
+            return Outcome([], ran.problems or ["there is no ratio"])
         row = {
             "kind": self.kind.name,
             **second["speedup"],
@@ -130,7 +136,7 @@ class TrueVerdicts:
     question = "Are verdicts true there?"
     limit = 400.0
     how = (
-        f"`trainmark run {WORKLOAD}` with PyTorch `fast` for {BUDGET_SECONDS:.0f} s a try; the same side twice, and "
+        f"`trainmark run {WORKLOAD}` with PyTorch `fast`, {TRY_SECONDS:.0f} s a try; the same side twice, and "
         "a side that takes one step in 20 twice. *Faster* and *slower* are false between equal sides."
     )
 
