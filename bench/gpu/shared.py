@@ -99,11 +99,12 @@ def measure_all(
             continue
         began = time.monotonic()
         row = _row(configuration)
-        gc.collect()
-        free()
         row["took_seconds"] = round(time.monotonic() - began, 2)
         store.append_row(options.rows, row)
         print(f"{row['status']}: {configuration.facts}", file=sys.stderr, flush=True)
+        # If the device is lost, this ends the process, and the next one goes on after this row.
+        gc.collect()
+        free()
     if left:
         print(f"{left} configurations did not fit into {options.seconds:.0f} s", file=sys.stderr)
     return 3 if left else 0

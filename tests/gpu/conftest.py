@@ -20,13 +20,17 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 @pytest.fixture(params=["cpu", pytest.param(GPU, marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> str:
     """The GPU if the machine has one; without one, the CPU shows that the test itself works."""
-    chosen: str = request.param
+    return present(request.param)
+
+
+def present(device: str) -> str:
+    """Return the device to test; skip the test if it is not this machine's."""
     has_gpu = bool(read_driver().gpus)
-    if chosen == GPU and not has_gpu:
+    if device == GPU and not has_gpu:
         pytest.skip("this machine has no GPU")
-    if chosen == "cpu" and has_gpu:
+    if device == "cpu" and has_gpu:
         pytest.skip("this machine has a GPU, where the same test runs")
-    return chosen
+    return device
 
 
 def require(backend: str, device: str) -> None:

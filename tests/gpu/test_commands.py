@@ -7,34 +7,47 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.gpu.conftest import GPU, require
+from tests.gpu.conftest import GPU, present, require
 from tests.slow import slow
+from trainmark.data.locate import Located
 from trainmark.record.record import Record
 from trainmark.record.store import load
 
 pytestmark = pytest.mark.timeout(600)
 
 SCRIPT = Path(__file__).with_name("train.py")
-NEED_A_GPU = ("tf32", "cuda-graphs")
+CHANGES = ("tf32", "cuda-graphs", "compile")
+WITHOUT_A_GPU = ("compile",)
 
 
-def trainmark(*arguments: str, folder: Path) -> str:
-    """Run a command in a folder and return what it printed."""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
-    answer = subprocess.run(
-        [sys.executable, "-m", "trainmark", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr[-3000:]
-    return answer.stdout
+@pytest.fixture(params=[slow("cpu"), GPU])
+def device(request: pytest.FixtureRequest) -> str:
+    """Take the device of all tests of this folder, on the CPU at night only."""
+    return present(request.param)
+
+
+@pytest.fixture
+def trainmark(tmp_path: Path, cache_home: Path, drawn: Located) -> Callable[..., str]:
+    """Run a command in a folder of its own, with digits drawn by code, and return what it printed."""
+
+    def run(*arguments: str) -> str:
+        answer = subprocess.run(
+            [sys.executable, "-m", "trainmark", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "XDG_CACHE_HOME": str(cache_home)},
+            capture_output=True,
+            text=True,
+        )
+        assert answer.returncode == 0, answer.stdout + answer.stderr[-3000:]
+        return answer.stdout
+
+    return run
 
 
 def side_of(record: Record) -> tuple[str | None, str | None]:
@@ -42,34 +55,14 @@ def side_of(record: Record) -> tuple[str | None, str | None]:
 
 
 @pytest.mark.parametrize("backend", ["torch", slow("jax"), slow("keras")])
-def test_the_cpu_and_the_gpu_take_turns(backend: str, device: str, tmp_path: Path) -> None:
+def test_the_cpu_and_the_gpu_take_turns(
+    backend: str, device: str, tmp_path: Path, trainmark: Callable[..., str]
+) -> None:
     require(backend, device)
     devices = f"cpu,{device}" if device == GPU else device
-    trainmark(
-        *(
-            "run",
-            "mnist-mlp128",
-            "--backend",
-            backend,
-            "--style",
-            "idiomatic,fast",
-            "--device",
-            devices,
-        ),
-        *(
-            "--dataset",
-            "synthetic-digits",
-            "--repeats",
-            "1",
-            "--steps",
-            "400",
-            "--budget",
-            "6",
-            "--quiet",
-        ),
-        *("--out", "records"),
-        folder=tmp_path,
-    )
+    words = f"run mnist-mlp128 --backend {backend} --style idiomatic,fast --device {devices}"
+    length = "--dataset synthetic-digits --repeats 1 --steps 400 --budget 6"
+    trainmark(*words.split(), *length.split(), "--quiet", "--out", "records")
     records = load([tmp_path / "records"])
     assert {record.outcome.status for record in records} == {"ok"}
     assert len({side_of(record) for record in records}) == 2 * len(devices.split(","))
@@ -82,52 +75,11 @@ def test_the_cpu_and_the_gpu_take_turns(backend: str, device: str, tmp_path: Pat
         assert record.device.kind == ("accelerator" if record.device.id == GPU else "cpu")
 
 
-@pytest.mark.parametrize("change", [slow("compile"), *NEED_A_GPU])
-def test_an_experiment_on_a_script_takes_effect(change: str, device: str, tmp_path: Path) -> None:
-    require("torch", device)
-    printed = trainmark(
-        *(
-            "explain",
-            "--seconds",
-            "20",
-            "--only",
-            change,
-            "--json",
-            "--",
-            sys.executable,
-            str(SCRIPT),
-            device,
-        ),
-        folder=tmp_path,
-    )
-    found: dict[str, Any] = json.loads(printed)
-    if change in NEED_A_GPU and device != GPU:
-        assert "no GPU" in json.dumps([found["left_out"], found["unsuitable"]])
-        return
-    (finding,) = [each for each in found["findings"] if each["change"] == change]
-    assert finding["proof"]
-    assert finding["speedup"]["value"] > 0
-
-
-def test_a_script_is_measured_on_each_device(device: str, tmp_path: Path) -> None:
+def test_a_script_is_measured_on_each_device(device: str, tmp_path: Path, trainmark: Callable[..., str]) -> None:
     require("torch", device)
     devices = ("cpu", device) if device == GPU else (device,)
-    trainmark(
-        *(
-            "measure",
-            "--device",
-            ",".join(devices),
-            "--repeats",
-            "1",
-            "--steps",
-            "200",
-            "--quiet",
-            "--out",
-            "records",
-        ),
-        *("--", sys.executable, str(SCRIPT), "{device}"),
-        folder=tmp_path,
-    )
+    words = f"measure --device {','.join(devices)} --repeats 1 --steps 200 --quiet --out records --"
+    trainmark(*words.split(), sys.executable, str(SCRIPT), "{device}")
     records = load([tmp_path / "records"])
     assert sorted(str(record.device.id) for record in records) == sorted(devices)
     for record in records:
@@ -135,3 +87,20 @@ def test_a_script_is_measured_on_each_device(device: str, tmp_path: Path) -> Non
         assert record.observed is not None
         assert record.observed.steps >= 200
         assert record.observed.device == record.device.id
+
+
+def test_experiments_on_a_script_take_effect(device: str, trainmark: Callable[..., str]) -> None:
+    require("torch", device)
+    only = [word for change in CHANGES for word in ("--only", change)]
+    printed = trainmark(
+        *("explain", "--seconds", "20", *only, "--json", "--", sys.executable, str(SCRIPT), device),
+    )
+    found: dict[str, Any] = json.loads(printed)
+    findings = {each["change"]: each for each in found["findings"]}
+    expected = CHANGES if device == GPU else WITHOUT_A_GPU
+    assert findings.keys() == {*expected}
+    for finding in findings.values():
+        assert finding["proof"]
+        assert finding["speedup"]["value"] > 0
+    why = json.dumps([found["left_out"], found["unsuitable"]])
+    assert why.count("no GPU") == len(CHANGES) - len(expected)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.backends import test_torch_against_oracle as against_oracle
-from tests.gpu.conftest import require
+from tests.gpu.conftest import GPU, present, require
 from tests.gpu.losses import bound
 from tests.slow import slow
 
@@ -20,16 +20,21 @@ NO_SUCH_DEVICE = "does not see the device"
 NO_SUCH_PRECISION = "does not have the precision"
 
 
+@pytest.fixture(params=[slow("cpu"), GPU])
+def device(request: pytest.FixtureRequest) -> str:
+    """Take the device of all tests of this folder, on the CPU at night only."""
+    return present(request.param)
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("entry", "style", "precision", "name"),
     [
         ("keras", "fast", "fp64", "mnist-mlp128"),
-        slow("keras", "idiomatic", "fp64", "mnist-mlp512"),
-        slow("keras", "fast", "fp64", "mnist-cnn"),
-        slow("keras", "fast", "fp32", "mnist-mlp512"),
-        slow("keras:jax", "fast", "fp64", "mnist-mlp128"),
-        slow("keras:torch", "fast", "fp32", "mnist-mlp128"),
+        ("keras", "idiomatic", "fp64", "mnist-mlp512"),
+        ("keras", "fast", "fp32", "mnist-cnn"),
+        ("keras:jax", "fast", "fp64", "mnist-mlp128"),
+        ("keras:torch", "fast", "fp32", "mnist-mlp128"),
     ],
 )
 def test_losses_are_those_of_the_oracle(entry: str, style: str, precision: str, name: str, device: str) -> None:

@@ -43,7 +43,8 @@ class BestLoop:
     limit = sum(SECONDS.values())
     how = (
         "`bench/gpu/styles`: one process per workload trains in bf16 by trainmark's `fast` and by every other way to "
-        "run the same step, one after the other, 2.5 s each. All gather, compute, clip, update and record alike. "
+        "run the same step, one after the other, 2.5 s each. All gather, compute, clip, update and record alike; "
+        "only nanoGPT's own model does not count hits. "
         "Caveat `shared-process`."
     )
 

@@ -16,8 +16,10 @@ from gpu.session import Session
 from gpu.store import Result
 from gpu.wheels import ROOT
 
-TESTS = ("test_cuda", "test_jax", "test_keras", "test_commands")
-"""Files of `tests/gpu`, the most important one first."""
+TESTS = ("test_cuda", "test_jax", "test_keras")
+"""Files of `tests/gpu` that compare losses, the most important one first."""
+COMMANDS = "test_commands"
+"""The file of whole commands. Other items run such commands too, so it comes last."""
 BACKENDS = ("torch", "jax", "keras")
 PRECISIONS = ("fp32", "tf32", "bf16")
 TEST_SECONDS = 90.0
@@ -29,7 +31,7 @@ WORKLOAD = "mnist-cnn"
 
 
 @dataclass(frozen=True)
-class TestFile:
+class PytestFile:
     """One file of ``tests/gpu``."""
 
     file: str
@@ -41,33 +43,18 @@ class TestFile:
         return self.file.replace("_", "-")
 
     def measure(self, session: Session, seconds: float) -> Outcome:
-        """Run pytest with none of the project's options, which ask for plug-ins."""
+        """Run pytest on the file, and count."""
         report = session.processes.scratch / f"{self.file}.xml"
+        # None of the project's options: they ask for plug-ins that a GPU machine need not have.
+        plain = f"-c {os.devnull} -p no:cacheprovider -p no:benchmark -q -ra --disable-warnings"
         ran = session.processes.run(
-            *(sys.executable, "-m", "pytest"),
-            *(
-                "-c",
-                os.devnull,
-                "--rootdir",
-                str(ROOT),
-                "-p",
-                "no:cacheprovider",
-                "-p",
-                "no:benchmark",
-            ),
-            *(
-                "-q",
-                "-ra",
-                "--disable-warnings",
-                f"--junitxml={report}",
-                f"tests/gpu/{self.file}.py",
-            ),
+            *(sys.executable, "-m", "pytest", *plain.split(), "--rootdir", str(ROOT)),
+            *(f"--junitxml={report}", f"tests/gpu/{self.file}.py"),
             seconds=seconds,
         )
         rows = _counted(self.file, report)
-        # pytest ends with 5 where it collects nothing, as in a file that skips as a whole.
-        problems = [] if ran.status == 5 and not ran.stopped and rows else ran.problems
-        return Outcome(rows, problems)
+        # A test that fails is a result, not something that is missing.
+        return Outcome(rows, [] if rows and not ran.stopped else ran.problems)
 
 
 def _counted(file: str, report: Path) -> list[Row]:
@@ -105,22 +92,14 @@ class Parity:
     def measure(self, session: Session, seconds: float) -> Outcome:
         """Run ``trainmark parity``."""
         size = ("--size", "batch=8") if session.quick else ()
-        ran = session.trainmark(
-            *(
-                "parity",
-                WORKLOAD,
-                "--backend",
-                session.backend(self.backend),
-                "--device",
-                session.device,
-            ),
-            *("--precision", self.precision, *size, "--json"),
-            seconds=seconds,
-        )
+        sides = f"--backend {session.backend(self.backend)} --device {session.device}"
+        how = f"--precision {self.precision} --json"
+        words = ("parity", WORKLOAD, *sides.split(), *how.split(), *size)
+        ran = session.trainmark(*words, seconds=seconds)
         about = {"backend": self.backend, "precision": self.precision}
         if NO_SUCH_PRECISION in ran.errors:
             return Outcome([{**about, "side": UNKNOWN, "passed": None}])
-        sides = json.loads(ran.printed)["sides"] if ran.printed else []
+        found = json.loads(ran.printed)["sides"] if ran.printed else []
         rows = [
             {
                 **about,
@@ -129,7 +108,7 @@ class Parity:
                 "largest_share": max(side["shares"].values(), default=None),
                 "mistake": side["mistake"],
             }
-            for side in sides
+            for side in found
         ]
         # A side that differs is a result, not something that is missing.
         return Outcome(rows, [] if rows and not ran.stopped else ran.problems)
@@ -148,12 +127,10 @@ class Correctness:
     )
 
     def measurements(self) -> list[Measurement]:
-        """List the tests, then parity."""
-        tests = [TestFile(file) for file in TESTS]
-        return [
-            *tests,
-            *(Parity(backend, precision) for backend in BACKENDS for precision in PRECISIONS),
-        ]
+        """List tests of losses, then parity, then tests of commands."""
+        tests = [PytestFile(file) for file in TESTS]
+        parity = [Parity(backend, precision) for backend in BACKENDS for precision in PRECISIONS]
+        return [*tests, *parity, PytestFile(COMMANDS)]
 
     def tables(self, results: Mapping[str, Result]) -> str:
         """Write a table of tests and one of parity."""

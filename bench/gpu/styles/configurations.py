@@ -15,6 +15,7 @@ from gpu import stretches, subjects
 from gpu.stretches import Timing
 from gpu.styles.candidates import OURS, Candidate, candidates
 from gpu.styles.step import CandidateTrainer
+from gpu.survey.configurations import find_device
 from trainmark.backends import registry
 from trainmark.backends.base import EpochPlan, Options, Trainer
 from trainmark.workload.precision import Precision
@@ -88,6 +89,7 @@ def _endless(batch: int | Literal["full"]) -> Iterator[EpochPlan]:
 
 def configurations(workload: str, device: str, *, quick: bool, nanogpt: Path | None) -> list[StyleConfiguration]:
     """List the ways to train a workload."""
+    find_device(registry.load("torch").capabilities(), device)
     spec = subjects.load(workload, quick=quick).workload
     ways: list[Candidate | None] = [None]
     ways += candidates(images=not spec.is_text, nanogpt=nanogpt is not None and spec.is_text)

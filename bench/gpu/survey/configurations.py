@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from gpu import stretches, subjects
 from gpu.stretches import Timing
 from trainmark.backends import registry
-from trainmark.backends.base import Backend, Options, Style
+from trainmark.backends.base import Backend, Capabilities, Device, Options, Style
 from trainmark.workload.precision import Precision
 
 WORKLOADS = (
@@ -88,10 +89,19 @@ def _backend(name: str) -> Backend:
     return registry.load(name)
 
 
+def find_device(can: Capabilities, device: str) -> Device:
+    """Return a device that a backend sees; exit if it sees others only."""
+    found = next((each for each in can.devices if each.id == device), None)
+    if found is None:
+        seen = ", ".join(each.id for each in can.devices)
+        sys.exit(f"{can.name} does not see the device {device!r}: expected one of {seen}")
+    return found
+
+
 def configurations(framework: str, device: str, *, quick: bool) -> list[TrainerConfiguration]:
     """List what a framework has on a device, all workloads before the next style and precision."""
     can = _backend(framework).capabilities()
-    precisions = next((each.precisions for each in can.devices if each.id == device), ())
+    precisions = find_device(can, device).precisions
     kinds = [kind for kind in KINDS if kind[0] in can.styles and kind[1] in precisions]
     workloads = QUICK_WORKLOADS if quick else WORKLOADS
     return [

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from gpu import store
+from gpu import store, wheels
 from gpu.items import ITEMS, find
 from gpu.items.best_loop import OURS
 from gpu.page import writer
@@ -123,6 +123,14 @@ def test_how_near_fast_is_to_the_best_loop(tmp_path: Path) -> None:
     assert "| gpt2-124m | trainmark fast | 10 | 30.0 | 307,200 |" in section
     assert "32.3 %" in section, "400 × 8e11 of 989.4 TFLOP/s"
     assert "OutOfMemoryError: 1 \\| 2" in section
+
+
+def test_the_page_of_this_repository_is_up_to_date() -> None:
+    folder = wheels.ROOT / "docs" / "results" / "gpu"
+    page = (folder / "README.md").read_text()
+    for item in ITEMS:
+        expected = writer.section(item, store.read(folder, item.name))
+        assert section_of(page, item.name).strip() == expected, f"python bench/gpu page {folder}"
 
 
 @pytest.mark.parametrize(

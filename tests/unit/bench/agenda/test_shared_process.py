@@ -12,6 +12,7 @@ import pytest
 from gpu import shared, store, stretches, subjects
 from gpu.shared import SharedOptions
 from gpu.stretches import Timing
+from gpu.survey.configurations import configurations
 
 from trainmark.backends import registry
 from trainmark.backends.base import Options
@@ -74,6 +75,28 @@ def test_what_does_not_fit_is_left_to_the_next_call(tmp_path: Path) -> None:
     long_ago = time.monotonic() - 99
     assert shared.measure_all([Configuration("late")], options(tmp_path), freed, long_ago) == 3
     assert store.read_rows(tmp_path / "rows.jsonl") == []
+
+
+def test_a_row_is_kept_though_the_device_is_lost(tmp_path: Path) -> None:
+    def lost() -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    asked = [Configuration("first"), Configuration("second")]
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        shared.measure_all(asked, options(tmp_path), lost, time.monotonic())
+    assert shared.measure_all(asked, options(tmp_path), freed, time.monotonic()) == 0
+    assert [each.measured for each in asked] == [["first"], ["second"]]
+
+
+def test_a_device_that_is_not_there_is_named() -> None:
+    with pytest.raises(SystemExit, match="fake does not see the device 'cuda:7': expected one of cpu, cuda:0"):
+        configurations("fake", "cuda:7", quick=True)
+
+
+def test_every_style_and_precision_of_a_device_is_listed() -> None:
+    asked = configurations("fake", "cuda:0", quick=False)
+    kinds = [(each.style, each.precision) for each in asked if each.workload == "mnist-mlp512"]
+    assert kinds == [("fast", "fp32"), ("fast", "bf16"), ("idiomatic", "fp32"), ("compiled", "fp32")]
 
 
 def test_stretches_are_timed_at_synchronised_edges(monkeypatch: pytest.MonkeyPatch) -> None:
