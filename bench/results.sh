@@ -4,7 +4,7 @@
 #
 #   bench/results.sh [NAME...]     all, or some of: mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn
 #                                  fast-against-idiomatic main-job frameworks overhead sampler limits explain calibration
-#                                  scaling; only if named: peers (an hour) gpu (10 minutes)
+#                                  scaling; only if named: peers (an hour). GPUs: python bench/gpu
 set -euo pipefail
 cd "$(dirname "$0")/.."
 results=docs/results
@@ -46,7 +46,6 @@ for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fa
         python bench/peers.py --out "$results/peers/run.json"
         python bench/peers.py --show "$results/peers/run.json" >"$results/peers/README.md"
         ;;
-      gpu) python bench/gpu.py "$results/gpu/all" ;;
       limits)
         mkdir -p "$results/limits"
         python bench/limits.py --rounds 6 | tee "$results/limits/printed.txt"

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 PLUGINS = str(Path(__file__).parent / "plugins" / "fake")
 """The fake backend is a plug-in: here, and in every process that a test starts."""
@@ -23,9 +22,14 @@ from trainmark.data.locate import Located, locate  # noqa: E402
 # Whoever is started in the background is often told to ignore Ctrl-C, and so would be all that the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# By default an example that takes 0.2 s fails, which says more of the machine than of the code.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+try:
+    from hypothesis import HealthCheck, settings
+except ImportError:  # a GPU machine may have pytest alone, which is enough for tests/gpu
+    pass
+else:
+    # By default an example that takes 0.2 s fails, which says more of the machine than of the code.
+    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("any machine")
 
 
 NULL_DEVICE_REPLACED = (

@@ -79,6 +79,11 @@ class Caveat(str, Enum):
         "one-after-the-other",
         "the sides did not fit into memory or onto the device together, so they did not alternate",
     )
+    SHARED_PROCESS = (
+        "shared-process",
+        "other configurations trained before in the same process and may have slowed this one down; "
+        "for a verdict, compare the two with `trainmark run`",
+    )
     # about a comparison
     FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"
     WIDE_SPREAD = "wide-spread", "the slowest round took over 20 % longer than the fastest"
