@@ -161,7 +161,7 @@ class ByHand:
             *("measure", "--vary", f"changes={','.join(['none', *changes])}", "--repeats", "1"),
             *("--budget", "1" if session.quick else f"{BUDGET_SHARE * seconds:.0f}"),
             *(("--steps", "100") if session.quick else ()),
-            *("--resume", "--quiet", "--out", str(out), "--"),
+            *("--quiet", "--out", str(out), "--"),
             *self.script.command(session, "--changes", "{changes}"),
             seconds=seconds,
         )

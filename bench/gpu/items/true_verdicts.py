@@ -76,7 +76,7 @@ class Try:
             *("--steps", "40" if session.quick else str(STEPS), "--repeats", "1"),
             *("--budget", "1" if session.quick else f"{BUDGET_SECONDS:.0f}"),
             *(() if "mnist" in session.datasets else ("--dataset", "synthetic-digits")),
-            *("--seed", str(self.number), "--resume", "--quiet", "--out", str(out)),
+            *("--seed", str(self.number), "--quiet", "--out", str(out)),
             seconds=seconds,
             more={"PYTHONPATH": path},
             grace=TRY_GRACE_SECONDS,

@@ -35,7 +35,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
 
 
 def interval(estimate: dict[str, Any] | None) -> str:
-    """Write a ratio with its 95 % interval.
+    """Write a ratio with its interval, or with the only bound that is known.
 
     Args:
         estimate: has ``ratio`` or ``value``, and perhaps ``low`` and ``high``.
@@ -46,8 +46,12 @@ def interval(estimate: dict[str, Any] | None) -> str:
     if value is None:
         return UNKNOWN
     low, high = estimate.get("low"), estimate.get("high")
-    if low is None or high is None:
+    if low is None and high is None:
         return f"{value:.2f}×"
+    if high is None:
+        return f"{value:.2f}× [≥ {low:.2f}]"
+    if low is None:
+        return f"{value:.2f}× [≤ {high:.2f}]"
     return f"{value:.2f}× [{low:.2f}, {high:.2f}]"
 
 

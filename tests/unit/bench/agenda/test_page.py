@@ -37,6 +37,14 @@ ROWS = [SIDE, {**SIDE, "device": "cuda:0", "speedup": SPEEDUP}]
 MEASURED = Result("mnist-mlp512-torch", True, [], 90.0, CONTEXT, ROWS)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [(24.5, 45.3, "33.30× [24.50, 45.30]"), (20.1, None, "33.30× [≥ 20.10]"), (None, 0.5, "33.30× [≤ 0.50]")],
+)
+def test_a_ratio_has_the_bounds_that_are_known(low: float | None, high: float | None, words: str) -> None:
+    assert interval({"ratio": 33.3, "low": low, "high": high}) == words
+
+
 def section_of(page: str, name: str) -> str:
     return page.partition(f"<!-- {name}: written by bench/gpu -->")[2].partition(f"<!-- end of {name} -->")[0]
 
