@@ -9,7 +9,7 @@ figures say whether the rule keeps its promise if its assumptions hold, not whet
 see bench/verdict.py.
 
 The first table has equal sides: every `faster` or `slower` is false. The second has sides that differ: it shows how
-often two rounds are enough.
+often two rounds are enough. The third shows how often what is printed, an interval or a bound, holds the true ratio.
 """
 
 from __future__ import annotations
@@ -29,9 +29,12 @@ from trainmark.study.rounds import LOOKS
 
 DEVIATIONS = (0.02, 0.05, 0.1, 0.2, 0.3)
 MOST_ROUNDS = (4, 8, 38)
-"""Numbers of rounds after which the budget is spent: of a slow start, of the README's first command, of ten minutes."""
+"""Maximum numbers of rounds: 4 with a slow start, 8 for the README's first command, 38 within ten minutes."""
 DIFFERENCES = ((3.0, 0.1), (19.0, 0.3))
 """Ratios that two rounds must decide, each with the deviation of its rounds."""
+COVERED = (1.0, 1.05, 1.5, 3.0)
+"""Ratios whose coverage is counted: stopping early could prefer intervals that are too narrow."""
+COVERED_DEVIATIONS = (0.02, 0.1, 0.3)
 TAILS = ("normal", "t3")
 DEGREES = 3
 
@@ -43,15 +46,22 @@ class Ended:
     Args:
         rounds: number of rounds that it took.
         verdict: its verdict.
+        low, high: the printed bounds of the ratio.
     """
 
     rounds: int
     verdict: str
+    low: float | None
+    high: float | None
 
     @property
     def is_decided(self) -> bool:
         """Whether one side is called faster."""
         return self.verdict in ("faster", "slower")
+
+    def holds(self, ratio: float) -> bool:
+        """Whether the printed interval or bound holds this ratio."""
+        return (self.low is None or self.low <= ratio) and (self.high is None or ratio <= self.high)
 
 
 def errors(tail: str, deviation: float, chance: random.Random) -> Callable[[], float]:
@@ -80,10 +90,10 @@ def compare_once(log_ratio: float, draw: Callable[[], float], most_rounds: int) 
             continue
         printed = speedup_of(rounds, SLICES_CONFIDENCE)
         if is_last:
-            return Ended(number, printed.verdict)
+            return Ended(number, printed.verdict, printed.low, printed.high)
         look = speedup_of(rounds, LOOK_CONFIDENCE)
         if look.verdict == printed.verdict != "unclear":
-            return Ended(number, printed.verdict)
+            return Ended(number, printed.verdict, printed.low, printed.high)
 
 
 def speedup_of(rounds: list[tuple[Block, ...]], confidence: float) -> Speedup:
@@ -126,6 +136,15 @@ def main() -> None:
             found = many(math.log(ratio), tail, deviation, 3, options.draws, options.seed)
             early = share(found, after=ROUNDS)
             print(f"{tail:8}{ratio:7.0f}{deviation:10.1f}{early:10.2%}", flush=True)
+    print("\nWhat is printed holds the true ratio")
+    print(f"{'errors':8}{'ratio':>7}{'deviation':>10}{'rounds at most':>16}{'holds':>9}")
+    for tail in TAILS:
+        for ratio in COVERED:
+            for deviation in COVERED_DEVIATIONS:
+                for most in MOST_ROUNDS[1:]:
+                    found = many(math.log(ratio), tail, deviation, most, options.draws, options.seed)
+                    held = sum(each.holds(ratio) for each in found) / len(found)
+                    print(f"{tail:8}{ratio:7.2f}{deviation:10.2f}{most:16}{held:9.2%}", flush=True)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ EPOCH_SECONDS = 0.7
 """About, of either framework with one thread or two; only how long contiguous runs are depends on it."""
 LABELS = ("A", "B")
 MORE_STEPS = {"more-10": (10, 2), "more-5": (20, 2), "thrice": (1, 3)}
-"""With every how many steps one is repeated, and how often it is then taken in all."""
+"""The interval between repeated steps, in steps, and how often such a step runs in total."""
 OPENED = tuple(f"opened-{kind}" for kind in ("equal", "more-5", "thrice"))
 OPENED_STEPS = 200
 """Steps of a training after an opening, a fifth of an epoch: these tries are about speed."""

@@ -91,8 +91,10 @@ def parse() -> argparse.Namespace:
         metavar="ITEM[,ITEM...]",
         help="items, or `page` to write the page only",
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="for results; those in it are not measured again")
-    parser.add_argument("--limit", type=float, metavar="SECONDS", help="for everything; default: that of each item")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder of results; those it already has are kept")
+    parser.add_argument(
+        "--limit", type=float, metavar="SECONDS", help="time limit for all items; default: the limit of each item"
+    )
     parser.add_argument("--device", default="cuda:0", help="the GPU; `cpu` rehearses; default: %(default)s")
     parser.add_argument(
         "--quick",

@@ -16,7 +16,7 @@ STRETCHES = 10
 """How many stretches are timed; their spread shows how steady the step is."""
 FEWEST_WARM_UP_STEPS = 3
 WARM_UP_SHARE = 0.2
-"""How long to train before, untimed, so that clocks and caches are warm, as a share."""
+"""Least duration of the untimed warm-up, as a share of the timed seconds, so that clocks and caches are warm."""
 
 
 @dataclass(frozen=True)

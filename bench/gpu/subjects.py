@@ -80,7 +80,7 @@ def load(name: str, *, quick: bool) -> Subject:
 
 
 def _data(name: str, workload: Workload) -> Dataset:
-    """Load the data; digits drawn by code where MNIST is not on this machine."""
+    """Load the data; falls back to synthetic digits if MNIST is not on this machine."""
     known = find_dataset(name)
     try:
         located = locate(known.name, environment=environment_dir(), cache=cache_dir(), download=False)

@@ -4,8 +4,8 @@ The images are converted once and kept on the device, so a batch is one `index_s
 parameters in one fused kernel; a CPU flushes denormal numbers to zero. On a GPU the step is captured once and replayed,
 so Python launches one operation per step instead of dozens. (With convolutions, also try `channels_last`.)
 
-With `COMPILE`, forward and backward pass are compiled before they are captured: on an H100, GPTs in bf16 were 1.3 times
-as fast, after half a minute of compiling. A network as small as this one gains little.
+With `COMPILE`, forward and backward pass are compiled before they are captured: on an H100, two GPTs in bf16 were
+1.3 times as fast. Compiling takes a while; expect little from it for a network as small as this one.
 """
 
 from __future__ import annotations

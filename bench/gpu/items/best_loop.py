@@ -39,7 +39,7 @@ class BestLoop:
 
     name = "best-loop"
     number = "5"
-    question = "How near to the best loop that anybody writes?"
+    question = "How near is `fast` to the best known loop?"
     limit = sum(SECONDS.values())
     how = (
         "`bench/gpu/styles`: one process per workload trains in bf16 by trainmark's `fast` and by every other way to "

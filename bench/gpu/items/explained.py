@@ -1,4 +1,4 @@
-"""Item 2: what would make an own script faster on a GPU, and does it, applied by hand?"""
+"""Item 2: what would make your own script faster on a GPU, and does it if applied by hand?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ BY_HAND_SECONDS = 75.0
 EXPLAIN_SHARE = 0.7
 """Share of its seconds that `explain` is asked for: on an H100 it once took 160 s for 130."""
 BUDGET_SHARE = 0.6
-"""Share of the seconds by hand that is trainmark's budget; the rest is start-up."""
+"""Share of the seconds by hand that is trainmark's budget. The budget covers start-up; the rest is a reserve, since a
+script may end later."""
 SMALLEST_GAIN = 1.03
 """`explain` advises no change that is worth less."""
 EXCLUSIVE = ({"bf16", "fp16"}, {"compile", "cuda-graphs"}, {"fused", "foreach"})
@@ -231,7 +232,7 @@ class ExplainedScripts:
 
     name = NAME
     number = "2"
-    question = "What would make an own script faster on a GPU?"
+    question = "What would make your own script faster on a GPU?"
     limit = 2 * (EXPLAIN_SECONDS + BY_HAND_SECONDS)
     how = (
         "`trainmark explain` of the scripts in `bench/gpu/scripts`; then each winning change, and all of them "

@@ -17,13 +17,13 @@ from gpu.store import Result
 
 WORKLOAD = "mnist-mlp128"
 TRY_SECONDS = 44.0
-"""Of one try; nine of them fit into the item's limit."""
+"""Time limit of one try; nine of them fit into the item's limit."""
 TRY_GRACE_SECONDS = 4.0
-"""Of these, for a try that is interrupted because it did not end in time."""
+"""Part of this limit that is kept for an interrupted try to write its records."""
 BUDGET_SECONDS = 36.0
 """trainmark's budget, which covers start-up and trainings."""
 STEPS = 600
-"""Of a training: one epoch, since only speed is judged."""
+"""Steps of a training: one epoch, since only speed is judged."""
 
 
 @dataclass(frozen=True)

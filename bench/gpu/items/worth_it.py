@@ -10,7 +10,7 @@ from gpu.store import Result
 WORKLOADS = ("mnist-mlp512", "mnist-cnn", "cifar10-cnn", "mnist-mlp128", "mnist-mlp32")
 """The published workloads, the README's first one and the largest networks first."""
 SECONDS = 100.0
-"""For each workload: the budget, and what a start takes on a GPU."""
+"""Time limit of each workload's comparison; trainmark's budget is a share of it."""
 
 
 class WorthIt:
@@ -22,7 +22,7 @@ class WorthIt:
     limit = 500.0
     how = (
         "`trainmark run` of each workload with PyTorch `fast` and `idiomatic`, the CPU against the GPU in turns. "
-        "A round is one pair of processes; its slices alternate."
+        "A round has one process for each side; their slices alternate."
     )
 
     def measurements(self) -> list[DeviceComparison]:

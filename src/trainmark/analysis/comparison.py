@@ -272,7 +272,11 @@ def _held_against(
         # A training of a few steps may end before it has a block in every round.
         enough = sliced is not None and (len(sliced.rounds) >= FEWEST_FOR_INTERVAL or sliced.is_obvious)
         if sliced is not None and (enough or speedup.low is None):
-            speedup, found = by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)
+            of_slices, its_caveats = by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)
+            # Trainings that confirm an obvious difference have an interval, which says more than its bound.
+            is_confirmed = speedup.low is not None and speedup.verdict == of_slices.verdict
+            if of_slices.at_least is None or not is_confirmed:
+                speedup, found = of_slices, its_caveats
         elif sliced is not None and sliced.too_disturbed:
             speedup, found = dataclasses.replace(speedup, verdict="unclear"), found | {Caveat.TOO_DISTURBED}
         caveats |= found

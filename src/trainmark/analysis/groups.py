@@ -43,7 +43,7 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
     measured = grouped(whole, lambda record: key_of(record, machine_of(record)))
     met: dict[Key, None] = {}  # each once, in the order of their first runs
     failed: Counter[Key] = Counter()
-    redone = {_run_of(record) for records in measured.values() for record in records}
+    redone = {_run_of(record) for records in measured.values() for record in records if _is_whole(record)}
     for record in ordered:
         key = key_of(record, machine_of(record))
         if record.outcome.status not in MEASURED:
@@ -73,6 +73,11 @@ def _run_of(record: Record) -> tuple[object, ...]:
     """Return what was planned, whether or not it succeeded; without a command's backend, known only once it trains."""
     planned = (name for name in _PLANNED if record.process is None or name != "backend")
     return (record.group.id, record.group.trial, *(FACTS[name].of(record) for name in planned))
+
+
+def _is_whole(record: Record) -> bool:
+    """Return whether a run did all that was planned; slices alone stand for no training."""
+    return record.process is not None or not FACTS["slices_alone"].of(record)
 
 
 def _fits(partial: Key, whole: Key) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from trainmark.analysis.grouping import grouped
-from trainmark.analysis.obvious import obvious_difference
+from trainmark.analysis.obvious import BLOCKS, obvious_difference
 from trainmark.analysis.statistics import ROUNDS_TRIMMED, SLICES_CONFIDENCE, Estimate, paired_difference, trimmed_mean
 from trainmark.analysis.student import t_quantile
 from trainmark.record.record import Record, Slice, are_disturbed
@@ -85,8 +85,13 @@ class SliceComparison:
         return paired_difference(of_rounds, ROUNDS_TRIMMED, confidence).exponential()
 
     def obvious(self, *, disturbed: bool = False) -> Estimate | None:
-        """Return the speed-up of the first two rounds with its bound; None unless the difference is obvious."""
-        return obvious_difference(self.all if disturbed else self.kept)
+        """Return the speed-up of the first blocks of the first two rounds, with its bound; None unless it is obvious.
+
+        Args:
+            disturbed: include blocks that other processes disturbed.
+        """
+        every = [[block.log_ratio for block in blocks] for blocks in self.rounds] if disturbed else self.ratios
+        return obvious_difference([trimmed_mean(ratios[:BLOCKS]) for ratios in every if ratios])
 
     @property
     def is_obvious(self) -> bool:
@@ -97,16 +102,18 @@ class SliceComparison:
 def compare_slices(reference: Sequence[Record], these: Sequence[Record]) -> SliceComparison | None:
     """Return the blocks that both sides share; None if there are none."""
     first, second = _by_round(reference), _by_round(these)
-    shared = [tuple(_blocks(first[key], second[key])) for key in sorted(first.keys() & second.keys())]
+    shared = [tuple(_blocks(first[key], second[key])) for key in first if key in second]
     rounds = tuple(blocks for blocks in shared if blocks)
     return SliceComparison(rounds) if rounds else None
 
 
 def _by_round(records: Iterable[Record]) -> dict[tuple[str, str, int], Mapping[int, list[Slice]]]:
-    """Return the slices of each block, by round."""
+    """Return the slices of each block, by round, in the order in which the rounds began."""
+    ordered = sorted(records, key=lambda record: (record.created, record.round))
     return {
         (record.group.id, record.group.session or "", record.round): grouped(record.slices, attrgetter("block"))
-        for record in records
+        for record in ordered
+        if record.slices
     }
 
 

@@ -43,7 +43,7 @@ LearningVerdict = Literal["same", "differs", "unclear"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval; without bounds if there were too few values, with one if only that is known."""
+    """A value with its interval. It has no bounds if there were too few values, and one if only that one is known."""
 
     value: float
     low: float | None

@@ -1,8 +1,8 @@
 """Start a training again in the same process, as if nothing had been trained before.
 
 The sides of a comparison first train a few slices, to compare their speed, and then the whole training. Starting a
-framework takes up to ten seconds, so both happen in one process. Optional: without it, the worker makes a new trainer,
-which compiles again.
+framework can take more than ten seconds, so both happen in one process. Optional: without it, the worker makes a new
+trainer, which compiles again.
 """
 
 from __future__ import annotations

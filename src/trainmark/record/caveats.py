@@ -72,8 +72,8 @@ class Caveat(str, Enum):
     )
     SHORT_FOR_COMPILING = (
         "short-for-compiling",
-        "compiling took longer than the compiled steps of a training this short saved; "
-        "TRAINMARK_TORCH_FAST=eager would have been done sooner",
+        "compiling probably took longer than the compiled steps saved in such a short training; "
+        "TRAINMARK_TORCH_FAST=eager would probably finish sooner",
     )
     ONE_AFTER_THE_OTHER = (
         "one-after-the-other",
@@ -81,8 +81,8 @@ class Caveat(str, Enum):
     )
     SHARED_PROCESS = (
         "shared-process",
-        "other configurations trained before in the same process and may have slowed this one down; "
-        "for a verdict, compare the two with `trainmark run`",
+        "other configurations may have trained earlier in the same process and slowed this one down; "
+        "for a verdict, compare configurations with `trainmark run`",
     )
     # about a comparison
     FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"

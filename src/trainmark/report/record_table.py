@@ -24,7 +24,7 @@ _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 _CHOSEN_BY = {
     "measured": "the fastest of the measured candidates",
     "untuned": "untuned: no other candidate was measured for this workload and precision",
-    "default": "always so on this device and in this layout",
+    "default": "the default on this device and in this layout",
 }
 _FIGURES_OF_TEXT = ("train_loss", "test_loss", "test_perplexity")
 

@@ -86,9 +86,9 @@ def _threads(these: GroupResult, those: GroupResult) -> str:
     with_best = f", the CPU with its best number of threads ({best.chosen})"
     if best.chosen == best.default:
         return f"{with_best}, which is the default"
-    ratio_to_default = ratio * best.slowdown if these.best_threads is None else ratio / best.slowdown
-    times = units.ratio(max(ratio_to_default, 1 / ratio_to_default))
-    return f"{with_best}; {times} with the default ({best.default})"
+    of_accelerator = ratio if these.best_threads is None else 1 / ratio
+    times = units.ratio(of_accelerator * best.slowdown)
+    return f"{with_best}; about {times} as fast as the CPU with the default ({best.default})"
 
 
 def _is_trained(these: GroupResult, those: GroupResult) -> bool:

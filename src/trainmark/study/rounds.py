@@ -1,12 +1,12 @@
 """Rounds until the verdict is decided, or the budget is spent.
 
-The first two rounds start together and run two blocks each, the *opening*: it shows an obvious difference soon. Then
-their trainings run to the end, since they judge learning too. Further rounds stop after their slices. Sides whose speed
+The first two rounds start together and run two blocks each. This *opening* reveals an obvious difference early. Then
+their trainings run to the end, to judge learning as well. Further rounds stop after their slices. Sides whose speed
 is decided take part in no further blocks.
 
-Looking often and stopping at the first verdict would find a difference between equal sides sooner or later. So the
-verdict is looked at after a few planned numbers of rounds only, by wider intervals, and the last interval is wider for
-it, too (:data:`~trainmark.analysis.statistics.SLICES_CONFIDENCE`).
+Looking often and stopping at the first verdict would find a difference between equal sides sooner or later. So we
+look at the verdict only after a few planned numbers of rounds. Each early look uses a wider interval; so does the final
+one (:data:`~trainmark.analysis.statistics.SLICES_CONFIDENCE`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from typing import Any, Generic, Protocol
 from trainmark.analysis.answer import answering_pair
 from trainmark.analysis.comparison import MARGIN, compare
 from trainmark.analysis.noise import smallest_difference
+from trainmark.analysis.obvious import BLOCKS as OPENING_BLOCKS
+from trainmark.analysis.obvious import ROUNDS as OPENING_ROUNDS
 from trainmark.analysis.results import Comparison, GroupResult
 from trainmark.analysis.slices import (
     FEWEST_BLOCKS,
@@ -34,7 +36,6 @@ from trainmark.analysis.slices import (
 from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, LOOK_CONFIDENCE
 from trainmark.errors import UsageError
 from trainmark.execute.parent.command import CommandRun
-from trainmark.execute.parent.opening import BLOCKS as OPENING_BLOCKS
 from trainmark.execute.parent.opening import OpeningListener
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.task import AnyRun, Task, parties
@@ -49,15 +50,13 @@ from trainmark.units import many, percent, seconds
 
 LOOKS = (2, 3, 6, 12, 24)
 """Numbers of rounds after which the verdict may end the measuring. Two rounds show an obvious difference only."""
-OPENING_ROUNDS = 2
-"""Number of rounds that start together: as many as an obvious difference needs."""
 MOST_LOAD = 0.75
 """Share of the cores' time in use by others above which fewer threads would not help."""
 BLOCKS, GPU_BLOCKS = 12, 4
 """Blocks of a round that does not train to the end, until we can estimate the best number. GPU slices are longer, so
 there are fewer."""
 SLOW_START_SECONDS = 10.0
-"""Time that processes take to start from which on a round has at least :data:`LEAST_SLICES_SECONDS` of slices."""
+"""If processes take at least this long to start, a round has at least :data:`LEAST_SLICES_SECONDS` of slices."""
 LEAST_SLICES_SECONDS = 15.0
 """Least duration of the slices of a round whose processes start slowly; otherwise most of the time would be starts."""
 
@@ -181,11 +180,11 @@ class _Rounds(Generic[AnyRun]):
             if not tasks:
                 break
             if self.records and not self._has_time_for_round():
-                self._tell_cut(number)
                 break
             before = self._clock()
             self._add(self._execute(tasks))
             self._round_seconds = self._clock() - before
+        self._tell_if_cut()
 
     def _has_time_for_round(self) -> bool:
         """Whether another planned round probably ends within the budget, or takes place in any case."""
@@ -194,12 +193,14 @@ class _Rounds(Generic[AnyRun]):
             return True
         return self._passed + self._round_seconds <= budget.seconds
 
-    def _tell_cut(self, done: int) -> None:
-        planned = len({task.round for task in self._planned})
-        self._tell(
-            f"the budget of {seconds(self._budget.seconds)} allows {done} of {many(planned, 'training')} per side; "
-            f"--repeats {planned} runs all of them"
-        )
+    def _tell_if_cut(self) -> None:
+        """Tell how many of the planned trainings the budget has allowed, if it was not all of them."""
+        planned = {task.round for task in self._planned if task.first.blocks is None}
+        done = {record.round for record in self.records if record.epochs} & planned
+        if done and len(done) < len(planned) and _all_ok(self.records):
+            allowed = f"{len(done)} of {many(len(planned), 'training')} per side"
+            budget = seconds(self._budget.seconds)
+            self._tell(f"the budget of {budget} allows {allowed}; --repeats {len(planned)} runs all of them")
 
     def _still_needed(self, tasks: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
         """Return a planned round without what is decided: trainings take part in no blocks, slices are left out."""
@@ -256,10 +257,7 @@ class _Rounds(Generic[AnyRun]):
         if not is_first:
             self._round_seconds = self._clock() - self._latest_mark
         self._latest_mark = self._clock()
-        if is_first or self._has_time_for_round():
-            return True
-        self._tell_cut(1)
-        return False
+        return is_first or self._has_time_for_round()
 
     def most_blocks(self, planned: int | None) -> int | None:
         """Return the number of blocks of a round, within the budget; None to train to the end."""
@@ -300,8 +298,12 @@ class _Rounds(Generic[AnyRun]):
             if number == first_look and smallest is not None:
                 shown = percent(smallest, 1)
                 self._tell(f"{after} the verdict is open; the budget can show differences from about {shown} on")
+            tasks = self._next_round(number, self._budget.seconds - passed)
+            if not tasks:  # the speed of every side is decided, but one of them does not learn
+                self._tell(f"{after} the verdict on speed is decided")
+                break
             before = self._clock()
-            self._add(self._execute(self._next_round(number, self._budget.seconds - passed)))
+            self._add(self._execute(tasks))
             number += 1
             self._round_seconds = self._clock() - before
 
@@ -327,7 +329,8 @@ class _Rounds(Generic[AnyRun]):
         """Add the sides whose speed these records decide, which is final; returns whether that is every side."""
         keys = decided(records, self._budget.margin)
         self._decided |= {self._titles[key] for key in keys if key in self._titles}
-        return keys == {group.key for group in compare(records).groups}
+        decided_before = {key for key, title in self._titles.items() if title in self._decided}
+        return {group.key for group in compare(records).groups} <= keys | decided_before
 
 
 def _openings(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]]]:

@@ -211,8 +211,8 @@ def scale(spec: Input, x: NDArray[Any]) -> NDArray[Any]:
 def _scale_in_place(spec: Input, x: NDArray[Any]) -> None:
     """Do what :func:`scale` does, in the array itself.
 
-    A whole training set takes hundreds of megabytes. A second array for the result costs many times as much as the
-    arithmetic, because the kernel has to clear its memory.
+    A whole training set takes hundreds of megabytes. A second array for the result costs more than the arithmetic,
+    because the kernel has to clear its memory.
     """
     if spec.divide_by != 1:
         x /= spec.divide_by

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trainmark.backends.base import EpochPlan
-from trainmark.execute.worker.threads import MOST_SECONDS, try_threads
+from trainmark.execute.worker.threads import try_threads
 
 
 class Training:
@@ -58,9 +58,14 @@ def test_both_passes_try_every_number_in_opposite_order() -> None:
     assert training.used == [4, 2, 1, 1, 2, 4, 2]
 
 
-def test_long_steps_leave_numbers_untried() -> None:
+def test_with_long_steps_nothing_is_tried() -> None:
     training = Training({1: 8.0, 2: 4.0, 4: 2.0}, threads=4)
-    found = training.find(1, 2, 4)
-    assert found.default == 4
-    assert [number for number, _ in found.tried] == [4], "the framework's own choice comes first"
-    assert training.now > MOST_SECONDS
+    assert training.find(1, 2, 4) is None
+    assert training.now == 2.0, "one step shows it"
+    assert training.threads() == 4
+
+
+def test_without_time_for_every_number_the_own_choice_stays() -> None:
+    training = Training({1: 4.0, 2: 2.0, 4: 0.4}, threads=4)
+    assert training.find(1, 2, 4) is None
+    assert training.threads() == 4

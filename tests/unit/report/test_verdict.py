@@ -153,7 +153,10 @@ def test_before_a_complete_training_only_steps_are_judged() -> None:
 @pytest.mark.parametrize(
     ("default", "words"),
     [
-        (16, ", the CPU with its best number of threads (4); 6.00× with the default (16); both learn"),
+        (
+            16,
+            ", the CPU with its best number of threads (4); about 6.00× as fast as the CPU with the default (16); both",
+        ),
         (4, ", the CPU with its best number of threads (4), which is the default; both learn"),
     ],
 )

@@ -16,7 +16,7 @@ from trainmark.errors import UsageError
 from trainmark.workload.precision import Precision
 
 STEP_VARIABLE = "TRAINMARK_TORCH_FAST"
-"""Set to ``eager`` or ``compiled``, decides how a step runs on any device, the CPU included, instead of the table."""
+"""If set to ``eager`` or ``compiled``, this variable overrides the table, on any device including the CPU."""
 
 Step = Literal["eager", "compiled"]
 """``compiled``: forward and backward pass through ``torch.compile``. On CUDA, both are captured in a graph."""

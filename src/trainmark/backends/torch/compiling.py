@@ -15,8 +15,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 _FUSED_MASKS_ARE_WRONG_SINCE = (2, 13)
 """First PyTorch whose compiled CUDA kernels draw four random numbers at a time. They assume that the numbers are
-consecutive: elsewhere masks repeat, and a backward pass that draws them again gets others, without an error
-(https://github.com/pytorch/pytorch/issues/198333, open on 2026-11-27)."""
+consecutive. If they are not, masks repeat, and a backward pass that draws them again gets different ones, without an
+error (https://github.com/pytorch/pytorch/issues/198333, open on 2026-11-27)."""
 
 
 def compiled(function: _F, device: torch.device, **options: Any) -> _F:

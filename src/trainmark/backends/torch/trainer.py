@@ -62,16 +62,20 @@ class TorchTrainer:
         self._parameters = list(self._network.parameters())
         self._average = [parameter.detach().clone() for parameter in self._parameters]
         self._first_random_states: list[Tensor] = []
+        self._first_scale: dict[str, Any] = {}
 
     def restart(self, weights: Weights) -> None:
         """Start again from these weights, with the random numbers of a new trainer."""
         engines.set_random_states(self._device, self._first_random_states)
+        if self._scaler.is_enabled():
+            self._scaler.load_state_dict(self._first_scale)
         self.load(weights)
 
     def load(self, weights: Weights) -> None:
         """Set the weights; the styles also set their optimiser."""
         if not self._first_random_states:
             self._first_random_states = engines.random_states(self._device)
+            self._first_scale = self._scaler.state_dict()
         network.write(self._network, self._model, weights)
         _copy(self._parameters, self._average)
 

@@ -248,10 +248,16 @@ class Conversation:
         if isinstance(message, StartTraining):
             self._steps_before_training = self.worker.steps()
         elif isinstance(message, TakeTurn) and turn.block is not None and self._needs_ramp(turn):
-            message = dataclasses.replace(message, untimed=RAMP_SECONDS, until_steady=True)
+            message = self._with_ramp(message)
         elif isinstance(message, TakeTurn) and turn.block is None and message.seconds is not None:
             message = dataclasses.replace(message, threads=self._threads_to_try())
         self.worker.send(message)
+
+    def _with_ramp(self, message: TakeTurn) -> TakeTurn:
+        """Leave untimed what the clock needs to rise; a command can't tell when it is steady, so it gets longer."""
+        if isinstance(self.run, CommandRun):
+            return dataclasses.replace(message, untimed=GPU_SLICE_SECONDS)
+        return dataclasses.replace(message, untimed=RAMP_SECONDS, until_steady=True)
 
     def _threads_to_try(self) -> tuple[int, ...]:
         """Return the numbers of CPU threads to try in its first turn: one if the best is known, none if it is fixed."""
@@ -326,7 +332,7 @@ class Conversation:
         self.crowded_out = self._lacks_room(outcome)
         if not self._all_written and not self.crowded_out:
             self._write(outcome)
-        self.over = True  # not before, or an interruption would cost the record; nor later, since a turn is left once
+        self.over = True  # set only after the record is written, and before leaving the turns, which happens once
         if self._turns is not None:
             self._turns.leaves(self)
         self._observer.task_ended(self.task)
@@ -401,7 +407,9 @@ class Conversation:
             builder.leave_slices()
         samples = self._sampler.take(self.worker.origin)
         with undisturbed():
-            if self._index not in self.task.done:
+            is_empty = outcome.status == "ok" and not (builder.epochs or builder.slices)
+            never_began = is_empty and self._turns is not None and self._turns.has_opening
+            if self._index not in self.task.done and not (never_began and isinstance(self.run, Run)):
                 records = builder.records(outcome, samples)
                 self._store.write_all(records, continued=self._opening.id if self._opening else None)
                 self._replace_opening(records)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
+from trainmark.analysis.obvious import BLOCKS
 from trainmark.execute.parent.conversation import Conversation
 from trainmark.execute.parent.task import Task
 from trainmark.execute.parent.turns import Round
 from trainmark.measure.host import read_memory_available
 from trainmark.record.record import Record
 
-BLOCKS = 2
-"""Undisturbed blocks of each round in an opening: each has two slices a side, and a second one shows how they vary."""
 LIKELY_BYTES = 3 << 29
 """Memory that a process takes at least, 1.5 GiB: a framework on a GPU needs about that much of the host's memory."""
 
@@ -54,6 +53,7 @@ class OpeningUmpire:
     """
 
     blocks = BLOCKS
+    """As many as :mod:`trainmark.analysis.obvious` looks at."""
 
     def __init__(self, conversations: Sequence[Conversation], listener: OpeningListener) -> None:
         self._conversations, self._listener = conversations, listener

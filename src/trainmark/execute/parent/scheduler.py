@@ -117,7 +117,13 @@ def _open_rounds(
         umpire=OpeningUmpire(every, listener),
     )
     _run_together(every, turns)
-    return [each.task for each in every if each.crowded_out]
+    return _in_another_session([each.task for each in every if each.crowded_out])
+
+
+def _in_another_session(tasks: Sequence[Task[Any]]) -> list[Task[Any]]:
+    """Return tasks to run again, so that their rounds are not taken for those whose slices are recorded already."""
+    session = secrets.token_hex(6)
+    return [Task(tuple(dataclasses.replace(run, session=session) for run in task.runs), task.done) for task in tasks]
 
 
 def _with_best_threads(task: Task[Any], findings: Findings) -> Task[Any]:
@@ -155,7 +161,7 @@ def _run_together(conversations: Sequence[Conversation], turns: Turns[Conversati
     live: list[Conversation] = []
     try:
         while coming or live:
-            while coming and _may_begin(coming[0], live, turns):
+            while coming and _may_begin(coming[0], conversations, live, turns):
                 coming[0].prepare(turns)
                 live.append(coming.pop(0))  # from now on it leaves a record, whatever happens
                 live[-1].begin()
@@ -180,16 +186,23 @@ def _run_together(conversations: Sequence[Conversation], turns: Turns[Conversati
             conversation.close()
 
 
-def _may_begin(coming: Conversation, live: Sequence[Conversation], turns: Turns[Conversation] | None) -> bool:
+def _may_begin(
+    coming: Conversation,
+    every: Sequence[Conversation],
+    live: Sequence[Conversation],
+    turns: Turns[Conversation] | None,
+) -> bool:
     """Return whether a process may start now.
 
-    A process that computes before it can wait for a turn starts when the others wait. Nothing is timed before an
-    opening, so there it only waits for the first one, which shows that such processes do wait.
+    A process that computes before it can wait for a turn starts when the others wait. With an opening, those of the
+    second round start together as soon as each side of the first one waits: that shows that every side does.
     """
     if turns is None or not coming.begins_alone or not live:
         return True
-    waiting = [turns.pauses(each) for each in live]
-    return any(waiting) if turns.has_opening else all(waiting)
+    first = [each for each in every if each.task.round == every[0].task.round]
+    if coming not in first and all(turns.pauses(each) for each in first):
+        return True
+    return all(turns.pauses(each) for each in live)
 
 
 def _make_room(
@@ -200,9 +213,9 @@ def _make_room(
 ) -> list[Conversation]:
     """Give up starting rounds together where memory does not suffice; returns the processes that are still to start.
 
-    A process that found no memory, or that is about to start and would find none, runs again later, and so does
-    everything else of the later rounds, with which its own round shares the memory. A round that has no slices yet
-    starts again as a whole.
+    A process that has found no memory, or that is about to start and would find none, runs again later. So do all
+    processes of the later rounds, which share the memory with the first round, and the first round itself, unless it
+    has slices already.
     """
     crowded = [each for each in every if each.crowded_out]
     waiting = [each for each in live if turns.pauses(each)]

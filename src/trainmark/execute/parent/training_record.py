@@ -75,10 +75,9 @@ class TrainingRecordBuilder(RecordBuilder):
         if self.run.next_to_accelerator:
             self._threads_search = threads.get(self.run.side)
 
-    @property
-    def _is_complete(self) -> bool:
+    def _is_complete(self, outcome: Outcome) -> bool:
         """Whether it is, or would have been, a training to the end and not slices alone."""
-        return self.run.blocks is None and (bool(self.epochs) or not self.slices)
+        return self.run.blocks is None and (bool(self.epochs) or outcome.status != "ok")
 
     @property
     def gpu(self) -> int | None:
@@ -213,7 +212,7 @@ class TrainingRecordBuilder(RecordBuilder):
         return None
 
     def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
-        settings, course, complete = self.run.settings, self.run.course, self._is_complete
+        settings, course, complete = self.run.settings, self.run.course, self._is_complete(outcome)
         return {
             Caveat.SUBSTITUTED_DATASET: settings.substituted,
             Caveat.PARTIAL_DATASET: not course.dataset.complete,

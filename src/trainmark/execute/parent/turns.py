@@ -2,8 +2,9 @@
 
 Each side starts with an untimed turn, to compile and to estimate the time of a step. Then come *blocks*: every side
 runs a slice, then another one in reverse order (ABBA), so that a steady drift of the machine cancels out. The device
-that goes first changes with each block, and so does the side within a device: the turns of a GPU are neighbours, so its
-clock drops less often. A block that other processes disturbed is repeated.
+that goes first changes with each block. Within a device, another side goes first each time that all devices have gone
+first. The turns of a GPU are neighbours, so its clock drops less often. A block that other processes disturbed is
+repeated.
 
 Slices are short, since the speed of a machine drifts over seconds: short blocks vary no more than long ones, and five
 times as many fit into the same time. A GPU needs longer to reach its clock.
@@ -191,7 +192,9 @@ class Turns(Generic[Player]):
             self._rounds[number] = Round(each.players, umpire.most_blocks(each), decided)
             if umpire.continues(self._present(each.players)):
                 if each.blocks is None:
-                    yield from ((player, StartTraining(), None) for player in self._present(each.players))
+                    for player in each.players:
+                        if player in self._active:  # another one may have ended meanwhile
+                            yield player, StartTraining(), None
                 yield from self._of_round(number)
             else:
                 yield from self._until_gone(each.players, Stop())
@@ -241,7 +244,7 @@ class Turns(Generic[Player]):
         return [player for player in players if player in self._active]
 
     def _order(self, players: Sequence[Player], block: int) -> list[Player]:
-        """Return the players, device by device; both begin one further with every block or round of the devices."""
+        """Return the players, device by device, in the order of a block; see the description of this file."""
         by_device = list(grouped(players, self._tempo.device).values())
         sides_turned = block // len(by_device)
         order: list[Player] = []

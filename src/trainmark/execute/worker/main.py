@@ -197,11 +197,13 @@ def _choose_threads(
     if len(wanted) == 1:
         settable.set_threads(wanted[0])
     else:
-        say(try_threads(state.trainer, settable, state.plans, wanted, tick, clock))
+        found = try_threads(state.trainer, settable, state.plans, wanted, tick, clock)
+        if found is not None:
+            say(found)
 
 
 def _train_in_slices(state: TrainingState, weights: Weights, tick: Callable[[], None], clock: Clock) -> None:
-    """Train slice by slice until the parent wants the training itself; one shorter than the slices is repeated.
+    """Train slice by slice until the parent wants the training itself; a training that ends earlier is repeated.
 
     Raises:
         Enough: the parent wants no training.

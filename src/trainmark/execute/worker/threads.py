@@ -10,14 +10,15 @@ from trainmark.backends.threads import ThreadsSettable
 from trainmark.execute.protocol.answers import ThreadsTried
 
 SLICE_SECONDS = 0.1
-"""Least duration of the timed steps with one number of threads, in each of two passes."""
+"""Least duration of the timed steps with one number of threads, in each of two passes over all numbers. The second one
+is in reverse order, so that a steady drift of the machine cancels out."""
 FEWEST_STEPS = 2
 """Fewest timed steps with one number of threads."""
 MOST_SECONDS = 4.0
 """Time after which no further number of threads is tried. The framework's own choice comes first, then many threads
 before few, since those matter most if steps are long."""
-PASSES = 2
-"""Passes over the candidates, the second in reverse order, so that a steady drift of the machine cancels out."""
+LONGEST_STEP_SECONDS = 0.5
+"""Duration of a step above which nothing is tried: a few numbers of threads would take longer than all slices."""
 
 
 def try_threads(
@@ -27,7 +28,7 @@ def try_threads(
     candidates: Sequence[int],
     tick: Callable[[], None],
     clock: Callable[[], float],
-) -> ThreadsTried:
+) -> ThreadsTried | None:
     """Train some steps with each number of threads, and keep the fastest.
 
     Args:
@@ -39,20 +40,27 @@ def try_threads(
         clock: read at synchronised points.
 
     Returns:
-        The seconds of a step with each number of threads that was tried, and the fastest, which is set.
+        The seconds of a step with each number of threads that was tried, and the fastest, which is set. None if steps
+        take too long to try several.
     """
     default = settable.threads()
     order = list(dict.fromkeys([default, *sorted(candidates, reverse=True)]))
     steps = _endless_steps(trainer, plans, tick)
-    found: dict[int, list[float]] = {}
     began = clock()
-    for one_pass in range(PASSES):
-        for number in order if one_pass == 0 else list(reversed(order)):
-            is_measured = number in found
-            if clock() - began > MOST_SECONDS and (is_measured or found):
-                continue
-            settable.set_threads(number)
-            found.setdefault(number, []).append(_step_seconds(trainer, steps, clock))
+    next(steps)
+    trainer.synchronize()
+    if clock() - began > LONGEST_STEP_SECONDS:
+        return None
+    found: dict[int, list[float]] = {}
+    both_passes = [*order, *reversed(order)]
+    for number in both_passes:
+        if clock() - began > MOST_SECONDS:
+            break
+        settable.set_threads(number)
+        found.setdefault(number, []).append(_step_seconds(trainer, steps, clock))
+    if len(found) < len(order):
+        settable.set_threads(default)
+        return None
     seconds = {number: statistics.fmean(values) for number, values in found.items()}
     chosen = min(seconds, key=seconds.__getitem__)
     settable.set_threads(chosen)
