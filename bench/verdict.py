@@ -17,7 +17,7 @@ with rounds of slices alone. KIND is one of
     more-10, more-5 the second side takes one step in ten, or in twenty, twice
     thrice          the second side takes every step three times
     opened-*        as `trainmark run` makes it, with an opening and a short training: opened-equal, opened-thrice, ...
-    hooked-thrice   every step three times, in a script with the hook
+    hooked-thrice   every step takes three times as long, in a script with the hook
     threads, jax, gpu  1 thread against 2; PyTorch against JAX; the CPU against the first GPU
     long-threads, long-jax, long-gpu  the same by contiguous epochs of 10 s, one process after the other
 
@@ -91,7 +91,7 @@ LONG_SECONDS = 10.0
 FEWEST_ROUNDS = 20
 LOST = ("blocks", "others", "stolen")
 SCRIPT = """
-import sys, torch
+import sys, time, torch
 from trainmark import hook
 torch.manual_seed(0)
 images, labels = torch.rand(19_200, 784), torch.randint(10, (19_200,))
@@ -100,12 +100,16 @@ optimizer = torch.optim.SGD(model.parameters(), 0.1)
 for epoch in range(14):
     total = 0.0
     for rows in hook.batches(torch.randperm(len(images)).split(64)):
-        for _ in range(int(sys.argv[2]) if sys.argv[1] == "B" else 1):
-            optimizer.zero_grad()
-            loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])
-            loss.backward()
-            optimizer.step()
-            total += loss.item()
+        start = time.perf_counter()
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+        if sys.argv[1] == "B":
+            end = start + float(sys.argv[2]) * (time.perf_counter() - start)
+            while time.perf_counter() < end:
+                pass
     hook.epoch(loss=total / 300, examples=len(images))
 """
 MORE = '''
