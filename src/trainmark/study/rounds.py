@@ -174,6 +174,7 @@ class _Rounds(Generic[AnyRun]):
                 self._latest_mark = self._clock()
                 self._add(self._execute(rounds, self))
                 left = [task for task in left if not any(task is opened for opened in rounds)]
+                self._round_seconds += self._start_seconds  # the processes of further rounds have to start first
         self._measure_peaks_once()
         for number in sorted({task.round for task in left}):
             tasks = self._still_needed([task for task in left if task.round == number])
@@ -493,7 +494,9 @@ def _blocks(records: Sequence[Record], left: float) -> int | None:
     block_seconds = _seconds(blocks.values()) / max(len(blocks), 1)
     fewest = FEWEST_BLOCKS
     if starts >= SLOW_START_SECONDS and block_seconds:
-        fewest = max(fewest, math.ceil(LEAST_SLICES_SECONDS / block_seconds))
+        worthwhile = math.ceil(LEAST_SLICES_SECONDS / block_seconds)
+        fitting = int((left - starts) / block_seconds)
+        fewest = max(fewest, min(worthwhile, fitting))
     needed = [
         blocks_that_pay(deviation, starts, block_seconds, len(rounds), left, fewest)
         for sliced in _comparisons(records)
