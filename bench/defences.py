@@ -50,8 +50,8 @@ NO_CATCH = (("except (KeyboardInterrupt, click.Abort):", "except ZeroDivisionErr
 PHASES = f"{END}/test_interrupts.py::test_at_each_phase"
 
 DEFENCES = (
-    Defence("child killed (SIGKILL)", f"{FAILING}[kill---]", "execute/parent/scheduler.py", NO_RECORD),
-    Defence("child killed (SIGSEGV)", f"{FAILING}[crash---]", "execute/parent/scheduler.py", NO_RECORD),
+    Defence("child killed (SIGKILL)", f"{FAILING}[kill---]", "execute/parent/conversation.py", NO_RECORD),
+    Defence("child killed (SIGSEGV)", f"{FAILING}[crash---]", "execute/parent/conversation.py", NO_RECORD),
     Defence(
         "out of memory (limit of the process)",
         f"{END}/test_shortages.py::test_too_little_memory_by_the_limit_of_a_process",

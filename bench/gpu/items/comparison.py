@@ -13,7 +13,7 @@ from gpu.page.markdown import UNKNOWN, Column, interval, number, percent, table
 from gpu.session import Session
 from gpu.store import Result
 
-BUDGET_SHARE = 0.85
+BUDGET_SHARE = 0.7
 """Share of a measurement's seconds that is trainmark's budget. The budget covers start-up, peaks and trainings; the
 rest is a reserve, since a training may end later."""
 QUICK = ("--steps", "20", "--repeats", "1", "--budget", "1")

@@ -18,6 +18,9 @@ from gpu.session import Session
 from tests.end_to_end.command import wait_until
 from tests.unit.bench.conftest import BENCH
 
+# Another test of the same worker may have imported JAX, which warns about the fork that a death signal needs.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork\\(\\) was called:RuntimeWarning")
+
 SLEEPER = """
 import subprocess
 sleeper = subprocess.Popen(["sleep", "600"])

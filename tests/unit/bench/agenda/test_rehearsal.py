@@ -21,7 +21,7 @@ from tests.unit.bench.conftest import BENCH
 from trainmark.data.locate import Located
 from trainmark.record.store import load
 
-FAKE = ("--device", "cuda:0", "--instead", "torch=fake")
+FAKE = ("--device", "cuda:0", "--instead", "torch=fake", "--quick")
 """The fake backend has a fake GPU, so both devices are compared."""
 
 
@@ -71,7 +71,7 @@ def agenda(tmp_path: Path, cache_home: Path, drawn: Located) -> Agenda:
         **os.environ,
         "PYTHONPATH": PLUGINS,
         "XDG_CACHE_HOME": str(cache_home),
-        "TRAINMARK_FAKE": json.dumps({"step_seconds": 1e-4}),
+        "TRAINMARK_FAKE": json.dumps({"step_seconds": 2e-3}),
         "OMP_NUM_THREADS": "1",
     }
     return Agenda(tmp_path / "results", environment)
