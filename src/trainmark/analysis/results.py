@@ -39,7 +39,7 @@ SpeedOf = Literal["slice", "epoch", "process"]
 class Speedup:
     """Reference seconds / these seconds with its interval; above 1 is faster.
 
-    The interval has 95 %, that of slices 97.5 %. An obvious difference between two rounds has one bound instead: "at
+    The interval has 95 %, that of slices 97 %. An obvious difference between two rounds has one bound instead: "at
     least this much faster" or "slower" (:mod:`~trainmark.analysis.obvious`).
 
     ``of`` interleaved slices; else of a steady epoch, or of the whole process if a command reports no epochs.

@@ -24,8 +24,9 @@ SLICES_CONFIDENCE = 0.99
 
 Rounds continue until there is a verdict, so the chances of an error add up (Bonferroni). The first look, after two
 rounds, may err in 0.5 % of all comparisons (:mod:`~trainmark.analysis.obvious`), each of the four that follow in
-0.25 %, and the last interval in 1 %: 2.5 % in all, so the printed interval covers the true value in 97.5 %
-(``bench/looks.py``).
+0.25 %, and the last interval in 1 %: at most 2.5 % of equal sides get a false verdict. Stopping early costs coverage:
+simulated, the printed interval held the true ratio in at least 97.0 % of 3,000 comparisons in each of 48 conditions
+(``bench/looks.py``, docs/results/verdict).
 """
 LOOK_CONFIDENCE = 0.9975
 """Confidence of the interval of slices at a look that may end the measuring."""

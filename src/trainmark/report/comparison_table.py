@@ -242,7 +242,7 @@ def how_compared(groups: Sequence[GroupResult]) -> str:
 def _how_compared(group: GroupResult, epoch: str) -> str:
     of = "whole processes" if group.speedup.of == "process" else epoch
     if group.speedup.of == "slice":
-        how, interval = "from interleaved slices", "its 97.5 % interval over rounds"
+        how, interval = "from interleaved slices", "its 97 % interval over rounds"
     elif Caveat.UNPAIRED not in group.caveats:
         how, interval = f"of {of}, paired by round (not the ratio of the medians)", "its 95 % interval"
     else:

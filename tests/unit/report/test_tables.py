@@ -135,7 +135,7 @@ HOOKED = [
 @pytest.mark.parametrize(
     ("records", "said"),
     [
-        (HOOKED, "from interleaved slices, with its 97.5 % interval over rounds."),
+        (HOOKED, "from interleaved slices, with its 97 % interval over rounds."),
         (HOOKED[:2], "from interleaved slices, without an interval."),
         (
             HOOKED[:4],
