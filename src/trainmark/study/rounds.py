@@ -279,6 +279,7 @@ class _Rounds(Generic[AnyRun]):
             self._tell(f"after {seconds(self._passed)}: {verdict(work).text}")
 
     # More rounds
+
     def add_rounds(self) -> None:
         """Carry out more rounds of slices while the verdict is open and the budget allows."""
         number = 1 + max(record.round for record in self.records)

@@ -18,7 +18,7 @@ MOST_SECONDS = 4.0
 """Time after which no further number of threads is tried. The framework's own choice comes first, then many threads
 before few, since those matter most if steps are long."""
 LONGEST_STEP_SECONDS = 0.5
-"""Duration of a step above which nothing is tried: a few numbers of threads would take longer than all slices."""
+"""Duration of a step above which nothing is tried: two passes over several numbers would not fit into the time."""
 
 
 def try_threads(
