@@ -202,7 +202,7 @@ def _in_rounds(
                 carry_out(part)
         else:
             rounds_within(options.budget, tasks, carry_out, progress.say, measure_peaks=measure_peaks, began=began)
-        if repeats_failure() and len({record.round for record in records}) == 1 < len({t.round for t in tasks}):
+        if repeats_failure() and len({record.round for record in records}) < len({task.round for task in tasks}):
             progress.say("A run failed, so the other rounds were skipped; --ignore-failure runs them anyway.")
         return records, earlier
 
