@@ -10,10 +10,10 @@ from gpu.page.markdown import UNKNOWN, Column, number, percent, table
 from gpu.store import Result
 
 SECONDS = {
-    "shakespeare-gpt-10m": 120.0,
-    "gpt2-124m": 140.0,
-    "resnet50": 120.0,
-    "cifar10-resnet9": 70.0,
+    "shakespeare-gpt-10m": 125.0,
+    "gpt2-124m": 165.0,
+    "resnet50": 95.0,
+    "cifar10-resnet9": 65.0,
 }
 """For each workload's process, the most important one first."""
 OURS = "trainmark fast"

@@ -313,7 +313,10 @@ class _Rounds(Generic[AnyRun]):
         if not self._budget.seconds:
             return
         hope = "" if smallest is None else f"; differences below {percent(smallest, 1)} need a longer one"
-        self._tell(f"{after} the budget of {seconds(self._budget.seconds)} is spent{hope}")
+        budget = seconds(self._budget.seconds)
+        is_over = self._passed >= self._budget.seconds
+        why = f"the budget of {budget} is spent" if is_over else f"another would not fit into the budget of {budget}"
+        self._tell(f"{after} {why}{hope}")
 
     def _next_round(self, number: int, left: float) -> list[Task[AnyRun]]:
         """Return another round of every side that is not decided."""

@@ -4,11 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from trainmark.backends.limits import DevicePeaks
 from trainmark.execute.parent import peaks
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.peaks import Keep
 from trainmark.execute.parent.plan import Side
 from trainmark.execute.parent.probe import THIS, Seen
+from trainmark.execute.protocol.answers import PeaksMeasured
+from trainmark.execute.protocol.requests import MeasurePeaks
 from trainmark.measure.vendor import Driver
 from trainmark.record.record import Machine, Peaks
 
@@ -38,21 +41,51 @@ def test_a_folder_that_can_not_be_written_costs_nothing(tmp_path: Path) -> None:
     assert Keep(tmp_path / "limits").find(CONDITIONS) is None
 
 
+class Workers:
+    """Takes the place of processes that measure peaks: each answer is twice as fast as the one before."""
+
+    def __init__(self, *, answered: int | None = None) -> None:
+        self.requests: list[MeasurePeaks] = []
+        self._answered = answered
+        self._speed = 1e11
+
+    def ask(self, _: Path, request: MeasurePeaks, **__: object) -> tuple[list[PeaksMeasured], None]:
+        self.requests.append(request)
+        return [self._answer(options.device) for options in request.options[: self._answered]], None
+
+    def _answer(self, device: str) -> PeaksMeasured:
+        speed = self._speed
+        self._speed *= 2
+        return PeaksMeasured(device, DevicePeaks(speed, 2048, 1e10, 1 << 20))
+
+
+def found_on(devices: list[str], keep: Keep, load: float = 0.0) -> dict[str, float]:
+    """Return the speed that :func:`find_peaks` tells of each device."""
+    machine = Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, load)
+    here = Here(machine, Driver(), (0, 1))
+    sides = [Side("numpy", "idiomatic", device, THIS) for device in devices]
+    seen = {("numpy", THIS.label): Seen("numpy", THIS, limited=True)}
+    found = peaks.find_peaks([(side, None) for side in sides], seen, keep, lambda: here)
+    return {str(side.device): each.matmul_flops_per_second for (side, _), each in found.items()}
+
+
 def test_limits_found_on_a_busy_machine_are_kept_until_it_is_idle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured = iter([1e11, 2e11, 9e11])
-
-    def measure(*_: object, disturbed: bool) -> Peaks:
-        return Peaks(next(measured), None, {"disturbed": disturbed})
-
-    monkeypatch.setattr(peaks, "_measure", measure)
-    found = []
-    for load in (0.9, 0.9, 0.0, 0.9):
-        machine = Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, load)
-        here = Here(machine, Driver(), (0, 1))
-        side = Side("numpy", "idiomatic", "cpu", THIS)
-        seen = {("numpy", THIS.label): Seen("numpy", THIS, limited=True)}
-        ((_, limits),) = peaks.find_peaks([(side, None)], seen, Keep(tmp_path), lambda here=here: here).items()
-        found.append(limits.matmul_flops_per_second)
+    monkeypatch.setattr(peaks, "ask", Workers().ask)
+    found = [found_on(["cpu"], Keep(tmp_path), load)["cpu"] for load in (0.9, 0.9, 0.0, 0.9)]
     assert found == [1e11, 1e11, 2e11, 2e11]
+
+
+def test_one_process_measures_all_devices_of_a_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = Workers()
+    monkeypatch.setattr(peaks, "ask", workers.ask)
+    assert found_on(["cpu", "cuda:0", "cpu"], Keep(tmp_path)) == {"cpu": 1e11, "cuda:0": 2e11}
+    assert [[options.device for options in request.options] for request in workers.requests] == [["cpu", "cuda:0"]]
+    assert found_on(["cuda:0"], Keep(tmp_path)) == {"cuda:0": 2e11}
+    assert len(workers.requests) == 1, "the next command finds them in the cache"
+
+
+def test_a_process_that_dies_keeps_the_devices_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peaks, "ask", Workers(answered=1).ask)
+    assert found_on(["cpu", "cuda:0"], Keep(tmp_path)) == {"cpu": 1e11}

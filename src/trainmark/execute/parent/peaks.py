@@ -8,7 +8,7 @@ import datetime
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,33 @@ class Keep:
         return self.folder / f"{name[:24]}.json"
 
 
+@dataclass(frozen=True)
+class _Place:
+    """What a peak depends on.
+
+    Args:
+        side: one of the sides with this peak.
+        threads: its CPU threads.
+        conditions: everything else that is known beforehand.
+        here: state of the machine.
+    """
+
+    side: Side
+    threads: int | None
+    conditions: Mapping[str, Any]
+    here: Here
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether other programs use the machine or the device."""
+        return self.here.is_busy or self.here.is_shared(self.here.gpu(self.side.device))
+
+    @property
+    def process(self) -> tuple[Any, ...]:
+        """What has to be equal for two places to be measured by the same process."""
+        return self.side.backend, self.side.interpreter.path, self.side.precision, self.threads
+
+
 def find_peaks(
     places: Iterable[Key],
     seen: Mapping[tuple[str, str], Seen],
@@ -82,26 +109,33 @@ def find_peaks(
         look_around: reads the machine's state.
         measuring: called with what is being measured, which takes a few seconds.
     """
-    found: dict[Key, Peaks] = {}
-    measured: dict[str, Peaks | None] = {}
+    here = look_around()
+    wanted: dict[Key, str] = {}
+    by_name: dict[str, _Place] = {}
     for side, threads in dict.fromkeys(places):
         said = seen[side.backend, side.interpreter.label]
-        if not said.limited:
-            continue
-        here = look_around()
-        conditions = _conditions(side, threads, said, here)
-        place = json.dumps(conditions, sort_keys=True)
-        if place not in measured:
-            kept, disturbed = keep.find(conditions), here.is_busy or here.is_shared(here.gpu(side.device))
-            if kept is None or (kept.disturbed and not disturbed):
-                measuring(f"{side.device} with {side.backend}, {side.precision}")
-                kept = _measure(side, threads, conditions, here, disturbed=disturbed) or kept
-                if kept is not None:
-                    keep.put(conditions, kept)
-            measured[place] = kept
-        if (peaks := measured[place]) is not None:
-            found[side, threads] = peaks
-    return found
+        if said.limited:
+            conditions = _conditions(side, threads, said, here)
+            name = json.dumps(conditions, sort_keys=True)
+            wanted[side, threads] = name
+            by_name.setdefault(name, _Place(side, threads, conditions, here))
+    found: dict[str, Peaks] = {}
+    to_measure: dict[tuple[Any, ...], dict[str, _Place]] = {}
+    for name, place in by_name.items():
+        kept = keep.find(place.conditions)
+        if kept is not None:
+            found[name] = kept
+        if kept is None or (kept.disturbed and not place.is_disturbed):
+            to_measure.setdefault(place.process, {})[name] = place
+    for group in to_measure.values():
+        sides = [place.side for place in group.values()]
+        devices = " and ".join(str(side.device) for side in sides)
+        measuring(f"{devices} with {sides[0].backend}, {sides[0].precision}")
+        for device, peaks in _measure(list(group.values())):
+            name, place = next(item for item in group.items() if item[1].side.device == device)
+            found[name] = peaks
+            keep.put(place.conditions, peaks)
+    return {key: found[name] for key, name in wanted.items() if name in found}
 
 
 def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict[str, Any]:
@@ -128,24 +162,32 @@ def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict
     }
 
 
-def _measure(
-    side: Side, threads: int | None, conditions: dict[str, Any], here: Here, *, disturbed: bool
-) -> Peaks | None:
-    """Measure peaks in a separate process; None if the backend can't, or the process died."""
-    options = dataclasses.replace(side, style="fast").options(0, ResourceLimits(threads=threads))
-    request = MeasurePeaks(side.backend, options)
+def _measure(places: Sequence[_Place]) -> Iterator[tuple[str, Peaks]]:
+    """Measure the peaks of several devices in one process, since its start takes longest on a machine with a GPU.
+
+    Yields:
+        Each device with its peaks; nothing for those that the backend can't measure or that follow a crash.
+    """
+    first, threads = places[0].side, places[0].threads
+    limits = ResourceLimits(threads=threads)
+    options = tuple(dataclasses.replace(place.side, style="fast").options(0, limits) for place in places)
+    request = MeasurePeaks(first.backend, options)
     try:
-        heard, _ = ask(side.interpreter.path, request, threads=threads, timeout=TIMEOUT_SECONDS)
+        heard, _ = ask(first.interpreter.path, request, threads=threads, timeout=TIMEOUT_SECONDS)
     except (ProtocolError, OSError):  # the run itself will report what is wrong with this interpreter
-        return None
-    found = next((answer.peaks for answer in of_kind(heard, PeaksMeasured)), None)
-    if found is None:
-        return None
-    more = {
-        "matmul_size": found.matmul_size,
-        "copied_bytes": found.copied_bytes,
-        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "load_before": here.machine.load_before,
-        "disturbed": disturbed,
-    }
-    return Peaks(found.matmul_flops_per_second, found.copy_bytes_per_second, conditions | more)
+        return
+    for answer in of_kind(heard, PeaksMeasured):
+        place = next(place for place in places if place.side.device == answer.device)
+        more = {
+            "matmul_size": answer.peaks.matmul_size,
+            "copied_bytes": answer.peaks.copied_bytes,
+            "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "load_before": place.here.machine.load_before,
+            "disturbed": place.is_disturbed,
+        }
+        peaks = Peaks(
+            answer.peaks.matmul_flops_per_second,
+            answer.peaks.copy_bytes_per_second,
+            {**place.conditions, **more},
+        )
+        yield answer.device, peaks

@@ -253,8 +253,9 @@ class BackendsListed(Answer):
 
 @dataclass(frozen=True)
 class PeaksMeasured(Answer):
-    """The peak speed of the device."""
+    """The peak speed of a device."""
 
+    device: str
     peaks: DevicePeaks
 
 

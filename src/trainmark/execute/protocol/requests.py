@@ -32,10 +32,17 @@ class ListBackends:
 
 @dataclass(frozen=True)
 class MeasurePeaks:
-    """Measure the device's peak speed. Answered by ``PeaksMeasured``, or not at all if the backend can't."""
+    """Measure the peak speed of devices, one after the other.
+
+    Each is answered by ``PeaksMeasured``, or not at all if the backend can't.
+
+    Args:
+        backend: name of the backend.
+        options: for each device; all of the same precision.
+    """
 
     backend: str
-    options: Options
+    options: tuple[Options, ...]
 
 
 @dataclass(frozen=True)

@@ -388,9 +388,12 @@ def _measure_limits(request: requests.MeasurePeaks, say: Say) -> None:
     from trainmark.backends import limits
 
     backend = registry.load(request.backend)
-    device = next(device for device in backend.capabilities().devices if device.id == request.options.device)
-    if isinstance(backend, limits.Limited):
-        say(answers.PeaksMeasured(limits.measure(backend.limits(request.options), device, time.perf_counter)))
+    if not isinstance(backend, limits.Limited):
+        return
+    devices = {device.id: device for device in backend.capabilities().devices}
+    for options in request.options:
+        found = limits.measure(backend.limits(options), devices[options.device], time.perf_counter)
+        say(answers.PeaksMeasured(options.device, found))
 
 
 def _facts(request: requests.Train, can: Capabilities, data_sha256: str, weights: Weights) -> dict[str, str]:
