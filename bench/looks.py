@@ -79,11 +79,16 @@ def errors(tail: str, deviation: float, chance: random.Random) -> Callable[[], f
     return normal if tail == "normal" else student
 
 
-def compare_once(log_ratio: float, draw: Callable[[], float], most_rounds: int) -> Ended:
-    """Draw rounds until a look decides, or until there are ``most_rounds``."""
+def end_of(draw: Callable[[int], tuple[Block, ...]], most_rounds: int) -> Ended:
+    """Draw rounds until a look decides, or until there are ``most_rounds``.
+
+    Args:
+        draw: returns the blocks of a round; it gets the number of the round, from 0.
+        most_rounds: after them, what is known is printed.
+    """
     rounds: list[tuple[Block, ...]] = []
     while True:
-        rounds.append((Block(log_ratio + draw(), disturbed=False),))
+        rounds.append(draw(len(rounds)))
         number = len(rounds)
         is_last = number == most_rounds
         if not is_last and number not in LOOKS:
@@ -94,6 +99,15 @@ def compare_once(log_ratio: float, draw: Callable[[], float], most_rounds: int) 
         look = speedup_of(rounds, LOOK_CONFIDENCE)
         if look.verdict == printed.verdict != "unclear":
             return Ended(number, printed.verdict, printed.low, printed.high)
+
+
+def compare_once(log_ratio: float, draw: Callable[[], float], most_rounds: int) -> Ended:
+    """Compare sides whose rounds have one block each, with an error that ``draw`` returns."""
+
+    def one_block(_: int) -> tuple[Block, ...]:
+        return (Block(log_ratio + draw(), disturbed=False),)
+
+    return end_of(one_block, most_rounds)
 
 
 def speedup_of(rounds: list[tuple[Block, ...]], confidence: float) -> Speedup:
