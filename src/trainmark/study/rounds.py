@@ -82,6 +82,17 @@ class Budget:
                 raise UsageError(f"{name} is out of bounds", expected="a number from 0", found=f"{value:g}")
 
 
+class MeasurePeaks(Protocol):
+    """Finds the peak speeds of the devices."""
+
+    def __call__(self, *, only_kept: bool = False) -> None:
+        """Measure them; with ``only_kept``, take those that an earlier command has measured."""
+
+
+def _no_peaks(*, only_kept: bool = False) -> None:
+    """Commands have no peaks."""
+
+
 class Execute(Protocol[AnyRun]):
     """Carries tasks out; with an opening, their rounds start together."""
 
@@ -97,7 +108,7 @@ def rounds_within(
     clock: Callable[[], float] = time.perf_counter,
     looks: Sequence[int] = LOOKS,
     neighbours: Neighbours | None = None,
-    measure_peaks: Callable[[], None] = lambda: None,
+    measure_peaks: MeasurePeaks = _no_peaks,
     began: float | None = None,
 ) -> list[Record]:
     """Carry out ``planned``, and more rounds of it while the verdict is open and the budget allows.
@@ -108,7 +119,8 @@ def rounds_within(
         tell: called with the answer so far, with who disturbs, what can be found, and why there are no more rounds.
         looks: numbers of rounds after which the verdict may end them.
         neighbours: other processes on this machine.
-        measure_peaks: called once, after the opening and before the first training to the end.
+        measure_peaks: called once, after the opening and before the first training to the end. If the budget is spent
+            by then, it takes kept peaks only.
         began: reading of the clock at which the budget begins; None is now.
 
     Returns:
@@ -139,7 +151,7 @@ class _Rounds(Generic[AnyRun]):
         clock: Callable[[], float],
         looks: Sequence[int],
         neighbours: Neighbours,
-        measure_peaks: Callable[[], None],
+        measure_peaks: MeasurePeaks,
         began: float,
     ) -> None:
         self._budget = budget
@@ -220,7 +232,8 @@ class _Rounds(Generic[AnyRun]):
     def _measure_peaks_once(self) -> None:
         if not self._has_peaks:
             self._has_peaks = True
-            self._measure_peaks()
+            is_spent = 0 < self._budget.seconds <= self._passed
+            self._measure_peaks(only_kept=is_spent)
 
     def _add(self, records: Sequence[Record]) -> None:
         is_first = not self.records

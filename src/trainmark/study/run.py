@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from trainmark.analysis.slices import FEWEST_BLOCKS
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide, is_python, require_program, require_small
@@ -76,11 +77,11 @@ def run(request: Request, store: Store, progress: Progress, options: RoundOption
         """Read the machine's state, with its GPUs as they were before our own processes used them."""
         return dataclasses.replace(look_around(), driver=before)
 
-    def peaks(tasks: list[Task[Run]]) -> dict[Key, Peaks]:
+    def peaks(tasks: list[Task[Run]], *, only_kept: bool) -> dict[Key, Peaks]:
         places = [(task.first.side, task.first.settings.threads) for task in tasks]
         kept = Keep(request.cache / "limits")
         with progress.preparing() as watcher:
-            return find_peaks(places, prepared.seen, kept, look_now, watcher.measuring)
+            return find_peaks(places, prepared.seen, kept, look_now, watcher.measuring, only_kept=only_kept)
 
     tasks = with_fair_cpu(prepared.tasks, prepared.seen)
     return _in_rounds(tasks, prepared.seen, store, progress, options, announcement, peaks, began)
@@ -136,7 +137,7 @@ def measure(
         tasks = [slices_alone(task, _blocks_within(options.budget.seconds / repeats, sides)) for task in tasks]
     for program in dict.fromkeys((task.first.words or [""])[0] for task in tasks):
         require_program(program, command.directory)
-    records, earlier = _in_rounds(tasks, {}, store, progress, options, _command_announcement, lambda _: {}, began)
+    records, earlier = _in_rounds(tasks, {}, store, progress, options, _command_announcement, _no_peaks, began)
     ended = [record for record in records if record.outcome.status == "ok"]
     if command.inject and is_python(command.template) and ended and not any(record.observed for record in ended):
         attached = any(record.process and record.process.attached for record in ended)
@@ -151,6 +152,18 @@ def _blocks_within(seconds: float, sides: Sequence[CommandSide]) -> int:
     return max(round(seconds / (2 * length * len(sides))), FEWEST_BLOCKS)
 
 
+class FindPeaks(Protocol[AnyRun]):
+    """Finds the peak speeds of the devices of tasks."""
+
+    def __call__(self, tasks: list[Task[AnyRun]], /, *, only_kept: bool) -> dict[Key, Peaks]:
+        """Measure them; with ``only_kept``, take those that an earlier command has measured."""
+
+
+def _no_peaks(_: list[Task[CommandRun]], /, *, only_kept: bool) -> dict[Key, Peaks]:  # noqa: ARG001
+    """Return nothing: the peaks of what a command uses are not known."""
+    return {}
+
+
 def _in_rounds(
     planned: list[Task[AnyRun]],
     seen: Mapping[tuple[str, str], Seen],
@@ -158,7 +171,7 @@ def _in_rounds(
     progress: Progress,
     options: RoundOptions,
     announce: Callable[[list[Task[AnyRun]]], str],
-    find_peaks: Callable[[list[Task[AnyRun]]], dict[Key, Peaks]],
+    find_peaks: FindPeaks[AnyRun],
     began: float,
 ) -> tuple[list[Record], list[Record]]:
     with store.locked():
@@ -191,8 +204,8 @@ def _in_rounds(
             records.extend(found)
             return found
 
-        def measure_peaks() -> None:
-            peaks.update(find_peaks(tasks))
+        def measure_peaks(*, only_kept: bool = False) -> None:
+            peaks.update(find_peaks(tasks, only_kept=only_kept))
 
         compared = len({task.first.side.title for task in tasks}) > 1
         if options.budget is None or not compared:

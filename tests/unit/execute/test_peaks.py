@@ -59,13 +59,13 @@ class Workers:
         return PeaksMeasured(device, DevicePeaks(speed, 2048, 1e10, 1 << 20))
 
 
-def found_on(devices: list[str], keep: Keep, load: float = 0.0) -> dict[str, float]:
+def found_on(devices: list[str], keep: Keep, load: float = 0.0, *, only_kept: bool = False) -> dict[str, float]:
     """Return the speed that :func:`find_peaks` tells of each device."""
     machine = Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, load)
     here = Here(machine, Driver(), (0, 1))
     sides = [Side("numpy", "idiomatic", device, THIS) for device in devices]
     seen = {("numpy", THIS.label): Seen("numpy", THIS, limited=True)}
-    found = peaks.find_peaks([(side, None) for side in sides], seen, keep, lambda: here)
+    found = peaks.find_peaks([(side, None) for side in sides], seen, keep, lambda: here, only_kept=only_kept)
     return {str(side.device): each.matmul_flops_per_second for (side, _), each in found.items()}
 
 
@@ -89,3 +89,11 @@ def test_one_process_measures_all_devices_of_a_backend(tmp_path: Path, monkeypat
 def test_a_process_that_dies_keeps_the_devices_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peaks, "ask", Workers(answered=1).ask)
     assert found_on(["cpu", "cuda:0"], Keep(tmp_path)) == {"cpu": 1e11}
+
+
+def test_without_time_only_kept_peaks_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = Workers()
+    monkeypatch.setattr(peaks, "ask", workers.ask)
+    found_on(["cpu"], Keep(tmp_path))
+    assert found_on(["cpu", "cuda:0"], Keep(tmp_path), only_kept=True) == {"cpu": 1e11}
+    assert len(workers.requests) == 1

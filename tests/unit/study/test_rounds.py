@@ -166,19 +166,24 @@ def test_a_smaller_difference_is_open_after_the_opening() -> None:
     assert machine.decided[2] == set()
 
 
-def test_peaks_are_measured_after_the_answer() -> None:
+@pytest.mark.parametrize(("seconds", "only_kept"), [(1000.0, False), (0.5, True)])
+def test_peaks_come_after_the_answer_if_there_is_time(seconds: float, only_kept: bool) -> None:
     machine = Machine([3.0])
-    said: list[int] = []
+    said: list[tuple[int, bool]] = []
+
+    def measure_peaks(*, only_kept: bool = False) -> None:
+        said.append((len(machine.said), only_kept))
+
     rounds_within(
-        Budget(1000.0),
+        Budget(seconds),
         planned(3),
         machine,
         machine.said.append,
         lambda: machine.now,
         neighbours=Quiet(),
-        measure_peaks=lambda: said.append(len(machine.said)),
+        measure_peaks=measure_peaks,
     )
-    assert said == [1]
+    assert said == [(1, only_kept)]
 
 
 def test_one_planned_training_is_opened_with_a_round_of_slices() -> None:

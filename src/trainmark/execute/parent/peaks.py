@@ -100,6 +100,8 @@ def find_peaks(
     keep: Keep,
     look_around: Callable[[], Here],
     measuring: Callable[[str], None] = lambda _: None,
+    *,
+    only_kept: bool = False,
 ) -> dict[Key, Peaks]:
     """Return the peaks of every side whose backend can measure them.
 
@@ -108,6 +110,7 @@ def find_peaks(
     Args:
         look_around: reads the machine's state.
         measuring: called with what is being measured, which takes a few seconds.
+        only_kept: whether to return only what was measured before.
     """
     here = look_around()
     wanted: dict[Key, str] = {}
@@ -125,7 +128,7 @@ def find_peaks(
         kept = keep.find(place.conditions)
         if kept is not None:
             found[name] = kept
-        if kept is None or (kept.disturbed and not place.is_disturbed):
+        if not only_kept and (kept is None or (kept.disturbed and not place.is_disturbed)):
             to_measure.setdefault(place.process, {})[name] = place
     for group in to_measure.values():
         sides = [place.side for place in group.values()]
