@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.errors import ProtocolError
+from trainmark.execute.parent.advice import with_advice
 from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.peaks import Key
 from trainmark.execute.parent.plan import Run, Side
@@ -444,4 +445,4 @@ def _outcome(ending: Ending, said: answers.Failed | answers.Diverged | None) -> 
         return Outcome("diverged", said.reason, step=said.step, loss_before=said.before)
     status: Status = "timeout" if ending.status == "timeout" else "failed"
     reason = said.reason if said is not None else ending.reason
-    return Outcome(status, reason or "the process ended early", stderr_tail=ending.tail or None)
+    return Outcome(status, with_advice(reason or "the process ended early"), stderr_tail=ending.tail or None)
