@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.end_to_end.command import CommandLine, command_of, descendants, wait_until
+from tests.end_to_end.command import CommandLine, children, command_of, descendants, wait_until
 from tests.slow import slow
 from trainmark import __version__
 from trainmark.execute.parent.turns import SLICE_SECONDS
@@ -240,6 +240,33 @@ BAD = {
     "hangs": ((sys.executable, "-c", "import time; time.sleep(60)"), "timeout", "--timeout"),
     "asks for input": ((sys.executable, "-c", "input()"), "failed", "exit code 1"),
 }
+
+
+FAILS_EARLY = "if side == 'bad': sys.exit('no such weights')\n"
+FAILS_LATE = "if side == 'bad' and step == 30: sys.exit('no such weights')\n"
+
+
+@pytest.mark.parametrize("fails", ["early", "late"])
+def test_a_failed_command_is_not_run_again_within_a_budget(command: CommandLine, tmp_path: Path, fails: str) -> None:
+    """The first two rounds start together; the second one is given up, without a record."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    script = tmp_path / "own.py"
+    script.write_text(
+        "import sys\nside = sys.argv[1]\n"
+        + (FAILS_EARLY if fails == "early" else "")
+        + "import torch\nmodel = torch.nn.Linear(4, 4)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), 0.01)\n"
+        "for step in range(200):\n"
+        "    optimizer.zero_grad()\n    model(torch.randn(8, 4)).square().mean().backward()\n    optimizer.step()\n"
+        + ("    " + FAILS_LATE if fails == "late" else "")
+    )
+    options = ("--vary", "side=bad,good", "--repeats", "2", "--budget", "20")
+    code, err, records = measured(command, sys.executable, str(script), "{side}", options=options)
+    assert code == 1, err
+    assert [(record.round, record.outcome.status) for record in records] == [(0, "failed"), (0, "ok")]
+    assert "no such weights" in err
+    assert "the other rounds were skipped; --ignore-failure" in err
+    assert not children(os.getpid())
 
 
 @pytest.mark.parametrize("kind", BAD)

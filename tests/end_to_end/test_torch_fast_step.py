@@ -28,10 +28,14 @@ def train(command: CommandLine, *arguments: str, extra: dict[str, str]) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_compiler_that_fails_is_a_caveat_with_its_reason(command: CommandLine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_there", [True, False], ids=["broken", "missing"])
+def test_a_compiler_that_fails_is_a_caveat_with_its_reason(
+    command: CommandLine, tmp_path: Path, is_there: bool
+) -> None:
     compiler = tmp_path / "broken-compiler"
-    compiler.write_text("#!/bin/sh\necho 'no headers' >&2\nexit 1\n")
-    compiler.chmod(0o755)
+    if is_there:
+        compiler.write_text("#!/bin/sh\necho 'no headers' >&2\nexit 1\n")
+        compiler.chmod(0o755)
     train(command, "--repeats", "1", extra={**COMPILED, "CXX": str(compiler)})
     (record,) = command.records()
     assert record.outcome.status == "ok"

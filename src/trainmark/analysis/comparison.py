@@ -89,8 +89,14 @@ class _Side:
         return ("test_loss", "train_loss") if self.tokens else _MEANS
 
     @property
+    def breaks(self) -> bool:
+        """Whether trainings failed and none was completed, so that it is not known whether it learns."""
+        is_workload = self.group.key.dataset is not None
+        return is_workload and self.group.broken > 0 and all(map(FACTS["slices_alone"].of, self.group.records))
+
+    @property
     def learns(self) -> bool:
-        return all(run.learns for run in self.runs)
+        return not self.breaks and all(run.learns for run in self.runs)
 
     @property
     def timed_by(self) -> SpeedOf:
@@ -194,6 +200,7 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         runs=len(side.runs),
         trainings=sum(not FACTS["slices_alone"].of(record) for record in records),
         failed=side.group.failed,
+        breaks=side.breaks,
         reference=reference,
         epochs=max((len(record.epochs) for record in records), default=0),
         steps=max((sum(epoch.steps or 0 for epoch in record.epochs) for record in records), default=0),

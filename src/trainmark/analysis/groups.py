@@ -17,11 +17,18 @@ from trainmark.record.record import Record
 
 @dataclass(frozen=True)
 class Repeats:
-    """Repeats of one measurement: the successful records, oldest first, and the number of failed ones."""
+    """Repeats of one measurement.
+
+    Args:
+        records: the successful ones, oldest first.
+        failed: number of the others.
+        broken: number of those that were not interrupted by the user.
+    """
 
     key: Key
     records: tuple[Record, ...]
     failed: int
+    broken: int = 0
 
 
 def key_of(record: Record, machine: Told | None = None) -> Key:
@@ -43,6 +50,7 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
     measured = grouped(whole, lambda record: key_of(record, machine_of(record)))
     met: dict[Key, None] = {}  # each once, in the order of their first runs
     failed: Counter[Key] = Counter()
+    broken: Counter[Key] = Counter()
     redone = {_run_of(record) for records in measured.values() for record in records if _is_whole(record)}
     for record in ordered:
         key = key_of(record, machine_of(record))
@@ -51,8 +59,9 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
                 continue  # repeated by a later command with --resume
             key = next((known for known in [*measured, *failed] if _fits(key, known)), key)
             failed[key] += 1
+            broken[key] += record.outcome.status != "interrupted"
         met[key] = None
-    return [Repeats(key, tuple(measured.get(key, ())), failed[key]) for key in met]
+    return [Repeats(key, tuple(measured.get(key, ())), failed[key], broken[key]) for key in met]
 
 
 def _counts(record: Record) -> bool:

@@ -129,6 +129,7 @@ class GroupResult:
             --steps or --budget ended it.
         efficiency: relative to the device's measured limit; None if unknown.
         reached: None if the runs had no target.
+        breaks: whether trainings failed and none was completed, so its speed says nothing yet.
         best_threads: None for an accelerator, or if the number of threads was not searched for.
         tokens, tokens_per_second, test_perplexity: tokens per example, and figures of text; None for images.
     """
@@ -160,6 +161,7 @@ class GroupResult:
     tokens: int | None = None
     tokens_per_second: float | None = None
     test_perplexity: float | None = None
+    breaks: bool = False
 
     @property
     def learns(self) -> bool:

@@ -61,6 +61,10 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     if lazy:
         text = f"{lazy}: some runs did not learn {workload}{how}; speeds are not compared."
         return Verdict(text, "bad", caveats)
+    broken = " and ".join(name for name, side in ((here, these), (there, those)) if side.breaks)
+    if broken:
+        text = f"{broken}: no training of {workload}{how} was completed; speeds are not compared."
+        return Verdict(text, "bad", caveats)
     whole = ", from start to end" if these.speedup.of == "process" else ""
     harmless = HARMLESS | _OF_EPOCHS if these.speedup.of == "slice" else HARMLESS
     tone = SPEED_TONES[these.speedup.verdict] if harmless.issuperset(caveats) else "doubtful"

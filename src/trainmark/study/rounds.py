@@ -251,7 +251,8 @@ class _Rounds(Generic[AnyRun]):
         self._titles |= {_key_of(record): task.first.title for task, record in records}
         computing = math.fsum(_seconds(_slices_by_block([record]).values()) for record in opened)
         self._start_seconds = max(self._clock() - self._latest_mark - computing, 0.0)
-        self._tell_answers(opened)
+        if len({task.first.title for task, _ in records}) > 1:  # otherwise the others have failed, as is told already
+            self._tell_answers(opened)
         _tell_disturbed(opened, self._neighbours, self._tell, above=FEWEST_KEPT)
         self._decide(opened)
         self._measure_peaks_once()

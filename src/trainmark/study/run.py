@@ -199,7 +199,16 @@ def _in_rounds(
                 return []
             with running as observer:
                 found = execute(
-                    these, seen, store, observer, here, peaks=peaks, apart=apart, opening=opening, threads=threads
+                    these,
+                    seen,
+                    store,
+                    observer,
+                    here,
+                    peaks=peaks,
+                    apart=apart,
+                    opening=opening,
+                    threads=threads,
+                    goes_on=options.goes_on,
                 )
             records.extend(found)
             return found

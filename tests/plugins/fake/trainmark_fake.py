@@ -12,9 +12,11 @@ import math
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,8 +55,12 @@ class Behaviour:
         fetches: whether the host waits for the device after every step.
         at_step: when ``fail`` happens.
         fail: ``raise``, ``kill`` (SIGKILL), ``crash`` (SIGSEGV), ``hang``, ``memory`` (MemoryError), ``nan`` or
-            ``exit``.
+            ``exit``; ``kill-waiting`` is SIGKILL of a process that waits, once another seed's has reached ``at_step``.
+        message: that of the error of ``raise``, such as a driver's.
         only_on: the device or the style with which ``fail`` happens; empty is every one.
+        only_seed: the seed with which ``fail`` happens, which tells the rounds apart; 0 is every one.
+        reached: the file by which a process of ``kill-waiting`` learns that another one has reached ``at_step``.
+        has_gpu: whether the driver lists a GPU.
         needs_all_of: a file that one process at a time can have; for another there is no memory.
         noise: written on stdout and stderr at every epoch, as frameworks do.
     """
@@ -69,7 +75,11 @@ class Behaviour:
     speedup: float = 4.0
     at_step: int = 0
     fail: str = ""
+    message: str = "the fake was asked to fail"
     only_on: str = ""
+    only_seed: int = 0
+    reached: str = ""
+    has_gpu: bool = True
     needs_all_of: str = ""
     noise: str = ""
 
@@ -90,7 +100,7 @@ KINDS = frozenset(
 
 
 class FakeBackend:
-    """Two devices, ``cpu`` and ``cuda:0``, neither of which is there."""
+    """Two devices, ``cpu`` and, unless the driver is to list none, ``cuda:0``, neither of which is there."""
 
     def capabilities(self) -> Capabilities:
         """Everything any workload asks for."""
@@ -98,7 +108,8 @@ class FakeBackend:
             Device("cpu", "fake CPU", "cpu", None, ("fp32",)),
             Device("cuda:0", "fake GPU", "accelerator", 2**30, ("fp32", "bf16")),
         )
-        return Capabilities("fake", "1.0", STYLES, devices, KINDS, {"fake": "1.0"})
+        listed = devices if behaviour().has_gpu else devices[:1]
+        return Capabilities("fake", "1.0", STYLES, listed, KINDS, {"fake": "1.0"})
 
     def examine(self) -> Examination:
         """Built for a GPU that is not there."""
@@ -145,6 +156,9 @@ class FakeTrainer:
             except BlockingIOError:
                 raise MemoryError("another process has it all") from None
         self._device, self._style = options.device, options.style
+        self._seed = options.seed
+        if self._asked_for("kill-waiting"):
+            threading.Thread(target=self._end_once_reached, daemon=True).start()
         costs = {part: 0.0 if part in options.without else _cost(part, does, options.style) for part in PARTS}
         self._speed = 1.0 if options.device == "cpu" else does.speedup
         self._step_seconds = does.step_seconds + costs["optimizer"]
@@ -227,13 +241,23 @@ class FakeTrainer:
         return None
 
     def _asked_for(self, failure: str) -> bool:
-        return self._does.fail == failure and self._does.only_on in ("", self._device, self._style)
+        does = self._does
+        is_side = does.only_on in ("", self._device, self._style)
+        return does.fail == failure and is_side and does.only_seed in (0, self._seed)
+
+    def _end_once_reached(self) -> None:
+        """End this process, which waits meanwhile, once another one has written the file."""
+        while not Path(self._does.reached).exists():
+            time.sleep(0.005)
+        os.kill(os.getpid(), signal.SIGKILL)
 
     def _fail_if_asked(self) -> None:
         if self._step != self._does.at_step:
             return
+        if self._does.reached:
+            Path(self._does.reached).touch()
         if self._asked_for("raise"):
-            raise RuntimeError("the fake was asked to fail")
+            raise RuntimeError(self._does.message)
         if self._asked_for("memory"):
             raise MemoryError("the fake ran out of memory")
         if self._asked_for("kill"):

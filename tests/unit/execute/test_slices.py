@@ -207,3 +207,31 @@ def test_it_stops_where_the_parent_has_enough() -> None:
         an_epoch(training, Slices(parent.turns, parent.hear, origin=0.0), 100)
     assert len(parent.slices) == 1
     assert sum(training.trained) < 100
+
+
+def trained_again_and_again(restart: float, seconds: list[float | None]) -> tuple[Training, Parent]:
+    """Train four steps over and over, with so many seconds between two trainings, until the parent has enough."""
+    training = Training()
+    parent = Parent(training, seconds)
+    pacing = Slices(parent.turns, parent.hear, origin=0.0)
+    with pytest.raises(Enough):
+        while True:
+            an_epoch(training, pacing, 4)
+            training.now += restart
+            pacing.restarted(restart)
+    return training, parent
+
+
+def test_quick_restarts_leave_a_slice_as_long_as_it_is() -> None:
+    _, parent = trained_again_and_again(STEP / 8, [2.0, 2.0, 2.0])
+    assert [each.seconds for each in parent.slices] == [2.0, 2.0]
+
+
+def test_slow_restarts_end_a_slice_early_with_true_numbers() -> None:
+    training, parent = trained_again_and_again(1.5, [2.0, 2.0, 2.0])
+    assert len(parent.slices) == 2
+    for each in parent.slices:
+        assert FEWEST_STEPS <= each.timed_steps < 2.0 / STEP
+        assert each.seconds == each.timed_steps * STEP, "restarts are not timed"
+    pauses = 4 * 10.0
+    assert training.now - 100.0 - pauses < 3 * (2.0 + 2.0 + 2 * 1.5), "a slice, and restarts for as long"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -11,7 +12,7 @@ from tests.browser.samples import slices
 from tests.records import a_record, rounds
 from trainmark.analysis.comparison import compare
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Record, ThreadsSearch
+from trainmark.record.record import Outcome, Record, ThreadsSearch
 from trainmark.report.verdict import Verdict, verdict
 from trainmark.report.works import works
 
@@ -148,6 +149,20 @@ def test_before_a_complete_training_only_steps_are_judged() -> None:
     text = obviously(0.2, trained=False).text
     assert "at least 6.02× faster per step than cpu" in text
     assert "; learning not judged yet (mnist-mlp512" in text
+
+
+@pytest.mark.parametrize(("status", "counts"), [("failed", False), ("timeout", False), ("interrupted", True)])
+def test_what_never_completes_a_training_is_not_faster(status: Any, counts: bool) -> None:
+    every = []
+    for device, seconds, orders in (("cpu", 2.0, (0, 3)), ("cuda:0", 0.2, (1, 2))):
+        of_device = rounds([seconds] * 2, device=device)
+        every += [structs.replace(each, slices=slices(seconds, orders), epochs=[]) for each in of_device]
+    lost = structs.replace(every[-1], id="lost", outcome=Outcome(status, "gone"), slices=[])
+    (work,) = works(compare([*every, lost]))
+    text = verdict(work).text
+    assert ("at least" in text) is counts
+    assert ("cuda:0: no training of mnist-mlp512" in text) is not counts
+    assert any(side.result.speedup.verdict == "faster" for side in work.sides) is counts
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.errors import ProtocolError
+from trainmark.execute.parent.advice import with_advice
 from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.peaks import Key
 from trainmark.execute.parent.plan import Run, Side
@@ -128,6 +129,7 @@ class Conversation:
 
     Attributes:
         over: whether its process has ended.
+        has_failed: whether a run of it ended otherwise than planned, and is recorded as such.
         crowded_out: whether it ended because other sides took the memory or the device; it then has no record of that,
             and runs again.
         is_apart: whether the other sides of its round run at other times.
@@ -158,7 +160,7 @@ class Conversation:
         self._idle_before: float | None = None
         self._index = 0
         self._end: answers.Failed | answers.Diverged | None = None
-        self.over = self.crowded_out = self.is_apart = False
+        self.over = self.has_failed = self.crowded_out = self.is_apart = False
 
     @property
     def begins_alone(self) -> bool:
@@ -309,10 +311,10 @@ class Conversation:
         self._observer.recorded(self.task, record)
         return record
 
-    def abandon(self, turns: Turns[Conversation]) -> None:
-        """End its process, if it has been started, without a record of what it did since its opening, to run again."""
+    def abandon(self, turns: Turns[Conversation], *, runs_again: bool = True) -> None:
+        """End its process, if it has been started, without a record of what it did since its opening."""
         self.close()
-        self.crowded_out = True
+        self.crowded_out = runs_again
         self.over = True
         turns.leaves(self)
         if self._builders:
@@ -332,6 +334,7 @@ class Conversation:
         self.crowded_out = self._lacks_room(outcome)
         if not self._all_written and not self.crowded_out:
             self._write(outcome)
+        self.has_failed = outcome.status != "ok" and not self.crowded_out
         self.over = True  # set only after the record is written, and before leaving the turns, which happens once
         if self._turns is not None:
             self._turns.leaves(self)
@@ -442,4 +445,4 @@ def _outcome(ending: Ending, said: answers.Failed | answers.Diverged | None) -> 
         return Outcome("diverged", said.reason, step=said.step, loss_before=said.before)
     status: Status = "timeout" if ending.status == "timeout" else "failed"
     reason = said.reason if said is not None else ending.reason
-    return Outcome(status, reason or "the process ended early", stderr_tail=ending.tail or None)
+    return Outcome(status, with_advice(reason or "the process ended early"), stderr_tail=ending.tail or None)

@@ -59,6 +59,7 @@ def execute(
     apart: list[object] | None = None,
     opening: OpeningListener | None = None,
     threads: dict[Side, ThreadsSearch] | None = None,
+    goes_on: bool = True,
 ) -> list[Record]:
     """Run ``tasks`` in order; those of one round are interleaved.
 
@@ -75,6 +76,7 @@ def execute(
         opening: start all rounds of ``tasks``, which have one subject, together, and let this decide after a few
             blocks of each. Rounds that don't fit into memory together run one after the other, without it.
         threads: best numbers of CPU threads of the sides; further ones found are added.
+        goes_on: whether the later rounds of an opening start and continue although a run of the first one has failed.
 
     Returns:
         The records, in the order in which the runs ended. After KeyboardInterrupt the current runs are recorded as
@@ -85,7 +87,8 @@ def execute(
     apart = [] if apart is None else apart
     together = list(parties(tasks))
     if opening is not None and together[0][0] not in apart:
-        left = _open_rounds(execution, [of_round for _, of_round in together], here(), opening)
+        rounds = [of_round for _, of_round in together]
+        left = _open_rounds(execution, rounds, here(), opening, goes_on=goes_on)
         together = list(parties(left))
     for subject, tasks_of_round in together:
         machine = here()
@@ -104,7 +107,12 @@ def execute(
 
 
 def _open_rounds(
-    execution: _Execution, rounds: Sequence[Sequence[Task[Any]]], machine: Here, listener: OpeningListener
+    execution: _Execution,
+    rounds: Sequence[Sequence[Task[Any]]],
+    machine: Here,
+    listener: OpeningListener,
+    *,
+    goes_on: bool,
 ) -> list[Task[Any]]:
     """Run rounds that start together; returns the tasks for which there was no room."""
     conversations = [[execution.conversation(task, machine) for task in of_round] for of_round in rounds]
@@ -116,7 +124,7 @@ def _open_rounds(
         tempo=OfConversations(),
         umpire=OpeningUmpire(every, listener),
     )
-    _run_together(every, turns)
+    _run_together(every, turns, goes_on=goes_on)
     return _in_another_session([each.task for each in every if each.crowded_out])
 
 
@@ -150,11 +158,14 @@ def _builders(
     return [TrainingRecordBuilder(run, of_side, here, peak, bool(task.done), token) for run in task.runs]
 
 
-def _run_together(conversations: Sequence[Conversation], turns: Turns[Conversation] | None) -> None:
+def _run_together(
+    conversations: Sequence[Conversation], turns: Turns[Conversation] | None, *, goes_on: bool = True
+) -> None:
     """Start the processes of all, and listen until all have ended.
 
     Args:
         turns: their turns; None for a single one, which never pauses.
+        goes_on: whether later rounds go on although a run of the first one has failed.
     """
     ears = Ears()
     coming = list(conversations)
@@ -173,6 +184,8 @@ def _run_together(conversations: Sequence[Conversation], turns: Turns[Conversati
                 conversation.attend(heard[conversation.worker], looks=looks and conversation is shown)
             if turns is not None and turns.has_opening:
                 coming = _make_room(conversations, coming, live, turns)
+                if not goes_on:
+                    coming = _skip_after_failure(conversations, coming, turns)
             live = [conversation for conversation in live if not conversation.over]
             if turns is not None and (turn := turns.next()) is not None:
                 turn.player.take(turn, [each for each in live if each is not turn.player])
@@ -227,6 +240,26 @@ def _make_room(
         if not each.over and (each.task.round != first or not has_opened):
             each.abandon(turns)
     return []
+
+
+def _skip_after_failure(
+    every: Sequence[Conversation], coming: Sequence[Conversation], turns: Turns[Conversation]
+) -> list[Conversation]:
+    """Skip later rounds after a failure in the first one; returns the processes that are still to start.
+
+    No further process of a later round starts, and those of the failed sides end. So do the others, unless two sides
+    are left to compare.
+    """
+    first = [each for each in every if each.task.round == every[0].task.round]
+    failed = {each.task.first.title for each in first if each.has_failed}
+    if not failed:
+        return list(coming)
+    has_pair = len({each.task.first.title for each in first} - failed) >= 2
+    for each in every:
+        is_left = has_pair and each not in coming and each.task.first.title not in failed
+        if each not in first and not each.over and not is_left:
+            each.abandon(turns, runs_again=False)
+    return [each for each in coming if not each.over]
 
 
 def _turns(players: Sequence[Conversation], *, alone: bool = False) -> Turns[Conversation]:
