@@ -7,7 +7,7 @@ import math
 import random
 
 from fuzz.structure import rewritten
-from trainmark.execute.protocol.answers import EpochEnded, SliceTimed, StepsObserved, Waiting
+from trainmark.execute.protocol.answers import EpochEnded, SliceTimed, StepsObserved, ThreadsTried, Waiting
 from trainmark.execute.worker.reports import Reports
 
 ORIGIN, NOW = 1_000.0, 2_000.0
@@ -20,6 +20,10 @@ def one(data: bytes) -> None:
     for start in range(1, len(data), size):
         for message in reports.take(data[start : start + size], ORIGIN, NOW):
             if isinstance(message, (StepsObserved, Waiting)):
+                continue
+            if isinstance(message, ThreadsTried):
+                assert {message.chosen, message.default} <= dict(message.tried).keys()
+                assert all(0 < seconds < math.inf for _, seconds in message.tried)
                 continue
             if isinstance(message, EpochEnded):
                 assert message.index == epochs

@@ -23,6 +23,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from types import FrameType, SimpleNamespace
 from typing import Any
 
+from . import best_threads
+
 FOLDER, STEPS = "TRAINMARK_OBSERVER", "TRAINMARK_STEPS"
 """Environment variables: folder for agreements between processes; the step after which the training ends."""
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -64,6 +66,7 @@ class Observer:
         describe: of each framework: returns ``threads``, ``precision``, ``device`` and ``device_peak_bytes``, as far
             as they are known.
         read_losses: of each framework: converts losses that were kept by reference to numbers; may synchronise.
+        threads: of each framework that can change it in a running process: its number of CPU threads.
         is_steady: whether another call of the network to train, with gradients, says nothing new.
         step_began: when the optimiser's current step began; 0 outside of one.
         leader: returns the optimiser whose steps count; None before the first step.
@@ -82,6 +85,10 @@ class Observer:
         self.framework = ""
         self.describe: dict[str, Callable[[], dict[str, Any]]] = {}
         self.read_losses: dict[str, Callable[[list[Any]], list[float]]] = {}
+        self.threads: dict[str, best_threads.Settable] = {}
+        self._search: best_threads.Search | None = None
+        self._had_turn = False
+        self._search_steps = 0
         self.is_led = False
         self.injected: list[str] = []
         self.places: dict[str, str] = {}
@@ -427,14 +434,20 @@ class Observer:
             if not self._own_epochs:
                 self._hook.begin()
             self._pace.goes_on()
+            if self._pace._turns is not None and not self._pace._over:  # the script's own hook has begun a turn
+                self._set_threads()
         else:
-            totals["seconds"] += now - self._mark - self._apart
+            seconds = now - self._mark - self._apart
+            if self._search is None:
+                totals["seconds"] += seconds
             if "loader_wait" in totals:
                 totals["loader_wait"] += self._waited
             self._epoch.waited += self._waited
             if self.step_began:
                 self._add("optimizer", now - self.step_began)
-            if self._pace._turns is not None:
+            if self._search is not None:
+                self._go_on_searching(self._search, seconds, now)
+            elif self._pace._turns is not None:
                 self._pace._mark += self._apart
                 self._pace._steps += steps - 1
                 self._pace.stepped(now, self._hook.FEWEST_STEPS)
@@ -451,9 +464,37 @@ class Observer:
             self._pace.pause()
             if self._pace._target < 0:
                 self._tell_to_end()
+            self._set_threads()
             self._mark = clock()
         else:
             self._report(reads=False)
+
+    def _set_threads(self) -> None:
+        """In the first turn, begin to search for the best number of CPU threads, or set it, if trainmark wants that."""
+        if self._had_turn:
+            return
+        self._had_turn = True
+        settable = self.threads.get(self.framework)
+        numbers = best_threads.wanted(self._folder)
+        if settable is None or settable.fixed or not numbers or self._ranks or best_threads.is_fixed_by_variable():
+            return
+        if not str(self.describe[self.framework]().get("device")).startswith("cpu"):
+            return
+        if len(numbers) == 1:
+            settable.set(numbers[0])
+            return
+        most_steps = int(best_threads.MOST_SHARE * self._last_step) if self._last_step else None
+        self._search = best_threads.Search(settable, numbers, most_steps)
+
+    def _go_on_searching(self, search: best_threads.Search, seconds: float, now: float) -> None:
+        """Pass the duration of a step on to the search; after its end, the turn begins."""
+        search.stepped(seconds)
+        self._search_steps = search.steps
+        if search.over:
+            self._search = None
+            if search.result is not None:
+                self._hook._say({"event": "threads", "t": now, **search.result})
+            self._pace.goes_on()
 
     def _add(self, what: str, seconds: float) -> None:
         self._totals[what] = self._totals.get(what, 0.0) + seconds
@@ -544,6 +585,7 @@ class Observer:
     def figures(self) -> dict[str, Any]:
         """Return what was observed so far, as it is reported."""
         totals, steps = self._totals, self.steps
+        untimed = self._first_steps + self._search_steps
         seconds = ("loader_wait", "sync", "copy", "optimizer", "saving", "evaluation")
         return {
             "framework": self.framework,
@@ -551,7 +593,7 @@ class Observer:
             "steps": steps,
             "examples_per_step": totals["examples"] / max(steps - (not self._has_loader), 1) or None,
             "tokens_per_step": totals["tokens"] / max(steps - 1, 1) or None,
-            "seconds": totals["seconds"] * (steps - 1) / max(steps - self._first_steps, 1),
+            "seconds": totals["seconds"] * (steps - 1) / max(steps - untimed, 1),
             **{f"{name}_seconds": totals.get(name) for name in seconds},
             **self._counts,
             "places": {name: place[:100] for name, place in self.places.items() if place},

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import accelerator
+from .best_threads import Settable
 from .observer import FEW, Observer, clock
 from .patch import around, keep_places, leaves, length_of, time_reads, time_saves
 
@@ -32,6 +33,7 @@ def install(torch: Any, observer: Observer) -> None:
         "DataLoader": _loaders,
         "module places": lambda torch, observer: keep_places(torch.nn.Module, observer),
         "tensor reads": _reads,
+        "threads": _threads,
         "torch.save": lambda torch, observer: time_saves(torch, ("save",), observer),
     }
     observer.attempt("forward", network.find)
@@ -262,6 +264,42 @@ def _restore_reads(torch: Any) -> None:
         read = torch.Tensor.__dict__.get(name)
         if hasattr(read, "__wrapped__") and hasattr(read, "_trainmark"):
             setattr(torch.Tensor, name, read.__wrapped__)
+
+
+class _Threads(Settable):
+    """PyTorch's number of CPU threads, as long as the script neither sets it nor compiles."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._set: Callable[[int], None] = torch.set_num_threads  # the real one, which is replaced below
+
+    def get(self) -> int:
+        return int(self._torch.get_num_threads())
+
+    def set(self, number: int) -> None:
+        self._set(number)
+
+    def watch(self) -> None:
+        """Notice what fixes the number of threads."""
+
+        def sets(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
+            self.fixed = "the script sets it"
+            return real(*args, **more)
+
+        def compiles(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
+            # Compiled code is compiled again for another number of threads, and the compiler gives up after a few.
+            self.fixed = "the script compiles"
+            return real(*args, **more)
+
+        around(self._torch, "set_num_threads", sets)
+        if hasattr(self._torch, "compile"):
+            around(self._torch, "compile", compiles)
+
+
+def _threads(torch: Any, observer: Observer) -> None:
+    threads = _Threads(torch)
+    threads.watch()
+    observer.threads["torch"] = threads
 
 
 def _first_tensor(kind: Any, value: Any) -> Any:

@@ -17,15 +17,16 @@ from trainmark.execute.parent.command import Command, CommandRun, CommandSide, i
 from trainmark.execute.parent.here import Here, look_around
 from trainmark.execute.parent.opening import OpeningListener
 from trainmark.execute.parent.peaks import Keep, Key, find_peaks
-from trainmark.execute.parent.plan import Run, Settings, Side
+from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.probe import Seen
+from trainmark.execute.parent.record_builder import ThreadsBySide
 from trainmark.execute.parent.request import Request, prepare
 from trainmark.execute.parent.scheduler import execute
 from trainmark.execute.parent.task import AnyRun, Task, command_in_rounds, remaining
 from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS
 from trainmark.measure.neighbours import Neighbours
 from trainmark.measure.vendors import read_driver
-from trainmark.record.record import Peaks, Record, ThreadsSearch
+from trainmark.record.record import Peaks, Record
 from trainmark.record.store import Store
 from trainmark.study.earlier import earlier_records
 from trainmark.study.progress import Progress
@@ -112,6 +113,18 @@ def with_fair_cpu(tasks: Sequence[Task[Run]], seen: Mapping[tuple[str, str], See
     return marked
 
 
+def with_fair_cpu_of_command(tasks: Sequence[Task[CommandRun]]) -> list[Task[CommandRun]]:
+    """Mark a command's runs on the CPU that are compared with an accelerator; see :func:`with_fair_cpu`."""
+    is_compared = any(task.first.side.device not in ("cpu", None) for task in tasks)
+    marked: list[Task[CommandRun]] = []
+    for task in tasks:
+        run = task.first
+        is_open = run.settings.threads is None and run.side.device == "cpu"
+        run = dataclasses.replace(run, next_to_accelerator=is_open and is_compared)
+        marked.append(Task((run,), task.done))
+    return marked
+
+
 def measure(
     command: Command,
     sides: Sequence[CommandSide],
@@ -130,7 +143,7 @@ def measure(
         UsageError: a program that can't be started, or a working folder that is too large to copy.
     """
     began = time.perf_counter()
-    tasks = command_in_rounds(command, sides, repeats, settings)
+    tasks = with_fair_cpu_of_command(command_in_rounds(command, sides, repeats, settings))
     if command.scratch:
         require_small(command.directory)
     if options.budget and options.budget.seconds and command.inject:
@@ -186,7 +199,7 @@ def _in_rounds(
             return [], earlier
         progress.say(f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues.")
         peaks: dict[Key, Peaks] = {}
-        threads: dict[Side, ThreadsSearch] = {}
+        threads: ThreadsBySide = {}
         here, apart = partial(look_around, options.labels), list[object]()
 
         running, records = progress.running(tasks, store.folder), list[Record]()

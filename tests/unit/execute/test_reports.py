@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmark.execute.protocol.answers import EpochEnded, Evaluated, SliceTimed, StepsObserved, Waiting
+from trainmark.execute.protocol.answers import EpochEnded, Evaluated, SliceTimed, StepsObserved, ThreadsTried, Waiting
 from trainmark.execute.worker.reports import Reports
 
 ORIGIN = 1000.0
@@ -230,3 +230,25 @@ def test_versions_come_with_the_first_observed_steps() -> None:
     _, reports = heard(line("hello", 1.0), line("observed", 2.0, **SEEN, packages={"torch": "2.8.0", "odd": 3}))
     assert reports.packages == {"torch": "2.8.0"}
     assert reports.left_out == 0
+
+
+def test_a_search_for_the_number_of_threads_is_reported() -> None:
+    messages, reports = heard(line("threads", 2.0, chosen=1, default=4, step_seconds={"1": 0.01, "4": 0.02}))
+    assert messages == [ThreadsTried(chosen=1, default=4, tried=[(1, 0.01), (4, 0.02)])]
+    assert reports.left_out == 0
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"chosen": 2, "default": 4, "step_seconds": {"1": 0.01, "4": 0.02}},
+        {"chosen": 1, "default": 4, "step_seconds": {"1": 0.0, "4": 0.02}},
+        {"chosen": 1, "default": 4, "step_seconds": {"1": "fast", "4": 0.02}},
+        {"chosen": 1, "default": 1, "step_seconds": {"01": 0.01}},
+        {"chosen": 1, "default": 1, "step_seconds": [1]},
+        {},
+    ],
+)
+def test_an_invalid_search_is_left_out(figures: dict[str, Any]) -> None:
+    messages, reports = heard(line("threads", 2.0, **figures))
+    assert (messages, reports.left_out) == ([], 1)

@@ -8,10 +8,11 @@ import pytest
 
 from trainmark.backends.base import Capabilities, Device
 from trainmark.data.locate import Located
+from trainmark.execute.parent.command import Command, sides
 from trainmark.execute.parent.plan import ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS, Seen
-from trainmark.execute.parent.task import in_rounds
-from trainmark.study.run import with_fair_cpu
+from trainmark.execute.parent.task import command_in_rounds, in_rounds
+from trainmark.study.run import with_fair_cpu, with_fair_cpu_of_command
 from trainmark.workload import catalog
 
 DEVICES = (
@@ -42,3 +43,23 @@ def test_one_kind_of_device_is_left_as_it_is(devices: list[str]) -> None:
 
 def test_a_number_of_threads_that_was_asked_for_stays() -> None:
     assert marked(["cpu", "cuda:0"], threads=4) == [False, False]
+
+
+def marked_of_command(devices: tuple[str, ...], threads: int | None = None) -> list[bool]:
+    """Return whether the run of a command on each device is marked."""
+    command = Command("train.py", ("python", "train.py", "{device}"), Path("/work"))
+    tasks = command_in_rounds(command, sides(command, devices, {}), 1, Settings(threads=threads))
+    return [task.first.next_to_accelerator for task in with_fair_cpu_of_command(tasks)]
+
+
+def test_of_a_command_only_the_cpu_beside_an_accelerator_is_marked() -> None:
+    assert marked_of_command(("cpu", "cuda:0")) == [True, False]
+
+
+@pytest.mark.parametrize("devices", [("cpu",), ("cuda:0", "cuda:1")])
+def test_a_command_on_one_kind_of_device_is_left_as_it_is(devices: tuple[str, ...]) -> None:
+    assert not any(marked_of_command(devices))
+
+
+def test_a_command_with_a_fixed_number_of_threads_keeps_it() -> None:
+    assert marked_of_command(("cpu", "cuda:0"), threads=4) == [False, False]

@@ -41,6 +41,9 @@ class CommandSide:
     values: Mapping[str, str]
     environment: Mapping[str, str] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash(self.title)
+
     @property
     def device(self) -> str | None:
         """The device as the command gets it; None if it gets none."""
@@ -106,6 +109,8 @@ class CommandRun:
     Args:
         blocks: number of blocks of slices after which an observed training ends; None trains to the end.
         decided: whether its speed is known already, so that it takes part in no blocks.
+        next_to_accelerator: whether this run on the CPU is compared with an accelerator, and the user has not fixed
+            its number of threads by an option, so that it should run with the best one.
     """
 
     of: Command
@@ -117,6 +122,7 @@ class CommandRun:
     session: str
     blocks: int | None = None
     decided: bool = False
+    next_to_accelerator: bool = False
 
     @property
     def title(self) -> str:

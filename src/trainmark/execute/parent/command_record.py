@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import structs
@@ -10,7 +11,8 @@ from msgspec import structs
 from trainmark.backends.base import is_numbered
 from trainmark.execute.parent.command import CommandRun, program_of
 from trainmark.execute.parent.here import Here
-from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
+from trainmark.execute.parent.peaks import Key
+from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder, ThreadsBySide
 from trainmark.execute.protocol.answers import Answer, CommandExited, CommandStarted, EpochEnded, StepsObserved
 from trainmark.record import record as schema
 from trainmark.record.caveats import Caveat
@@ -42,6 +44,7 @@ class CommandRecordBuilder(RecordBuilder):
         self._examples_of_step: float | None = None
         self._observed: StepsObserved | None = None
         self._losses: list[float] = []
+        self._threads_search: schema.ThreadsSearch | None = None
 
     @property
     def gpu(self) -> int | None:
@@ -63,6 +66,12 @@ class CommandRecordBuilder(RecordBuilder):
                 self._start = answer.start
             case CommandExited():
                 self._exited, self._packages = answer, answer.packages
+
+    def take_findings(self, peaks: Mapping[Key, schema.Peaks], threads: ThreadsBySide) -> None:
+        """Take its best number of threads, if that is known; a command has no peaks."""
+        del peaks
+        if self.run.next_to_accelerator:
+            self._threads_search = threads.get(self.run.side)
 
     @property
     def slices(self) -> list[schema.Slice]:
@@ -92,6 +101,7 @@ class CommandRecordBuilder(RecordBuilder):
             protocol="fresh",
             model=None,
             metrics=None,
+            threads_search=self._found_threads,
             memory=schema.Memory(
                 self._exited.host_peak_bytes if self._exited else None,
                 self._observed.device_peak_bytes if self._observed else None,
@@ -100,6 +110,12 @@ class CommandRecordBuilder(RecordBuilder):
             observed=self._seen(),
             group=schema.Group(run.group_id, run.session),
         )
+
+    @property
+    def _found_threads(self) -> schema.ThreadsSearch | None:
+        """How its number of threads was found; None if it ran with another one, which the script may have set later."""
+        found, seen = self._threads_search, self._observed
+        return found if found is not None and seen is not None and seen.threads == found.chosen else None
 
     def _seen(self) -> Observed | None:
         seen = self._observed
@@ -141,11 +157,18 @@ class CommandRecordBuilder(RecordBuilder):
 
     def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
         return {
+            Caveat.DEFAULT_THREADS: self._has_default_threads,
             Caveat.NO_EPOCHS: not self.epochs and self._observed is None,
             Caveat.ODD_REPORTS: self._exited is not None and self._exited.left_out > 0,
             Caveat.LEFT_PROCESSES: self._exited is not None and self._exited.left > 0,
             Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
         }
+
+    @property
+    def _has_default_threads(self) -> bool:
+        """Whether it runs next to an accelerator with a number of threads that may not be the fastest."""
+        is_open = self.run.next_to_accelerator and self._found_threads is None
+        return is_open and len(self.here.cores) > 1
 
     def _learned(self, outcome: Outcome) -> bool:
         """Whether the reported loss fell; True for fewer than two reports."""

@@ -14,9 +14,9 @@ from trainmark.errors import ProtocolError
 from trainmark.execute.parent.advice import with_advice
 from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.peaks import Key
-from trainmark.execute.parent.plan import Run, Side
+from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.process import Ending, Source, Worker
-from trainmark.execute.parent.record_builder import RecordBuilder
+from trainmark.execute.parent.record_builder import RecordBuilder, ThreadsBySide
 from trainmark.execute.parent.task import Task
 from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS, Tempo, Turn, Turns
 from trainmark.execute.parent.undisturbed import undisturbed
@@ -103,12 +103,12 @@ class Findings:
 
     Args:
         peaks: measured peaks of the sides.
-        threads: best numbers of CPU threads of the sides.
+        threads: best numbers of CPU threads of the sides; None if a search had no result, and is not repeated.
         clocks: highest clocks of the GPUs.
     """
 
     peaks: Mapping[Key, Peaks] = field(default_factory=dict)
-    threads: dict[Side, ThreadsSearch] = field(default_factory=dict)
+    threads: ThreadsBySide = field(default_factory=dict)
     clocks: GpuClocks = field(default_factory=GpuClocks)
 
 
@@ -160,6 +160,7 @@ class Conversation:
         self._idle_before: float | None = None
         self._index = 0
         self._end: answers.Failed | answers.Diverged | None = None
+        self._tries_threads = False
         self.over = self.has_failed = self.crowded_out = self.is_apart = False
 
     @property
@@ -253,6 +254,7 @@ class Conversation:
             message = self._with_ramp(message)
         elif isinstance(message, TakeTurn) and turn.block is None and message.seconds is not None:
             message = dataclasses.replace(message, threads=self._threads_to_try())
+            self._tries_threads = len(message.threads) > 1
         self.worker.send(message)
 
     def _with_ramp(self, message: TakeTurn) -> TakeTurn:
@@ -264,17 +266,27 @@ class Conversation:
     def _threads_to_try(self) -> tuple[int, ...]:
         """Return the numbers of CPU threads to try in its first turn: one if the best is known, none if it is fixed."""
         run = self.run
-        if not isinstance(run, Run) or not run.next_to_accelerator:
+        if not run.next_to_accelerator:
             return ()
-        known = self._findings.threads.get(run.side)
-        return candidates(len(usable_core_numbers())) if known is None else (known.chosen,)
+        if run.side not in self._findings.threads:
+            return candidates(len(usable_core_numbers()))
+        known = self._findings.threads[run.side]
+        return () if known is None else (known.chosen,)
 
     def _keep_threads(self, tried: answers.ThreadsTried) -> None:
         """Keep the best number of threads for the other processes of its side; the first one has tried them all."""
         run = self.run
-        if isinstance(run, Run) and run.side not in self._findings.threads:
+        if self._tries_threads and run.side not in self._findings.threads:
             step_seconds = {str(number): seconds for number, seconds in tried.tried}
             self._findings.threads[run.side] = ThreadsSearch(tried.chosen, tried.default, step_seconds)
+
+    def _keep_failed_search(self) -> None:
+        """Remember that a command could not find its best number of threads.
+
+        If its other processes tried again and succeeded, its rounds would differ in their number of threads.
+        """
+        if isinstance(self.run, CommandRun) and self._tries_threads:
+            self._findings.threads.setdefault(self.run.side, None)
 
     def _needs_ramp(self, turn: Turn[Conversation]) -> bool:
         """Return whether its GPU's clock has to rise first; if it can't be read, whether another device computed."""
@@ -324,7 +336,7 @@ class Conversation:
     def threads(self) -> int | None:
         """Number of CPU threads that it may use, over all its ranks here; None is all."""
         ranks = self.run.spread.ranks_here if isinstance(self.run, Run) and self.run.spread else 1
-        known = self._findings.threads.get(self.run.side) if isinstance(self.run, Run) else None
+        known = self._findings.threads.get(self.run.side)
         each = self.run.settings.threads or (known.chosen if known else None)
         return each and each * ranks
 
@@ -374,6 +386,7 @@ class Conversation:
                 self._keep_threads(answer)
             case answers.Waiting() if self._turns is not None:
                 self._turn = None
+                self._keep_failed_search()
                 self._turns.waits(self, settled=answer.settled)
         if self._all_written:
             return
@@ -405,6 +418,8 @@ class Conversation:
         """Record the current run, unless its record exists, and continue with the next."""
         builder = self._current
         builder.alone = self.is_apart
+        if outcome.status == "ok":
+            self._keep_failed_search()
         builder.take_findings(self._findings.peaks, self._findings.threads)
         if self._opening is not None and outcome.status != "ok":
             builder.leave_slices()

@@ -6,13 +6,13 @@ import datetime
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import structs
 
 from trainmark.backends.base import limits_of
 from trainmark.execute.parent.check import require_in_place
-from trainmark.execute.parent.command import CommandRun
+from trainmark.execute.parent.command import CommandRun, CommandSide
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.peaks import Key
 from trainmark.execute.parent.plan import Run, Side
@@ -37,6 +37,8 @@ from trainmark.record.store import safe_name
 
 NOT_LEARNING_MARGIN = 1e-3
 """To count as learning, the loss must fall by at least this share."""
+ThreadsBySide: TypeAlias = "dict[Side | CommandSide, ThreadsSearch | None]"
+"""The best numbers of CPU threads of sides on the CPU; None if a search had no result."""
 _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
 
@@ -99,12 +101,12 @@ class RecordBuilder:
         """Copy what a continued training reports only once, at its start."""
         self._ready, self._compile_seconds = before._ready, before._compile_seconds
 
-    def take_findings(self, peaks: Mapping[Key, Peaks], threads: Mapping[Side, ThreadsSearch]) -> None:
-        """Take what may have been found out since it started; not for a command.
+    def take_findings(self, peaks: Mapping[Key, Peaks], threads: ThreadsBySide) -> None:
+        """Take what may have been found out since it started.
 
         Args:
             peaks: measured peaks of the sides.
-            threads: the best numbers of CPU threads.
+            threads: the best numbers of CPU threads; None if a search had no result.
         """
 
     def leave_slices(self) -> None:

@@ -15,16 +15,16 @@ from trainmark.execute.parent.conversation import Conversation, Findings, Observ
 from trainmark.execute.parent.here import Here, look_around
 from trainmark.execute.parent.opening import OpeningListener, OpeningUmpire, has_room
 from trainmark.execute.parent.peaks import Key
-from trainmark.execute.parent.plan import Run, Side
+from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.process import Ears
 from trainmark.execute.parent.ranks_record import RanksRecordBuilder
-from trainmark.execute.parent.record_builder import RecordBuilder
+from trainmark.execute.parent.record_builder import RecordBuilder, ThreadsBySide
 from trainmark.execute.parent.task import AnyRun, Task, parties
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.parent.turns import Round, Turns
 from trainmark.measure.sampler import Sampler
-from trainmark.record.record import Outcome, Peaks, Record, ThreadsSearch
+from trainmark.record.record import Outcome, Peaks, Record
 from trainmark.record.store import Store
 
 __all__ = ["Observer", "RunStopped", "execute"]
@@ -58,7 +58,7 @@ def execute(
     peaks: Mapping[Key, Peaks] | None = None,
     apart: list[object] | None = None,
     opening: OpeningListener | None = None,
-    threads: dict[Side, ThreadsSearch] | None = None,
+    threads: ThreadsBySide | None = None,
     goes_on: bool = True,
 ) -> list[Record]:
     """Run ``tasks`` in order; those of one round are interleaved.
@@ -75,7 +75,7 @@ def execute(
         apart: courses and commands whose sides don't fit together; further ones found are added.
         opening: start all rounds of ``tasks``, which have one subject, together, and let this decide after a few
             blocks of each. Rounds that don't fit into memory together run one after the other, without it.
-        threads: best numbers of CPU threads of the sides; further ones found are added.
+        threads: best numbers of CPU threads of the sides, None where a search had no result; further ones are added.
         goes_on: whether the later rounds of an opening start and continue although a run of the first one has failed.
 
     Returns:
@@ -137,10 +137,12 @@ def _in_another_session(tasks: Sequence[Task[Any]]) -> list[Task[Any]]:
 def _with_best_threads(task: Task[Any], findings: Findings) -> Task[Any]:
     """Return the task with its best number of CPU threads, if that was found."""
     run = task.first
-    if not isinstance(run, Run) or not run.next_to_accelerator or run.side not in findings.threads:
+    if not isinstance(run, Run) or not run.next_to_accelerator:
         return task
-    best = findings.threads[run.side].chosen
-    return Task(tuple(dataclasses.replace(each, best_threads=best) for each in task.runs), task.done)
+    known = findings.threads.get(run.side)
+    if known is None:
+        return task
+    return Task(tuple(dataclasses.replace(each, best_threads=known.chosen) for each in task.runs), task.done)
 
 
 def _builders(

@@ -8,9 +8,9 @@ from typing import Literal
 
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.peaks import Key
-from trainmark.execute.parent.plan import Run, Side, Spreading
+from trainmark.execute.parent.plan import Run, Spreading
 from trainmark.execute.parent.probe import Seen
-from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
+from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder, ThreadsBySide
 from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Finished, RankBorn, Ready
 from trainmark.execute.protocol.wire import broken
 from trainmark.record import record as schema
@@ -69,7 +69,7 @@ class TrainingRecordBuilder(RecordBuilder):
             case Finished():
                 self._finished = answer
 
-    def take_findings(self, peaks: Mapping[Key, schema.Peaks], threads: Mapping[Side, schema.ThreadsSearch]) -> None:
+    def take_findings(self, peaks: Mapping[Key, schema.Peaks], threads: ThreadsBySide) -> None:
         """Take the peaks of its device and its best number of threads, as far as they are known."""
         self.peaks = peaks.get((self.run.side, self.run.settings.threads), self.peaks)
         if self.run.next_to_accelerator:

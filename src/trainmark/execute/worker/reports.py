@@ -9,7 +9,14 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
-from trainmark.execute.protocol.answers import EpochEnded, Evaluated, SliceTimed, StepsObserved, Waiting
+from trainmark.execute.protocol.answers import (
+    EpochEnded,
+    Evaluated,
+    SliceTimed,
+    StepsObserved,
+    ThreadsTried,
+    Waiting,
+)
 from trainmark.execute.protocol.wire import LONGEST_SECONDS
 from trainmark.record.observed import Observed
 from trainmark.workload.decode import decode
@@ -18,9 +25,11 @@ VERSION = 1
 _T = TypeVar("_T")
 _MOST_LINE_BYTES = 1 << 20
 _MOST_EPOCHS = 100_000
+_MOST_THREADS = 100
+"""Most numbers of threads in one report."""
 _MOST_LEFT_OUT, _MOST_TOLD = 10_000, 3
 """Number of lines after which only turns are read, to limit the cost of excessive output."""
-Report: TypeAlias = "EpochEnded | Evaluated | SliceTimed | StepsObserved | Waiting"
+Report: TypeAlias = "EpochEnded | Evaluated | SliceTimed | StepsObserved | ThreadsTried | Waiting"
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
 
@@ -95,6 +104,8 @@ class Reports:
             return self._slice(message, origin, now)
         elif event == "observed":
             return self._observed(message)
+        elif event == "threads":
+            return self._threads(message)
         elif event == "evaluated":
             self._evaluation += _seconds(message.get("seconds")) or 0.0
             return None
@@ -135,6 +146,21 @@ class Reports:
             self._leave_out(f"observed steps: {error}")
             return None
         return dataclasses.replace(found, losses=[number for number in numbers if number is not None])
+
+    def _threads(self, message: dict[str, Any]) -> ThreadsTried | None:
+        """Return how long a step takes with each number of CPU threads."""
+        chosen = _count(message.get("chosen"))
+        default = _count(message.get("default"))
+        found = message.get("step_seconds")
+        tried: list[tuple[int, float]] = []
+        for word, value in list(found.items())[:_MOST_THREADS] if isinstance(found, dict) else ():
+            seconds = _seconds(value)
+            if seconds and re.fullmatch(r"[1-9]\d{0,8}", word):
+                tried.append((int(word), seconds))
+        if chosen is None or default is None or not {chosen, default} <= dict(tried).keys():
+            self._leave_out(f"threads {_shown(message.get('chosen'))} of {_shown(found)}")
+            return None
+        return ThreadsTried(chosen, default, tried)
 
     def _epoch(self, message: dict[str, Any], now: float) -> EpochEnded:
         index, self._epochs, self._untested = self._epochs, self._epochs + 1, True

@@ -27,6 +27,7 @@ from trainmark.execute.worker.slices import Turns
 from trainmark.execute.worker.timing import Clock
 from trainmark.execute.worker.working_copy import link_neighbours, linked
 from trainmark.hook import TURNS, VARIABLE
+from trainmark.inject import best_threads
 from trainmark.inject.changes import ORIGINAL
 from trainmark.inject.changes import VARIABLE as CHANGES
 
@@ -135,6 +136,8 @@ def _pass_on(turns: Turns, told: int, stopped: _Stopped) -> None:
         if turn["event"] == Stop.__name__:
             line = "-1 0"
         else:
+            if turn["threads"]:  # before the command goes on, which then reads it
+                (_folder() / best_threads.FILE).write_text(" ".join(map(str, turn["threads"])))
             line = f"{math.inf if turn['seconds'] is None else turn['seconds']} {turn['untimed']}"
         os.write(told, f"{line}\n".encode())
         stopped.go_on()
