@@ -19,7 +19,7 @@ from trainmark.execute.parent.opening import OpeningListener
 from trainmark.execute.parent.peaks import Keep, Key, find_peaks
 from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.probe import Seen
-from trainmark.execute.parent.record_builder import ThreadsBySide
+from trainmark.execute.parent.record_builder import ThreadsByTitle
 from trainmark.execute.parent.request import Request, prepare
 from trainmark.execute.parent.scheduler import execute
 from trainmark.execute.parent.task import AnyRun, Task, command_in_rounds, remaining
@@ -199,7 +199,7 @@ def _in_rounds(
             return [], earlier
         progress.say(f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues.")
         peaks: dict[Key, Peaks] = {}
-        threads: ThreadsBySide = {}
+        threads: ThreadsByTitle = {}
         here, apart = partial(look_around, options.labels), list[object]()
 
         running, records = progress.running(tasks, store.folder), list[Record]()

@@ -13,10 +13,11 @@ from trainmark.data.locate import Located
 from trainmark.execute.parent.conversation import candidates
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS, probe
+from trainmark.execute.parent.record_builder import ThreadsByTitle
 from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.measure.host import usable_core_numbers
-from trainmark.record.record import Record
+from trainmark.record.record import Record, ThreadsSearch
 from trainmark.record.store import Store, load
 from trainmark.workload import catalog
 
@@ -109,17 +110,23 @@ def test_decided_sides_have_no_slices_beside_those_of_the_opening(drawn: Located
     assert {record.id: len(record.slices) for record in records} == slices
 
 
+def beside_an_accelerator(planned: list[Task[Run]]) -> list[Task[Run]]:
+    """Return the plan with the style ``fast`` as the CPU's side, beside another one that plays the accelerator."""
+    tasks = []
+    for task in planned:
+        is_cpu = task.first.side.style == "fast"
+        changed = dataclasses.replace(task.first, settings=Settings(), next_to_accelerator=is_cpu)
+        tasks.append(Task((changed,)))
+    return tasks
+
+
 def test_next_to_an_accelerator_the_best_number_of_threads_is_found(
     drawn: Located, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second side plays the accelerator, so it keeps its number of threads."""
     pytest.importorskip("torch")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    tasks = []
-    for task in rounds_of("torch", drawn, ["fast", "idiomatic"]):
-        is_cpu = task.first.side.style == "fast"
-        changed = dataclasses.replace(task.first, settings=Settings(), next_to_accelerator=is_cpu)
-        tasks.append(Task((changed,)))
+    tasks = beside_an_accelerator(rounds_of("torch", drawn, ["fast", "idiomatic"]))
     records = run(tasks, tmp_path, Listener(continues=False))
     assert [record.outcome.status for record in records] == ["ok"] * 4, [record.outcome for record in records]
     searched = [record.threads_search for record in records if record.backend.style == "fast"]
@@ -131,3 +138,15 @@ def test_next_to_an_accelerator_the_best_number_of_threads_is_found(
     assert searched[0].chosen == int(fastest)
     assert all(record.threads is None for record in records)
     assert all(record.threads_search is None for record in records if record.backend.style == "idiomatic")
+
+
+def test_each_workload_has_its_own_best_number_of_threads(drawn: Located, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    tasks = beside_an_accelerator(rounds_of("torch", drawn, ["fast", "idiomatic"]))
+    of_another = ThreadsSearch(chosen=1, default=77, step_seconds={"1": 1.0, "77": 2.0})
+    threads: ThreadsByTitle = {"mnist-cnn torch fast cpu": of_another}
+    seen = {("torch", THIS.label): probe(THIS, "torch")}
+    records = execute(tasks, seen, Store(tmp_path), Observer(), opening=Listener(continues=False), threads=threads)
+    for record in records:
+        assert record.threads_search != of_another
+    assert threads.keys() == {"mnist-cnn torch fast cpu", "mnist-mlp512 torch fast cpu"}

@@ -12,7 +12,7 @@ from trainmark.backends.base import is_numbered
 from trainmark.execute.parent.command import CommandRun, program_of
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.peaks import Key
-from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder, ThreadsBySide
+from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder, ThreadsByTitle
 from trainmark.execute.protocol.answers import Answer, CommandExited, CommandStarted, EpochEnded, StepsObserved
 from trainmark.record import record as schema
 from trainmark.record.caveats import Caveat
@@ -67,11 +67,11 @@ class CommandRecordBuilder(RecordBuilder):
             case CommandExited():
                 self._exited, self._packages = answer, answer.packages
 
-    def take_findings(self, peaks: Mapping[Key, schema.Peaks], threads: ThreadsBySide) -> None:
+    def take_findings(self, peaks: Mapping[Key, schema.Peaks], threads: ThreadsByTitle) -> None:
         """Take its best number of threads, if that is known; a command has no peaks."""
         del peaks
         if self.run.next_to_accelerator:
-            self._threads_search = threads.get(self.run.side)
+            self._threads_search = threads.get(self.run.title)
 
     @property
     def slices(self) -> list[schema.Slice]:

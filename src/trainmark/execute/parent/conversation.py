@@ -16,7 +16,7 @@ from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.peaks import Key
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.process import Ending, Source, Worker
-from trainmark.execute.parent.record_builder import RecordBuilder, ThreadsBySide
+from trainmark.execute.parent.record_builder import RecordBuilder, ThreadsByTitle
 from trainmark.execute.parent.task import Task
 from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS, Tempo, Turn, Turns
 from trainmark.execute.parent.undisturbed import undisturbed
@@ -108,7 +108,7 @@ class Findings:
     """
 
     peaks: Mapping[Key, Peaks] = field(default_factory=dict)
-    threads: ThreadsBySide = field(default_factory=dict)
+    threads: ThreadsByTitle = field(default_factory=dict)
     clocks: GpuClocks = field(default_factory=GpuClocks)
 
 
@@ -268,17 +268,17 @@ class Conversation:
         run = self.run
         if not run.next_to_accelerator:
             return ()
-        if run.side not in self._findings.threads:
+        if run.title not in self._findings.threads:
             return candidates(len(usable_core_numbers()))
-        known = self._findings.threads[run.side]
+        known = self._findings.threads[run.title]
         return () if known is None else (known.chosen,)
 
     def _keep_threads(self, tried: answers.ThreadsTried) -> None:
         """Keep the best number of threads for the other processes of its side; the first one has tried them all."""
         run = self.run
-        if self._tries_threads and run.side not in self._findings.threads:
+        if self._tries_threads and run.title not in self._findings.threads:
             step_seconds = {str(number): seconds for number, seconds in tried.tried}
-            self._findings.threads[run.side] = ThreadsSearch(tried.chosen, tried.default, step_seconds)
+            self._findings.threads[run.title] = ThreadsSearch(tried.chosen, tried.default, step_seconds)
 
     def _keep_failed_search(self) -> None:
         """Remember that a command could not find its best number of threads.
@@ -286,7 +286,7 @@ class Conversation:
         If its other processes tried again and succeeded, its rounds would differ in their number of threads.
         """
         if isinstance(self.run, CommandRun) and self._tries_threads:
-            self._findings.threads.setdefault(self.run.side, None)
+            self._findings.threads.setdefault(self.run.title, None)
 
     def _needs_ramp(self, turn: Turn[Conversation]) -> bool:
         """Return whether its GPU's clock has to rise first; if it can't be read, whether another device computed."""
@@ -336,7 +336,7 @@ class Conversation:
     def threads(self) -> int | None:
         """Number of CPU threads that it may use, over all its ranks here; None is all."""
         ranks = self.run.spread.ranks_here if isinstance(self.run, Run) and self.run.spread else 1
-        known = self._findings.threads.get(self.run.side)
+        known = self._findings.threads.get(self.run.title)
         each = self.run.settings.threads or (known.chosen if known else None)
         return each and each * ranks
 

@@ -12,10 +12,10 @@ from msgspec import structs
 
 from trainmark.backends.base import limits_of
 from trainmark.execute.parent.check import require_in_place
-from trainmark.execute.parent.command import CommandRun, CommandSide
+from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.peaks import Key
-from trainmark.execute.parent.plan import Run, Side
+from trainmark.execute.parent.plan import Run
 from trainmark.execute.protocol.answers import Answer, EpochEnded, Evaluated, EvaluatedBefore, Ready, SliceTimed
 from trainmark.measure.energy import energy, is_too_short
 from trainmark.measure.noise import noise
@@ -37,8 +37,9 @@ from trainmark.record.store import safe_name
 
 NOT_LEARNING_MARGIN = 1e-3
 """To count as learning, the loss must fall by at least this share."""
-ThreadsBySide: TypeAlias = "dict[Side | CommandSide, ThreadsSearch | None]"
-"""The best numbers of CPU threads of sides on the CPU; None if a search had no result."""
+ThreadsByTitle: TypeAlias = "dict[str, ThreadsSearch | None]"
+"""The best numbers of CPU threads, by the title of a run, which names workload and side; None if a search had no
+result."""
 _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
 
@@ -101,7 +102,7 @@ class RecordBuilder:
         """Copy what a continued training reports only once, at its start."""
         self._ready, self._compile_seconds = before._ready, before._compile_seconds
 
-    def take_findings(self, peaks: Mapping[Key, Peaks], threads: ThreadsBySide) -> None:
+    def take_findings(self, peaks: Mapping[Key, Peaks], threads: ThreadsByTitle) -> None:
         """Take what may have been found out since it started.
 
         Args:

@@ -19,7 +19,7 @@ from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.process import Ears
 from trainmark.execute.parent.ranks_record import RanksRecordBuilder
-from trainmark.execute.parent.record_builder import RecordBuilder, ThreadsBySide
+from trainmark.execute.parent.record_builder import RecordBuilder, ThreadsByTitle
 from trainmark.execute.parent.task import AnyRun, Task, parties
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.parent.turns import Round, Turns
@@ -58,7 +58,7 @@ def execute(
     peaks: Mapping[Key, Peaks] | None = None,
     apart: list[object] | None = None,
     opening: OpeningListener | None = None,
-    threads: ThreadsBySide | None = None,
+    threads: ThreadsByTitle | None = None,
     goes_on: bool = True,
 ) -> list[Record]:
     """Run ``tasks`` in order; those of one round are interleaved.
@@ -139,7 +139,7 @@ def _with_best_threads(task: Task[Any], findings: Findings) -> Task[Any]:
     run = task.first
     if not isinstance(run, Run) or not run.next_to_accelerator:
         return task
-    known = findings.threads.get(run.side)
+    known = findings.threads.get(run.title)
     if known is None:
         return task
     return Task(tuple(dataclasses.replace(each, best_threads=known.chosen) for each in task.runs), task.done)

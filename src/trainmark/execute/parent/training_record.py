@@ -10,7 +10,7 @@ from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.peaks import Key
 from trainmark.execute.parent.plan import Run, Spreading
 from trainmark.execute.parent.probe import Seen
-from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder, ThreadsBySide
+from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder, ThreadsByTitle
 from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Finished, RankBorn, Ready
 from trainmark.execute.protocol.wire import broken
 from trainmark.record import record as schema
@@ -69,11 +69,11 @@ class TrainingRecordBuilder(RecordBuilder):
             case Finished():
                 self._finished = answer
 
-    def take_findings(self, peaks: Mapping[Key, schema.Peaks], threads: ThreadsBySide) -> None:
+    def take_findings(self, peaks: Mapping[Key, schema.Peaks], threads: ThreadsByTitle) -> None:
         """Take the peaks of its device and its best number of threads, as far as they are known."""
         self.peaks = peaks.get((self.run.side, self.run.settings.threads), self.peaks)
         if self.run.next_to_accelerator:
-            self._threads_search = threads.get(self.run.side)
+            self._threads_search = threads.get(self.run.title)
 
     def _is_complete(self, outcome: Outcome) -> bool:
         """Whether it is, or would have been, a training to the end and not slices alone."""
