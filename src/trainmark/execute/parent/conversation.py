@@ -346,7 +346,7 @@ class Conversation:
         self.crowded_out = self._lacks_room(outcome)
         if not self._all_written and not self.crowded_out:
             self._write(outcome)
-        self.has_failed = outcome.status != "ok" and not self.crowded_out
+            self.has_failed = outcome.status != "ok"
         self.over = True  # set only after the record is written, and before leaving the turns, which happens once
         if self._turns is not None:
             self._turns.leaves(self)
