@@ -21,7 +21,7 @@ from trainmark.workload import catalog
 
 
 def a_round(digits: Located, *interpreters: Interpreter) -> list[Task[Run]]:
-    course = ScheduledWorkload(catalog.find("mnist-mlp32").with_schedule(steps=200), digits, 1)
+    course = ScheduledWorkload(catalog.find("mnist-mlp32").with_schedule(steps=20), digits, 1)
     return in_rounds([(course, [Side("numpy", "idiomatic", "cpu", each) for each in interpreters])], Settings())
 
 

@@ -83,6 +83,7 @@ def without_data(agenda: Agenda) -> Agenda:
     return agenda
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_first_item_is_killed_and_resumed(agenda: Agenda) -> None:
     without_data(agenda)
