@@ -15,6 +15,7 @@ import dataclasses
 import math
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol
@@ -164,6 +165,7 @@ class _Rounds(Generic[AnyRun]):
         self._began = began
         self.records: list[Record] = []
         self._titles: dict[Key, str] = {}
+        self._asked: Counter[str] = Counter()
         self._decided: set[str] = set()
         self._opened: list[Record] = []
         self._rounds_left = len({task.round for task in planned})
@@ -184,7 +186,7 @@ class _Rounds(Generic[AnyRun]):
         if self._budget.seconds:
             for rounds in _openings(self._planned):
                 self._latest_mark = self._clock()
-                self._add(self._execute(rounds, self))
+                self._add(self._carry_out(rounds, self))
                 left = [task for task in left if not any(task is opened for opened in rounds)]
                 self._round_seconds += self._start_seconds  # the processes of further rounds have to start first
         self._measure_peaks_once()
@@ -195,9 +197,14 @@ class _Rounds(Generic[AnyRun]):
             if self.records and not self._has_time_for_round():
                 break
             before = self._clock()
-            self._add(self._execute(tasks))
+            self._add(self._carry_out(tasks))
             self._round_seconds = self._clock() - before
         self._tell_if_cut()
+
+    def _carry_out(self, tasks: list[Task[AnyRun]], opening: OpeningListener | None = None) -> list[Record]:
+        """Execute tasks, and count the runs of each side."""
+        self._asked.update(task.first.title for task in tasks for _ in task.runs)
+        return self._execute(tasks, opening)
 
     def _has_time_for_round(self) -> bool:
         """Whether another planned round probably ends within the budget, or takes place in any case."""
@@ -300,26 +307,26 @@ class _Rounds(Generic[AnyRun]):
         first_look = max(number, self._looks[0]) if self._looks else 0
         looks = {first_look, *self._looks[1:]} if self._looks else set()
         self._round_seconds = self._round_seconds or self._passed / number
-        while _all_ok(self.records):
+        while records := self._comparable():
             passed = self._passed
             after = f"after {many(number, 'round')} in {seconds(passed)}"
-            if number in looks and self._decide(self.records):
+            if number in looks and self._decide(records):
                 self._tell(f"{after} the verdict is decided")
                 break
             in_budget = number * max(self._budget.seconds / passed, 1.0) if passed else 0.0
-            smallest = smallest_difference(_spread(self.records), in_budget)
+            smallest = smallest_difference(_spread(records), in_budget)
             if passed + self._round_seconds > self._budget.seconds:
                 self._tell_spent(after, smallest)
                 break
             if number == first_look and smallest is not None:
                 shown = percent(smallest, 1)
                 self._tell(f"{after} the verdict is open; the budget can show differences from about {shown} on")
-            tasks = self._next_round(number, self._budget.seconds - passed)
+            tasks = self._next_round(records, number, self._budget.seconds - passed)
             if not tasks:  # the speed of every side is decided, but one of them does not learn
                 self._tell(f"{after} the verdict on speed is decided")
                 break
             before = self._clock()
-            self._add(self._execute(tasks))
+            self._add(self._carry_out(tasks))
             number += 1
             self._round_seconds = self._clock() - before
 
@@ -332,12 +339,29 @@ class _Rounds(Generic[AnyRun]):
         why = f"the budget of {budget} is spent" if is_over else f"another would not fit into the budget of {budget}"
         self._tell(f"{after} {why}{hope}")
 
-    def _next_round(self, number: int, left: float) -> list[Task[AnyRun]]:
-        """Return another round of every side that is not decided."""
-        blocks = _blocks(self.records, left) or _first_blocks(self._planned)
-        observed = all(record.observed for record in self.records)
+    def _next_round(self, records: Sequence[Record], number: int, left: float) -> list[Task[AnyRun]]:
+        """Return another round of the sides that have these records and are not decided."""
+        blocks = _blocks(records, left) or _first_blocks(self._planned)
+        observed = all(record.observed for record in records)
+        titles = {self._titles[_key_of(record)] for record in records} if self._titles else self._asked.keys()
         tasks = _round(self._planned, number, blocks, observed=observed)
-        return [task for task in tasks if task.first.title not in self._decided]
+        return [task for task in tasks if task.first.title in titles - self._decided]
+
+    def _comparable(self) -> list[Record]:
+        """Return the records of the sides that go on.
+
+        Those are sides of which every run succeeded, if the subject has another one. After a failure, this can only be
+        told for sides that have taken part in an opening.
+        """
+        if _all_ok(self.records):
+            return self.records
+        titled = [(self._titles.get(_key_of(each)), each) for each in self.records if each.outcome.status == "ok"]
+        succeeded = Counter(title for title, _ in titled)
+        going: set[str | None] = set()
+        for _, tasks in parties(self._planned):
+            whole = {task.first.title for task in tasks if succeeded[task.first.title] == self._asked[task.first.title]}
+            going |= whole if len(whole) >= 2 else set()
+        return [record for title, record in titled if title in going]
 
     @property
     def _all_are_decided(self) -> bool:

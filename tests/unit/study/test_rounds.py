@@ -28,10 +28,11 @@ from trainmark.study.rounds import BLOCKS, LOOKS, Budget, _comparisons, rounds_w
 from trainmark.workload import catalog
 
 
-def planned(number: int) -> list[Task[Run]]:
+def planned(number: int, *more: Side) -> list[Task[Run]]:
     dataset = Located("mnist", Path("/nowhere"), "cache", "5f" * 32, True, 60_000, 10_000)
     course = ScheduledWorkload(catalog.find("mnist-mlp512"), dataset, number)
-    return in_rounds([(course, [Side("numpy", style, "cpu", THIS) for style in ("idiomatic", "fast")])], Settings())
+    sides = [Side("numpy", style, "cpu", THIS) for style in ("idiomatic", "fast")]
+    return in_rounds([(course, [*sides, *more])], Settings())
 
 
 PACE = 0.0002
@@ -73,6 +74,7 @@ class Machine:
         self.blocks: list[int | None] = []
         self.events: list[str] = []
         self.decided: list[set[str]] = []
+        self.sides: list[set[str]] = []
 
     def __call__(self, tasks: list[Task[Run]], opening: OpeningListener | None = None, /) -> list[Record]:
         numbers = sorted({task.round for task in tasks})
@@ -91,12 +93,16 @@ class Machine:
                 self.now += 10.0
             self.rounds.append(number)
             self.blocks += [task.first.blocks for task in of_round]
+            self.sides.append({task.first.side.backend for task in of_round})
             self.decided.append({task.first.side.style for task in of_round if task.first.decided})
             found = self._round(number, {task.first.side.style for task in of_round})
             records += found if goes_on else [structs.replace(each, epochs=[]) for each in found]
+        titles = {task.first.title for task in tasks}
+        failed = [a_record(round=numbers[0], status="failed") for title in titles if "torch" in title]
         if self._fails_in in self.rounds:
-            records.append(a_record(round=self._fails_in, status="failed"))
-        return records
+            records = [each for each in records if (each.backend.style, each.round) != ("fast", self._fails_in)]
+            failed.append(a_record(round=self._fails_in, status="failed"))
+        return records + failed
 
     def _open(self, tasks: list[Task[Run]], numbers: list[int], opening: OpeningListener) -> None:
         self.now += 1.0 * len(numbers)
@@ -104,6 +110,8 @@ class Machine:
         every = []
         for task in tasks:
             of_round = {record.backend.style: record for record in self._round(task.round)}
+            if task.first.side.backend == "torch":  # it fails
+                continue
             every.append((task, structs.replace(of_round[task.first.side.style], epochs=[])))
         self.events.append(f"opened {numbers}, {len(found)} sides")
         ids = opening.opened(every)
@@ -117,10 +125,17 @@ class Machine:
         return [each for each in named if styles is None or each.backend.style in styles]
 
     def measure(
-        self, rounds: int = 3, seconds: float = 1000.0, *, to_the_end: bool = False, keeps_repeats: bool = True
+        self,
+        rounds: int = 3,
+        seconds: float = 1000.0,
+        *more: Side,
+        to_the_end: bool = False,
+        keeps_repeats: bool = True,
     ) -> int:
         """How many rounds it took."""
-        tasks = planned(rounds) if to_the_end else [slices_alone(task) for task in planned(rounds)]
+        tasks = planned(rounds, *more)
+        if not to_the_end:
+            tasks = [slices_alone(task) for task in tasks]
         budget = Budget(seconds, keeps_repeats=keeps_repeats)
         rounds_within(budget, tasks, self, self.said.append, lambda: self.now, neighbours=self.neighbours)
         return len(self.rounds)
@@ -234,6 +249,14 @@ def test_one_planned_round_is_followed_by_others() -> None:
 
 def test_after_a_failure_there_are_no_more() -> None:
     assert Machine([0.5, 2.0], fails_in=4).measure() == 5
+
+
+def test_a_side_that_fails_leaves_the_others_their_rounds() -> None:
+    machine = Machine([0.5, 2.0])
+    broken = Side("torch", "idiomatic", "cuda:0", THIS)
+    assert machine.measure(2, 100.0, broken, to_the_end=True) > 2
+    assert machine.sides[:2] == [{"numpy", "torch"}] * 2, "both rounds of the opening have started"
+    assert machine.sides[2:] == [{"numpy"}] * len(machine.sides[2:])
 
 
 def test_where_blocks_differ_and_processes_do_not_a_round_gets_more_blocks() -> None:
