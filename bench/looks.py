@@ -105,7 +105,7 @@ def compare_once(log_ratio: float, draw: Callable[[], float], most_rounds: int) 
     """Compare sides whose rounds have one block each, with an error that ``draw`` returns."""
 
     def one_block(_: int) -> tuple[Block, ...]:
-        return (Block(log_ratio + draw(), disturbed=False),)
+        return (Block(0, log_ratio + draw(), disturbed=False),)
 
     return end_of(one_block, most_rounds)
 

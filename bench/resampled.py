@@ -38,7 +38,7 @@ def recorded_rounds(file: Path) -> list[Round]:
     for line in file.read_text().splitlines():
         for blocks in json.loads(line)["rounds"]:
             if len(blocks) >= BLOCKS:
-                found.append(tuple(Block(log_ratio, disturbed) for log_ratio, disturbed in blocks))
+                found.append(tuple(Block(number, *block) for number, block in enumerate(blocks)))
     return found
 
 
@@ -50,7 +50,9 @@ def one_try(recorded: Sequence[Round], ratio: float, chance: random.Random) -> E
         if number < ROUNDS:
             first = chance.randrange(len(drawn) - BLOCKS + 1)
             drawn = drawn[first : first + BLOCKS]
-        return tuple(Block(block.log_ratio + math.log(ratio), block.disturbed) for block in drawn)
+        return tuple(
+            Block(position, block.log_ratio + math.log(ratio), block.disturbed) for position, block in enumerate(drawn)
+        )
 
     return end_of(draw, MOST_ROUNDS)
 

@@ -462,7 +462,7 @@ def simulate(folder: Path, draws: int, seed: int = 1) -> None:
     favours one shows in the mean of all rounds of one time.
     """
     pools = [
-        [tuple(Block(*block) for block in blocks) for each in at_one_time for blocks in each["rounds"] if blocks]
+        [_numbered(blocks) for each in at_one_time for blocks in each["rounds"] if blocks]
         for at_one_time in times(_read(folder / "equal.jsonl"))
     ]
     for pool in pools:
@@ -484,8 +484,12 @@ def simulate(folder: Path, draws: int, seed: int = 1) -> None:
         print(f"{most} rounds at most: {false / draws:.1%} false verdicts, {covered / known:.1%} cover, {draws} draws")
 
 
+def _numbered(blocks: Sequence[tuple[float, bool]]) -> tuple[Block, ...]:
+    return tuple(Block(number, *block) for number, block in enumerate(blocks))
+
+
 def _turned(blocks: Sequence[Block], sign: int) -> tuple[Block, ...]:
-    return tuple(Block(sign * block.log_ratio, block.disturbed) for block in blocks)
+    return tuple(dataclasses.replace(block, log_ratio=sign * block.log_ratio) for block in blocks)
 
 
 def _stopped(rounds: Sequence[tuple[Block, ...]]) -> Speedup:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
+from trainmark.execute.parent.plan import Run
 from trainmark.record import codec
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
@@ -151,6 +153,25 @@ def a_command(
         "process": Process(["python", "train.py"], "/work", 0.0, process_seconds, 0 if status == "ok" else 1, 8.0, 1.0),
     }
     return structs.replace(a_record(device=device, round=round, status=status), **(fields | changes))
+
+
+def as_planned(record: Record, run: Run) -> Record:
+    """The same record, of this run."""
+    workload, dataset = run.course.workload, run.course.dataset
+    fingerprints = {name: getattr(workload, name) for name in ("step_fingerprint", "schedule_fingerprint")}
+    assert record.dataset is not None
+    python = structs.replace(record.python, label=run.side.interpreter.label, executable=str(run.side.interpreter.path))
+    backend = {"name": run.side.backend, "version": run.side.version, "style": run.side.style}
+    return structs.replace(
+        record,
+        machine=structs.replace(record.machine, name=platform.node()),
+        workload=structs.replace(record.workload, name=workload.name, **fingerprints),
+        dataset=structs.replace(record.dataset, sha256=dataset.sha256),
+        backend=structs.replace(record.backend, **backend),
+        device=structs.replace(record.device, id=run.side.device),
+        python=python,
+        threads=run.settings.threads,
+    )
 
 
 def rounds(times: Sequence[float], **arguments: Any) -> list[Record]:

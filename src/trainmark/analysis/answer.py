@@ -13,7 +13,9 @@ from trainmark.analysis.statistics import SLICES_CONFIDENCE
 def answering_pair(
     comparison: Comparison, positions: Sequence[int], confidence: float = SLICES_CONFIDENCE
 ) -> tuple[GroupResult, GroupResult] | None:
-    """Return the compared group with the shortest epochs, preferring pairs that learn, and its reference.
+    """Return the compared group with the shortest epochs, and its reference.
+
+    Pairs that learn, and of which trainings were completed, are preferred.
 
     A device is compared with the CPU, or with the device measured first. Without several devices, with a baseline or
     with ``by``, as in ``comparison``.
@@ -36,8 +38,14 @@ def answering_pair(
             if group.reference not in (None, position) and group.speedup.ratio is not None and group.key in own
         ]
         if held:
-            return min(held, key=lambda pair: (not all(group.learns for group in pair), *_slowness(pair[0])))
+            return min(held, key=_rank)
     return None
+
+
+def _rank(pair: tuple[GroupResult, GroupResult]) -> tuple[bool, float, float]:
+    """Return how far a pair is from the best answer; the lowest is best."""
+    is_sound = all(group.learns and not group.breaks for group in pair)
+    return not is_sound, *_slowness(pair[0])
 
 
 def _slowness(group: GroupResult) -> tuple[float, float]:

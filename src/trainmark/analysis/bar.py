@@ -27,8 +27,8 @@ def fail_below(comparison: Comparison, ratio: float) -> Bar:
     """Compare every group except the references with the bar.
 
     A group misses it if the upper bound of its interval is below ``ratio``, so that noise alone never fails a build;
-    also if it does not learn or none of its runs finished. A group that other processes disturbed too much can't be
-    judged, nor one of which only a lower bound is known that is below ``ratio``.
+    also if it does not learn, or none of its runs or trainings finished. A group can't be judged if other processes
+    disturbed it too much, or if only one bound of its interval is known and allows both.
 
     Raises:
         UsageError: ``ratio`` is not above 0.
@@ -41,13 +41,14 @@ def fail_below(comparison: Comparison, ratio: float) -> Bar:
 
 
 def _judged(group: GroupResult, ratio: float) -> str:
-    if not (group.learns and group.runs):
+    if not (group.learns and group.runs) or group.breaks:
         return "missed"
     if Caveat.TOO_DISTURBED in group.caveats:
         return "disturbed"
-    speedup = group.speedup
-    if speedup.high is not None:
-        return "missed" if speedup.high < ratio else "cleared"
-    if speedup.at_least is not None and speedup.at_least >= ratio:
-        return "cleared"
-    return "unjudged"
+    low = group.speedup.low
+    high = group.speedup.high
+    if high is not None and high < ratio:
+        return "missed"
+    is_above = low is not None and low >= ratio
+    is_not_below = low is not None and high is not None
+    return "cleared" if is_above or is_not_below else "unjudged"

@@ -90,9 +90,10 @@ class _Side:
 
     @property
     def breaks(self) -> bool:
-        """Whether trainings failed and none was completed, so that it is not known whether it learns."""
-        is_workload = self.group.key.dataset is not None
-        return is_workload and self.group.broken > 0 and all(map(FACTS["slices_alone"].of, self.group.records))
+        """Whether runs failed and none was completed, so that its speed says nothing yet."""
+        if self.group.key.dataset is None:
+            return self.group.broken > 0 and self.group.runs == 0
+        return self.group.broken > 0 and all(map(FACTS["slices_alone"].of, self.group.records))
 
     @property
     def learns(self) -> bool:
@@ -197,7 +198,7 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         caveats.add(Caveat.WIDE_SPREAD)
     return GroupResult(
         key=side.group.key,
-        runs=len(side.runs),
+        runs=side.group.runs,
         trainings=sum(not FACTS["slices_alone"].of(record) for record in records),
         failed=side.group.failed,
         breaks=side.breaks,

@@ -23,12 +23,19 @@ class Repeats:
         records: the successful ones, oldest first.
         failed: number of the others.
         broken: number of those that were not interrupted by the user.
+        slices_only: number of ``records`` that hold the slices of a run that failed after them.
     """
 
     key: Key
     records: tuple[Record, ...]
     failed: int
     broken: int = 0
+    slices_only: int = 0
+
+    @property
+    def runs(self) -> int:
+        """Number of runs that succeeded."""
+        return len(self.records) - self.slices_only
 
 
 def key_of(record: Record, machine: Told | None = None) -> Key:
@@ -41,7 +48,8 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
     """Group the records by key, in the order of each group's first measurement; duplicates count once.
 
     A run that failed early has unknown fields (no framework version, no device name): it is counted with the group
-    that has the same known fields.
+    that has the same known fields. A run that failed after its slices has two records, and counts as one failed run. If
+    the user interrupted it, it counts as a run that has slices alone.
     """
     unique = {content(record): record for record in records if _counts(record)}  # a copy is equal
     ordered = sorted(unique.values(), key=lambda record: (record.created, record.round, record.id))
@@ -51,17 +59,27 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
     met: dict[Key, None] = {}  # each once, in the order of their first runs
     failed: Counter[Key] = Counter()
     broken: Counter[Key] = Counter()
-    redone = {_run_of(record) for records in measured.values() for record in records if _is_whole(record)}
+    slices_of_failed = {record.slices_in for record in ordered if record.outcome.status != "interrupted"}
+    succeeded = [record for records in measured.values() for record in records if record.id not in slices_of_failed]
+    kept = {record.id for record in succeeded}
+    redone = {_run_of(record) for record in succeeded if _is_whole(record)}
     for record in ordered:
         key = key_of(record, machine_of(record))
         if record.outcome.status not in MEASURED:
             if _run_of(record) in redone:
                 continue  # repeated by a later command with --resume
+            if record.slices_in in kept:
+                continue  # interrupted, but its slices count
             key = next((known for known in [*measured, *failed] if _fits(key, known)), key)
             failed[key] += 1
             broken[key] += record.outcome.status != "interrupted"
         met[key] = None
-    return [Repeats(key, tuple(measured.get(key, ())), failed[key], broken[key]) for key in met]
+    groups: list[Repeats] = []
+    for key in met:
+        records = tuple(measured.get(key, ()))
+        slices_only = sum(record.id in slices_of_failed for record in records)
+        groups.append(Repeats(key, records, failed[key], broken[key], slices_only))
+    return groups
 
 
 def _counts(record: Record) -> bool:

@@ -18,7 +18,7 @@ ROUNDS = 2
 """Number of rounds that decide an obvious difference."""
 
 BLOCKS = 2
-"""Number of undisturbed blocks of each round that count: those of the opening.
+"""Number of blocks of each round that count: the first ones, which are those of the opening.
 
 A training adds blocks to its round. If these counted, too, the rule would be looked at a second time.
 """

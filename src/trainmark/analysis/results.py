@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -129,7 +130,7 @@ class GroupResult:
             --steps or --budget ended it.
         efficiency: relative to the device's measured limit; None if unknown.
         reached: None if the runs had no target.
-        breaks: whether trainings failed and none was completed, so its speed says nothing yet.
+        breaks: whether runs failed and none was completed, so its speed says nothing yet.
         best_threads: None for an accelerator, or if the number of threads was not searched for.
         tokens, tokens_per_second, test_perplexity: tokens per example, and figures of text; None for images.
     """
@@ -162,6 +163,13 @@ class GroupResult:
     tokens_per_second: float | None = None
     test_perplexity: float | None = None
     breaks: bool = False
+
+    @property
+    def conditions(self) -> Key:
+        """The key, with the number of CPU threads that was found for its runs instead of the user's setting."""
+        if self.best_threads is None:
+            return self.key
+        return dataclasses.replace(self.key, threads=self.best_threads.chosen)
 
     @property
     def learns(self) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from trainmark.analysis.grouping import grouped
-from trainmark.analysis.obvious import BLOCKS, obvious_difference
+from trainmark.analysis.obvious import BLOCKS, ROUNDS, obvious_difference
 from trainmark.analysis.statistics import ROUNDS_TRIMMED, SLICES_CONFIDENCE, Estimate, paired_difference, trimmed_mean
 from trainmark.analysis.student import t_quantile
 from trainmark.record.record import Record, Slice, are_disturbed
@@ -31,10 +31,12 @@ class Block:
     """Adjacent slices of two sides.
 
     Args:
+        number: its number in the round, from 0.
         log_ratio: logarithm of reference seconds / these seconds per example.
         disturbed: whether other processes took too much time during one of the slices.
     """
 
+    number: int
     log_ratio: float
     disturbed: bool
 
@@ -87,11 +89,18 @@ class SliceComparison:
     def obvious(self, *, disturbed: bool = False) -> Estimate | None:
         """Return the speed-up of the first blocks of the first two rounds, with its bound; None unless it is obvious.
 
+        No later block or round stands in for a disturbed one, because the rule may be looked at only once.
+
         Args:
             disturbed: include blocks that other processes disturbed.
         """
-        every = [[block.log_ratio for block in blocks] for blocks in self.rounds] if disturbed else self.ratios
-        return obvious_difference([trimmed_mean(ratios[:BLOCKS]) for ratios in every if ratios])
+        of_rounds: list[float] = []
+        for blocks in self.rounds[:ROUNDS]:
+            opening = [block for block in blocks if block.number < BLOCKS]
+            ratios = [block.log_ratio for block in opening if disturbed or not block.disturbed]
+            if ratios:
+                of_rounds.append(trimmed_mean(ratios))
+        return obvious_difference(of_rounds)
 
     @property
     def is_obvious(self) -> bool:
@@ -123,7 +132,7 @@ def _blocks(reference: Mapping[int, list[Slice]], these: Mapping[int, list[Slice
         if any(len(slices) != 2 for slices in pairs):
             continue  # a side ended during the block, so its order is not balanced
         before, after = (statistics.fmean(math.log(each.seconds / each.examples) for each in side) for side in pairs)
-        yield Block(before - after, are_disturbed(itertools.chain(*pairs)))
+        yield Block(number, before - after, are_disturbed(itertools.chain(*pairs)))
 
 
 @dataclass(frozen=True)

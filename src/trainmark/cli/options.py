@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from trainmark.cli import complete
 from trainmark.cli.output import export_options, json_option, legend_option
@@ -194,7 +195,8 @@ def round_options(options: Mapping[str, Any]) -> RoundOptions:
     from trainmark.study.rounds import Budget
     from trainmark.study.run import RoundOptions
 
-    budget = Budget(options["budget"], options["margin"] / 100, keeps_repeats=options["repeats"] is not None)
+    source = click.get_current_context().get_parameter_source("repeats")
+    budget = Budget(options["budget"], options["margin"] / 100, keeps_repeats=source is not ParameterSource.DEFAULT)
     goes_on = options.get("ignore_failure", True)
     return RoundOptions(options["resume"], budget, options["labels"], dry_run=options["dry_run"], goes_on=goes_on)
 

@@ -275,6 +275,12 @@ class RunKey:
     spread: tuple[int | bool, ...] | None = None
     command: tuple[tuple[str, ...], str, str | None] | None = None
 
+    @property
+    def of_side(self) -> RunKey:
+        """The same for all runs of a side in one study, also if their script was changed in between."""
+        command = self.command and (*self.command[:2], None)
+        return dataclasses.replace(self, repeat=0, seed=None, slices_alone=False, command=command)
+
     @classmethod
     def of(cls, record: Record) -> RunKey:
         """Return the key of the run of ``record``."""

@@ -658,6 +658,7 @@ class Record(Struct, frozen=True, kw_only=True):
         before: the evaluation before the first step; null if the workload has none.
         epochs: the epochs.
         slices: the slices of an interleaved run.
+        slices_in: id of the record with its slices, if the run failed or was interrupted after them.
         step_losses: loss of each step, ``[steps]``, L2 terms included.
         step_l2_losses: the L2 part of it, ``[steps]``; null if no layer has one.
         log: lines of ``--log-every``.
@@ -701,6 +702,7 @@ class Record(Struct, frozen=True, kw_only=True):
     before: FirstEvaluation | None = None
     epochs: list[Epoch] = field(default_factory=list)
     slices: list[Slice] = field(default_factory=list)
+    slices_in: str | None = None
     step_losses: list[float] = field(default_factory=list)
     step_l2_losses: list[float] | None = None
     log: list[LogLine] = field(default_factory=list)

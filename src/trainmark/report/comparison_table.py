@@ -249,7 +249,8 @@ def _how_compared(group: GroupResult, epoch: str) -> str:
         how, interval = f"of {of}, ratio of geometric means (not of the medians)", _WELCH
     if group.speedup.at_least is not None:
         return f"{how}, with a bound from two rounds that agree on an obvious difference"
-    return f"{how}, without an interval" if group.speedup.low is None else f"{how}, with {interval}"
+    has_interval = group.speedup.low is not None and group.speedup.high is not None
+    return f"{how}, with {interval}" if has_interval else f"{how}, without an interval"
 
 
 _WELCH = "Welch's 95 % interval, which covers variation between runs, not between days or machines"

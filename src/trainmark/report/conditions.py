@@ -105,7 +105,7 @@ def split(groups: Sequence[GroupResult], told: Container[str] = ()) -> tuple[tup
     Args:
         told: titles of conditions that the table shows anyway.
     """
-    keys = [group.key for group in groups]
+    keys = [group.conditions for group in groups]
     asked = sorted((each for each in CONDITIONS if each.title not in told), key=lambda each: each.line)
     found = [(condition, _in_common(condition, keys)) for condition in asked]
     lines = [" · ".join(words for each, words in found if words and each.line == line) for line in range(3)]

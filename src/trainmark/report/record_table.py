@@ -70,7 +70,10 @@ def _step(settings: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield how PyTorch's ``fast`` ran a step, why, and what failed."""
     if "step" in settings:
         by = settings.get("step_chosen_by")
-        yield "step", str(settings["step"]), _CHOSEN_BY.get(str(by), f"chosen by {by}")
+        reason = _CHOSEN_BY.get(str(by), f"chosen by {by}")
+        if "not_compiled" in settings:
+            reason = "the fallback, since the chosen step could not be compiled"
+        yield "step", str(settings["step"]), reason
     for setting, what in (("not_compiled", "not compiled"), ("not_captured", "not captured")):
         if setting in settings:
             yield "step", what, str(settings[setting])

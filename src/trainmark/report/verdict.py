@@ -38,20 +38,30 @@ class Verdict:
 def verdict(work: MeasuredWork) -> Verdict:
     """Return the answer for ``work``: the pair chosen by :mod:`~trainmark.analysis.answer`, or the first side alone if
     there is none."""
+    pair = work.answer
     measured = [side for side in work.sides if side.result.runs]
     workload = work.sides[0].result.key.workload
     if not measured:
         failed = sum(side.result.failed for side in work.sides)
         text = f"No run of {workload} finished ({failed} tried)."
         return Verdict(text, "bad", (Caveat.FAILED_RUNS,))
-    pair = work.answer
     found = _alone(workload, measured) if pair is None else _of_pair(workload, *pair)
     caveats = {*found.caveats}
     if any(group.failed for group in pair or [measured[0].result]):
         caveats.add(Caveat.FAILED_RUNS)
-    broken = [side for side in work.sides if not side.result.runs]
-    lost = "".join(f" No run of {side.label} finished ({side.result.failed} tried)." for side in broken)
+    others = [side for side in work.sides if side.result not in (pair or ())]
+    lost = "".join(map(_lost, others))
     return Verdict(found.text + lost, found.tone, tuple(caveat for caveat in Caveat if caveat in caveats))
+
+
+def _lost(side: MeasuredSide) -> str:
+    """Return a sentence about a side that has no result; empty if it has one."""
+    result = side.result
+    if not result.runs:
+        return f" No run of {side.label} finished ({result.failed} tried)."
+    if result.breaks:
+        return f" No training on {side.label} was completed ({result.failed} tried)."
+    return ""
 
 
 def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
@@ -63,14 +73,16 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
         return Verdict(text, "bad", caveats)
     broken = " and ".join(name for name, side in ((here, these), (there, those)) if side.breaks)
     if broken:
-        text = f"{broken}: no training of {workload}{how} was completed; speeds are not compared."
+        what = "run" if these.key.dataset is None else "training"
+        text = f"{broken}: no {what} of {workload}{how} was completed; speeds are not compared."
         return Verdict(text, "bad", caveats)
     whole = ", from start to end" if these.speedup.of == "process" else ""
     harmless = HARMLESS | _OF_EPOCHS if these.speedup.of == "slice" else HARMLESS
     tone = SPEED_TONES[these.speedup.verdict] if harmless.issuperset(caveats) else "doubtful"
     disturbed = Caveat.TOO_DISTURBED in caveats
     unit = "" if _is_trained(these, those) else " per step"
-    speed = _speed(here, there, these.speedup, unit, disturbed=disturbed) + _threads(these, those)
+    accelerator = here if these.best_threads is None else there
+    speed = _speed(here, there, these.speedup, unit, disturbed=disturbed) + _threads(these, those, accelerator)
     learning = _learning(these.learning)
     if Caveat.RANDOM_DATA in caveats:
         learning = "; the data are random, so learning is not judged"
@@ -80,8 +92,8 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     return Verdict(f"{speed}{learning} ({workload}{how}{whole}).{again}", tone, caveats)
 
 
-def _threads(these: GroupResult, those: GroupResult) -> str:
-    """Return with how many threads the CPU was compared with an accelerator, if that was searched for."""
+def _threads(these: GroupResult, those: GroupResult, accelerator: str) -> str:
+    """Return with how many threads the CPU was compared with the accelerator, if that was searched for."""
     known = [side.best_threads for side in (these, those) if side.best_threads is not None]
     ratio = these.speedup.ratio
     if len(known) != 1 or ratio is None:
@@ -92,7 +104,7 @@ def _threads(these: GroupResult, those: GroupResult) -> str:
         return f"{with_best}, which is the default"
     of_accelerator = ratio if these.best_threads is None else 1 / ratio
     times = units.ratio(of_accelerator * best.slowdown)
-    return f"{with_best}; about {times} as fast as the CPU with the default ({best.default})"
+    return f"{with_best}; {accelerator} is about {times} as fast as the CPU with the default ({best.default})"
 
 
 def _is_trained(these: GroupResult, those: GroupResult) -> bool:

@@ -75,4 +75,4 @@ def _side_column(name: str) -> Field[GroupRow]:
 
 
 def _condition_column(condition: Condition) -> Field[GroupRow]:
-    return Field(condition.title, lambda row: condition.words(row.group.key) or units.MISSING)
+    return Field(condition.title, lambda row: condition.words(row.group.conditions) or units.MISSING)

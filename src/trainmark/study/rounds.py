@@ -15,7 +15,6 @@ import dataclasses
 import math
 import statistics
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol
@@ -43,7 +42,7 @@ from trainmark.execute.parent.task import AnyRun, Task, parties
 from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.neighbours import Neighbours
 from trainmark.record.caveats import EXTERNAL_SHARE
-from trainmark.record.facts import Key
+from trainmark.record.facts import Key, RunKey
 from trainmark.record.record import Record, Slice, are_disturbed
 from trainmark.report.verdict import verdict
 from trainmark.report.works import works
@@ -164,8 +163,7 @@ class _Rounds(Generic[AnyRun]):
         self._measure_peaks, self._has_peaks = measure_peaks, False
         self._began = began
         self.records: list[Record] = []
-        self._titles: dict[Key, str] = {}
-        self._asked: Counter[str] = Counter()
+        self._titles = {task.first.key.of_side: task.first.title for task in planned}
         self._decided: set[str] = set()
         self._opened: list[Record] = []
         self._rounds_left = len({task.round for task in planned})
@@ -186,25 +184,24 @@ class _Rounds(Generic[AnyRun]):
         if self._budget.seconds:
             for rounds in _openings(self._planned):
                 self._latest_mark = self._clock()
-                self._add(self._carry_out(rounds, self))
+                self._add(self._execute(rounds, self))
                 left = [task for task in left if not any(task is opened for opened in rounds)]
-                self._round_seconds += self._start_seconds  # the processes of further rounds have to start first
+                latest = self._clock() - self._latest_mark
+                earlier = self._round_seconds if self._further_rounds_are_alike else 0.0
+                # The processes of a further round also have to start.
+                self._round_seconds = self._start_seconds + max(earlier, latest)
         self._measure_peaks_once()
         for number in sorted({task.round for task in left}):
             tasks = self._still_needed([task for task in left if task.round == number])
+            if not self._has_time_for_round():  # every side gets one run in any case
+                begun = {self._title(record) for record in self.records}
+                tasks = [task for task in tasks if task.first.title not in begun]
             if not tasks:
-                break
-            if self.records and not self._has_time_for_round():
-                break
+                continue
             before = self._clock()
-            self._add(self._carry_out(tasks))
+            self._add(self._execute(tasks))
             self._round_seconds = self._clock() - before
         self._tell_if_cut()
-
-    def _carry_out(self, tasks: list[Task[AnyRun]], opening: OpeningListener | None = None) -> list[Record]:
-        """Execute tasks, and count the runs of each side."""
-        self._asked.update(task.first.title for task in tasks for _ in task.runs)
-        return self._execute(tasks, opening)
 
     def _has_time_for_round(self) -> bool:
         """Whether another planned round probably ends within the budget, or takes place in any case."""
@@ -215,21 +212,33 @@ class _Rounds(Generic[AnyRun]):
 
     def _tell_if_cut(self) -> None:
         """Tell how many of the planned trainings the budget has allowed, if it was not all of them."""
-        planned = {task.round for task in self._planned if task.first.blocks is None}
-        done = {record.round for record in self.records if record.epochs} & planned
-        if done and len(done) < len(planned) and _all_ok(self.records):
-            allowed = f"{len(done)} of {many(len(planned), 'training')} per side"
+        if not _all_ok(self.records):
+            return
+        planned: dict[str, set[int]] = {}
+        for task in self._planned:
+            if task.first.blocks is None:
+                planned.setdefault(task.first.title, set()).add(task.round)
+        done = dict.fromkeys(planned, 0)
+        for record in self.records:
+            title = self._title(record)
+            if record.epochs and record.round in planned.get(title, ()):
+                done[title] += 1
+        allowed = min(done.values(), default=0)
+        most = max(map(len, planned.values()), default=0)
+        if any(done[title] < len(rounds) for title, rounds in planned.items()):
+            trainings = f"{allowed} of {many(most, 'training')} per side"
             budget = seconds(self._budget.seconds)
-            self._tell(f"the budget of {budget} allows {allowed}; --repeats {len(planned)} runs all of them")
+            self._tell(f"the budget of {budget} allows {trainings}; --repeats {most} runs all of them")
 
     def _still_needed(self, tasks: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
         """Return a planned round without what is decided: trainings take part in no blocks, slices are left out."""
         needed: list[Task[AnyRun]] = []
+        blocks = self.most_blocks(tasks[0].first.blocks)
         for task in tasks:
             is_decided = task.first.title in self._decided
             if task.first.blocks is not None:
                 if not is_decided:
-                    needed.append(slices_alone(task, self.most_blocks(task.first.blocks)))
+                    needed.append(slices_alone(task, blocks))
             elif is_decided:
                 needed.append(Task(tuple(dataclasses.replace(run, decided=True) for run in task.runs), task.done))
             else:
@@ -255,7 +264,6 @@ class _Rounds(Generic[AnyRun]):
         """Tell the answer of the opening; returns the ids of the records whose speed is decided."""
         opened = [record for _, record in records]
         self._opened = opened
-        self._titles |= {_key_of(record): task.first.title for task, record in records}
         computing = math.fsum(_seconds(_slices_by_block([record]).values()) for record in opened)
         self._start_seconds = max(self._clock() - self._latest_mark - computing, 0.0)
         if len({task.first.title for task, _ in records}) > 1:  # otherwise the others have failed, as is told already
@@ -272,14 +280,22 @@ class _Rounds(Generic[AnyRun]):
         A first training always does, since it shows whether the sides learn. Commands and rounds of slices alone go on
         to measure the speed, so they stop where that is decided.
         """
-        is_training = self._planned[0].first.blocks is None
-        has_second = len({task.round for task in self._planned}) > 1
-        if not is_training or not (is_first or has_second):
-            return not self._all_are_decided
+        now = self._clock()
         if not is_first:
-            self._round_seconds = self._clock() - self._latest_mark
-        self._latest_mark = self._clock()
-        return is_first or self._has_time_for_round()
+            self._round_seconds = now - self._latest_mark
+        self._latest_mark = now
+        is_training = self._planned[0].first.blocks is None
+        if is_training and is_first:
+            return True
+        if is_training and self._further_rounds_are_alike:
+            return self._has_time_for_round()
+        return not self._all_are_decided
+
+    @property
+    def _further_rounds_are_alike(self) -> bool:
+        """Whether the second round does what the first one does; after a single training it has slices alone."""
+        run = self._planned[0].first
+        return run.blocks is not None or len({task.round for task in self._planned}) > 1
 
     def most_blocks(self, planned: int | None) -> int | None:
         """Return the number of blocks of a round, within the budget; None to train to the end."""
@@ -288,7 +304,8 @@ class _Rounds(Generic[AnyRun]):
             return planned
         blocks = _slices_by_block(self._opened)
         block_seconds = _seconds(blocks.values()) / max(len(blocks), 1)
-        starts = self._start_seconds * max(self._rounds_left - OPENING_ROUNDS, 0)
+        not_started = min(self._rounds_left, len({task.round for task in self._planned}) - OPENING_ROUNDS)
+        starts = self._start_seconds * max(not_started, 0)
         share = (self._budget.seconds - self._passed - starts) / max(self._rounds_left, 1)
         self._rounds_left -= 1
         fitting = int(share / block_seconds) if block_seconds else 0
@@ -326,7 +343,7 @@ class _Rounds(Generic[AnyRun]):
                 self._tell(f"{after} the verdict on speed is decided")
                 break
             before = self._clock()
-            self._add(self._carry_out(tasks))
+            self._add(self._execute(tasks))
             number += 1
             self._round_seconds = self._clock() - before
 
@@ -343,25 +360,27 @@ class _Rounds(Generic[AnyRun]):
         """Return another round of the sides that have these records and are not decided."""
         blocks = _blocks(records, left) or _first_blocks(self._planned)
         observed = all(record.observed for record in records)
-        titles = {self._titles[_key_of(record)] for record in records} if self._titles else self._asked.keys()
+        titles = {self._title(record) for record in records} - self._decided
         tasks = _round(self._planned, number, blocks, observed=observed)
-        return [task for task in tasks if task.first.title in titles - self._decided]
+        return [task for task in tasks if task.first.title in titles]
 
     def _comparable(self) -> list[Record]:
         """Return the records of the sides that go on.
 
-        Those are sides of which every run succeeded, if the subject has another one. After a failure, this can only be
-        told for sides that have taken part in an opening.
+        Those are sides of which no run failed, if the subject has another such side.
         """
-        if _all_ok(self.records):
-            return self.records
-        titled = [(self._titles.get(_key_of(each)), each) for each in self.records if each.outcome.status == "ok"]
-        succeeded = Counter(title for title, _ in titled)
-        going: set[str | None] = set()
+        failed = {self._title(record) for record in self.records if record.outcome.status != "ok"}
+        going: set[str] = set()
         for _, tasks in parties(self._planned):
-            whole = {task.first.title for task in tasks if succeeded[task.first.title] == self._asked[task.first.title]}
-            going |= whole if len(whole) >= 2 else set()
-        return [record for title, record in titled if title in going]
+            titles = {task.first.title for task in tasks}
+            left = titles - failed
+            if len(left) >= min(len(titles), 2):
+                going |= left
+        return [record for record in self.records if self._title(record) in going]
+
+    def _title(self, record: Record) -> str:
+        """Return the title of the side that a record belongs to."""
+        return self._titles[RunKey.of(record).of_side]
 
     @property
     def _all_are_decided(self) -> bool:
@@ -369,11 +388,10 @@ class _Rounds(Generic[AnyRun]):
         return all(task.first.title in self._decided for task in self._planned)
 
     def _decide(self, records: Sequence[Record]) -> bool:
-        """Add the sides whose speed these records decide, which is final; returns whether that is every side."""
-        keys = decided(records, self._budget.margin)
-        self._decided |= {self._titles[key] for key in keys if key in self._titles}
-        decided_before = {key for key, title in self._titles.items() if title in self._decided}
-        return {group.key for group in compare(records).groups} <= keys | decided_before
+        """Add the sides whose speed these records decide, which is final; returns whether they decide all of them."""
+        decided_now = {self._title(record) for record in decided(records, self._budget.margin)}
+        self._decided |= decided_now
+        return decided_now == {self._title(record) for record in records}
 
 
 def _openings(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]]]:
@@ -415,8 +433,8 @@ def first_round_apart(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]
     return [part for part in parts if part]
 
 
-def decided(records: Sequence[Record], margin: float) -> set[Key]:
-    """Return the groups whose comparisons are all decided.
+def decided(records: Sequence[Record], margin: float) -> list[Record]:
+    """Return the records of the groups whose comparisons are all decided.
 
     A comparison is decided if it has a verdict by the interval of a look, and the same by the interval that will be
     printed. Runs without slices are compared by one interval of 95 %, which is too narrow to be looked at several
@@ -434,7 +452,7 @@ def decided(records: Sequence[Record], margin: float) -> set[Key]:
             open_keys |= {early.key, look.groups[early.reference].key}
     for positions in printed.works:
         open_keys |= _open_answer(look, printed, positions)
-    return {group.key for group in printed.groups} - open_keys
+    return [record for group in printed.measured if group.key not in open_keys for record in group.records]
 
 
 def _open_answer(look: Comparison, printed: Comparison, positions: Sequence[int]) -> set[Key]:
@@ -452,12 +470,6 @@ def _open_answer(look: Comparison, printed: Comparison, positions: Sequence[int]
 def _is_decided(look: GroupResult, printed: GroupResult) -> bool:
     """Whether a comparison by slices has the same verdict by both intervals."""
     return look.speedup.of == "slice" and look.speedup.verdict == printed.speedup.verdict != "unclear"
-
-
-def _key_of(record: Record) -> Key:
-    """Return the key of the group that a record belongs to."""
-    (group,) = compare([record]).groups
-    return group.key
 
 
 def warn_if_busy(neighbours: Neighbours, run: AnyRun, tell: Callable[[str], None]) -> None:

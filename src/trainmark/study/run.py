@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -26,6 +26,7 @@ from trainmark.execute.parent.task import AnyRun, Task, command_in_rounds, remai
 from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS
 from trainmark.measure.neighbours import Neighbours
 from trainmark.measure.vendors import read_driver
+from trainmark.record.facts import RunKey
 from trainmark.record.record import Peaks, Record
 from trainmark.record.store import Store
 from trainmark.study.earlier import earlier_records
@@ -199,7 +200,7 @@ def _in_rounds(
             return [], earlier
         progress.say(f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues.")
         peaks: dict[Key, Peaks] = {}
-        threads: ThreadsByTitle = {}
+        threads = known_threads(tasks, earlier)
         here, apart = partial(look_around, options.labels), list[object]()
 
         running, records = progress.running(tasks, store.folder), list[Record]()
@@ -240,6 +241,21 @@ def _in_rounds(
         if repeats_failure() and len({record.round for record in records}) < len({task.round for task in tasks}):
             progress.say("A run failed, so the other rounds were skipped; --ignore-failure runs them anyway.")
         return records, earlier
+
+
+def known_threads(tasks: Sequence[Task[AnyRun]], earlier: Iterable[Record]) -> ThreadsByTitle:
+    """Return the best numbers of CPU threads that earlier runs of these groups have found.
+
+    Otherwise the rounds of a resumed study would differ in their number of threads.
+    """
+    titles = {task.first.key.of_side: task.first.title for task in tasks}
+    groups = {task.first.group_id for task in tasks}
+    found: ThreadsByTitle = {}
+    for record in earlier:
+        title = titles.get(RunKey.of(record).of_side)
+        if title is not None and record.threads_search is not None and record.group.id in groups:
+            found[title] = record.threads_search
+    return found
 
 
 def _runs_left(tasks: Sequence[Task[AnyRun]]) -> int:

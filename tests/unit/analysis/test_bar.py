@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from tests.records import rounds
 from tests.unit.analysis.test_slices import a_round
 from trainmark.analysis.bar import fail_below
 from trainmark.analysis.comparison import compare
 from trainmark.analysis.results import Comparison
 from trainmark.record.caveats import Caveat
+from trainmark.record.record import Outcome
 
 
 def test_only_the_upper_bound_can_miss_the_bar() -> None:
@@ -74,3 +77,21 @@ def test_one_round_that_others_disturbed_fails_no_build() -> None:
     bar = fail_below(compare(records, baseline=("style", "fast")), 0.95)
     assert (bar.missed, bar.unjudged) == ((), ())
     assert len(bar.disturbed) == 1
+
+
+def test_a_side_of_which_no_training_was_completed_misses_any_bar() -> None:
+    whole = a_round(0, [2.0] * 4, [1.0] * 4) + a_round(1, [2.0] * 4, [1.0] * 4)
+    slices = [structs.replace(each, epochs=[]) if each.backend.style == "fast" else each for each in whole]
+    lost = [
+        structs.replace(each, id=f"{each.id}-training", slices=[], slices_in=each.id, outcome=Outcome("failed", "lost"))
+        for each in slices
+        if not each.epochs
+    ]
+    bar = fail_below(compare([*slices, *lost], baseline=("style", "idiomatic")), 0.5)
+    assert [group.key.style for group in bar.missed] == ["fast"]
+
+
+def test_an_obviously_slower_side_with_a_bound_above_the_bar_is_not_judged() -> None:
+    records = a_round(0, [3.0] * 4, [1.0] * 4) + a_round(1, [3.0] * 4, [1.0] * 4)
+    bar = fail_below(compare(records, baseline=("style", "fast")), 0.4)
+    assert [group.key.style for group in bar.unjudged] == ["idiomatic"], "it is at most 1.66 / 3 = 0.55"

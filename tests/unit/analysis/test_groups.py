@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from tests.records import a_command, a_record, rounds
 from trainmark.analysis.groups import group_records
-from trainmark.record.record import BackendRef, DeviceRef, Record
+from trainmark.record.record import BackendRef, DeviceRef, Record, Status
 from trainmark.workload import catalog
 
 
@@ -95,3 +97,27 @@ def test_such_a_command_that_was_repeated_later_is_no_failure() -> None:
     redone = [a_torch_script(number) for number in range(2)]
     (group,) = group_records([redone[0], a_command(round=1, status="interrupted"), redone[1]])
     assert (len(group.records), group.failed) == (2, 0)
+
+
+def failed_after_slices(status: Status, record: Callable[..., Record] = a_record) -> list[Record]:
+    """The two records of a run that ended otherwise than planned after its slices."""
+    opening = record(epochs=[])
+    return [opening, structs.replace(record(status=status), id=f"{opening.id}-training", slices_in=opening.id)]
+
+
+@pytest.mark.parametrize("record", [a_record, a_command])
+def test_a_run_that_failed_after_its_slices_is_one_failed_run(record: Callable[..., Record]) -> None:
+    (group,) = group_records(failed_after_slices("failed", record))
+    assert (group.runs, group.failed, group.broken) == (0, 1, 1)
+    assert len(group.records) == 1, "its slices are kept"
+
+
+def test_a_run_that_was_interrupted_after_its_slices_is_a_run_of_slices() -> None:
+    (group,) = group_records(failed_after_slices("interrupted"))
+    assert (group.runs, group.failed, group.broken) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("record", [a_record, a_command])
+def test_a_run_that_was_repeated_after_its_failure_has_not_failed(record: Callable[..., Record]) -> None:
+    (group,) = group_records([*failed_after_slices("failed", record), record(id="repeated")])
+    assert (group.runs, group.failed) == (1, 0)

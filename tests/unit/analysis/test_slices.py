@@ -127,6 +127,19 @@ def test_disturbed_rounds_are_never_obvious() -> None:
     assert Caveat.TOO_DISTURBED in found.caveats
 
 
+@pytest.mark.parametrize("disturbed", [0, 1])
+def test_nothing_later_stands_in_for_a_disturbed_opening(disturbed: int) -> None:
+    """Otherwise the rule would be looked at again."""
+    others = [[0.0] * 6, [0.0] * 6]
+    others[disturbed][:2] = [0.5, 0.5]
+    rounds = [each for number in range(2) for each in a_round(number, [3.0] * 12, [1.0] * 12, others[number])]
+    rounds += a_round(2, [2.0] * 12, [1.0] * 12)
+    slow, fast = (tuple(each for each in rounds if each.backend.style == style) for style in ("idiomatic", "fast"))
+    sliced = compare_slices(slow, fast)
+    assert sliced is not None
+    assert not sliced.is_obvious
+
+
 def test_an_obvious_difference_needs_both_to_learn() -> None:
     stuck = [Caveat.NOT_LEARNING]
     rounds = [each for number in range(2) for each in a_round(number, [3.0] * 4, [1.0] * 4, caveats=stuck)]

@@ -170,7 +170,8 @@ def test_what_never_completes_a_training_is_not_faster(status: Any, counts: bool
     [
         (
             16,
-            ", the CPU with its best number of threads (4); about 6.00× as fast as the CPU with the default (16); both",
+            ", the CPU with its best number of threads (4); "
+            "cuda:0 is about 6.00× as fast as the CPU with the default (16); both",
         ),
         (4, ", the CPU with its best number of threads (4), which is the default; both learn"),
     ],
@@ -233,3 +234,24 @@ def test_one_group_that_did_not_learn_does_not_hide_one_that_did() -> None:
     lazy = rounds([0.1] * 4, device="cuda:0", style="idiomatic", caveats=[Caveat.NOT_LEARNING])
     slow = rounds([3.0] * 4, style="idiomatic")
     assert "4.00× [" in said([*CPU, *gpu, *lazy, *slow]).text
+
+
+def test_the_accelerator_is_named_however_the_sides_are_ordered() -> None:
+    search = ThreadsSearch(chosen=4, default=16, step_seconds={"4": 0.01, "16": 0.015})
+    slow = [structs.replace(record, threads_search=search) for record in rounds([2.0] * 4)]
+    (work,) = works(compare([*slow, *rounds([0.5] * 4, device="cuda:0")], baseline=("device", "cuda:0")))
+    text = verdict(work).text
+    assert text.startswith("cpu is 4.00× [4.00, 4.00] slower than cuda:0")
+    assert "; cuda:0 is about 6.00× as fast as the CPU with the default (16)" in text
+
+
+def test_a_third_side_whose_trainings_failed_is_told() -> None:
+    gpu = rounds([0.5, 0.525, 0.475, 0.5], device="cuda:0")
+    opened = [structs.replace(each, epochs=[]) for each in rounds([0.1] * 2, device="cuda:1")]
+    lost = [
+        structs.replace(each, id=f"{each.id}-training", slices_in=each.id, outcome=Outcome("failed", "lost"))
+        for each in opened
+    ]
+    found = said([*CPU, *gpu, *opened, *lost])
+    assert found.text.startswith("cuda:0 is 4.00× [")
+    assert found.text.endswith(" No run of numpy fast cuda:1 finished (2 tried).")

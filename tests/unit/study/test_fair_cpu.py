@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from tests.records import a_record, as_planned
 from trainmark.backends.base import Capabilities, Device
 from trainmark.data.locate import Located
 from trainmark.execute.parent.command import Command, sides
 from trainmark.execute.parent.plan import ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS, Seen
 from trainmark.execute.parent.task import command_in_rounds, in_rounds
-from trainmark.study.run import with_fair_cpu, with_fair_cpu_of_command
+from trainmark.record.record import Group, ThreadsSearch
+from trainmark.study.run import known_threads, with_fair_cpu, with_fair_cpu_of_command
 from trainmark.workload import catalog
 
 DEVICES = (
@@ -21,13 +24,15 @@ DEVICES = (
 )
 
 
+DATA = Located("mnist", Path("/nowhere"), "cache", "5f" * 32, True, 60_000, 10_000)
+COURSE = ScheduledWorkload(catalog.find("mnist-mlp512"), DATA, 1)
+
+
 def marked(devices: list[str], threads: int | None = None) -> list[bool]:
     """Return whether the run on each device is marked."""
     can = Capabilities("torch", "2.0", ("fast",), DEVICES, kinds=frozenset())
-    data = Located("mnist", Path("/nowhere"), "cache", "5f" * 32, True, 60_000, 10_000)
-    course = ScheduledWorkload(catalog.find("mnist-mlp512"), data, 1)
     sides = [Side("torch", "fast", device, THIS) for device in devices]
-    tasks = in_rounds([(course, sides)], Settings(threads=threads))
+    tasks = in_rounds([(COURSE, sides)], Settings(threads=threads))
     found = with_fair_cpu(tasks, {("torch", THIS.label): Seen("torch", THIS, can)})
     return [task.first.next_to_accelerator for task in found]
 
@@ -63,3 +68,11 @@ def test_a_command_on_one_kind_of_device_is_left_as_it_is(devices: tuple[str, ..
 
 def test_a_command_with_a_fixed_number_of_threads_keeps_it() -> None:
     assert marked_of_command(("cpu", "cuda:0"), threads=4) == [False, False]
+
+
+def test_a_resumed_study_uses_the_number_of_threads_that_was_found_before() -> None:
+    task = in_rounds([(COURSE, [Side("numpy", "fast", "cpu", THIS)])], Settings())[0]
+    search = ThreadsSearch(chosen=4, default=16, step_seconds={"4": 0.01, "16": 0.015})
+    found = as_planned(a_record(threads_search=search, group=task.first.group_id), task.first)
+    assert known_threads([task], [found]) == {task.first.title: search}
+    assert known_threads([task], [structs.replace(found, group=Group("another"))]) == {}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from tests.records import a_record
+from tests.records import a_record, as_planned
 from tests.unit.analysis.test_slices import a_round
 from trainmark.analysis.slices import FEWEST_BLOCKS
 from trainmark.data.locate import Located
@@ -28,9 +28,9 @@ from trainmark.study.rounds import BLOCKS, LOOKS, Budget, _comparisons, rounds_w
 from trainmark.workload import catalog
 
 
-def planned(number: int, *more: Side) -> list[Task[Run]]:
+def planned(number: int, *more: Side, workload: str = "mnist-mlp512") -> list[Task[Run]]:
     dataset = Located("mnist", Path("/nowhere"), "cache", "5f" * 32, True, 60_000, 10_000)
-    course = ScheduledWorkload(catalog.find("mnist-mlp512"), dataset, number)
+    course = ScheduledWorkload(catalog.find(workload), dataset, number)
     sides = [Side("numpy", style, "cpu", THIS) for style in ("idiomatic", "fast")]
     return in_rounds([(course, [*sides, *more])], Settings())
 
@@ -75,9 +75,11 @@ class Machine:
         self.events: list[str] = []
         self.decided: list[set[str]] = []
         self.sides: list[set[str]] = []
+        self.workloads: list[str] = []
 
     def __call__(self, tasks: list[Task[Run]], opening: OpeningListener | None = None, /) -> list[Record]:
         numbers = sorted({task.round for task in tasks})
+        self.workloads += dict.fromkeys(task.first.course.workload.name for task in tasks)
         if opening is not None:
             self._open(tasks, numbers, opening)
         records: list[Record] = []
@@ -95,34 +97,38 @@ class Machine:
             self.blocks += [task.first.blocks for task in of_round]
             self.sides.append({task.first.side.backend for task in of_round})
             self.decided.append({task.first.side.style for task in of_round if task.first.decided})
-            found = self._round(number, {task.first.side.style for task in of_round})
-            records += found if goes_on else [structs.replace(each, epochs=[]) for each in found]
-        titles = {task.first.title for task in tasks}
-        failed = [a_record(round=numbers[0], status="failed") for title in titles if "torch" in title]
-        if self._fails_in in self.rounds:
-            records = [each for each in records if (each.backend.style, each.round) != ("fast", self._fails_in)]
-            failed.append(a_record(round=self._fails_in, status="failed"))
-        return records + failed
+            for task in of_round:
+                record = self._record(task.first)
+                if opening is not None and record.outcome.status == "failed" and task.first.side.backend == "numpy":
+                    slices = structs.replace(self._record(task.first, fails=False), epochs=[])
+                    records.append(slices)
+                    record = structs.replace(record, id=f"{slices.id}-training", slices_in=slices.id)
+                is_short = not goes_on and record.outcome.status == "ok"
+                records.append(structs.replace(record, epochs=[]) if is_short else record)
+        return records
 
     def _open(self, tasks: list[Task[Run]], numbers: list[int], opening: OpeningListener) -> None:
         self.now += 1.0 * len(numbers)
-        found = {record.backend.style: record for record in self._round(numbers[0])}
-        every = []
-        for task in tasks:
-            of_round = {record.backend.style: record for record in self._round(task.round)}
-            if task.first.side.backend == "torch":  # it fails
-                continue
-            every.append((task, structs.replace(of_round[task.first.side.style], epochs=[])))
-        self.events.append(f"opened {numbers}, {len(found)} sides")
+        every = [
+            (task, structs.replace(self._record(task.first, fails=False), epochs=[]))
+            for task in tasks
+            if task.first.side.backend != "torch"
+        ]
+        self.events.append(f"opened {numbers}, {len(every) // len(numbers)} sides")
         ids = opening.opened(every)
         self.events.append(f"decided {sorted({record.backend.style for _, record in every if record.id in ids})}")
 
-    def _round(self, number: int, styles: set[str] | None = None) -> list[Record]:
-        ratio = self._ratios[number % len(self._ratios)]
+    def _record(self, run: Run, *, fails: bool | None = None) -> Record:
+        """The record of a run; by default, those of PyTorch fail, and one of the others in one round."""
+        ratio = self._ratios[run.round % len(self._ratios)]
         slow = [PACE * ratio * (1 + self._wobble * (-1) ** (place // 2)) for place in range(8)]
-        both = a_round(number, slow, [PACE] * 8, [self._others] * 4)
-        named = [structs.replace(each, id=f"{each.backend.style}-{number}") for each in both]
-        return [each for each in named if styles is None or each.backend.style in styles]
+        if fails is None:
+            fails = run.side.backend == "torch" or (run.side.style, run.round) == ("fast", self._fails_in)
+        if fails:
+            return as_planned(a_record(round=run.round, status="failed", id=f"failed-{run.round}"), run)
+        both = a_round(run.round, slow, [PACE] * 8, [self._others] * 4)
+        record = next(each for each in both if each.backend.style == run.side.style)
+        return as_planned(structs.replace(record, id=f"{run.side.style}-{run.round}"), run)
 
     def measure(
         self,
@@ -259,6 +265,21 @@ def test_a_side_that_fails_leaves_the_others_their_rounds() -> None:
     assert machine.sides[2:] == [{"numpy"}] * len(machine.sides[2:])
 
 
+def test_a_training_that_fails_after_its_opening_ends_its_side() -> None:
+    """Its slices have a record of their own, which is no run that succeeded."""
+    machine = Machine([1.2], fails_in=0)
+    machine.measure(1, 100.0, to_the_end=True)
+    assert machine.rounds == [0, 1], "the other side has nothing to be compared with"
+    assert "the verdict is decided" not in " ".join(machine.said)
+
+
+def test_every_side_gets_one_run_even_if_the_budget_is_spent() -> None:
+    machine = Machine([1.5])
+    tasks = [*planned(1), *planned(1, workload="mnist-mlp128")[:1]]
+    rounds_within(Budget(1.0, keeps_repeats=False), tasks, machine, clock=lambda: machine.now, neighbours=Quiet())
+    assert machine.workloads == ["mnist-mlp512", "mnist-mlp128"]
+
+
 def test_where_blocks_differ_and_processes_do_not_a_round_gets_more_blocks() -> None:
     machine = Machine([0.96, 1.04, 1.0], wobble=0.2)
     machine.measure(seconds=100.0)
@@ -336,7 +357,7 @@ def test_a_verdict_by_whole_runs_ends_no_rounds() -> None:
     def whole_runs(tasks: list[Task[Run]], _: OpeningListener | None = None, /) -> list[Record]:
         rounds.extend(sorted({task.round for task in tasks}))
         return [
-            a_record(seconds=(pace, pace, pace), style=task.first.side.style, round=task.round)
+            as_planned(a_record(seconds=(pace, pace, pace), round=task.round), task.first)
             for task in tasks
             for pace in [2.0 if task.first.side.style == "fast" else 1.0]
         ]

@@ -61,6 +61,7 @@ class CommandRecordBuilder(RecordBuilder):
                 self._examples_of_step = (answer.examples or 1) / (answer.batches or 1)
             case StepsObserved():
                 self._observed = answer
+                self._packages = answer.packages
                 self._losses += answer.losses[: _MOST_LOSSES - len(self._losses)]
             case CommandStarted():
                 self._start = answer.start
@@ -119,7 +120,10 @@ class CommandRecordBuilder(RecordBuilder):
 
     def _seen(self) -> Observed | None:
         seen = self._observed
-        return None if seen is None else Observed(**{**vars(seen), "losses": self._losses})
+        if seen is None:
+            return None
+        facts = {name: value for name, value in vars(seen).items() if name != "packages"}
+        return Observed(**facts | {"losses": self._losses})
 
     def _process(self) -> schema.Process:
         run = self.run

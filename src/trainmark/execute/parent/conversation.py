@@ -281,11 +281,11 @@ class Conversation:
             self._findings.threads[run.title] = ThreadsSearch(tried.chosen, tried.default, step_seconds)
 
     def _keep_failed_search(self) -> None:
-        """Remember that a command could not find its best number of threads.
+        """Remember that it could not find its best number of threads.
 
         If its other processes tried again and succeeded, its rounds would differ in their number of threads.
         """
-        if isinstance(self.run, CommandRun) and self._tries_threads:
+        if self._tries_threads:
             self._findings.threads.setdefault(self.run.title, None)
 
     def _needs_ramp(self, turn: Turn[Conversation]) -> bool:

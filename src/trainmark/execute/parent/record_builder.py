@@ -66,6 +66,7 @@ class RecordBuilder:
         self._before: FirstEvaluation | None = None
         self.alone = False
         self._slices: list[Slice] = []
+        self._slices_in: str | None = None
         self._ready = Ready()
         self._compile_seconds: float | None = None
 
@@ -115,6 +116,7 @@ class RecordBuilder:
 
         A run that fails after its opening has two records: that of the slices, which count, and that of the failure.
         """
+        self._slices_in = self.id
         self.id = f"{self.id}-training"
         self._slices = []
 
@@ -213,6 +215,7 @@ class RecordBuilder:
             before=self._before,
             epochs=list(self.epochs),  # copies, since the run may go on
             slices=list(self.slices),
+            slices_in=self._slices_in,
             final=self._final(),
             samples=samples,
             energy=used,

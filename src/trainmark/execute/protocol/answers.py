@@ -227,7 +227,13 @@ class CommandExited(Answer):
 
 @dataclass(frozen=True)
 class StepsObserved(Answer, Observed):
-    """What the observer of a command has seen so far; the ``losses`` are those since the previous answer."""
+    """What the observer of a command has seen so far; the ``losses`` are those since the previous answer.
+
+    Args:
+        packages: versions of its frameworks.
+    """
+
+    packages: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -7,6 +7,7 @@ two readings, only the backend's code runs.
 from __future__ import annotations
 
 import dataclasses
+import gc
 import hashlib
 import itertools
 import math
@@ -158,8 +159,7 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
     if isinstance(trainer, RankTrainer):
         require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))
     trainer.load(weights)
-    agree = (lambda own: trainer.gather(own)[0]) if isinstance(trainer, RankTrainer) else (lambda own: own)
-    pacing = Slices(turns if request.turns else None, say, request.origin, agree)
+    pacing = Slices(turns if request.turns else None, say, request.origin, _agreement(trainer))
     state = TrainingState(request, trainer, examples, pacing, drawn)
     first = next(state.plans())
     say(
@@ -181,13 +181,28 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
             if pacing.threads_to_try and isinstance(trainer, ThreadsSettable):
                 _choose_threads(state, trainer, tick, clock, say)
             _train_in_slices(state, weights, tick, clock)
-            state = _restarted(state, weights, lambda: backend.trainer(workload, model, data, options))
+            if isinstance(trainer, Restartable):
+                trainer.restart(weights)
+            else:
+                del trainer, state  # or memory would hold two trainers during the whole training
+                gc.collect()  # models refer to themselves
+                trainer = backend.trainer(workload, model, data, options)
+                trainer.load(weights)
+                trainer.compile(first)
+                state = TrainingState(request, trainer, examples, pacing, drawn)
         for repeat, weights_file in enumerate(request.weight_files):
             if repeat > 0:
                 state.trainer.load(state.trainer.weights())  # continued: the same weights, a new optimiser
             _train_repeat(state, weights_file, say, tick, clock)
     except Enough:
         say(_finished(state.trainer, None))
+
+
+def _agreement(trainer: Trainer) -> Callable[[Any], Any]:
+    """Return what makes all ranks of a training take the first one's value."""
+    if not isinstance(trainer, RankTrainer):
+        return lambda own: own
+    return lambda own: trainer.gather(own)[0]
 
 
 def _choose_threads(
@@ -222,18 +237,6 @@ def _train_in_slices(state: TrainingState, weights: Weights, tick: Callable[[], 
             state.pacing.restarted(clock() - ended)
     except TrainingStarts:
         return
-
-
-def _restarted(state: TrainingState, weights: Weights, make_trainer: Callable[[], Trainer]) -> TrainingState:
-    """Return the state as it was before the slices, random numbers included, so that the losses are the same."""
-    if isinstance(state.trainer, Restartable):
-        state.trainer.restart(weights)
-        return state
-    first = next(state.plans())
-    trainer = make_trainer()
-    trainer.load(weights)
-    trainer.compile(first)
-    return dataclasses.replace(state, trainer=trainer)
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,8 @@ class Reports:
         except ValueError as error:
             self._leave_out(f"observed steps: {error}")
             return None
-        return dataclasses.replace(found, losses=[number for number in numbers if number is not None])
+        known = [number for number in numbers if number is not None]
+        return dataclasses.replace(found, losses=known, packages=self.packages)
 
     def _threads(self, message: dict[str, Any]) -> ThreadsTried | None:
         """Return how long a step takes with each number of CPU threads."""
