@@ -13,8 +13,10 @@ from trainmark.record.caveats import Caveat
 
 @dataclass(frozen=True)
 class Bar:
-    """Groups that clear the bar, miss it, or can't be judged: their bounds are unknown or allow both, or other programs
-    disturbed them too much."""
+    """Groups that clear the bar, miss it, or can't be judged.
+
+    A group can't be judged if it has no bound or one that doesn't decide, or if other programs disturbed it too much.
+    """
 
     ratio: float
     cleared: tuple[GroupResult, ...]
@@ -27,8 +29,8 @@ def fail_below(comparison: Comparison, ratio: float) -> Bar:
     """Compare every group except the references with the bar.
 
     A group misses it if the upper bound of its interval is below ``ratio``, so that noise alone never fails a build;
-    also if it does not learn or none of its runs finished. A group that other processes disturbed too much can't be
-    judged, nor one of which only a lower bound is known that is below ``ratio``.
+    also if it does not learn or none of its runs finished. A group can't be judged if other processes disturbed it too
+    much, if it has no bound, or if only a lower bound below ``ratio`` is known.
 
     Raises:
         UsageError: ``ratio`` is not above 0.
