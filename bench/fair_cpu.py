@@ -1,11 +1,11 @@
-"""Is the best number of CPU threads found, and is the ratio to an accelerator that of the best?
+"""Does the search find the best number of CPU threads, and is the ratio to an accelerator right with that number?
 
     OMP_NUM_THREADS=16 python bench/fair_cpu.py [WORKLOAD] [--tries 3]
 
-There is no accelerator here, so PyTorch's `idiomatic` plays it: it keeps its number of threads. PyTorch's `fast` plays
-the CPU beside it. Each try compares the two twice: first trainmark searches for the number of threads of `fast`, as it
-does next to an accelerator; then `fast` has each number in turn, fixed from the start. Prints how long the search took,
-what it chose, and the ratio beside that of the best fixed number. Needs TRAINMARK_DATA.
+There is no accelerator here, so PyTorch's `idiomatic` takes its role and keeps its number of threads. PyTorch's `fast`
+takes the role of the CPU. Each try compares the two in two ways: first trainmark searches for the number of threads of
+`fast`, as it does next to an accelerator; then `fast` runs with each number, fixed from the start. Prints how long the
+search took, what it chose, and the ratio next to the ratio with the best fixed number. Needs TRAINMARK_DATA.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class SearchTimer(Observer):
 
 
 def planned(tasks: Sequence[Task[Run]], threads: int | None) -> list[Task[Run]]:
-    """Return two rounds of slices; without ``threads``, those of the CPU are searched for."""
+    """Return two rounds of slices; if ``threads`` is None, the best number for the CPU is searched for."""
     found = []
     for task in tasks:
         run = dataclasses.replace(task.first, blocks=BLOCKS)

@@ -9,7 +9,7 @@ figures say whether the rule keeps its promise if its assumptions hold, not whet
 see bench/verdict.py.
 
 The first table has equal sides: every `faster` or `slower` is false. The second has sides that differ: it shows how
-often two rounds are enough. The third shows how often what is printed, an interval or a bound, holds the true ratio.
+often two rounds are enough. The third shows how often the printed interval or bound contains the true ratio.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def end_of(draw: Callable[[int], tuple[Block, ...]], most_rounds: int) -> Ended:
 
     Args:
         draw: returns the blocks of a round; it gets the number of the round, from 0.
-        most_rounds: after them, what is known is printed.
+        most_rounds: number of rounds after which the result is printed in any case.
     """
     rounds: list[tuple[Block, ...]] = []
     while True:
@@ -124,7 +124,7 @@ def many(log_ratio: float, tail: str, deviation: float, most_rounds: int, draws:
 
 
 def share(found: list[Ended], *, after: int | None = None) -> float:
-    """Return the share of decided comparisons; with ``after``, of those decided after so many rounds."""
+    """Return the share of decided comparisons; with ``after``, of those decided after this many rounds."""
     counted = [each for each in found if each.is_decided and after in (None, each.rounds)]
     return len(counted) / len(found)
 

@@ -5,8 +5,8 @@
 Reads rounds of equal sides that `bench/verdict.py` has recorded, draws some of them with replacement, and lets
 trainmark's own rule look at them as `trainmark run` does. The first two rounds of a try have two adjacent blocks of
 their round, as in an opening; further rounds have all. A try with other sides gets their logarithmic ratio added to
-each block. Unlike `bench/looks.py`, nothing is assumed about the errors; but a try can only show what those machines
-have shown.
+each block. Unlike `bench/looks.py`, this assumes nothing about the errors; but a try can only show what was measured on
+those machines.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from trainmark.analysis.obvious import BLOCKS, ROUNDS
 from trainmark.analysis.slices import Block
 
 CONDITIONS = ("equal", "opened-equal", "nice", "busy", "comes-and-goes")
-"""Files with equal sides: alone on the machine (twice), and next to three kinds of other programs."""
+"""Files with equal sides: twice on an idle machine, and next to three kinds of other programs."""
 RATIOS = (1.0, 1.05, 3.0)
 MOST_ROUNDS = 8
-"""The README's first command has about as many."""
+"""The README's first command runs about this many."""
 
 Round = tuple[Block, ...]
 

@@ -136,7 +136,7 @@ class MoreWork(TorchBackend):
 
 
 class Told(Progress):
-    """Keeps what a study says, and when."""
+    """Keeps the messages of a study with their times."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
@@ -195,7 +195,7 @@ def _tasks(kind: str, chosen: Mapping[str, ChosenSide], rounds: int = 1) -> list
 
 
 def _shortened(task: Task[Run]) -> Task[Run]:
-    """The same with a short training."""
+    """Return the same task with a short training."""
     course = task.first.course
     workload = course.workload.with_schedule(steps=OPENED_STEPS)
     return Task((dataclasses.replace(task.first, course=dataclasses.replace(course, workload=workload)),))

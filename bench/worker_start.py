@@ -1,4 +1,4 @@
-"""How long a measured process takes until it is ready to train, and how much of that is ours.
+"""How long a measured process takes until it is ready to train, and trainmark's part of that.
 
     TRAINMARK_DATA=FOLDER python bench/worker_start.py [--backend torch,jax,keras,numpy] [-n 7] [--before FOLDER]
 
@@ -6,9 +6,10 @@ FOLDER is the `src` of another commit, as from `git archive COMMIT src | tar -x 
 
 Processes of four kinds take turns: a bare interpreter that imports the framework; one that also uses it once (an
 optimiser, a random key, a small model), because frameworks load much of themselves only then; and a measured process of
-each commit, up to its message that it is ready (`setup_seconds` of a record). What is ours is the median of the
-differences from the second kind. On a machine with other load, the processor time of the main thread says more than the
-time that passes: without load, the others would run beside it. Last comes where the time of a measured process goes.
+each commit, up to its message that it is ready (`setup_seconds` of a record). trainmark's part is the median of
+the differences from the second kind. On a machine with other load, the CPU time of the main thread says more than
+wall-clock time: without load, the other threads would run at the same time. Finally, it prints where the time of a
+measured process goes.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ TELL = "import time; print(time.perf_counter(), time.process_time(), time.thread
 
 
 class Taken(NamedTuple):
-    """Seconds that passed since the start of a process, its processor time, and that of its main thread alone."""
+    """Wall-clock seconds since the start of a process, its CPU time, and the CPU time of its main thread alone."""
 
     passed: float
     processor: float
@@ -111,7 +112,7 @@ def conditions(asked: argparse.Namespace) -> str:
 
 
 def print_row(backend: str, field: str, rounds: list[dict[str, float]]) -> None:
-    """Print the medians of one backend, and the medians of what is ours in each round."""
+    """Print the medians of one backend, and the medians of trainmark's part in each round."""
     cells = []
     for name in rounds[0]:
         cells.append(shown([each[name] for each in rounds]))
@@ -184,7 +185,7 @@ def until_ready(request: Callable[[float], Any], source: Path) -> Taken:
     with process.Worker(Path(sys.executable), request, hear) as worker:
         while not found:
             ready = ears.wait([worker])[worker]
-            ears.is_time_to_look()  # so that the next wait is a wait, and this process leaves the cores to that one
+            ears.is_time_to_look()  # makes the next wait block, so that the worker has the cores
             ending = worker.attend(ready)
             if ending is not None:
                 raise SystemExit(f"the process ended: {ending.reason}\n{ending.tail}")
@@ -192,7 +193,7 @@ def until_ready(request: Callable[[float], Any], source: Path) -> Taken:
 
 
 def phases_of(request: Callable[[float], Any]) -> dict[str, float]:
-    """Return the seconds of each phase of a measured process, from another one that reads the clock between them."""
+    """Return the seconds of each phase of a measured process; another process reads the clock between the phases."""
     from trainmark.execute.protocol.wire import encoded, to_message
 
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
@@ -218,7 +219,7 @@ class Phases:
         self.last = now
 
     def around(self, owner: Any, name: str, phase: str) -> None:
-        """Replace a function by one that is a phase of its own."""
+        """Replace a function with one that counts as a separate phase."""
         real = getattr(owner, name)
 
         def timed(*args: Any, **more: Any) -> Any:

@@ -39,7 +39,7 @@ NULL_DEVICE_REPLACED = (
 
 
 def is_null_device_intact() -> bool:
-    """Whether the null device is a device. Root can replace it by a file, after which many programs fail oddly."""
+    """Whether the null device is a device. Root can replace it with a file, which makes many programs fail oddly."""
     return stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
 

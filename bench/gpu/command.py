@@ -21,10 +21,10 @@ PAGE = "page"
 
 
 def main() -> int:
-    """Measure the named items; return 0 if nothing of them is missing."""
+    """Measure the named items; return 0 if none of their results is missing."""
     options = parse()
     start = time.monotonic()
-    # Both end the measurement at hand, and what it has measured is kept.
+    # Both signals end the current measurement; its results so far are kept.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     folder = options.folder.resolve()
@@ -61,9 +61,9 @@ def measure_items(session: Session, names: list[str], start: float, limit: float
 
     Args:
         session: what all measurements share.
-        names: of the items.
+        names: names of the items.
         start: when the command began, on the monotonic clock.
-        limit: seconds for all of them; None leaves each its own limit.
+        limit: seconds for all of them; None keeps the limit of each.
     """
     missing = []
     begin = start
@@ -89,13 +89,13 @@ def parse() -> argparse.Namespace:
         "items",
         type=_items,
         metavar="ITEM[,ITEM...]",
-        help="items, or `page` to write the page only",
+        help="items, or `page` to write only the page",
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder of results; those it already has are kept")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder for results; existing ones are kept")
     parser.add_argument(
         "--limit", type=float, metavar="SECONDS", help="time limit for all items; default: the limit of each item"
     )
-    parser.add_argument("--device", default="cuda:0", help="the GPU; `cpu` rehearses; default: %(default)s")
+    parser.add_argument("--device", default="cuda:0", help="the GPU, or `cpu` for a rehearsal; default: %(default)s")
     parser.add_argument(
         "--quick",
         action="store_true",
@@ -108,13 +108,13 @@ def parse() -> argparse.Namespace:
         metavar="DIR",
         help="a checkout of nanoGPT",
     )
-    parser.add_argument("--commit", help="what to print as the commit where git can't tell")
+    parser.add_argument("--commit", help="commit to print if git can't tell it")
     parser.add_argument(
         "--instead",
         type=_pairs,
         default={},
         metavar="NAME=BACKEND,...",
-        help="rehearse with another backend",
+        help="rehearse with other backends",
     )
     return parser.parse_args()
 

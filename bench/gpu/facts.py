@@ -20,7 +20,7 @@ def context(device: str, *, quick: bool, commit: str | None) -> dict[str, Any]:
     Args:
         device: the device to be measured.
         quick: whether tiny sizes are measured.
-        commit: the commit, where git can't tell.
+        commit: the commit, used if git can't tell it.
     """
     from trainmark.measure import machine
 

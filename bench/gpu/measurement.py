@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a measurement came to.
+    """The result of a measurement.
 
     Args:
         rows: what was measured.
@@ -52,7 +52,7 @@ class Item(Protocol):
         number: in the agenda.
         question: the title of its section.
         limit: seconds in which it fits on a GPU.
-        how: how it is measured, for the page.
+        how: how it is measured, for the page; continues a sentence about its command.
     """
 
     @property

@@ -1,7 +1,7 @@
 """Backends whose true ratio is known: PyTorch's `fast` in stretches of 20 steps, and with one repeated.
 
-Both stop after the same steps, so they differ by one step in 20 and by nothing else. It holds for
-captured steps, too: a repeated step is the same graph, replayed at the same place of the epoch.
+Both stop after the same steps, so they differ by one step in 20 and by nothing else. This also holds
+for captured steps: a repeated step is the same graph, replayed at the same place in the epoch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
 
 EVERY = 20
-"""A step is repeated after this many."""
+"""Number of steps after which one is repeated."""
 
 
 class StretchedTrainer(TorchFastTrainer):

@@ -1,4 +1,4 @@
-"""Commands with a time limit, which end with everything that they started."""
+"""Commands with a time limit, which end together with everything that they started."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Processes:
     Args:
         scratch: a temporary folder, for what they print.
         environment: their environment variables.
-        interrupted: whether Ctrl-C or SIGTERM ended one; then no more are to be started.
+        interrupted: whether Ctrl-C or SIGTERM ended a command; then no further one should start.
     """
 
     scratch: Path
@@ -83,7 +83,7 @@ class Processes:
 
         Args:
             command: its words.
-            seconds: its limit. It is interrupted early enough to write what it has measured.
+            seconds: its limit. The command is interrupted early enough to write its results.
             more: more environment variables.
             grace: seconds of the limit that are kept for an interrupted command to end.
         """
@@ -96,7 +96,7 @@ class Processes:
                 stderr=err,
                 cwd=ROOT,
                 env={**self.environment, **(more or {})},
-                start_new_session=True,  # Ctrl-C reaches this process alone
+                start_new_session=True,  # Ctrl-C must reach only the parent
                 preexec_fn=_die_with_parent if sys.platform == "linux" else None,
             )
             stopped = ""
@@ -113,7 +113,7 @@ class Processes:
 
 
 def _shown(command: Sequence[str]) -> str:
-    """Return the beginning of a command, for people: its first words say what it did."""
+    """Return the beginning of a command, for people: its first words show what it does."""
     words = [Path(command[0]).name, *command[1:]]
     text = shlex.join(words).removeprefix("python -m ")
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
@@ -125,7 +125,7 @@ def last_lines(text: str, lines: int = LAST_LINES) -> str:
 
 
 def _die_with_parent() -> None:
-    """Have the kernel kill this process with its parent: it would block the folder of a next call."""
+    """Have the kernel kill this process when its parent dies, so that it can't block the folder for the next call."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

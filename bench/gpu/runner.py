@@ -1,4 +1,4 @@
-"""Measures an item within its limit, writes every result at once, and says what is missing."""
+"""Measures an item within its limit, writes each result immediately, and says what is missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpu.wheels import ROOT
 LEAST_SECONDS = 12.0
 """With less time, no measurement starts: one process needs about this long to start on a GPU."""
 PAGE_SECONDS = 3.0
-"""Kept free at the end of an item, for its page."""
+"""Seconds kept free at the end of an item, to write its page."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Missing:
 
 
 def measure_item(item: Item, session: Session, deadline: float) -> list[Missing]:
-    """Measure what is not there yet.
+    """Measure what has no complete result yet.
 
     Args:
         item: the question.
@@ -82,7 +82,7 @@ def _measured(item: Item, measurement: Measurement, session: Session, deadline: 
     except KeyboardInterrupt:
         session.processes.interrupted = True
         outcome = Outcome([], ["interrupted"])
-    except Exception as error:  # noqa: BLE001  (the other measurements go on, and the page names it)
+    except Exception as error:  # noqa: BLE001  (the other measurements continue, and the page names the error)
         outcome = Outcome([], [f"{type(error).__name__}: {error}"])
     return Result(
         measurement=measurement.name,

@@ -36,7 +36,7 @@ class Session:
 
     @property
     def devices(self) -> str:
-        """The CPU and the GPU, as trainmark's options take them; the CPU alone if it is rehearsed."""
+        """The CPU and the GPU, as trainmark's options take them; only the CPU in a rehearsal."""
         return ",".join(dict.fromkeys(("cpu", self.device)))
 
     def backend(self, name: str) -> str:

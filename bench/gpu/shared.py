@@ -1,8 +1,8 @@
-"""One process that measures many configurations one after the other, and writes each row at once.
+"""One process that measures many configurations one after the other, and writes each row immediately.
 
-That saves the 8 to 12 s that a process takes to start on a GPU, but a configuration may be slowed
-down by what the ones before it left behind. So it is for surveys, never for verdicts, and each row
-has the caveat `shared-process`.
+This saves the 8 to 12 s that a process takes to start on a GPU, but earlier configurations may slow
+down later ones by what they leave behind. So it is for surveys, never for verdicts, and each row has
+the caveat `shared-process`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Configuration(Protocol):
     """Something to measure.
 
     Attributes:
-        facts: what it is, as JSON; different for each.
+        facts: description as JSON, different for each configuration.
     """
 
     @property
@@ -42,7 +42,7 @@ class Configuration(Protocol):
 
 @dataclass(frozen=True)
 class SharedOptions:
-    """What such a process is told.
+    """Options of such a process.
 
     Args:
         rows: the file of rows.
@@ -102,7 +102,7 @@ def measure_all(
         row["took_seconds"] = round(time.monotonic() - began, 2)
         store.append_row(options.rows, row)
         print(f"{row['status']}: {configuration.facts}", file=sys.stderr, flush=True)
-        # If the device is lost, this ends the process, and the next one goes on after this row.
+        # If the device is lost, this ends the process; the next process continues after this row.
         gc.collect()
         free()
     if left:
@@ -111,7 +111,7 @@ def measure_all(
 
 
 def _row(configuration: Configuration) -> dict[str, Any]:
-    """Measure; a configuration that fails, as for lack of memory, does not end the others."""
+    """Measure; a configuration that fails, for example for lack of memory, does not stop the others."""
     about = {"facts": configuration.facts, "caveats": [Caveat.SHARED_PROCESS.value]}
     try:
         return {**about, "status": "ok", **configuration.measure()}

@@ -1,7 +1,7 @@
 """The folder of results: a JSON file for each measurement, a line for each row of a shared process.
 
-Every file is complete whenever it is there, also after SIGKILL: files are renamed into place, and a
-torn last line is ignored and overwritten.
+Every file is always complete, even after SIGKILL: files are renamed into place, and an incomplete
+last line is ignored and overwritten.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 CONDITIONS = ("device", "device_name", "quick")
-"""What must be equal for all results of one folder."""
+"""Conditions that must be equal for all results of one folder."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured at one time.
+    """The result of one measurement.
 
     Args:
         measurement: its name.
@@ -46,14 +46,14 @@ def read(folder: Path, item: str) -> dict[str, Result]:
 
 
 def write(folder: Path, item: str, result: Result) -> None:
-    """Keep a result, in place of an earlier one."""
+    """Keep a result; it replaces an earlier one."""
     path = folder / item / f"{result.measurement}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     replace(path, json.dumps(asdict(result), indent=1) + "\n")
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file at once, so that nobody ever reads half of it."""
+    """Write a file atomically, so that no reader sees half of it."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     partial.write_text(text)
     partial.replace(path)
@@ -80,7 +80,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def drop_torn_line(path: Path) -> None:
-    """Remove what a killed process has begun to write at the end of a file of rows."""
+    """Remove an incomplete line that a killed process left at the end of a file of rows."""
     if path.exists():
         whole = path.read_bytes().rpartition(b"\n")
         os.truncate(path, len(whole[0]) + len(whole[1]))

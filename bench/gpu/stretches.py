@@ -1,4 +1,4 @@
-"""Times a trainer for a few seconds, by the clock of trainmark's worker."""
+"""Times a trainer for a few seconds, with the timing code of trainmark's worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainmark.execute.worker.slices import Enough, Slices
 from trainmark.execute.worker.timing import timed_epoch
 
 STRETCHES = 10
-"""How many stretches are timed; their spread shows how steady the step is."""
+"""Approximate number of timed stretches; their spread shows how steady the step is."""
 FEWEST_WARM_UP_STEPS = 3
 WARM_UP_SHARE = 0.2
 """Least duration of the untimed warm-up, as a share of the timed seconds, so that clocks and caches are warm."""
@@ -24,7 +24,7 @@ class Timing:
     """How long to measure one configuration.
 
     Args:
-        seconds: of the timed steps.
+        seconds: duration of the timed steps.
     """
 
     seconds: float
@@ -34,7 +34,7 @@ class Stretches(Slices):
     """Ends a training after a warm-up and :data:`STRETCHES` timed stretches.
 
     Args:
-        seconds: of all timed stretches together.
+        seconds: duration of all timed stretches together.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -44,7 +44,7 @@ class Stretches(Slices):
         self._seconds_wanted = seconds
         self._warm_steps = 0
         self.warm_seconds = 0.0
-        self._stretch_steps = 0  # of a timed stretch; 0 while it warms up
+        self._stretch_steps = 0  # steps of a timed stretch; 0 during the warm-up
         self._next = 1
         self._done = False
 
@@ -80,13 +80,13 @@ def measure(trainer: Trainer, plans: Callable[[], Iterable[EpochPlan]], timing: 
     """Prepare a trainer and time it.
 
     Args:
-        trainer: with weights.
+        trainer: a trainer that has its weights.
         plans: returns the epochs of a training, again and again.
         timing: how long to time it.
-        began: when its construction began, on the performance counter.
+        began: reading of the performance counter before the trainer was made.
 
     Returns:
-        The numbers of its row. Seconds of the preparation include the compilation.
+        The figures of its row; ``prepare_seconds`` includes compilation.
     """
     first = next(iter(plans()))
     trainer.compile(first)
@@ -116,4 +116,4 @@ def measure(trainer: Trainer, plans: Callable[[], Iterable[EpochPlan]], timing: 
 
 
 def _no_tick() -> None:
-    """Nobody watches the progress."""
+    """Do nothing: progress is not shown."""

@@ -41,7 +41,7 @@ class Subject:
     """A workload that can be trained.
 
     Args:
-        workload: in the size that is measured.
+        workload: the workload, in the size that is measured.
         model: its network.
         data: its dataset, on the host.
     """
@@ -67,10 +67,10 @@ class Subject:
 
 @functools.cache
 def load(name: str, *, quick: bool) -> Subject:
-    """Load a workload; each is kept, since it comes again with every style and precision.
+    """Load a workload, which is cached, since every style and precision needs it again.
 
     Args:
-        name: of the catalogue.
+        name: name in the catalogue.
         quick: whether to make it tiny.
     """
     workload = catalog.find(name)

@@ -1,6 +1,6 @@
 """The modules that trainmark needs, on a machine without a network.
 
-They come from wheels; without these, an error names the command that fetches them.
+They come from wheels. If these are missing, an error names the command that downloads them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEEDED = {
     "pynvml": "nvidia-ml-py",
     "platformdirs": "platformdirs",
 }
-"""Each module with its distribution on PyPI; without requests, which only downloads need."""
+"""Each module with its distribution on PyPI, except requests, which only downloads need."""
 
 
 def packages(wheels: Path | None, scratch: Path) -> list[str]:
@@ -37,7 +37,7 @@ def packages(wheels: Path | None, scratch: Path) -> list[str]:
 
 
 def require_modules() -> None:
-    """Exit with the command that brings the missing modules."""
+    """Exit with the command that downloads the missing modules, if there are any."""
     missing = [name for module, name in NEEDED.items() if find_spec(module) is None]
     if not missing:
         return

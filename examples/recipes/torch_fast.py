@@ -4,8 +4,8 @@ The images are converted once and kept on the device, so a batch is one `index_s
 parameters in one fused kernel; a CPU flushes denormal numbers to zero. On a GPU the step is captured once and replayed,
 so Python launches one operation per step instead of dozens. (With convolutions, also try `channels_last`.)
 
-With `COMPILE`, forward and backward pass are compiled before they are captured: on an H100, two GPTs in bf16 were
-1.3 times as fast. Compiling takes a while; expect little from it for a network as small as this one.
+With `COMPILE`, the forward and backward pass are compiled before they are captured: on an H100, this made two GPTs in
+bf16 1.3 times as fast. Compiling takes a while; expect little gain for a network as small as this one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def train(images, labels, weights, epochs):
         outputs = network(x)
         return functional.cross_entropy(outputs, y), (outputs.detach().argmax(dim=1) == y).sum()
 
-    if COMPILE:  # dynamic=False: a batch of another size gets code of its own
+    if COMPILE:  # dynamic=False: each batch size is compiled separately
         loss_and_hits = torch.compile(loss_and_hits, fullgraph=True, dynamic=False)
 
     def step():

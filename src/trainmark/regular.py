@@ -1,7 +1,7 @@
 """Regular files: check them, read them up to a limit, and write them atomically.
 
 A path from the user can be anything: a pipe without a writer, an endless device, a file of many gigabytes. Reading one
-of them must not block trainmark or fill its memory, and writing to one must not replace a device by a file.
+of them must not block trainmark or fill its memory, and writing to one must not replace a device with a file.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def can_write(path: Path) -> bool:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write ``content`` to a path that the user chose, and leave in place what is there.
+    """Write ``content`` to a path that the user chose, without replacing a device, a pipe or a link.
 
     A symbolic link is followed. A regular file is replaced atomically and keeps its mode and owner. Everything else,
     such as a device or a pipe, is opened and written to; a named pipe waits for its reader.
@@ -85,7 +85,7 @@ def write(path: Path, content: bytes) -> None:
     """
     descriptor = _own_descriptor(path)
     if descriptor is not None:
-        # An atomic replacement would lose what the shell has written there before, and what it writes afterwards.
+        # An atomic replacement would lose what the shell wrote to this file before, and what it writes afterwards.
         with os.fdopen(os.dup(descriptor), "wb") as file:
             file.write(content)
         return
@@ -148,7 +148,7 @@ def _exists(path: Path) -> bool:
 
 
 def _write_in_place(path: Path, content: bytes) -> None:
-    # Without O_CREAT: if it has just vanished, no file must appear among the devices.
+    # Without O_CREAT: if the path has just vanished, no regular file must appear in its place, such as in /dev.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_TRUNC), "wb") as file:
         file.write(content)
 

@@ -1,4 +1,4 @@
-"""What PyTorch's backends ask about devices: each kind of accelerator, broken ones, none. No GPU is needed."""
+"""What PyTorch's backends find out about devices: each kind of accelerator, broken ones, none. No GPU is needed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Module:
 
 @pytest.fixture
 def built_for(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Make PyTorch one that was built for a kind of accelerator."""
+    """Make PyTorch look like a build for one kind of accelerator."""
 
     def build(kind: str, module: Any, *, new: bool = True) -> None:
         if new:
@@ -73,7 +73,7 @@ def test_every_device_of_the_accelerator_is_seen(built_for: Any, new: bool) -> N
     assert seen() == {"cpu": True, "cuda:0": True, "cuda:1": True}
 
 
-def test_kinds_that_nobody_had_at_hand_are_marked(built_for: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untested_kinds_of_devices_are_marked(built_for: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     built_for("xpu", Module(1))
     assert seen() == {"cpu": True, "xpu:0": False}
     built_for("cuda", Module(1))
@@ -99,7 +99,7 @@ def test_a_device_that_does_not_answer_leaves_the_others(built_for: Any) -> None
         assert set(seen()) == {"cpu", "cuda:0", "cuda:2"}
 
 
-def test_whoever_waits_waits_for_the_device(built_for: Any) -> None:
+def test_synchronize_waits_for_the_device(built_for: Any) -> None:
     module = Module(2)
     for kind, device in (("cuda", "cuda:1"), ("xpu", "xpu:0"), ("mps", "mps")):
         built_for(kind, module)
@@ -113,7 +113,7 @@ def test_whoever_waits_waits_for_the_device(built_for: Any) -> None:
     ]  # fmt: skip
 
 
-def test_the_peak_of_memory_is_the_devices_or_unknown(built_for: Any) -> None:
+def test_peak_memory_is_that_of_the_device_or_unknown(built_for: Any) -> None:
     built_for("xpu", Module(3))
     assert engines.peak_bytes(torch.device("xpu:2")) == 1002
     assert engines.peak_bytes(torch.device("cpu")) is None
@@ -139,7 +139,7 @@ def test_random_numbers_continue_as_before() -> None:
     assert torch.equal(torch.rand(2), expected)
 
 
-def test_work_beside_the_current_stream_is_done_on_a_cpu_too() -> None:
+def test_work_on_a_side_stream_is_also_done_on_a_cpu() -> None:
     with engines.side_stream(torch.device("cpu")):
         found = torch.ones(2).sum()
     assert found == 2

@@ -1,7 +1,7 @@
 """How PyTorch's ``fast`` runs a step: eager or compiled, captured or not, and what happens if one of them fails.
 
-No GPU is needed: the compiler runs on the CPU, and a rehearsed graph calls the step that a real one would replay. So
-all but the capture itself is the code that runs on a GPU.
+No GPU is needed: the compiler runs on the CPU, and a fake graph calls the step that a real one would replay. Except for
+the capture itself, the code is the same as on a GPU.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def test_devices_of_another_interpreter(asked: list[tuple[str, str]], capsys: py
     assert [row["device"] for row in rows if row["backend"] == "numpy@old"] == ["cpu"]
 
 
-def test_a_kind_of_device_that_was_never_tested_says_so(
+def test_an_untested_kind_of_device_is_marked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert NUMPY.can is not None

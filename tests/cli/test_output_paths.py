@@ -1,4 +1,4 @@
-"""Every option that names a file to write, given a device, a pipe, a link or a private file."""
+"""Every option that names an output file, with a device, a pipe, a link or a private file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A side that fails while two rounds start together: the other sides go on, and nothing is left over."""
+"""A side that fails while two rounds start together: the other sides continue, and no process remains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEPS = 300
 FULL = "CUDA out of memory. Tried to allocate 2.00 GiB. Process 12 has 78 GiB memory in use."
 LOST = "CUDA error: unspecified launch failure"
 GPU = {"step_seconds": 0.002, "only_on": "cuda:0"}
-"""Of the fake: 0.6 s on the CPU. The first turn of the GPU alone has all of its steps."""
+"""Behaviour of the fake: its training takes 0.6 s on the CPU. On the GPU, the first turn takes all steps."""
 
 
 def opened(command: CommandLine, *arguments: str, fake: dict[str, Any]) -> tuple[int, str, dict[str, list[Record]]]:
@@ -25,9 +25,9 @@ def opened(command: CommandLine, *arguments: str, fake: dict[str, Any]) -> tuple
     by_device: dict[str, list[Record]] = {"cpu": [], "cuda:0": []}
     for record in sorted(command.records(), key=lambda record: record.round):
         by_device[record.device.id or ""].append(record)
-    assert not measured(os.getpid()), "no process is left over"
+    assert not measured(os.getpid()), "no process remains"
     assert "Traceback" not in err
-    assert " faster than" not in out, "what failed wins nothing"
+    assert " faster than" not in out, "a side that failed is never called faster"
     return code, out + err, by_device
 
 
@@ -48,7 +48,7 @@ def test_a_gpu_that_disappears_in_one_round_leaves_the_rest(command: CommandLine
     assert (LOST if fail == "raise" else "SIGSEGV") in (failed.outcome.reason or "")
     assert (failed.outcome.reason or "") in said
     assert "trainmark doctor tests" in said, "what to do"
-    assert statuses(records["cuda:0"]) == ["ok"], "the process of the other round goes on"
+    assert statuses(records["cuda:0"]) == ["ok"], "the process of the other round continues"
 
 
 @pytest.mark.parametrize("step", [0, 100], ids=["first-step", "hundredth-step"])

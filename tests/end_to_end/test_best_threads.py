@@ -1,4 +1,4 @@
-"""``measure --device`` finds the best number of threads of a script on the CPU; another side plays the accelerator."""
+"""``measure --device`` finds a script's best number of threads on the CPU; another side acts as the accelerator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def measured(command: CommandLine, *words: str, options: tuple[str, ...] = ()) -> tuple[list[Record], str]:
-    """Return the records of the script on the CPU and on what plays the accelerator, and what was printed."""
+    """Return the records of the script on the CPU and on the pretended accelerator, and what was printed."""
     devices = ("--device", "cpu,cuda:0", "--out", str(command.out))
     _, out, err = command.run("measure", *devices, *options, "--", sys.executable, str(SCRIPT), "{device}", *words)
     records = command.records()
@@ -48,7 +48,7 @@ def test_the_cpu_runs_with_its_best_number_of_threads(command: CommandLine) -> N
     assert found is not None
     assert found.step_seconds.keys() >= {"1", str(found.default)}
     assert found.step_seconds[str(found.chosen)] == min(found.step_seconds.values())
-    assert second.threads_search == found, "the first process tries, and the second one is told"
+    assert second.threads_search == found, "the first process searches, and the second one gets the result"
     for record in (first, second):
         assert record.observed is not None
         assert record.observed.threads == found.chosen

@@ -29,7 +29,7 @@ def computing(record: Record) -> list[tuple[float, float]]:
 
 
 def takes_turns(record: Record) -> bool:
-    """Whether it waited for others, whose slices may be a fifth as long. A busy system also lets it wait, but less."""
+    """Whether it waited for other sides, whose slices may be a fifth as long. A busy system causes shorter waits."""
     windows = computing(record)
     waited = sum(start - end for (_, end), (start, _) in itertools.pairwise(windows))
     return waited > 0.1 * sum(end - start for start, end in windows)

@@ -1,4 +1,4 @@
-"""Which device the tests of this folder use: the GPU where there is one, else the CPU."""
+"""Which device the tests of this folder use: the GPU if there is one, else the CPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def device(request: pytest.FixtureRequest) -> str:
 
 
 def present(device: str) -> str:
-    """Return the device to test; skip the test if it is not this machine's."""
+    """Return the device to test; skip the test if this machine should test another one."""
     has_gpu = bool(read_driver().gpus)
     if device == GPU and not has_gpu:
         pytest.skip("this machine has no GPU")

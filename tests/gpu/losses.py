@@ -2,8 +2,7 @@
 
     python -m tests.gpu.losses BACKEND STYLE DEVICE PRECISION WORKLOAD
 
-Keras keeps the engine that it is first imported with, so each of its engines needs a process of its
-own.
+Keras keeps the engine with which it is first imported, so each engine needs a separate process.
 """
 
 from __future__ import annotations
@@ -20,9 +19,10 @@ from trainmark.backends.base import Options
 from trainmark.workload.model import initial_weights, lay_out
 
 FLOAT64_BOUND = 1e-8
-"""A GPU's sums have another order each time; on an H200 `cifar10-cnn` once differed by 1.1e-9."""
+"""Relative bound in float64. A GPU adds in a different order each time; on an H200, `cifar10-cnn` once differed by
+1.1e-9."""
 FLOAT32_FACTOR = 8
-"""The bound in float32, in distances that rounding alone makes on a CPU, as in conformance tests."""
+"""The bound in float32, as a multiple of the rounding error on a CPU, as in the conformance tests."""
 
 
 def losses_on(backend: str, style: str, device: str, precision: str, name: str) -> NDArray[np.float64]:
@@ -42,7 +42,7 @@ def losses_on(backend: str, style: str, device: str, precision: str, name: str) 
 
 
 def bound(precision: str, name: str) -> float:
-    """How far the losses of a right backend may be from the oracle's, relatively."""
+    """Return the largest relative difference between a correct backend's losses and the oracle's."""
     if precision == "fp64":
         return FLOAT64_BOUND
     return FLOAT32_FACTOR * against_oracle.float32_tolerance(name)

@@ -1,4 +1,4 @@
-"""The real commands on a real GPU: slices in turns, experiments on a script, a script on both devices."""
+"""The real commands on a real GPU: interleaved slices, experiments on a script, a script on both devices."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ WITHOUT_A_GPU = ("compile",)
 
 @pytest.fixture(params=[slow("cpu"), GPU])
 def device(request: pytest.FixtureRequest) -> str:
-    """Take the device of all tests of this folder, on the CPU at night only."""
+    """Return the device to test; on the CPU, these tests run only at night."""
     return present(request.param)
 
 
 @pytest.fixture
 def trainmark(tmp_path: Path, cache_home: Path, drawn: Located) -> Callable[..., str]:
-    """Run a command in a folder of its own, with digits drawn by code, and return what it printed."""
+    """Run a command in a separate folder, with synthetic digits, and return what it printed."""
 
     def run(*arguments: str) -> str:
         answer = subprocess.run(

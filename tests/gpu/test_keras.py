@@ -1,4 +1,4 @@
-"""Keras on a real GPU, each engine in a process of its own: the losses of the oracle."""
+"""Keras on a real GPU, each engine in a separate process: the losses of the oracle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_SUCH_PRECISION = "does not have the precision"
 
 @pytest.fixture(params=[slow("cpu"), GPU])
 def device(request: pytest.FixtureRequest) -> str:
-    """Take the device of all tests of this folder, on the CPU at night only."""
+    """Return the device to test; on the CPU, these tests run only at night."""
     return present(request.param)
 
 
@@ -38,7 +38,7 @@ def device(request: pytest.FixtureRequest) -> str:
     ],
 )
 def test_losses_are_those_of_the_oracle(entry: str, style: str, precision: str, name: str, device: str) -> None:
-    require(entry, "cpu")  # whether it sees the GPU is asked in its own process
+    require(entry, "cpu")  # its own process finds out whether it sees the GPU
     command = [sys.executable, "-m", "tests.gpu.losses", entry, style, device, precision, name]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     for reason in (NO_SUCH_DEVICE, NO_SUCH_PRECISION):

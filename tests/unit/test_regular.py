@@ -171,7 +171,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="this system has no /dev/fd")
-def test_an_open_file_is_written_where_it_stands(tmp_path: Path) -> None:
+def test_an_open_file_is_written_at_its_position(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with path.open("wb", buffering=0) as log:
         log.write(b"before, ")

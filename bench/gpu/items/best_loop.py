@@ -1,4 +1,4 @@
-"""Item 5: how near is `fast` to the best loop that anybody can write?"""
+"""Item 5: how near is `fast` to the best known loop?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECONDS = {
     "resnet50": 95.0,
     "cifar10-resnet9": 65.0,
 }
-"""For each workload's process, the most important one first."""
+"""Time limit of each workload's process, in seconds; the most important workload comes first."""
 OURS = "trainmark fast"
 PRECISION = "bf16"
 COLUMNS = (
@@ -42,9 +42,9 @@ class BestLoop:
     question = "How near is `fast` to the best known loop?"
     limit = sum(SECONDS.values())
     how = (
-        "`bench/gpu/styles`: one process per workload trains in bf16 by trainmark's `fast` and by every other way to "
-        "run the same step, one after the other, 2.5 s each. All gather, compute, clip, update and record alike; "
-        "only nanoGPT's own model does not count hits. "
+        "runs `bench/gpu/styles`. One process per workload trains in bf16 with trainmark's `fast` and with every other "
+        "way to run the same step, one after the other, 2.5 s each. All do the same work: gather, compute, clip, "
+        "update and record; only nanoGPT's own model does not count hits. "
         "Caveat `shared-process`."
     )
 
@@ -56,7 +56,7 @@ class BestLoop:
         ]
 
     def tables(self, results: Mapping[str, Result]) -> str:
-        """Write one table, each workload's best way first, and how near `fast` is."""
+        """Write how near `fast` is, and one table with each workload's best way first."""
         cells: list[list[str]] = []
         nearness = []
         for workload in SECONDS:
@@ -81,7 +81,7 @@ def _nearness(workload: str, rows: Sequence[Row]) -> str:
         return ""
     best = others[0]
     share = _speed(mine[0]) / _speed(best)
-    return f"- {workload}: `fast` reaches {share:.2f} of the best other way, {best['facts']['candidate']}."
+    return f"- {workload}: `fast` has {share:.2f}× the speed of the best other way, {best['facts']['candidate']}."
 
 
 def _cells(row: Row, rows: Sequence[Row], device_name: str | None) -> list[str]:

@@ -61,7 +61,7 @@ class DeviceComparison:
         return f"{self.workload}-{self.backend}"
 
     def measure(self, session: Session, seconds: float) -> Outcome:
-        """Run both devices in turns, and compare what was recorded, however long that took."""
+        """Run both devices, which take turns, and compare the records even if the time ran out."""
         if self.workload.startswith("cifar10") and "cifar10" not in session.datasets:
             return Outcome([], ["CIFAR-10 is not in TRAINMARK_DATA"])
         out = session.folder / self.item / self.name
@@ -84,7 +84,7 @@ class DeviceComparison:
 
 
 COMPARE_SECONDS = 5.0
-"""Kept free for `trainmark compare` after a run."""
+"""Seconds kept free for `trainmark compare` after a run."""
 
 
 def compared(session: Session, out: Path, options: tuple[str, ...] = ()) -> list[Row]:

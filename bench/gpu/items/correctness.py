@@ -24,10 +24,11 @@ BACKENDS = ("torch", "jax", "keras")
 PRECISIONS = ("fp32", "tf32", "bf16")
 TEST_SECONDS = 90.0
 COMMANDS_SECONDS = 200.0
-"""On an H200 one of its three tests took longer than 68 s: a comparison starts processes twice."""
+"""Time limit of :data:`COMMANDS`. On an H200, one of its three tests took longer than 68 s: a comparison starts
+processes twice."""
 PARITY_SECONDS = 40.0
 NO_SUCH_PRECISION = "does not have the precision"
-"""How trainmark begins to say that a device can't compute so; then there is nothing to check."""
+"""Part of trainmark's message that a device lacks a precision; then there is nothing to check."""
 WORKLOAD = "mnist-cnn"
 """It has convolutions, pooling, dense layers, and two kinds of dropout."""
 
@@ -45,9 +46,9 @@ class PytestFile:
         return self.file.replace("_", "-")
 
     def measure(self, session: Session, seconds: float) -> Outcome:
-        """Run pytest on the file, and count."""
+        """Run pytest on the file, and count the outcomes."""
         report = session.processes.scratch / f"{self.file}.xml"
-        # None of the project's options: they ask for plug-ins that a GPU machine need not have.
+        # The project's options are not used: they need plug-ins that a GPU machine may lack.
         plain = f"-c {os.devnull} -p no:cacheprovider -p no:benchmark -q -ra --disable-warnings"
         ran = session.processes.run(
             *(sys.executable, "-m", "pytest", *plain.split(), "--rootdir", str(ROOT)),
@@ -121,10 +122,10 @@ class Correctness:
 
     name = "tests"
     number = "3"
-    question = "Does the code work there?"
+    question = "Does the code work on a GPU?"
     limit = 250.0
     how = (
-        f"`tests/gpu`, and `trainmark parity {WORKLOAD}` of each framework's `fast`. A share of a bound above 1 "
+        f"runs `tests/gpu`, and `trainmark parity {WORKLOAD}` for each framework's `fast`. A share of a bound above 1 "
         "is an alarm."
     )
 

@@ -1,4 +1,4 @@
-"""Item 2: what would make your own script faster on a GPU, and does it if applied by hand?"""
+"""Item 2: what would make your own script faster on a GPU, and do the changes help if applied by hand?"""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SCRIPTS = Path(__file__).parents[1] / "scripts"
 EXPLAIN_SECONDS = 125.0
 BY_HAND_SECONDS = 75.0
 EXPLAIN_SHARE = 0.7
-"""Share of its seconds that `explain` is asked for: on an H100 it once took 160 s for 130."""
+"""Share of its time limit that `explain` gets as `--seconds`: on an H100, it once took 160 s with 130."""
 BUDGET_SHARE = 0.6
-"""Share of the seconds by hand that is trainmark's budget. The budget covers start-up; the rest is a reserve, since a
-script may end later."""
+"""Share of :data:`BY_HAND_SECONDS` that is trainmark's budget. The budget covers start-up; the rest is a reserve, since
+a script may end later."""
 SMALLEST_GAIN = 1.03
-"""`explain` advises no change that is worth less."""
+"""`explain` advises no change with a smaller speed-up."""
 EXCLUSIVE = ({"bf16", "fp16"}, {"compile", "cuda-graphs"}, {"fused", "foreach"})
-"""Changes of which a script can have one."""
+"""Groups of changes that exclude each other."""
 QUICK_CHANGES = ("fused", "bf16")
 """What a rehearsal tries."""
 
@@ -40,8 +40,8 @@ class Script:
     Args:
         file: its name without the suffix.
         about: what it does, for the page.
-        tried: what `explain` is to try; by itself it would leave out what has to compile.
-        changes: what its switches offer.
+        tried: changes that `explain` has to try; by default, it would leave out those that compile.
+        changes: changes that its switches can apply.
         quick: its arguments in a rehearsal.
     """
 
@@ -147,16 +147,16 @@ class ByHand:
         return f"by-hand-{self.script.file}"
 
     def measure(self, session: Session, seconds: float) -> Outcome:
-        """Measure each change against the unchanged script, in turns."""
+        """Measure each change interleaved with the unchanged script."""
         before = store.read(session.folder, NAME).get(Explained(self.script).name)
         if before is None or not before.rows:
-            return Outcome([], ["there is nothing that explain has found"])
+            return Outcome([], ["explain has found nothing"])
         findings = [row for row in before.rows if "change" in row]
         changes = to_apply(findings, self.script.changes, every=session.quick)
         if session.quick:
             changes = changes[:1] + changes[len(QUICK_CHANGES) :]  # one of them, and all together
         if not changes:
-            return Outcome([])  # no change wins, so none is to be applied
+            return Outcome([])  # no change wins, so there is nothing to apply
         out = session.folder / NAME / self.name
         ran = session.trainmark(
             *("measure", "--vary", f"changes={','.join(['none', *changes])}", "--repeats", "1"),
@@ -179,12 +179,12 @@ class ByHand:
 
 
 def to_apply(findings: Sequence[Row], offered: frozenset[str], *, every: bool = False) -> list[str]:
-    """Choose the changes to apply by hand: each that wins, and all of them together.
+    """Choose the changes to apply by hand: each winning change, and all of them together.
 
     Args:
         findings: what ``explain`` has found.
-        offered: what the script's switches offer.
-        every: whether to take also what doesn't win, for a rehearsal.
+        offered: changes that the script's switches can apply.
+        every: whether to include changes that don't win, for a rehearsal.
     """
     able = [
         row
@@ -235,8 +235,9 @@ class ExplainedScripts:
     question = "What would make your own script faster on a GPU?"
     limit = 2 * (EXPLAIN_SECONDS + BY_HAND_SECONDS)
     how = (
-        "`trainmark explain` of the scripts in `bench/gpu/scripts`; then each winning change, and all of them "
-        "together, by the script's own switches, with `trainmark measure` in turns with the unchanged script."
+        "runs `trainmark explain` on the scripts in `bench/gpu/scripts`. Each winning change, and all of them "
+        "together, are then applied with the script's own switches, and `trainmark measure` compares them with the "
+        "unchanged script."
     )
 
     def measurements(self) -> list[Measurement]:

@@ -10,7 +10,7 @@ from gpu.store import Result
 
 BACKENDS = ("jax", "keras")
 SECONDS = 60.0
-"""For each workload and framework: what a verdict with one style takes."""
+"""Time limit of each workload and framework, in seconds: enough for a verdict with one style."""
 
 
 class Frameworks:
@@ -20,7 +20,7 @@ class Frameworks:
     number = "6"
     question = "Is the GPU worth it with JAX and Keras?"
     limit = 450.0
-    how = "as item 1, with the style `fast` of JAX and of Keras (on TensorFlow)."
+    how = "measures what item 1 measures, with the style `fast` of JAX and of Keras (on TensorFlow)."
 
     def measurements(self) -> list[DeviceComparison]:
         """List each workload with each framework."""

@@ -16,7 +16,7 @@ class SharedProcess:
 
     Args:
         item: the item that it belongs to.
-        name: of the measurement and of its file of rows.
+        name: name of the measurement and of its file of rows.
         module: what to run.
         seconds: the most it may take.
         arguments: its own options.
@@ -29,7 +29,7 @@ class SharedProcess:
     arguments: tuple[str, ...]
 
     def measure(self, session: Session, seconds: float) -> Outcome:
-        """Measure what has no row yet; the rows are there also if the process is killed."""
+        """Measure what has no row yet; rows are kept even if the process is killed."""
         rows = session.folder / self.item / f"{self.name}.jsonl"
         ran = session.processes.run(
             *(sys.executable, "-m", self.module, *self.arguments),

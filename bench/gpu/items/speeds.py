@@ -10,7 +10,7 @@ from gpu.page.markdown import UNKNOWN, Column, number, table
 from gpu.store import Result
 
 SECONDS = {"torch": 220.0, "jax": 140.0, "keras": 120.0}
-"""For each framework's process."""
+"""Time limit of each framework's process, in seconds."""
 COLUMNS = (
     Column("workload", number=False),
     Column("framework", number=False),
@@ -35,8 +35,8 @@ class Speeds:
     question = "How fast is everything else?"
     limit = sum(SECONDS.values())
     how = (
-        "one process per framework trains every workload, style and precision one after the other, 1.5 s each after "
-        "a warm-up. Caveat `shared-process`: a survey, not a comparison."
+        "trains every workload, style and precision in one process per framework, one after the other, 1.5 s each "
+        "after a warm-up. Caveat `shared-process`: a survey, not a comparison."
     )
 
     def measurements(self) -> list[SharedProcess]:

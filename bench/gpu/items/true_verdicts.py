@@ -31,10 +31,10 @@ class Kind:
     """A comparison with a known answer.
 
     Args:
-        name: in file names.
+        name: name for file names.
         about: what is compared, for the page.
         truth: the true speed-up of the second side.
-        tries: how many there are.
+        tries: number of tries.
         backends: the two sides.
     """
 
@@ -64,7 +64,7 @@ class Try:
         return f"{self.kind.name}-{self.number}"
 
     def measure(self, session: Session, seconds: float) -> Outcome:
-        """Compare, and keep what the tool said."""
+        """Compare the sides, and keep trainmark's verdict."""
         installed = session.processes.scratch / "planted"
         _install(installed)
         path = os.pathsep.join([str(installed), session.processes.environment["PYTHONPATH"]])
@@ -96,7 +96,7 @@ class Try:
             "rounds": second["runs"],
             "caveats": second["caveats"],
         }
-        # The limit ends a try. That its last training was cut short is no fault of the verdict.
+        # The limit ends a try. A last training that was cut short does not affect the verdict.
         problems = [] if ran.stopped and second["speedup"]["low"] is not None else ran.problems
         return Outcome([row], problems)
 
@@ -133,18 +133,18 @@ class TrueVerdicts:
 
     name = "verdicts"
     number = "4"
-    question = "Are verdicts true there?"
+    question = "Are verdicts true on a GPU?"
     limit = 400.0
     how = (
-        f"`trainmark run {WORKLOAD}` with PyTorch `fast`, {TRY_SECONDS:.0f} s a try; the same side twice, and "
-        "a side that takes one step in 20 twice. *Faster* and *slower* are false between equal sides."
+        f"runs `trainmark run {WORKLOAD}` with PyTorch `fast`, {TRY_SECONDS:.0f} s per try. It compares equal sides, "
+        "where *faster* and *slower* are false, and sides of which the second takes one step in 20 twice."
     )
 
     def measurements(self) -> list[Try]:
-        """List the tries, both kinds in turn."""
+        """List the tries, alternating between both kinds."""
         equal = [Try(EQUAL, number + 1) for number in range(EQUAL.tries)]
         more = [Try(MORE, number + 1) for number in range(MORE.tries)]
-        # Both kinds are there also if the time is short.
+        # Both kinds get results even if the time is short.
         return [equal[0], more[0], *equal[1:3], more[1], *equal[3:5], more[2], equal[5]]
 
     def tables(self, results: Mapping[str, Result]) -> str:

@@ -21,7 +21,7 @@ class WorthIt:
     question = "Is the GPU worth it, on the five published workloads?"
     limit = 500.0
     how = (
-        "`trainmark run` of each workload with PyTorch `fast` and `idiomatic`, the CPU against the GPU in turns. "
+        "runs `trainmark run` for each workload with PyTorch `fast` and `idiomatic`, on the CPU and on the GPU. "
         "A round has one process for each side; their slices alternate."
     )
 

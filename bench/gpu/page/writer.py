@@ -1,4 +1,4 @@
-"""FOLDER/README.md: a section for each item, between marks; the rest of the page is left alone."""
+"""Writes FOLDER/README.md: a section for each item, between markers; the rest of the page stays as it is."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gpu.store import Result
 NOT_MEASURED = "*not measured*"
 TITLE = """# Measurements on GPUs
 
-Each section is written by `python bench/gpu ITEM FOLDER`, from what it has measured into this folder. An item without a
-table says *not measured*.
+`python bench/gpu ITEM FOLDER` writes each section from the results in its folder. A section without a table says
+*not measured*.
 """
 
 
@@ -32,7 +32,7 @@ def write(folder: Path) -> str:
 
 def section(item: Item, results: dict[str, Result]) -> str:
     """Write the section of an item: conditions, tables, and what is missing."""
-    parts = [f"## {item.number}. {item.question}", f"`python bench/gpu {item.name}`: {item.how}"]
+    parts = [f"## {item.number}. {item.question}", f"`python bench/gpu {item.name}` {item.how}"]
     tables = item.tables(results)
     if tables:
         parts += [_conditions(results), tables]

@@ -3,7 +3,7 @@
     python classifier.py --device cuda:0
     python classifier.py --device cuda:0 --changes tf32+compile
 
-Without --changes it is what `trainmark explain` is given. --changes applies by hand what `explain`
+`trainmark explain` gets the script without --changes. With --changes, it applies by hand what `explain`
 advises.
 """
 

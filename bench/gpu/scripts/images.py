@@ -3,7 +3,7 @@
     python images.py --device cuda:0
     python images.py --device cuda:0 --changes workers=4+channels-last
 
-Without --changes it is what `trainmark explain` is given. --changes applies by hand what `explain`
+`trainmark explain` gets the script without --changes. With --changes, it applies by hand what `explain`
 advises.
 """
 

@@ -1,4 +1,4 @@
-"""How near is trainmark's `fast` to the best loop that anybody can write?
+"""How near is trainmark's `fast` to the best known loop?
 
 All candidates do the same recorded work: they gather a batch, compute, clip, update and record.
 """

@@ -12,12 +12,12 @@ class Candidate:
     """One way to run a step.
 
     Args:
-        name: for the table.
+        name: name for the table.
         compiled: whether `torch.compile` compiles the network.
-        mode: of `torch.compile`; None is its default.
-        captured: whether the whole step is a CUDA graph of ours.
+        mode: mode of `torch.compile`; None is its default.
+        captured: whether the whole step is captured in our own CUDA graph.
         compiled_optimizer: whether `torch.compile` compiles the update, too.
-        channels_last: whether images have their channels last; None where there are no images.
+        channels_last: whether images have their channels last; None without images.
         nanogpt: whether the network is that of nanoGPT's `model.py`.
     """
 
@@ -31,7 +31,7 @@ class Candidate:
 
 
 MOST_PROMISING = 2
-"""Candidates that come before those with nanoGPT's model: the others take a minute of compiling on a GPU."""
+"""Number of candidates that come before those with nanoGPT's model; the others compile for a minute on a GPU."""
 
 
 def candidates(*, images: bool, nanogpt: bool) -> list[Candidate]:
@@ -39,7 +39,7 @@ def candidates(*, images: bool, nanogpt: bool) -> list[Candidate]:
 
     Args:
         images: whether the workload has images, which can be stored in two ways.
-        nanogpt: whether a checkout of nanoGPT is at hand.
+        nanogpt: whether a checkout of nanoGPT is available.
     """
     layouts: tuple[bool | None, ...] = (True, False) if images else (None,)
     found = [each for layout in layouts for each in _of_layout(layout)]

@@ -24,7 +24,7 @@ PRECISION: Precision = "bf16"
 TIMED_SECONDS = 2.5
 QUICK_SECONDS = 0.1
 STEPS_PER_EPOCH = 200
-"""Of the endless epochs of a candidate; a stretch ends with an epoch."""
+"""Steps per epoch of a candidate, which has endless epochs; a stretch ends when an epoch does."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class StyleConfiguration:
     """One way to train a workload.
 
     Args:
-        workload: of the catalogue.
-        candidate: the way; None is trainmark's `fast`.
+        workload: name in the catalogue.
+        candidate: the way to run a step; None is trainmark's `fast`.
         device: where it trains.
         quick: whether it is tiny.
         nanogpt: the checkout of nanoGPT.
@@ -47,7 +47,7 @@ class StyleConfiguration:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What tells it from the others."""
+        """What distinguishes it from the others."""
         name = self.candidate.name if self.candidate else OURS
         return {
             "workload": self.workload,
@@ -70,7 +70,7 @@ class StyleConfiguration:
             row["settings"] = trainer.settings()
         else:
             ours = CandidateTrainer(subject, self.candidate, self.device, self.nanogpt)
-            # It has those methods of a trainer that a timed epoch calls.
+            # It has the methods of a trainer that a timed epoch calls.
             trainer = cast(Trainer, ours)
             row = stretches.measure(trainer, functools.partial(_endless, subject.workload.batches.size), timing, began)
         return {

@@ -13,11 +13,11 @@ from trainmark.backends.torch.pixels import augment, transform
 from trainmark.workload.pixels import Input, draw_augmentation
 
 DRAWS = 1 << 16
-"""Examples whose order is drawn in advance; then it repeats."""
+"""Number of examples whose order is drawn in advance; then the order repeats."""
 
 
 class BatchesOnDevice:
-    """Gathers batches in a random order, without the host: what trainmark's `fast` does, too.
+    """Gathers batches in a random order without the host, as trainmark's `fast` does.
 
     Args:
         subject: the workload and its data.

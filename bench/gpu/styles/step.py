@@ -1,4 +1,4 @@
-"""A training step as a candidate runs it, with the methods by which a trainer is driven."""
+"""A candidate's training step, with the methods of a trainer."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from trainmark.workload.losses import sums
 from trainmark.workload.optimizers import weight_decay_of
 
 RECORDED = 1 << 14
-"""Rows of recorded results; then they are overwritten."""
+"""Number of rows of recorded results; then the first ones are overwritten."""
 WARM_UP_STEPS = 3
-"""Before a capture, so that workspaces and the optimiser's state exist."""
+"""Number of steps before a capture, so that workspaces and the optimiser's state exist."""
 
 
 class CandidateTrainer:
     """Trains a workload by one candidate's loop, in bf16.
 
-    Each step gathers a batch, computes, clips and updates, and records the loss and, where trainmark
+    Each step gathers a batch, computes, clips and updates, and records the loss and, if trainmark
     does, the hits.
 
     Args:
@@ -71,7 +71,7 @@ class CandidateTrainer:
     def _build_optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
         spec = self._workload.optimizer
         decays = {each: weight_decay_of(spec, name, each.ndim) for name, each in network.named_parameters()}
-        # A compiled update is one kernel already; PyTorch compiles `foreach`, not the fused one.
+        # A compiled update is one kernel already; PyTorch compiles the `foreach` optimiser, not the fused one.
         quick = not self._candidate.compiled_optimizer
         return optimizers.build(spec, network, decays=decays, quick=quick, capturable=self._captures)
 
@@ -94,7 +94,7 @@ class CandidateTrainer:
         return True
 
     def begin_epoch(self, _plan: EpochPlan) -> None:
-        """Epochs have no end here."""
+        """Do nothing: epochs are endless here."""
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         """Queue steps; the result is the loss of the last one, on the device."""

@@ -34,7 +34,7 @@ KINDS: tuple[tuple[Style, Precision], ...] = (
     ("idiomatic", "fp32"),
     ("compiled", "fp32"),
 )
-"""The most important one first; what has to compile for long comes last."""
+"""The most important kind comes first; kinds that compile for long come last."""
 TIMED_SECONDS = 1.5
 QUICK_SECONDS = 0.1
 
@@ -45,7 +45,7 @@ class TrainerConfiguration:
 
     Args:
         framework: the backend.
-        workload: of the catalogue.
+        workload: name in the catalogue.
         style: its training loop.
         precision: its arithmetic.
         device: where it trains.
@@ -61,7 +61,7 @@ class TrainerConfiguration:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What tells it from the others."""
+        """What distinguishes it from the others."""
         names = ("framework", "workload", "style", "precision", "device", "quick")
         return {name: getattr(self, name) for name in names}
 
@@ -99,7 +99,7 @@ def find_device(can: Capabilities, device: str) -> Device:
 
 
 def configurations(framework: str, device: str, *, quick: bool) -> list[TrainerConfiguration]:
-    """List what a framework has on a device, all workloads before the next style and precision."""
+    """List what a framework offers on a device: all workloads, then the next style and precision."""
     can = _backend(framework).capabilities()
     precisions = find_device(can, device).precisions
     kinds = [kind for kind in KINDS if kind[0] in can.styles and kind[1] in precisions]

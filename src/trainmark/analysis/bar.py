@@ -13,8 +13,10 @@ from trainmark.record.caveats import Caveat
 
 @dataclass(frozen=True)
 class Bar:
-    """Groups that clear the bar, miss it, or can't be judged: their bounds are unknown or allow both, or other programs
-    disturbed them too much."""
+    """Groups that clear the bar, miss it, or can't be judged.
+
+    A group can't be judged if it has no bound or one that doesn't decide, or if other programs disturbed it too much.
+    """
 
     ratio: float
     cleared: tuple[GroupResult, ...]

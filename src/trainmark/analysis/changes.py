@@ -50,8 +50,8 @@ class Finding:
         learning: its losses, compared with those of the unchanged script.
         proof: how it is known that the change took effect.
         place: ``file:line`` in the script; None if unknown.
-        memory: peak memory of the device, or of the host if it trains on the CPU, as a multiple of the unchanged
-            script's; None if unknown.
+        memory: peak memory of the device, or of the host if the script trains on the CPU, as a multiple of the
+            unchanged script's; None if unknown.
     """
 
     change: str

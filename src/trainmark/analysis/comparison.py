@@ -225,7 +225,7 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
 
 
 def _best_threads(records: Sequence[Record]) -> BestThreads | None:
-    """Return the number of CPU threads that was found for these runs; None if none was searched for."""
+    """Return the best number of CPU threads that was found for these runs; None if there was no search."""
     search = next((record.threads_search for record in records if record.threads_search is not None), None)
     if search is None:
         return None
@@ -281,7 +281,7 @@ def _held_against(
         enough = sliced is not None and (len(sliced.rounds) >= FEWEST_FOR_INTERVAL or sliced.is_obvious)
         if sliced is not None and (enough or speedup.low is None):
             of_slices, its_caveats = by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)
-            # Trainings that confirm an obvious difference have an interval, which says more than its bound.
+            # Trainings that confirm an obvious difference have an interval, which says more than the bound.
             is_confirmed = speedup.low is not None and speedup.verdict == of_slices.verdict
             if of_slices.at_least is None or not is_confirmed:
                 speedup, found = of_slices, its_caveats
@@ -314,7 +314,7 @@ def by_slices(
     """Return the speed-up by undisturbed blocks, and its caveats.
 
     It is ``unclear`` if too many blocks are disturbed, or if they would change the verdict. The interval over rounds
-    decides; where there is none or it allows both, an obvious difference between the first two rounds does.
+    decides. If there is none, or it is unclear, an obvious difference in the first two rounds decides.
     """
     caveats = {Caveat.DISTURBED} if sliced.disturbed else set()
     caveats |= {Caveat.PACE_CHANGED} if changes_pace(sliced.ratios) else set()
@@ -330,7 +330,7 @@ def by_slices(
 
 
 def _decisive(interval: Estimate, obvious: Estimate | None, margin: float) -> Estimate:
-    """Return the estimate that gives a verdict: ``obvious``, if ``interval`` has none."""
+    """Return ``interval`` if it gives a verdict, else ``obvious`` if that is known."""
     if obvious is not None and speed_verdict(interval, margin) == "unclear":
         return obvious
     return interval

@@ -21,8 +21,8 @@ class Repeats:
 
     Args:
         records: the successful ones, oldest first.
-        failed: number of the others.
-        broken: number of those that were not interrupted by the user.
+        failed: number of the failed ones.
+        broken: number of the failed ones that the user did not interrupt.
         slices_only: number of ``records`` that hold the slices of a run that failed after them.
     """
 
@@ -103,7 +103,7 @@ def _run_of(record: Record) -> tuple[object, ...]:
 
 
 def _is_whole(record: Record) -> bool:
-    """Return whether a run did all that was planned; slices alone stand for no training."""
+    """Return whether a run did all that was planned; slices alone don't replace a training."""
     return record.process is not None or not FACTS["slices_alone"].of(record)
 
 

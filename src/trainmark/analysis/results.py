@@ -40,7 +40,7 @@ SpeedOf = Literal["slice", "epoch", "process"]
 class Speedup:
     """Reference seconds / these seconds with its interval; above 1 is faster.
 
-    The interval has 95 %, that of slices 97 %. An obvious difference between two rounds has one bound instead: "at
+    It is a 95 % interval; for slices, a 97 % interval. An obvious difference in two rounds has one bound instead: "at
     least this much faster" or "slower" (:mod:`~trainmark.analysis.obvious`).
 
     ``of`` interleaved slices; else of a steady epoch, or of the whole process if a command reports no epochs.
@@ -54,7 +54,7 @@ class Speedup:
 
     @property
     def at_least(self) -> float | None:
-        """How many times faster, or slower, it is at least; None unless that is all that is known."""
+        """How many times faster or slower it is at least; None if there is an interval, or no bound."""
         if self.verdict == "faster" and self.high is None:
             return self.low
         if self.verdict == "slower" and self.low is None and self.high is not None:
@@ -106,7 +106,7 @@ class BestThreads:
     Args:
         chosen: that number; the group was measured with it.
         default: number of threads that the framework would have used.
-        slowdown: time of a step with the framework's number / time with the best one, from a few steps each.
+        slowdown: time of a step with the framework's number / time with the best number, from a few steps each.
     """
 
     chosen: int
@@ -131,7 +131,7 @@ class GroupResult:
         efficiency: relative to the device's measured limit; None if unknown.
         reached: None if the runs had no target.
         breaks: whether runs failed and none was completed, so its speed says nothing yet.
-        best_threads: None for an accelerator, or if the number of threads was not searched for.
+        best_threads: None for an accelerator, or if no search had a result.
         tokens, tokens_per_second, test_perplexity: tokens per example, and figures of text; None for images.
     """
 

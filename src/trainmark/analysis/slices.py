@@ -171,7 +171,7 @@ def blocks_that_pay(
         start_seconds: seconds until all processes of a round are ready.
         rounds: number of rounds so far.
         left: seconds left for further rounds.
-        fewest: least number of blocks of a round.
+        fewest: minimum number of blocks of a round.
     """
 
     def half_width(blocks: int) -> float:

@@ -44,7 +44,7 @@ LearningVerdict = Literal["same", "differs", "unclear"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval. It has no bounds if there were too few values, and one if only that one is known."""
+    """A value with its interval. It has no bounds if there were too few values, or one if the other is unknown."""
 
     value: float
     low: float | None

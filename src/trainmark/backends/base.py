@@ -74,7 +74,7 @@ class Device:
         kind: the machine's processor, or an accelerator such as a GPU.
         memory_bytes: size of the device's memory, in bytes; None if not reported.
         precisions: precisions in which the backend trains on it.
-        tested: whether trainmark was ever tested on such a device; False for a kind that nobody has had at hand.
+        tested: whether trainmark has been tested on hardware of this kind.
     """
 
     id: str

@@ -18,9 +18,8 @@ def share_cache() -> None:
     """Let PyTorch keep compiled code in the command's folder, so that its processes compile a step only once.
 
     PyTorch keeps its graphs and Triton's kernels below this folder, and looks for them there by default since 2.4.
-    Its own default is one folder for each user, which makes the time of a compilation depend on earlier commands. A
-    folder that the user has set stays. The worker sets it, and not the parent, since a user's own script keeps the
-    cache that it has without trainmark.
+    PyTorch's own default is one folder for each user, so that compile times depend on earlier commands. A folder that
+    the user has set stays. The worker sets the variable, not the parent, so that a user's script keeps its usual cache.
     """
     folder = os.environ.get(CACHE_VARIABLE)
     if folder:

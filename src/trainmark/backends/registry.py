@@ -78,7 +78,7 @@ WELL_KNOWN_PLUGINS = {
 
 def entries() -> dict[str, Entry]:
     """Return every backend known to this interpreter, best first, plug-ins last."""
-    from importlib.metadata import entry_points  # slow, and a worker with a built-in backend does without it
+    from importlib.metadata import entry_points  # slow to import, and not needed for a built-in backend
 
     known = {entry.name: entry for entry in _BUILT_IN}
     for point in entry_points(group=ENTRY_POINT_GROUP):

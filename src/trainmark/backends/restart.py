@@ -17,9 +17,9 @@ class Restartable(Protocol):
     """A trainer that can start again."""
 
     def restart(self, weights: Weights) -> None:
-        """Set the weights, a new optimiser, and all random numbers back to what they were after the first ``load``.
+        """Set the weights, make a new optimiser, and restore random numbers to their state after the first ``load``.
 
-        What is compiled stays valid.
+        Compiled code stays valid.
 
         Args:
             weights: arrays by name, in canonical layout.

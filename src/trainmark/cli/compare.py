@@ -150,7 +150,7 @@ def _hold_against(bar: Bar, comparison: Comparison) -> int:
         output.say(f"{_named(group)} misses {the_bar}: {why}")
     for group in bar.unjudged:
         known = group.speedup.at_least
-        why = "it has no interval" if known is None else f"it is at least {ratio(known)} faster, maybe more"
+        why = "it has no interval" if known is None else f"only its lower bound is known, {ratio(known)}"
         output.say(f"{_named(group)} can't be judged by {the_bar}: {why}")
     for group in bar.disturbed:
         output.say(f"{_named(group)} can't be judged by {the_bar}: other processes disturbed too many blocks")

@@ -174,7 +174,7 @@ def datasets() -> list[dict[str, Any]]:
 
 def _table(title: str, rows: list[dict[str, Any]]) -> Table:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    if all(row.get(_TESTED, True) for row in rows):  # nearly always: only exceptions are worth a column
+    if all(row.get(_TESTED, True) for row in rows):  # the usual case, which needs no column
         names = [name for name in names if name != _TESTED]
     numbers = {name for row in rows for name, value in row.items() if type(value) is int}
     fields = [

@@ -33,7 +33,7 @@ def synchronize(torch: Any) -> None:
 
 
 def peak_bytes(torch: Any, device: Any) -> int | None:
-    """Return the peak of the memory that PyTorch has allocated on a device; None on a CPU or if it doesn't count."""
+    """Return the peak of the memory that PyTorch has allocated on a device; None on a CPU or if it isn't counted."""
     read = getattr(getattr(torch, device.type, None), "max_memory_allocated", None)
     return None if read is None or device.type == "cpu" else int(read(device))
 

@@ -3,9 +3,9 @@
 trainmark writes the numbers to try into a file before the first turn of the process. The search trains the script's own
 next steps, so the training stays the same; only these steps may be slower, and they are not timed.
 
-The algorithm is that of ``execute/worker/threads.py``: two passes over all numbers, the second one in reverse order, so
+The algorithm is that of ``execute/worker/threads.py``: two passes over all numbers, the second in reverse order, so
 that a steady drift of the machine cancels out. The framework's own choice comes first, then many threads before few,
-since those matter most if steps are long.
+since many threads matter most if steps are long.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Generator
 from typing import Any
 
 FILE = "threads"
-"""Name of the file in the observer's folder with the numbers to try; a single one is only set."""
+"""Name of the file in the observer's folder with the numbers to try; a single number is set without a search."""
 VARIABLES = (
     "OMP_NUM_THREADS",
     "OMP_THREAD_LIMIT",
@@ -30,11 +30,11 @@ SLICE_SECONDS = 0.1
 FEWEST_STEPS = 2
 """Fewest timed steps with one number of threads, in each pass."""
 MOST_SECONDS = 4.0
-"""Seconds of steps after which the search ends. It has a result if each number was timed by then."""
+"""Seconds of steps after which the search ends. It has a result if every number was timed by then."""
 LONGEST_STEP_SECONDS = 0.5
 """Duration of a step above which nothing is tried: two passes over several numbers would not fit into the time."""
 MOST_SHARE = 0.25
-"""Share of a training of known length that the search may take; the rest is for slices."""
+"""Share of the steps of a training of known length that the search may take; the rest is for slices."""
 
 
 class Settable:

@@ -63,10 +63,10 @@ class Observer:
     Attributes:
         framework: the framework that trains; set by the one that steps first.
         steps: number of steps so far.
-        describe: of each framework: returns ``threads``, ``precision``, ``device`` and ``device_peak_bytes``, as far
+        describe: for each framework, returns ``threads``, ``precision``, ``device`` and ``device_peak_bytes``, as far
             as they are known.
         read_losses: of each framework: converts losses that were kept by reference to numbers; may synchronise.
-        threads: of each framework that can change it in a running process: its number of CPU threads.
+        threads: the CPU threads of each framework that can change their number in a running process.
         is_steady: whether another call of the network to train, with gradients, says nothing new.
         step_began: when the optimiser's current step began; 0 outside of one.
         leader: returns the optimiser whose steps count; None before the first step.
@@ -470,7 +470,7 @@ class Observer:
             self._report(reads=False)
 
     def _set_threads(self) -> None:
-        """In the first turn, begin to search for the best number of CPU threads, or set it, if trainmark wants that."""
+        """In the first turn, search for the best number of CPU threads or set it, if trainmark asks for this."""
         if self._had_turn:
             return
         self._had_turn = True
@@ -487,7 +487,7 @@ class Observer:
         self._search = best_threads.Search(settable, numbers, most_steps)
 
     def _go_on_searching(self, search: best_threads.Search, seconds: float, now: float) -> None:
-        """Pass the duration of a step on to the search; after its end, the turn begins."""
+        """Pass the duration of a step on to the search; when the search ends, the turn begins."""
         search.stepped(seconds)
         self._search_steps = search.steps
         if search.over:

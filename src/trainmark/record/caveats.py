@@ -54,7 +54,7 @@ class Caveat(str, Enum):
     UNMOVED_WEIGHTS = "unmoved-weights", "the weights of a whole layer did not change"
     DEFAULT_THREADS = (
         "default-threads",
-        "next to an accelerator, the CPU's best number of threads was not searched for, so another one may be faster; "
+        "next to an accelerator, the CPU's best number of threads was not determined, so another may be faster; "
         "--threads N sets one for a workload, --vary-env OMP_NUM_THREADS=1,2,4 compares several for a script",
     )
     OVERSUBSCRIBED = "oversubscribed", "more threads than cores, so the timings don't show the effect of more hardware"

@@ -36,7 +36,7 @@ class Observed:
         threads: CPU threads of the framework.
         precision: type of the weights, or that of autocast.
         device: device of the weights.
-        device_peak_bytes: memory that the framework allocated on it at most; null on a CPU or if it is not known.
+        device_peak_bytes: peak memory that the framework allocated on the device; null on a CPU or if unknown.
         changed: experiments that took effect, with the evidence.
         failed: experiments that could not be applied, with the reason.
         ended_early: whether trainmark ended the training after its last slice or ``--steps``.

@@ -647,7 +647,7 @@ class Record(Struct, frozen=True, kw_only=True):
         round: number of the round in which it was measured, from 0.
         protocol: whether repeats start from new weights or from the previous repeat's.
         threads: CPU threads; null if the user did not fix them.
-        threads_search: how their best number was found; null if it was not searched for.
+        threads_search: how the best number of threads was found; null if no search had a result.
         memory_fraction: largest fraction of the device's memory to use, 0 to 1; null if not limited.
         price_per_hour: price of the device per hour, in any currency.
         weights_from: id of the record whose weights it started from.

@@ -35,7 +35,7 @@ class Store:
 
         Args:
             record: the record.
-            continues: replace the record with this id, which has what the same run had done earlier.
+            continues: replace an existing record with the same id, which holds an earlier part of the same run.
 
         Returns:
             The path of its file.
@@ -66,7 +66,7 @@ class Store:
 
         Args:
             records: the records.
-            continued: id of the one that replaces an earlier record of the same run.
+            continued: id of the record that replaces an earlier record of the same run; None if there is none.
 
         Raises:
             OutputError: as for :meth:`write`.

@@ -93,7 +93,7 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
 
 
 def _threads(these: GroupResult, those: GroupResult, accelerator: str) -> str:
-    """Return with how many threads the CPU was compared with the accelerator, if that was searched for."""
+    """Return the number of threads with which the CPU was compared with the accelerator, if a search found it."""
     known = [side.best_threads for side in (these, those) if side.best_threads is not None]
     ratio = these.speedup.ratio
     if len(known) != 1 or ratio is None:

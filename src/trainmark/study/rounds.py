@@ -86,7 +86,7 @@ class MeasurePeaks(Protocol):
     """Finds the peak speeds of the devices."""
 
     def __call__(self, *, only_kept: bool = False) -> None:
-        """Measure them; with ``only_kept``, take those that an earlier command has measured."""
+        """Measure the peaks; with ``only_kept``, take only those that an earlier command has measured."""
 
 
 def _no_peaks(*, only_kept: bool = False) -> None:
@@ -116,7 +116,8 @@ def rounds_within(
     Args:
         planned: rounds of fresh runs.
         execute: carries tasks out.
-        tell: called with the answer so far, with who disturbs, what can be found, and why there are no more rounds.
+        tell: called with messages: the answer so far, which programs disturb, how small a difference can be found, and
+            why there are no more rounds.
         looks: numbers of rounds after which the verdict may end them.
         neighbours: other processes on this machine.
         measure_peaks: called once, after the opening and before the first training to the end. If the budget is spent
@@ -139,7 +140,7 @@ def rounds_within(
 class _Rounds(Generic[AnyRun]):
     """The rounds of one call of :func:`rounds_within`; see its arguments.
 
-    It listens to the opening: it tells the answer, and decides which sides and rounds go on.
+    As the listener of the opening, it reports the answer and decides which sides and rounds continue.
     """
 
     def __init__(
@@ -204,14 +205,14 @@ class _Rounds(Generic[AnyRun]):
         self._tell_if_cut()
 
     def _has_time_for_round(self) -> bool:
-        """Whether another planned round probably ends within the budget, or takes place in any case."""
+        """Whether another planned round would probably end within the budget, or takes place in any case."""
         budget = self._budget
         if budget.keeps_repeats or not budget.seconds:
             return True
         return self._passed + self._round_seconds <= budget.seconds
 
     def _tell_if_cut(self) -> None:
-        """Tell how many of the planned trainings the budget has allowed, if it was not all of them."""
+        """Report how many of the planned trainings the budget allowed, unless it allowed all of them."""
         if not _all_ok(self.records):
             return
         planned: dict[str, set[int]] = {}
@@ -231,7 +232,7 @@ class _Rounds(Generic[AnyRun]):
             self._tell(f"the budget of {budget} allows {trainings}; --repeats {most} runs all of them")
 
     def _still_needed(self, tasks: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
-        """Return a planned round without what is decided: trainings take part in no blocks, slices are left out."""
+        """Return what is still needed of a planned round: decided sides train without blocks, or are left out."""
         needed: list[Task[AnyRun]] = []
         blocks = self.most_blocks(tasks[0].first.blocks)
         for task in tasks:
@@ -261,12 +262,12 @@ class _Rounds(Generic[AnyRun]):
     # The opening
 
     def opened(self, records: Sequence[tuple[Task[Any], Record]]) -> Collection[str]:
-        """Tell the answer of the opening; returns the ids of the records whose speed is decided."""
+        """Report the answer of the opening; returns the ids of the records whose speed is decided."""
         opened = [record for _, record in records]
         self._opened = opened
         computing = math.fsum(_seconds(_slices_by_block([record]).values()) for record in opened)
         self._start_seconds = max(self._clock() - self._latest_mark - computing, 0.0)
-        if len({task.first.title for task, _ in records}) > 1:  # otherwise the others have failed, as is told already
+        if len({task.first.title for task, _ in records}) > 1:  # otherwise the others failed, which was reported
             self._tell_answers(opened)
         _tell_disturbed(opened, self._neighbours, self._tell, above=FEWEST_KEPT)
         self._decide(opened)
@@ -275,10 +276,10 @@ class _Rounds(Generic[AnyRun]):
         return {record.id for task, record in records if task.first.title in self._decided}
 
     def continues(self, *, is_first: bool) -> bool:
-        """Return whether a round goes on after the opening.
+        """Return whether a round continues after the opening.
 
-        A first training always does, since it shows whether the sides learn. Commands and rounds of slices alone go on
-        to measure the speed, so they stop where that is decided.
+        A first training always does, since it shows whether the sides learn. Commands and rounds of slices alone only
+        measure speed, so they stop once the speed of every side is decided.
         """
         now = self._clock()
         if not is_first:
@@ -312,7 +313,7 @@ class _Rounds(Generic[AnyRun]):
         return min(planned, OPENING_BLOCKS + max(fitting, FEWEST_BLOCKS))
 
     def _tell_answers(self, records: Sequence[Record]) -> None:
-        """Tell the answer for each workload of these records."""
+        """Report the answer for each workload of these records."""
         for work in works(compare(records, margin=self._budget.margin)):
             self._tell(f"after {seconds(self._passed)}: {verdict(work).text}")
 
@@ -352,8 +353,9 @@ class _Rounds(Generic[AnyRun]):
             return
         hope = "" if smallest is None else f"; differences below {percent(smallest, 1)} need a longer one"
         budget = seconds(self._budget.seconds)
-        is_over = self._passed >= self._budget.seconds
-        why = f"the budget of {budget} is spent" if is_over else f"another would not fit into the budget of {budget}"
+        why = f"another round would not fit into the budget of {budget}"
+        if self._passed >= self._budget.seconds:
+            why = f"the budget of {budget} is spent"
         self._tell(f"{after} {why}{hope}")
 
     def _next_round(self, records: Sequence[Record], number: int, left: float) -> list[Task[AnyRun]]:
@@ -365,9 +367,9 @@ class _Rounds(Generic[AnyRun]):
         return [task for task in tasks if task.first.title in titles]
 
     def _comparable(self) -> list[Record]:
-        """Return the records of the sides that go on.
+        """Return the records of the sides that continue.
 
-        Those are sides of which no run failed, if the subject has another such side.
+        A side continues if none of its runs failed and its subject has another such side.
         """
         failed = {self._title(record) for record in self.records if record.outcome.status != "ok"}
         going: set[str] = set()
@@ -388,7 +390,7 @@ class _Rounds(Generic[AnyRun]):
         return all(task.first.title in self._decided for task in self._planned)
 
     def _decide(self, records: Sequence[Record]) -> bool:
-        """Add the sides whose speed these records decide, which is final; returns whether they decide all of them."""
+        """Mark the sides whose speed these records decide, for good; returns whether they decide every side."""
         decided_now = {self._title(record) for record in decided(records, self._budget.margin)}
         self._decided |= decided_now
         return decided_now == {self._title(record) for record in records}
@@ -427,7 +429,7 @@ def _opening_of(tasks: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
 
 
 def first_round_apart(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]]]:
-    """Return the tasks of the first round, and all others; the first round may fail."""
+    """Return the tasks of the first round separately from all others, since the first round may fail."""
     first = planned[0].round
     parts = ([each for each in planned if (each.round == first) is wanted] for wanted in (True, False))
     return [part for part in parts if part]
@@ -456,7 +458,7 @@ def decided(records: Sequence[Record], margin: float) -> list[Record]:
 
 
 def _open_answer(look: Comparison, printed: Comparison, positions: Sequence[int]) -> set[Key]:
-    """Return the two groups that answer the user's question, unless their comparison is decided."""
+    """Return the two groups that answer the user's question; nothing if their comparison is decided."""
     early = answering_pair(look, positions, LOOK_CONFIDENCE)
     late = answering_pair(printed, positions)
     if early is None or late is None:

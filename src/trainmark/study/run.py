@@ -76,7 +76,7 @@ def run(request: Request, store: Store, progress: Progress, options: RoundOption
     before = read_driver()
 
     def look_now() -> Here:
-        """Read the machine's state, with its GPUs as they were before our own processes used them."""
+        """Read the machine's state, with its GPUs as they were before trainmark's own processes used them."""
         return dataclasses.replace(look_around(), driver=before)
 
     def peaks(tasks: list[Task[Run]], *, only_kept: bool) -> dict[Key, Peaks]:
@@ -170,11 +170,11 @@ class FindPeaks(Protocol[AnyRun]):
     """Finds the peak speeds of the devices of tasks."""
 
     def __call__(self, tasks: list[Task[AnyRun]], /, *, only_kept: bool) -> dict[Key, Peaks]:
-        """Measure them; with ``only_kept``, take those that an earlier command has measured."""
+        """Measure the peaks; with ``only_kept``, take only those that an earlier command has measured."""
 
 
 def _no_peaks(_: list[Task[CommandRun]], /, *, only_kept: bool) -> dict[Key, Peaks]:  # noqa: ARG001
-    """Return nothing: the peaks of what a command uses are not known."""
+    """Return nothing: the peaks of the devices that a command uses are unknown."""
     return {}
 
 

@@ -1,6 +1,6 @@
-"""A script that trains on the CPU, whatever device it is asked for, and prints each loss.
+"""A script that trains on the CPU, whatever device is requested, and prints each loss.
 
-Asked for another device than the CPU, it uses a single thread, so that it is quick on a busy machine, too.
+If another device than the CPU is requested, it uses a single thread, so that it is also quick on a busy machine.
 """
 
 import argparse

@@ -56,9 +56,9 @@ class Behaviour:
         at_step: when ``fail`` happens.
         fail: ``raise``, ``kill`` (SIGKILL), ``crash`` (SIGSEGV), ``hang``, ``memory`` (MemoryError), ``nan`` or
             ``exit``; ``kill-waiting`` is SIGKILL of a process that waits, once another seed's has reached ``at_step``.
-        message: that of the error of ``raise``, such as a driver's.
+        message: message of the error of ``raise``, such as a driver's message.
         only_on: the device or the style with which ``fail`` happens; empty is every one.
-        only_seed: the seed with which ``fail`` happens, which tells the rounds apart; 0 is every one.
+        only_seed: the seed with which ``fail`` happens, which selects a round; 0 is every seed.
         reached: the file by which a process of ``kill-waiting`` learns that another one has reached ``at_step``.
         has_gpu: whether the driver lists a GPU.
         needs_all_of: a file that one process at a time can have; for another there is no memory.
@@ -100,7 +100,7 @@ KINDS = frozenset(
 
 
 class FakeBackend:
-    """Two devices, ``cpu`` and, unless the driver is to list none, ``cuda:0``, neither of which is there."""
+    """Two pretended devices: ``cpu`` and, unless the driver should list no GPU, ``cuda:0``."""
 
     def capabilities(self) -> Capabilities:
         """Everything any workload asks for."""
@@ -246,7 +246,7 @@ class FakeTrainer:
         return does.fail == failure and is_side and does.only_seed in (0, self._seed)
 
     def _end_once_reached(self) -> None:
-        """End this process, which waits meanwhile, once another one has written the file."""
+        """Kill this process, which waits for its turn, as soon as another process has written the file."""
         while not Path(self._does.reached).exists():
             time.sleep(0.005)
         os.kill(os.getpid(), signal.SIGKILL)

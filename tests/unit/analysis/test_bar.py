@@ -35,7 +35,7 @@ def test_without_an_interval_nothing_fails_but_it_is_said() -> None:
     assert bar.unjudged == (comparison.groups[1],)
 
 
-def test_an_obvious_bound_is_held_against_the_bar() -> None:
+def test_an_obvious_bound_is_compared_with_the_bar() -> None:
     records = a_round(0, [3.0] * 4, [1.0] * 4) + a_round(1, [3.0] * 4, [1.0] * 4)
     slower, faster = (compare(records, baseline=("style", style)) for style in ("fast", "idiomatic"))
     assert [group.key.style for group in fail_below(slower, 0.95).missed] == ["idiomatic"]

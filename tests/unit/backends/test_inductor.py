@@ -1,4 +1,4 @@
-"""Where PyTorch keeps what it compiles."""
+"""Where PyTorch keeps its compiled code."""
 
 from __future__ import annotations
 

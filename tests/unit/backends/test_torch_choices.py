@@ -14,7 +14,7 @@ def test_a_row_chooses_the_fastest_of_its_candidates(row: tuple[str, str]) -> No
     assert name in catalog.names()
     chosen = TABLE[row]  # type: ignore[index]
     rates = chosen.evidence.tokens_per_second
-    assert max(rates, key=rates.__getitem__) == FAST, "nothing beside it was faster"
+    assert max(rates, key=rates.__getitem__) == FAST, "no other candidate was faster"
     found = choose(name, precision, captures=True)  # type: ignore[arg-type]
     assert (found.step, found.by) == (chosen.step, "measured")
     assert found.gain == pytest.approx(rates["trainmark fast"] / rates["eager in a graph"])

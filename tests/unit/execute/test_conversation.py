@@ -1,4 +1,4 @@
-"""What a process of a round is told before its turn."""
+"""What is decided before a turn: numbers of threads, and whether a clock has dropped."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def rounds_of(backend: str, dataset: Located, styles: Sequence[str], workload: s
 
 
 class Listener:
-    """Decides as it is told, and keeps what it was shown."""
+    """Decides as given, and keeps the records that it was shown."""
 
     def __init__(self, *, continues: bool = True, decides: bool = False, interrupts: bool = False) -> None:
         self._continues, self._decides, self._interrupts = continues, decides, interrupts
@@ -103,7 +103,7 @@ def test_a_round_that_stops_after_its_opening_is_no_training(drawn: Located, tmp
     assert not any(record.epochs or record.caveats for record in records if not record.machine.load_before)
 
 
-def test_decided_sides_have_no_slices_beside_those_of_the_opening(drawn: Located, tmp_path: Path) -> None:
+def test_decided_sides_have_only_the_slices_of_the_opening(drawn: Located, tmp_path: Path) -> None:
     listener = Listener(decides=True)
     records = run(rounds_of("numpy", drawn, ["idiomatic", "idiomatic"]), tmp_path, listener)
     slices = {record.id: len(record.slices) for record in listener.shown}
@@ -111,7 +111,7 @@ def test_decided_sides_have_no_slices_beside_those_of_the_opening(drawn: Located
 
 
 def beside_an_accelerator(planned: list[Task[Run]]) -> list[Task[Run]]:
-    """Return the plan with the style ``fast`` as the CPU's side, beside another one that plays the accelerator."""
+    """Return the plan with the style ``fast`` as the CPU's side; the other side acts as the accelerator."""
     tasks = []
     for task in planned:
         is_cpu = task.first.side.style == "fast"
@@ -123,7 +123,7 @@ def beside_an_accelerator(planned: list[Task[Run]]) -> list[Task[Run]]:
 def test_next_to_an_accelerator_the_best_number_of_threads_is_found(
     drawn: Located, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second side plays the accelerator, so it keeps its number of threads."""
+    """The second side acts as the accelerator, so it keeps its number of threads."""
     pytest.importorskip("torch")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     tasks = beside_an_accelerator(rounds_of("torch", drawn, ["fast", "idiomatic"]))
@@ -131,7 +131,7 @@ def test_next_to_an_accelerator_the_best_number_of_threads_is_found(
     assert [record.outcome.status for record in records] == ["ok"] * 4, [record.outcome for record in records]
     searched = [record.threads_search for record in records if record.backend.style == "fast"]
     assert searched[0] is not None
-    assert searched[0] == searched[1], "one process tries, and the other one is told"
+    assert searched[0] == searched[1], "one process searches, and the other one gets the result"
     assert searched[0].default == 1
     assert [int(number) for number in searched[0].step_seconds] == [1, *candidates(len(usable_core_numbers()))[1:]]
     fastest = min(searched[0].step_seconds, key=searched[0].step_seconds.__getitem__)

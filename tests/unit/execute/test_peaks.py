@@ -42,7 +42,7 @@ def test_a_folder_that_can_not_be_written_costs_nothing(tmp_path: Path) -> None:
 
 
 class Workers:
-    """Takes the place of processes that measure peaks: each answer is twice as fast as the one before."""
+    """Replaces the processes that measure peaks: each answer is twice as fast as the one before."""
 
     def __init__(self, *, answered: int | None = None) -> None:
         self.requests: list[MeasurePeaks] = []
@@ -60,7 +60,7 @@ class Workers:
 
 
 def found_on(devices: list[str], keep: Keep, load: float = 0.0, *, only_kept: bool = False) -> dict[str, float]:
-    """Return the speed that :func:`find_peaks` tells of each device."""
+    """Return the speed of each device that :func:`find_peaks` returns."""
     machine = Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, load)
     here = Here(machine, Driver(), (0, 1))
     sides = [Side("numpy", "idiomatic", device, THIS) for device in devices]

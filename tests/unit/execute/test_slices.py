@@ -210,7 +210,7 @@ def test_it_stops_where_the_parent_has_enough() -> None:
 
 
 def trained_again_and_again(restart: float, seconds: list[float | None]) -> tuple[Training, Parent]:
-    """Train four steps over and over, with so many seconds between two trainings, until the parent has enough."""
+    """Train four steps over and over, with ``restart`` seconds between two trainings, until the parent has enough."""
     training = Training()
     parent = Parent(training, seconds)
     pacing = Slices(parent.turns, parent.hear, origin=0.0)
@@ -234,4 +234,4 @@ def test_slow_restarts_end_a_slice_early_with_true_numbers() -> None:
         assert FEWEST_STEPS <= each.timed_steps < 2.0 / STEP
         assert each.seconds == each.timed_steps * STEP, "restarts are not timed"
     pauses = 4 * 10.0
-    assert training.now - 100.0 - pauses < 3 * (2.0 + 2.0 + 2 * 1.5), "a slice, and restarts for as long"
+    assert training.now - 100.0 - pauses < 3 * (2.0 + 2.0 + 2 * 1.5), "a slice, plus as long for restarts"

@@ -65,7 +65,7 @@ def test_with_long_steps_nothing_is_tried() -> None:
     assert training.threads() == 4
 
 
-def test_without_time_for_every_number_the_own_choice_stays() -> None:
+def test_without_time_for_every_number_the_default_stays() -> None:
     training = Training({1: 4.0, 2: 2.0, 4: 0.4}, threads=4)
     assert training.find(1, 2, 4) is None
     assert training.threads() == 4

@@ -115,14 +115,14 @@ def compiled(seconds: float, **settings: object) -> TrainingRecordBuilder:
     return notes(READY, Compiled(seconds), *WHOLE[2:-1], Finished(settings=COMPILED_STEP | settings))
 
 
-def test_a_training_that_compiling_did_not_pay_for_says_so() -> None:
+def test_a_training_too_short_for_compiling_has_a_caveat() -> None:
     """4 s of training, 1.5 times as fast as eager steps, saved 2 s."""
     assert Caveat.SHORT_FOR_COMPILING in compiled(2.1).record(Outcome("ok")).caveats
     assert Caveat.SHORT_FOR_COMPILING not in compiled(1.9).record(Outcome("ok")).caveats
     assert Caveat.SHORT_FOR_COMPILING not in compiled(2.1, compiled_gain=None).record(Outcome("ok")).caveats
 
 
-def test_a_step_that_could_not_be_prepared_is_told() -> None:
+def test_a_step_that_could_not_be_prepared_has_a_caveat() -> None:
     failed = compiled(0.1, step="eager", not_compiled="no compiler", not_captured="no graph")
     caveats = failed.record(Outcome("ok")).caveats
     assert {Caveat.STEP_NOT_COMPILED, Caveat.STEP_NOT_CAPTURED} <= {*caveats}

@@ -186,13 +186,13 @@ def test_turns_of_a_device_are_neighbours() -> None:
     assert found == ["ABabbaBA", "abABBAba", "BAbaabAB", "baBAABab"]
 
 
-def test_a_turn_knows_which_one_it_follows() -> None:
+def test_a_turn_names_the_player_of_the_turn_before() -> None:
     turns = played(turns_of("Ab", blocks=1, tempo=Devices()), "Ab")
     assert [turn.follows for turn in turns] == [None, *(turn.player for turn in turns[:-1])]
 
 
 class Decides(Umpire[str]):
-    """Says what it is told to, and remembers when it was asked."""
+    """Gives fixed answers, and remembers when it was asked."""
 
     blocks = 2
 

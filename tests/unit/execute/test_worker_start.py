@@ -17,7 +17,7 @@ from trainmark.execute.worker.main import train
 from trainmark.workload.catalog import find
 
 PATIENCE_SECONDS = 60
-"""A failure takes this long; a success waits for an event only."""
+"""How long a test takes if it fails; if it passes, it only waits for an event."""
 
 
 class MissingData:
@@ -52,7 +52,7 @@ def test_data_is_read_while_the_framework_loads(monkeypatch: pytest.MonkeyPatch)
         _train(data)
 
 
-def test_a_framework_that_fails_is_told_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_framework_that_fails_is_reported_first(monkeypatch: pytest.MonkeyPatch) -> None:
     data = MissingData()
 
     def load(_: str) -> object:

@@ -1,4 +1,4 @@
-"""What the observer asks PyTorch about its accelerator: old and new versions, each kind, none."""
+"""What the observer finds out about PyTorch's accelerator: old and new versions, each kind, none."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_kind_of_accelerator_is_found(new: bool) -> None:
     assert accelerator.kind(pytorch("mps", new=new)) is None
 
 
-def test_whoever_waits_waits_for_the_accelerator_that_is_there() -> None:
+def test_synchronize_waits_for_the_accelerator_that_is_present() -> None:
     for kind in ("cuda", "xpu"):
         torch = pytorch(kind)
         accelerator.synchronize(torch)

@@ -1,4 +1,4 @@
-"""The search for the best number of CPU threads in the user's process, and when there is none."""
+"""The search for the best number of CPU threads in the user's process, and the cases without a search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_STEPS_TAKEN = 1_000_000
 
 
 class Threads(Settable):
-    """Remembers which numbers were set."""
+    """Remembers which numbers of threads were set."""
 
     def __init__(self, default: int = DEFAULT) -> None:
         self.number = default

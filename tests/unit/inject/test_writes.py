@@ -230,7 +230,7 @@ def test_a_device_is_not_moved_removed_or_changed(mine: Path) -> None:
 
 
 def test_a_link_of_the_users_stays(mine: Path) -> None:
-    """It leads to a folder that may be written, but it is in one that may not."""
+    """The link leads to a folder that may be written to, but lies in one that may not."""
     (mine.parent / "cache" / "model").write_text(BEFORE)
     link = mine / "link"
     subprocess.run(["ln", "-s", mine.parent / "cache" / "model", link], check=True)

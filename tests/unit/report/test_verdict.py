@@ -176,7 +176,7 @@ def test_what_never_completes_a_training_is_not_faster(status: Any, counts: bool
         (4, ", the CPU with its best number of threads (4), which is the default; both learn"),
     ],
 )
-def test_the_threads_of_a_cpu_are_named_beside_a_gpu(default: int, words: str) -> None:
+def test_the_threads_of_a_cpu_are_named_next_to_a_gpu(default: int, words: str) -> None:
     search = ThreadsSearch(chosen=4, default=default, step_seconds={"4": 0.01, "16": 0.015})
     slow = [structs.replace(record, threads_search=search) for record in rounds([2.0] * 4)]
     text = said([*slow, *rounds([0.5] * 4, device="cuda:0")]).text

@@ -37,7 +37,7 @@ def marked(devices: list[str], threads: int | None = None) -> list[bool]:
     return [task.first.next_to_accelerator for task in found]
 
 
-def test_only_the_cpu_beside_an_accelerator_is_marked() -> None:
+def test_only_a_cpu_next_to_an_accelerator_is_marked() -> None:
     assert marked(["cpu", "cuda:0"]) == [True, False]
 
 
@@ -57,7 +57,7 @@ def marked_of_command(devices: tuple[str, ...], threads: int | None = None) -> l
     return [task.first.next_to_accelerator for task in with_fair_cpu_of_command(tasks)]
 
 
-def test_of_a_command_only_the_cpu_beside_an_accelerator_is_marked() -> None:
+def test_a_commands_cpu_is_marked_next_to_an_accelerator() -> None:
     assert marked_of_command(("cpu", "cuda:0")) == [True, False]
 
 

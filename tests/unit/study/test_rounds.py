@@ -54,8 +54,8 @@ class Quiet(Neighbours):
 
 
 class Machine:
-    """Carries out rounds of ten seconds each, or two of them with an opening in twelve: one second for the opening of
-    each, five for each training.
+    """Carries out rounds of ten seconds each. Two rounds with an opening take twelve: one second for the opening of
+    each and five for each training.
 
     Args:
         ratios: of the rounds, over and over.
@@ -162,7 +162,7 @@ def test_a_small_difference_takes_more_rounds_of_slices_alone_and_ends_at_a_look
     assert machine.rounds == list(range(len(machine.rounds)))
 
 
-def test_an_obvious_difference_is_told_after_the_opening() -> None:
+def test_an_obvious_difference_is_reported_after_the_opening() -> None:
     machine = Machine([3.0, 3.2, 3.1])
     assert machine.measure(to_the_end=True) == 3
     assert machine.events[:2] == ["opened [0, 1], 2 sides", "decided ['fast', 'idiomatic']"]
@@ -214,7 +214,7 @@ def test_one_planned_training_is_opened_with_a_round_of_slices() -> None:
     assert machine.said[-1].endswith("after 2 rounds in 7.00 s the verdict is decided")
 
 
-def test_trainings_that_nobody_asked_for_end_with_the_budget() -> None:
+def test_trainings_that_were_not_requested_end_with_the_budget() -> None:
     machine = Machine([3.0, 3.2])
     assert machine.measure(seconds=8.0, to_the_end=True, keeps_repeats=False) == 2
     assert machine.events[2:] == ["0: continues, None blocks", "1: stops, None blocks"]
@@ -222,7 +222,7 @@ def test_trainings_that_nobody_asked_for_end_with_the_budget() -> None:
     assert cut == ["the budget of 8.00 s allows 1 of 3 trainings per side; --repeats 3 runs all of them"]
 
 
-def test_trainings_that_were_asked_for_are_all_carried_out() -> None:
+def test_trainings_that_were_requested_are_all_carried_out() -> None:
     assert Machine([3.0, 3.2]).measure(seconds=8.0, to_the_end=True) == 3
 
 

@@ -1,7 +1,7 @@
 """PyTorch's devices and settings, for PyTorch and for Keras on PyTorch.
 
 All that depends on the kind of a GPU is here: elsewhere a device is a ``torch.device``. Only NVIDIA's GPUs were tested.
-AMD's (ROCm, which reports itself as ``cuda``), Intel's (``xpu``) and Apple's (``mps``) take the same path untested.
+AMD's (ROCm, which reports itself as ``cuda``), Intel's (``xpu``) and Apple's (``mps``) use the same code, untested.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _of_kind(kind: str, precisions: Precisions) -> Iterator[Device]:
     for index in range(module.device_count()):
         try:
             found = module.get_device_properties(index)
-        except Exception as error:  # noqa: BLE001  (a driver without a working device: the other devices go on)
+        except Exception as error:  # noqa: BLE001  (a driver without a working device: the other devices still work)
             problem = f"{kind}:{index} is left out: {first_line(error)}. `trainmark doctor` checks it."
             warnings.warn(problem, RuntimeWarning, stacklevel=2)
             continue
@@ -161,7 +161,7 @@ def synchronize(device: torch.device) -> None:
 
 
 def random_states(device: torch.device) -> list[torch.Tensor]:
-    """Return the states of the random number generators: of the CPU and, if it is another one, of the device."""
+    """Return the states of the random number generators: of the CPU and, if the device isn't the CPU, of the device."""
     states = [torch.get_rng_state()]
     if device.type != "cpu":
         module = torch.get_device_module(device)
@@ -178,7 +178,7 @@ def set_random_states(device: torch.device, states: list[torch.Tensor]) -> None:
 
 
 def _index_of(device: torch.device) -> tuple[torch.device, ...]:
-    """Return the device as an argument; none for MPS, whose functions take none, since it has one device."""
+    """Return the device as an argument; nothing for MPS, which has one device and whose functions take no argument."""
     return () if device.index is None else (device,)
 
 
@@ -200,7 +200,7 @@ def captures(device: torch.device) -> bool:
 
 @contextlib.contextmanager
 def side_stream(device: torch.device) -> Iterator[None]:
-    """Queue work on another stream than the current one, as steps before a capture have to be."""
+    """Queue work on a stream other than the current one, as is required for the steps before a capture."""
     if device.type != "cuda":
         yield
         return
@@ -225,7 +225,7 @@ def capture(step: Callable[[], None], device: torch.device) -> Graph:
         with torch.cuda.graph(graph):
             step()
     except Exception:
-        # A failed capture can leave the generator in the state "capturing", in which it draws nothing outside one.
+        # A failed capture can leave the generator in the state "capturing", in which it can't draw outside a capture.
         generator.graphsafe_set_state(spare)
         raise
     return graph

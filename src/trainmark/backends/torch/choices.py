@@ -24,7 +24,7 @@ Step = Literal["eager", "compiled"]
 
 EAGER_IN_A_GRAPH = "eager in a graph"
 FAST = "trainmark fast"
-"""Names of candidates."""
+"""Names of the candidates that code refers to."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Evidence:
         device: the GPU.
         torch: version of PyTorch.
         date: day of the measurement.
-        commit: commit of trainmark at which ``fast`` was measured beside them.
-        tokens_per_second: by candidate, in millions; median of at least ten stretches, 2.5 s in all.
+        commit: commit of trainmark at which ``fast`` was measured.
+        tokens_per_second: by candidate, in millions; median of at least ten stretches, 2.5 s in total.
     """
 
     device: str
@@ -112,12 +112,12 @@ def choose(workload: str, precision: Precision, *, captures: bool) -> Choice:
     """Choose how a step runs.
 
     Args:
-        workload: name of the workload; one of another size has another name.
+        workload: name of the workload; a workload of another size has another name.
         precision: precision of the arithmetic.
         captures: whether steps are captured in a graph; rows hold for captured steps only.
 
     Raises:
-        UsageError: the variable that decides has another value.
+        UsageError: :data:`STEP_VARIABLE` has an unknown value.
     """
     row = TABLE.get((workload, precision))
     gain = row.evidence.gain() if row else None

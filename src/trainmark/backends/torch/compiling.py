@@ -20,7 +20,7 @@ error (https://github.com/pytorch/pytorch/issues/198333, open on 2026-11-27)."""
 
 
 def compiled(function: _F, device: torch.device, **options: Any) -> _F:
-    """Return ``function`` compiled as one graph; raises NotInstalled if the compiler's compiler is missing.
+    """Return ``function`` compiled as one graph; raises NotInstalled if the compiler that PyTorch calls is missing.
 
     Args:
         device: where it will run.
@@ -41,7 +41,7 @@ def random_options(workload: Workload) -> dict[str, Any]:
     """Return the compiler's options for networks with dropout.
 
     By default, compiled code draws a seed in each call with ``aten.randint``, and makes masks from it. In a CUDA graph
-    this operation takes its offset from the device, so that each replay draws other seeds, hence other masks. Where
+    this operation takes its offset from the device, so that each replay draws other seeds, hence other masks. If
     these masks can't be trusted, ``fallback_random`` calls the kernels of eager PyTorch instead. Their generator keeps
     its offset on the device, too, so masks also differ in each replay; the rest of the step stays fused.
     """
@@ -55,7 +55,7 @@ def random_options(workload: Workload) -> dict[str, Any]:
 
 
 def cache_state() -> str:
-    """Return whether PyTorch found all that this process has compiled in its cache on disk: ``warm`` or ``cold``."""
+    """Return ``warm`` if PyTorch's cache on disk held everything that this process compiled, else ``cold``."""
     import torch._dynamo.utils
 
     counters = torch._dynamo.utils.counters

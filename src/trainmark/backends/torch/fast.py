@@ -2,8 +2,8 @@
 
 The optimiser is PyTorch's fused one, images are stored channels last if that is faster, and on a CPU denormal numbers
 are flushed to zero. On CUDA, a step is captured into a graph for each batch size and replayed: the place in the epoch
-is kept on the device, so the host only launches the graph again. Where it was measured to be faster, forward and
-backward pass are compiled first (:mod:`trainmark.backends.torch.choices`).
+is kept on the device, so the host only launches the graph again. Where it was measured to be faster, the forward
+and backward pass are compiled first (:mod:`trainmark.backends.torch.choices`).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class TorchFastTrainer(TorchTrainer):
     def compile(self, plan: EpochPlan) -> bool:
         """Compile and capture a step for each batch size of the plan; False if it does neither.
 
-        If one of them fails, the training goes on without it, and :meth:`settings` has the reason.
+        If one of them fails, the training continues without it, and :meth:`settings` has the reason.
         """
         if not (self._compiles or self._captures):
             return False
@@ -245,7 +245,7 @@ class TorchFastTrainer(TorchTrainer):
                 self._warm_up(size)
                 if self._captures:
                     self._graphs[size] = self._capture(size)
-        except torch.OutOfMemoryError:  # an eager step takes no less
+        except torch.OutOfMemoryError:  # an eager step needs as much memory
             raise
         except Exception as error:
             if not (self._compiles or self._captures):
@@ -256,7 +256,7 @@ class TorchFastTrainer(TorchTrainer):
 
     def _leave_out(self, error: Exception) -> None:
         """Continue without compiling after an error; if nothing is compiled, without capturing."""
-        cause = getattr(error, "inner_exception", error)  # the compiler wraps errors, and says only "raised"
+        cause = getattr(error, "inner_exception", error)  # the compiler wraps errors in one without the reason
         reason = f"{type(cause).__name__}: {first_line(cause)}"
         if self._compiles:
             self._failures["not_compiled"] = reason
@@ -270,11 +270,11 @@ class TorchFastTrainer(TorchTrainer):
         self._optimizer.zero_grad(set_to_none=True)
 
     def _compile_pass(self) -> None:
-        """Let PyTorch compile forward and backward pass, each time that it meets a new batch size."""
+        """Let PyTorch compile the forward and backward pass, separately for each batch size."""
         if self._compiles and self._compiled_pass is None:
             from trainmark.backends.torch.compiling import compiled, random_options
 
-            # With dynamic shapes, the code for a smaller last batch would be slower, and serve all other sizes, too.
+            # With dynamic shapes, the code for a smaller last batch would be slower, and also used for all other sizes.
             options = random_options(self._workload)
             self._compiled_pass = compiled(self._pass.__call__, self._device, dynamic=False, **options)
 
@@ -305,7 +305,7 @@ class TorchFastTrainer(TorchTrainer):
         return graph
 
     def _step_here(self, size: int) -> None:
-        """Run the step at the place in the epoch, and move on; nothing is read from the host."""
+        """Run the step at the current place in the epoch, and advance the place; nothing is read from the host."""
         place = self._place
         # Created inside, so that they are in the graph's memory, for its lifetime.
         row = torch.zeros(3, dtype=self._dtype, device=self._device)

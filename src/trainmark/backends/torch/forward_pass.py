@@ -14,8 +14,8 @@ from trainmark.workload.precision import Precision
 class ForwardPass:
     """The network, the loss, and the count of correct predictions.
 
-    Hits and the copy of the outputs to float32 are part of it so that a compiler can fuse them with the loss: all three
-    read the outputs, which of GPT-2 are 50,304 numbers for each token.
+    Counting hits and copying the outputs to float32 belong here so that a compiler can fuse them with the loss: all
+    three read the outputs, which for GPT-2 are 50,304 numbers per token.
 
     Args:
         forward: the network.

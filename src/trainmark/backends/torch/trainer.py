@@ -233,7 +233,7 @@ class TorchTrainer:
         nn.utils.clip_grad_norm_(self._parameters, norm, foreach=self._quick or None)
 
     def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Compute gradients on one batch; returns its total loss, the L2 part of that, and the hits if counted."""
+        """Compute gradients on one batch; returns the total loss, its L2 part, and the hits if counted."""
         loss, hits = self._forward(x, y)
         l2_loss = self._l2_loss()
         total = loss * (y.numel() * self._copies) if self._sums else loss

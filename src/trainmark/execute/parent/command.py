@@ -109,8 +109,8 @@ class CommandRun:
     Args:
         blocks: number of blocks of slices after which an observed training ends; None trains to the end.
         decided: whether its speed is known already, so that it takes part in no blocks.
-        next_to_accelerator: whether this run on the CPU is compared with an accelerator, and the user has not fixed
-            its number of threads by an option, so that it should run with the best one.
+        next_to_accelerator: whether this run on the CPU is compared with an accelerator, and no option fixes its number
+            of threads, so that it should run with the best number.
     """
 
     of: Command
@@ -174,7 +174,7 @@ class CommandRun:
         in_turns: bool = False,
         slices_first: bool = False,
     ) -> RunScript:
-        """The request to the worker; ``weight_files`` and ``slices_first`` are of no use to a command."""
+        """The request to the worker; ``weight_files`` and ``slices_first`` don't apply to a command."""
         del slices_first
         assert not any(weight_files)
         of = self.of

@@ -69,7 +69,7 @@ class CommandRecordBuilder(RecordBuilder):
                 self._exited, self._packages = answer, answer.packages
 
     def take_findings(self, peaks: Mapping[Key, schema.Peaks], threads: ThreadsByTitle) -> None:
-        """Take its best number of threads, if that is known; a command has no peaks."""
+        """Take its best number of threads, if known; a command has no peaks."""
         del peaks
         if self.run.next_to_accelerator:
             self._threads_search = threads.get(self.run.title)
@@ -114,7 +114,7 @@ class CommandRecordBuilder(RecordBuilder):
 
     @property
     def _found_threads(self) -> schema.ThreadsSearch | None:
-        """How its number of threads was found; None if it ran with another one, which the script may have set later."""
+        """How its number of threads was found; None if it ran with another number, such as one that the script set."""
         found, seen = self._threads_search, self._observed
         return found if found is not None and seen is not None and seen.threads == found.chosen else None
 

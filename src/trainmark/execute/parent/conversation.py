@@ -1,4 +1,4 @@
-"""One process of a round: what it is told, what it answers, and the records of its runs."""
+"""One process of a round: the messages to it, its answers, and the records of its runs."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from trainmark.record.store import Store
 RAMP_SECONDS = 0.25
 """Untimed seconds before a slice on a GPU whose clock has dropped while the CPU computed."""
 CLOCK_IS_UP = 0.9
-"""A GPU's clock counts as dropped below this share of the highest one seen after a slice; it varies by some per cent
-while it computes, and falls to a fifth within a second of idleness."""
+"""A GPU's clock counts as dropped below this share of the highest clock seen after a slice. The clock varies by a few
+percent while the GPU computes, and falls to a fifth within a second of idleness."""
 
 _NO_ROOM = (
     *("out of memory", "resource_exhausted", "busy or unavailable", "sigkill", "cannot allocate memory"),
@@ -99,11 +99,11 @@ class GpuClocks:
 
 @dataclass(frozen=True)
 class Findings:
-    """What is found out while processes run, for all of them.
+    """What is found out while processes run, shared by all of them.
 
     Args:
         peaks: measured peaks of the sides.
-        threads: best numbers of CPU threads of the sides; None if a search had no result, and is not repeated.
+        threads: best numbers of CPU threads of the sides; None if a search had no result; it is not repeated.
         clocks: highest clocks of the GPUs.
     """
 
@@ -129,9 +129,9 @@ class Conversation:
 
     Attributes:
         over: whether its process has ended.
-        has_failed: whether a run of it ended otherwise than planned, and is recorded as such.
-        crowded_out: whether it ended because other sides took the memory or the device; it then has no record of that,
-            and runs again.
+        has_failed: whether one of its runs did not end as planned, as its record says.
+        crowded_out: whether it ended because other sides took the memory or the device; that is not recorded, and it
+            runs again.
         is_apart: whether the other sides of its round run at other times.
     """
 
@@ -258,13 +258,13 @@ class Conversation:
         self.worker.send(message)
 
     def _with_ramp(self, message: TakeTurn) -> TakeTurn:
-        """Leave untimed what the clock needs to rise; a command can't tell when it is steady, so it gets longer."""
+        """Add untimed steps in which the clock rises. A command can't detect a steady clock, so it gets more steps."""
         if isinstance(self.run, CommandRun):
             return dataclasses.replace(message, untimed=GPU_SLICE_SECONDS)
         return dataclasses.replace(message, untimed=RAMP_SECONDS, until_steady=True)
 
     def _threads_to_try(self) -> tuple[int, ...]:
-        """Return the numbers of CPU threads to try in its first turn: one if the best is known, none if it is fixed."""
+        """Return the numbers of threads to try in its first turn: one if the best is known, none if it is fixed."""
         run = self.run
         if not run.next_to_accelerator:
             return ()
@@ -289,7 +289,7 @@ class Conversation:
             self._findings.threads.setdefault(self.run.title, None)
 
     def _needs_ramp(self, turn: Turn[Conversation]) -> bool:
-        """Return whether its GPU's clock has to rise first; if it can't be read, whether another device computed."""
+        """Return whether its GPU's clock must rise first; if the clock is unknown, whether another device computed."""
         if not self.is_on_gpu:
             return False
         is_down = None
@@ -308,7 +308,7 @@ class Conversation:
         return row.gpus[gpu].sm_hertz
 
     def keep_opening(self) -> Record | None:
-        """Write a record of the slices so far, which a later record of the same run replaces; None without any.
+        """Write a record of the slices so far, which a later record of the same run replaces; None without slices.
 
         Whatever happens later, the verdict on speed is kept.
         """
@@ -355,7 +355,7 @@ class Conversation:
     def _lacks_room(self, outcome: Outcome) -> bool:
         """Return whether it ended like this because other sides took the memory or the device.
 
-        That is not known of one that has results already, unless another round's processes wait meanwhile.
+        A process with results already had enough room, so this holds only if processes of another round are alive.
         """
         if outcome.status != "failed" or self._turns is None or self._index:
             return False

@@ -1,4 +1,4 @@
-"""The opening of two rounds: both are started together, and a few blocks of each show an obvious difference."""
+"""The opening of two rounds: both start together, and a few blocks of each reveal an obvious difference."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from trainmark.measure.host import read_memory_available
 from trainmark.record.record import Record
 
 LIKELY_BYTES = 3 << 29
-"""Memory that a process takes at least, 1.5 GiB: a framework on a GPU needs about that much of the host's memory."""
+"""Assumed minimum memory of a process, in bytes (1.5 GiB): a framework on a GPU needs about this much host memory."""
 
 
 class OpeningListener(Protocol):
-    """Whoever decides what follows an opening."""
+    """Decides what follows an opening."""
 
     def opened(self, records: Sequence[tuple[Task[Any], Record]]) -> Collection[str]:
-        """Look at the slices of the opening, while nobody computes.
+        """Look at the slices of the opening, while no process computes.
 
         Args:
             records: each process's task, and the record of its slices.
@@ -30,7 +30,7 @@ class OpeningListener(Protocol):
         """
 
     def continues(self, *, is_first: bool) -> bool:
-        """Return whether a round goes on after the opening, now that it would be its turn.
+        """Return whether a round continues after the opening; called when its turn comes.
 
         Args:
             is_first: whether it is the first of the rounds.
@@ -67,7 +67,7 @@ class OpeningUmpire:
         return [each for each, record in kept if record.id in ids]
 
     def continues(self, players: Sequence[Conversation]) -> bool:
-        """Return whether the next round goes on."""
+        """Return whether the next round continues."""
         is_first = self._is_first
         self._is_first = False
         return bool(players) and self._listener.continues(is_first=is_first)

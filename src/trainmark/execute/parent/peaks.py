@@ -90,7 +90,7 @@ class _Place:
 
     @property
     def process(self) -> tuple[Any, ...]:
-        """What has to be equal for two places to be measured by the same process."""
+        """What two places must have in common to be measured by the same process."""
         return self.side.backend, self.side.interpreter.path, self.side.precision, self.threads
 
 
@@ -110,7 +110,7 @@ def find_peaks(
     Args:
         look_around: reads the machine's state.
         measuring: called with what is being measured, which takes a few seconds.
-        only_kept: whether to return only what was measured before.
+        only_kept: whether to return only peaks that were measured before.
     """
     here = look_around()
     wanted: dict[Key, str] = {}
@@ -169,7 +169,7 @@ def _measure(places: Sequence[_Place]) -> Iterator[tuple[str, Peaks]]:
     """Measure the peaks of several devices in one process, since its start takes longest on a machine with a GPU.
 
     Yields:
-        Each device with its peaks; nothing for those that the backend can't measure or that follow a crash.
+        Each device with its peaks; nothing for devices that the backend can't measure or that come after a crash.
     """
     first, threads = places[0].side, places[0].threads
     limits = ResourceLimits(threads=threads)

@@ -153,8 +153,8 @@ class Run:
         blocks: number of blocks of slices after which it stops; None trains to the end.
         decided: whether its speed is known already, so that it takes part in no blocks.
         next_to_accelerator: whether this run on the CPU is compared with an accelerator, and the user has not fixed
-            its number of threads, so that it should run with the best one.
-        best_threads: that number, once it is known.
+            its number of threads, so that it should run with the best number.
+        best_threads: the best number of threads, once it is known.
     """
 
     course: ScheduledWorkload
@@ -218,7 +218,7 @@ class Run:
         Args:
             weight_files: one file per run of its process; None saves no weights.
             in_turns: whether it is interleaved with other sides.
-            slices_first: whether slices come before the training, which then starts anew.
+            slices_first: whether slices come before the training, which then starts from the beginning.
         """
         settings, side, layout = self.settings, self.side, self.spread.layout if self.spread else None
         train = Train(
@@ -239,7 +239,7 @@ class Run:
         return StartRanks(train, self.spread.ranks_here, self.spread.rendezvous)
 
     def _turns(self, *, slices_first: bool) -> TurnsOfTraining:
-        """Return what the turns of an interleaved run are for."""
+        """Return what an interleaved run does in its turns."""
         if self.blocks is not None:
             return "until-stopped"
         return "slices-first" if slices_first else "to-the-end"

@@ -38,7 +38,7 @@ from trainmark.record.store import safe_name
 NOT_LEARNING_MARGIN = 1e-3
 """To count as learning, the loss must fall by at least this share."""
 ThreadsByTitle: TypeAlias = "dict[str, ThreadsSearch | None]"
-"""The best numbers of CPU threads, by the title of a run, which names workload and side; None if a search had no
+"""The best number of CPU threads by the title of a run, which names the workload and the side; None if a search had no
 result."""
 _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
@@ -104,7 +104,7 @@ class RecordBuilder:
         self._ready, self._compile_seconds = before._ready, before._compile_seconds
 
     def take_findings(self, peaks: Mapping[Key, Peaks], threads: ThreadsByTitle) -> None:
-        """Take what may have been found out since it started.
+        """Take what may have been found since the run started.
 
         Args:
             peaks: measured peaks of the sides.
@@ -112,9 +112,9 @@ class RecordBuilder:
         """
 
     def leave_slices(self) -> None:
-        """Leave the slices to the record that has been written, and become another one.
+        """Leave the slices to the record that was already written, and use another id from now on.
 
-        A run that fails after its opening has two records: that of the slices, which count, and that of the failure.
+        A run that fails after its opening has two records: one of the slices, which count, and one of the failure.
         """
         self._slices_in = self.id
         self.id = f"{self.id}-training"

@@ -73,10 +73,10 @@ def execute(
         sampler: makes the sampler of a process.
         peaks: measured peaks of the sides, which may be added while tasks run.
         apart: courses and commands whose sides don't fit together; further ones found are added.
-        opening: start all rounds of ``tasks``, which have one subject, together, and let this decide after a few
-            blocks of each. Rounds that don't fit into memory together run one after the other, without it.
-        threads: best numbers of CPU threads of the sides, None where a search had no result; further ones are added.
-        goes_on: whether the later rounds of an opening start and continue although a run of the first one has failed.
+        opening: if given, all rounds of ``tasks``, which have one subject, start together, and this listener decides
+            after a few blocks of each. Rounds that don't fit into memory together run one after the other without it.
+        threads: best numbers of CPU threads of the sides, None if a search had no result; further ones are added.
+        goes_on: whether the later rounds of an opening start and continue even if a run of the first round has failed.
 
     Returns:
         The records, in the order in which the runs ended. After KeyboardInterrupt the current runs are recorded as
@@ -129,7 +129,7 @@ def _open_rounds(
 
 
 def _in_another_session(tasks: Sequence[Task[Any]]) -> list[Task[Any]]:
-    """Return tasks to run again, so that their rounds are not taken for those whose slices are recorded already."""
+    """Return ``tasks`` with a new session, which separates their rounds from those with slices already recorded."""
     session = secrets.token_hex(6)
     return [Task(tuple(dataclasses.replace(run, session=session) for run in task.runs), task.done) for task in tasks]
 
@@ -167,7 +167,7 @@ def _run_together(
 
     Args:
         turns: their turns; None for a single one, which never pauses.
-        goes_on: whether later rounds go on although a run of the first one has failed.
+        goes_on: whether later rounds continue even if a run of the first round has failed.
     """
     ears = Ears()
     coming = list(conversations)
@@ -209,8 +209,8 @@ def _may_begin(
 ) -> bool:
     """Return whether a process may start now.
 
-    A process that computes before it can wait for a turn starts when the others wait. With an opening, those of the
-    second round start together as soon as each side of the first one waits: that shows that every side does.
+    A process that computes before it can wait for a turn starts only while the others wait. With an opening, the
+    processes of the second round start together as soon as each side of the first round waits: then every side can.
     """
     if turns is None or not coming.begins_alone or not live:
         return True
@@ -226,11 +226,11 @@ def _make_room(
     live: Sequence[Conversation],
     turns: Turns[Conversation],
 ) -> list[Conversation]:
-    """Give up starting rounds together where memory does not suffice; returns the processes that are still to start.
+    """Stop running rounds together if memory does not suffice; returns the processes that are still to start.
 
-    A process that has found no memory, or that is about to start and would find none, runs again later. So do all
-    processes of the later rounds, which share the memory with the first round, and the first round itself, unless it
-    has slices already.
+    A process that found too little memory, or that is about to start and would find too little, runs again later. So do
+    all processes of the later rounds, which share the memory with the first round, and also the first round unless it
+    already has slices.
     """
     crowded = [each for each in every if each.crowded_out]
     waiting = [each for each in live if turns.pauses(each)]
@@ -249,8 +249,8 @@ def _skip_after_failure(
 ) -> list[Conversation]:
     """Skip later rounds after a failure in the first one; returns the processes that are still to start.
 
-    No further process of a later round starts, and those of the failed sides end. So do the others, unless two sides
-    are left to compare.
+    No further process of a later round starts, and running processes of the failed sides end. The other processes of
+    later rounds also end, unless two sides are left to compare.
     """
     first = [each for each in every if each.task.round == every[0].task.round]
     failed = {each.task.first.title for each in first if each.has_failed}

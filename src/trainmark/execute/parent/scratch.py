@@ -1,4 +1,4 @@
-"""Folders for files of measured processes, such as sockets, which need a short path, and what they compile."""
+"""Folders for the files of measured processes: sockets, which need a short path, and compiled code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _YOUNG_SECONDS = 60.0
 
 @functools.cache
 def compile_cache() -> str:
-    """Return the folder in which all processes of this command keep what they compile; removed when it ends."""
+    """Return the folder for the compiled code of all processes of this command; removed when the command ends."""
     kept = contextlib.ExitStack()
     atexit.register(kept.close)
     return kept.enter_context(scratch_folder())

@@ -148,14 +148,14 @@ class TrainingRecordBuilder(RecordBuilder):
 
     @property
     def _compile_cache(self) -> Literal["cold", "warm", "none"]:
-        """State of the cache on disk: PyTorch's, which says so; the other backends keep none."""
+        """State of the cache on disk, as PyTorch reports it; the other backends keep no cache."""
         if self._compile_seconds is None:
             return "none"
         return "warm" if self._finished.settings.get("compile_cache") == "warm" else "cold"
 
     @property
     def _was_short_for_compiling(self) -> bool:
-        """Whether compiling took longer than the compiled steps saved, by the gain that was measured elsewhere."""
+        """Whether compiling took longer than the compiled steps saved, estimated with the measured gain."""
         gain = self._finished.settings.get("compiled_gain")
         if self._compile_seconds is None or not isinstance(gain, float):
             return False

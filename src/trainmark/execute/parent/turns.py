@@ -2,14 +2,14 @@
 
 Each side starts with an untimed turn, to compile and to estimate the time of a step. Then come *blocks*: every side
 runs a slice, then another one in reverse order (ABBA), so that a steady drift of the machine cancels out. The device
-that goes first changes with each block. Within a device, another side goes first each time that all devices have gone
-first. The turns of a GPU are neighbours, so its clock drops less often. A block that other processes disturbed is
-repeated.
+that goes first changes with each block. Within a device, the side that goes first changes each time that every device
+has gone first once. The turns of a GPU are neighbours, so its clock drops less often. A block that other processes
+disturbed is repeated.
 
 Slices are short, since the speed of a machine drifts over seconds: short blocks vary no more than long ones, and five
 times as many fit into the same time. A GPU needs longer to reach its clock.
 
-With an *opening*, the processes of several rounds are up at the same time. Each round runs a few blocks, then an
+With an *opening*, the processes of several rounds are alive at the same time. Each round runs a few blocks, then an
 :class:`Umpire` says which sides are decided; then the rounds continue, one after the other. Decided sides take part in
 no more blocks.
 """
@@ -91,10 +91,10 @@ class Umpire(Protocol[Player]):
     """Number of undisturbed blocks of each round before the decision."""
 
     def decided(self) -> Collection[Player]:
-        """Return the players that need no further blocks; called once, while nobody computes."""
+        """Return the players that need no further blocks; called once, while no player computes."""
 
     def continues(self, players: Sequence[Player]) -> bool:
-        """Return whether the players of a round go on; called before they do, while nobody computes."""
+        """Return whether the players of a round continue; called before they do, while no player computes."""
 
     def most_blocks(self, of: Round[Player]) -> int | None:
         """Return the number of blocks after which the players of a round stop; None to train to the end."""
@@ -107,7 +107,7 @@ class Turns(Generic[Player]):
         rounds: the rounds.
         alone: use blocks even with one player.
         tempo: where players compute, and how long their slices are.
-        umpire: what follows the blocks of the opening; None without an opening.
+        umpire: decides what follows the blocks of the opening; None without an opening.
 
     Attributes:
         holder: the player whose turn it is; None between turns.
@@ -158,11 +158,11 @@ class Turns(Generic[Player]):
 
     @property
     def has_opening(self) -> bool:
-        """Whether the players of several rounds are up at the same time."""
+        """Whether the players of several rounds are alive at the same time."""
         return self._umpire is not None
 
     def has_other_round(self, player: Player) -> bool:
-        """Whether players of another round are up, too."""
+        """Whether players of another round are alive, too."""
         return any(self._number[other] != self._number[player] for other in self._active)
 
     def pauses(self, player: Player) -> bool:
@@ -193,7 +193,7 @@ class Turns(Generic[Player]):
             if umpire.continues(self._present(each.players)):
                 if each.blocks is None:
                     for player in each.players:
-                        if player in self._active:  # another one may have ended meanwhile
+                        if player in self._active:  # a player may have ended meanwhile
                             yield player, StartTraining(), None
                 yield from self._of_round(number)
             else:
@@ -208,7 +208,7 @@ class Turns(Generic[Player]):
         yield from self._until_gone(each.players, TakeTurn(None) if each.blocks is None else Stop())
 
     def _settles(self, players: Iterable[Player]) -> Iterator[tuple[Player, Message, int | None]]:
-        """Yield an untimed turn of each player that has not had one."""
+        """Yield an untimed turn for each player that has not had one."""
         for player in players:
             if player in self._active and player not in self._settled:
                 self._settled.add(player)
@@ -228,7 +228,7 @@ class Turns(Generic[Player]):
                     yield player, TakeTurn(seconds, UNTIMED_SHARE * seconds), block
 
     def _until_gone(self, players: Sequence[Player], message: Message) -> Iterator[tuple[Player, Message, int | None]]:
-        """Yield a last turn of each player, one after the other."""
+        """Yield a last turn for each player, one after the other."""
         while present := self._present(players):
             yield present[0], message, None
 
@@ -244,7 +244,7 @@ class Turns(Generic[Player]):
         return [player for player in players if player in self._active]
 
     def _order(self, players: Sequence[Player], block: int) -> list[Player]:
-        """Return the players, device by device, in the order of a block; see the description of this file."""
+        """Return the players, device by device, in the order of a block; see the module's docstring."""
         by_device = list(grouped(players, self._tempo.device).values())
         sides_turned = block // len(by_device)
         order: list[Player] = []
@@ -254,6 +254,6 @@ class Turns(Generic[Player]):
 
 
 def _rotated(values: Sequence[Value], by: int) -> list[Value]:
-    """Return the values, beginning ``by`` further."""
+    """Return the values, rotated to the left by ``by`` places."""
     by %= len(values)
     return [*values[by:], *values[:by]]

@@ -54,11 +54,11 @@ class Diverged(Answer):
 
 @dataclass(frozen=True)
 class ThreadsTried(Answer):
-    """The time of a step with several numbers of CPU threads; training goes on with ``chosen``.
+    """The time of a step with several numbers of CPU threads; training continues with ``chosen``.
 
     Args:
         default: number of threads that the framework chose.
-        tried: each number of threads, and its seconds of a step.
+        tried: each number of threads with the seconds of a step.
     """
 
     chosen: Positive

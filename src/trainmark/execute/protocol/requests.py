@@ -34,11 +34,11 @@ class ListBackends:
 class MeasurePeaks:
     """Measure the peak speed of devices, one after the other.
 
-    Each is answered by ``PeaksMeasured``, or not at all if the backend can't.
+    Each device is answered by ``PeaksMeasured``, or not at all if the backend can't measure it.
 
     Args:
         backend: name of the backend.
-        options: for each device; all of the same precision.
+        options: one for each device, all with the same precision.
     """
 
     backend: str
@@ -136,7 +136,7 @@ class TakeTurn:
     Args:
         untimed: seconds of untimed steps that come first.
         until_steady: go on untimed until the time of a step is steady, since a GPU's clock rises after a pause.
-        threads: numbers of CPU threads to try before the turn, if the backend can change it; the fastest stays.
+        threads: numbers of CPU threads to try before the turn, if the backend can change them; the fastest stays.
     """
 
     seconds: float | None

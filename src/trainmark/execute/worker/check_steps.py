@@ -301,7 +301,7 @@ def _check_dropout(subject: _Subject, workload: Workload, first: Problem, say: S
         say(NotChecked("dropout is not checked: the backend doesn't return the outputs of its layers"))
         return
     trainer.load(_float32(first.state.weights))
-    trainer.compile(EpochPlan((len(first.examples),), first.examples))  # its masks are those of a training
+    trainer.compile(EpochPlan((len(first.examples),), first.examples))  # so that the masks are those of a training
     found = trainer.activations(first.examples[:200], training=True)
     unit = 2.0 ** -(PRECISIONS[subject.options.precision].fraction_bits + 1)
     checks: list[Check] = []

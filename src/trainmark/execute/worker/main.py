@@ -46,7 +46,7 @@ from trainmark.workload.schedule import epoch_sizes
 from trainmark.workload.spec import Workload
 
 MOST_KEPT_EXAMPLES = 1_000_000
-"""Largest training, in examples, whose epochs are kept to train it again: 8 MB of indices. Drawing the order of 60,000
+"""Largest training, in examples, whose epochs are kept for repeating it: 8 MB of indices. Drawing the order of 60,000
 examples takes 5 ms, longer than twenty steps of a small network."""
 _GPU_LIBRARY = re.compile(r"lib(cudnn|cublas|cudart|nccl|cufft|cusolver)\.so")
 
@@ -93,7 +93,7 @@ def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int 
 def _carry_out(
     request: requests.Request, say: Say, tick: Callable[[], None], turns: Turns, position_descriptor: int | None
 ) -> None:
-    """Import the code of this request alone: every import delays the start of a training."""
+    """Carry out a request; only its own code is imported, since every import delays the start of a training."""
     match request:
         case requests.Probe():
             _probe(request.backend, say)
@@ -146,7 +146,7 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
     """Carry out a training."""
     workload, options = request.workload, request.options
     model = lay_out(workload)
-    # Decompression and checksums release the interpreter lock, so they take no time from the import of the framework.
+    # Decompression and checksums release the interpreter lock, so they don't slow down the import of the framework.
     with ThreadPoolExecutor(max_workers=1) as reader:
         reading = reader.submit(request.dataset.load)
         backend = registry.load(request.backend)
@@ -208,7 +208,7 @@ def _agreement(trainer: Trainer) -> Callable[[Any], Any]:
 def _choose_threads(
     state: TrainingState, settable: ThreadsSettable, tick: Callable[[], None], clock: Clock, say: Say
 ) -> None:
-    """Set the only number of CPU threads that the parent wants, or the fastest of several."""
+    """Set the number of CPU threads that the parent wants, or the fastest if it names several."""
     from trainmark.execute.worker.threads import try_threads
 
     wanted = state.pacing.threads_to_try
@@ -221,7 +221,7 @@ def _choose_threads(
 
 
 def _train_in_slices(state: TrainingState, weights: Weights, tick: Callable[[], None], clock: Clock) -> None:
-    """Train slice by slice until the parent wants the training itself; a training that ends earlier is repeated.
+    """Train slice by slice until the parent wants the complete training; a training that ends earlier is repeated.
 
     Raises:
         Enough: the parent wants no training.

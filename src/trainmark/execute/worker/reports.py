@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 _MOST_LINE_BYTES = 1 << 20
 _MOST_EPOCHS = 100_000
 _MOST_THREADS = 100
-"""Most numbers of threads in one report."""
+"""Maximum number of entries in a report of a threads search."""
 _MOST_LEFT_OUT, _MOST_TOLD = 10_000, 3
 """Number of lines after which only turns are read, to limit the cost of excessive output."""
 Report: TypeAlias = "EpochEnded | Evaluated | SliceTimed | StepsObserved | ThreadsTried | Waiting"

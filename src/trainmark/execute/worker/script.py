@@ -136,7 +136,7 @@ def _pass_on(turns: Turns, told: int, stopped: _Stopped) -> None:
         if turn["event"] == Stop.__name__:
             line = "-1 0"
         else:
-            if turn["threads"]:  # before the command goes on, which then reads it
+            if turn["threads"]:  # before the command continues, since it then reads the file
                 (_folder() / best_threads.FILE).write_text(" ".join(map(str, turn["threads"])))
             line = f"{math.inf if turn['seconds'] is None else turn['seconds']} {turn['untimed']}"
         os.write(told, f"{line}\n".encode())

@@ -26,8 +26,8 @@ LONGEST_RAMP = 2.0
 """Seconds after which a slice is timed even if the time of a step still changes."""
 MOST_RESTARTING = 1.0
 """Longest time that restarts of a short training may take in a turn, as a multiple of the seconds of training that the
-parent wants; the turn then ends with fewer steps. A training of 20 steps of 0.1 ms took 5 ms to start again, so a slice
-of 0.5 s took 3 s."""
+parent wants; after that, the turn ends with fewer steps. Before this limit, a training of 20 steps of 0.1 ms took 5 ms
+to start again, so a slice of 0.5 s took 3 s."""
 
 
 class Enough(Exception):
@@ -35,7 +35,7 @@ class Enough(Exception):
 
 
 class TrainingStarts(Exception):
-    """The slices are over, and the training starts from its initial weights."""
+    """The slices are over; the training starts from its initial weights."""
 
 
 class Slices:
@@ -106,7 +106,7 @@ class Slices:
         return True
 
     def restarted(self, seconds: float) -> None:
-        """Count the seconds that it took to start a training again that ended within a turn; they are not timed."""
+        """Count the seconds it took to restart a training that ended within a turn; they are not timed."""
         self._restarting += self._agree(seconds)
 
     def most_steps(self) -> int | None:

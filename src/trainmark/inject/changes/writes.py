@@ -58,7 +58,7 @@ class Writes:
         return max(around, key=len, default=self._original) != self._original
 
     def _may_not_change(self, path: Any) -> bool:
-        """Return whether ``path`` may not be replaced, removed or changed by other means than opening it.
+        """Return whether ``path`` must not be replaced, removed or changed, except by opening it.
 
         This includes a link elsewhere that leads to one of the known folders, since the link itself would be replaced,
         and a device: a library that renames a file on top of it would replace it for the whole machine.
@@ -87,9 +87,9 @@ class Writes:
     def _discarded(self) -> str:
         """Return the path of a temporary file that takes everything which this process saves elsewhere.
 
-        It is not the null device: a library may write a file beside its path and rename it on top of that, and a script
-        may change the mode of the file that it has opened. There is one file for all, so that many large checkpoints
-        don't fill the disk.
+        It is not the null device: a library may write another file and rename it to this path, and a script may change
+        the mode of the file that it has opened. All writes share one file, so that many large checkpoints don't fill
+        the disk.
         """
         return os.path.join(self._temporary, f"discarded-{os.getpid()}")  # noqa: PTH118
 
@@ -134,7 +134,7 @@ class Writes:
             around(h5py.File, "__init__", opened)
 
     def redirect_safetensors(self) -> None:
-        """Discard what safetensors saves elsewhere; its library opens files by itself, and renames them."""
+        """Discard what safetensors saves elsewhere; its compiled code opens and renames files without Python."""
         if find_spec("safetensors") is None:
             return
         safetensors: Any = importlib.import_module("safetensors")

@@ -437,7 +437,7 @@ def _exclude(one: str, other: str) -> bool:
 
 
 def _peak_bytes(record: Record) -> int | None:
-    """The most memory of the place where the weights are: of the device, else of the host; None if unknown."""
+    """Peak memory of the accelerator if the weights are on one, else of the host; None if unknown."""
     on_gpu = record.observed is not None and record.observed.on_gpu
     return record.memory.device_peak_bytes if on_gpu else _resident_bytes(record)
 

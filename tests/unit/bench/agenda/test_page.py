@@ -1,4 +1,4 @@
-"""The page says what was measured, and of everything else that it was not."""
+"""The page shows what was measured, and names what was not."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_how_near_fast_is_to_the_best_loop(tmp_path: Path) -> None:
     on_h100 = {**CONTEXT, "device_name": "NVIDIA H100 80GB HBM3"}
     result = dataclasses.replace(MEASURED, measurement="gpt2-124m", rows=[*rows, failed], context=on_h100)
     section = find("best-loop").tables({"gpt2-124m": result})
-    assert "gpt2-124m: `fast` reaches 0.75 of the best other way, compiled in a graph." in section
+    assert "gpt2-124m: `fast` has 0.75× the speed of the best other way, compiled in a graph." in section
     assert "| gpt2-124m | trainmark fast | 10 | 30.0 | 307,200 |" in section
     assert "32.3 %" in section, "400 × 8e11 of 989.4 TFLOP/s"
     assert "OutOfMemoryError: 1 \\| 2" in section

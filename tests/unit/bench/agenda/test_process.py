@@ -1,4 +1,4 @@
-"""Commands end in time, with all that they started."""
+"""Commands end in time, together with everything that they started."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Agenda:
         return process.returncode, out, err
 
     def kill_at_some_moment(self, item: str, *options: str) -> int:
-        """Kill it as it begins some measurement, the first or a later one; return which."""
+        """Kill the command when it begins a measurement, the first or a later one; return which."""
         process = self.start(item, *options)
         assert process.stderr is not None
         begun = random.randint(1, min(3, len(find(item).measurements())))
@@ -78,7 +78,7 @@ def agenda(tmp_path: Path, cache_home: Path, drawn: Located) -> Agenda:
 
 
 def without_data(agenda: Agenda) -> Agenda:
-    """Leave out the real data, so that digits are drawn by code."""
+    """Hide the real data, so that synthetic digits are used."""
     agenda.environment.pop("TRAINMARK_DATA", None)
     return agenda
 

@@ -13,7 +13,7 @@ from gpu.session import Session
 
 @dataclass
 class Step:
-    """A measurement that does what it is told."""
+    """A measurement with a given outcome."""
 
     name: str
     outcome: Outcome | BaseException = field(default_factory=lambda: Outcome([{"value": 1}]))

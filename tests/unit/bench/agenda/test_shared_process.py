@@ -20,7 +20,7 @@ from trainmark.backends.base import Options
 
 @dataclass
 class Configuration:
-    """A configuration that does what it is told."""
+    """A configuration with a given outcome."""
 
     name: str
     error: Exception | None = None

@@ -1,4 +1,4 @@
-"""The folder of results is valid whenever a process is killed."""
+"""The folder of results stays valid whenever a process is killed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_other_conditions_need_another_folder(tmp_path: Path, other: dict[str, o
         store.require_same_conditions(tmp_path, ["item"], {**CONTEXT, **other})
 
 
-def test_records_beside_the_results_are_no_results(tmp_path: Path) -> None:
+def test_records_next_to_the_results_are_no_results(tmp_path: Path) -> None:
     store.write(tmp_path, "item", RESULT)
     for folder in (tmp_path / "item" / "first", tmp_path / "older-records"):
         folder.mkdir()

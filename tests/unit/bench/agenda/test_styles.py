@@ -1,4 +1,4 @@
-"""The candidates for `fast` do the same work; the sides of planted verdicts differ as they say."""
+"""The candidates for `fast` do the same work; the planted sides differ by exactly the planted amount."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class GPT(nn.Module):
 
 
 def no_tick() -> None:
-    """Nobody watches."""
+    """Do nothing: progress is not shown."""
 
 
 def losses_of(trainer: CandidateTrainer, batch: int, steps: int) -> list[float]:
@@ -90,7 +90,7 @@ def test_candidates_compute_the_same_losses(candidate: str) -> None:
     subject = subjects.load("gpt2-124m", quick=True)
     found = {each.name: each for each in candidates(images=False, nanogpt=False)}
     losses = [losses_of(CandidateTrainer(subject, found[name], "cpu", None), 2, 5) for name in ("eager", candidate)]
-    np.testing.assert_allclose(*losses, rtol=5e-2)  # bf16, rounded at other places
+    np.testing.assert_allclose(*losses, rtol=5e-2)  # bf16, rounded in different places
 
 
 def test_the_model_of_a_nanogpt_checkout_is_trained(tmp_path: Path) -> None:
