@@ -1,8 +1,8 @@
 """Build the site in build/site, or with --serve show it and follow changes.
 
-Zensical reads one folder and runs no hooks, so the pages are first assembled in build/docs: docs/, what stands in the
-repository's root, and the help of every verb. A link to source or an example has no page here: it becomes the path, as
-one finds it in the repository, and must exist.
+Zensical reads one folder and runs no hooks, so the pages are first assembled in build/docs: docs/,
+what stands in the repository's root, and the help of every verb. A link to source or an example has
+no page here: it becomes the path, as one finds it in the repository, and must exist.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def assemble() -> list[str]:
     files = (str(file.relative_to(ROOT)) for file in (ROOT / "docs").rglob("*") if file.is_file())
     places = FROM_ROOT | {file: file.removeprefix("docs/") for file in files}
     menu = re.findall(r'"([^"]+\.md)"', (ROOT / "zensical.toml").read_text())
-    dead = [f"zensical.toml: {page}" for page in menu if page not in places.values()]  # zensical says nothing of these
+    # zensical says nothing of these
+    dead = [f"zensical.toml: {page}" for page in menu if page not in places.values()]
     for source, place in places.items():
         content = (ROOT / source).read_bytes()
         if source.endswith(".md"):
@@ -75,7 +76,10 @@ def _helps() -> str:
     for verb in VERBS:
         inner = command.get_command(above, verb)
         assert inner is not None
-        helps.append(f"## {verb}\n\n```text\n{inner.get_help(click.Context(inner, above, info_name=verb))}\n```")
+        helps.append(
+            "## "
+            f"{verb}\n\n```text\n{inner.get_help(click.Context(inner, above, info_name=verb))}\n```"
+        )
     return "\n\n".join(helps)
 
 
@@ -84,7 +88,10 @@ def main(*, serve: bool) -> int | str:
     shutil.rmtree(ROOT / "build" / "docs", ignore_errors=True)
     dead = assemble()
     if serve:
-        with contextlib.suppress(KeyboardInterrupt), subprocess.Popen([*_ZENSICAL, "serve"], cwd=ROOT) as server:
+        with (
+            contextlib.suppress(KeyboardInterrupt),
+            subprocess.Popen([*_ZENSICAL, "serve"], cwd=ROOT) as server,
+        ):
             while server.poll() is None:
                 time.sleep(1)
                 assemble()

@@ -1,13 +1,12 @@
 """From seeds to bands: what right runs give for each published figure.
 
-    trainmark run WORKLOAD --published --backend torch --style fast --runs 20 --out FOLDER     (once per backend)
-    python bench/bands.py FOLDER ...
-    python bench/bands.py --faults FOLDER ...
+    trainmark run WORKLOAD --published --backend torch --style fast --runs 20 --out FOLDER     (once
+    per backend) python bench/bands.py FOLDER ... python bench/bands.py --faults FOLDER ...
 
-The first prints, for each published figure, the number of runs, mean and standard deviation over all right runs in the
-folders, as ``seeds`` of the catalogue; the band that follows, next to the catalogue's; and how many of these runs lie
-outside any band of their workload. The second prints how many faulty runs of each folder lie outside each band of the
-catalogue.
+The first prints, for each published figure, the number of runs, mean and standard deviation over
+all right runs in the folders, as ``seeds`` of the catalogue; the band that follows, next to the
+catalogue's; and how many of these runs lie outside any band of their workload. The second prints
+how many faulty runs of each folder lie outside each band of the catalogue.
 """
 
 from __future__ import annotations
@@ -31,7 +30,9 @@ from trainmark.workload.spec import Workload
 
 def main() -> None:
     """Print the figures of every workload in the folders."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--faults", nargs="*", type=Path, default=[])
     options = parser.parse_args()
@@ -39,9 +40,14 @@ def main() -> None:
     faults = {folder.name: load([folder]) for folder in options.faults}
     for workload in map(catalog.find, catalog.names()):
         for run in workload.published.runs if workload.published else ():
-            of_run = [each for each in right if _follows(each, workload, run) and _is_right(each, workload)]
+            of_run = [
+                each
+                for each in right
+                if _follows(each, workload, run) and _is_right(each, workload)
+            ]
             wrong = {
-                fault: [each for each in found if _follows(each, workload, run)] for fault, found in faults.items()
+                fault: [each for each in found if _follows(each, workload, run)]
+                for fault, found in faults.items()
             }
             if of_run or any(wrong.values()):
                 print(f"\n{workload.name}, {run.name}:")
@@ -57,11 +63,16 @@ def _follows(record: Record, workload: Workload, run: PublishedRun) -> bool:
 
 
 def _is_right(record: Record, workload: Workload) -> bool:
-    return (record.workload.step_fingerprint, record.backend.precision) == (workload.step_fingerprint, "fp32")
+    return (record.workload.step_fingerprint, record.backend.precision) == (
+        workload.step_fingerprint,
+        "fp32",
+    )
 
 
 def _print_right(run: PublishedRun, records: Sequence[Record]) -> None:
-    runs, outside, figures = set[str](), set[str](), _figures(run)
+    runs = set[str]()
+    outside = set[str]()
+    figures = _figures(run)
     for value in run.values:
         read = list(_read(records, run, value))
         numbers = [number for _, number in read]
@@ -93,10 +104,18 @@ def _print_wrong(run: PublishedRun, wrong: dict[str, list[Record]]) -> None:
 
 def _figures(run: PublishedRun) -> int:
     """Return how many figures were published for one device."""
-    return len({(value.quantity, value.where, value.repeat) for value in run.values if value.value != "nan"})
+    return len(
+        {
+            (value.quantity, value.where, value.repeat)
+            for value in run.values
+            if value.value != "nan"
+        }
+    )
 
 
-def _read(records: Sequence[Record], run: PublishedRun, value: PublishedValue) -> Iterator[tuple[str, float]]:
+def _read(
+    records: Sequence[Record], run: PublishedRun, value: PublishedValue
+) -> Iterator[tuple[str, float]]:
     """Yield each training with its figure."""
     for group in group_records(records):
         for chain in chains_of(group.records, run):

@@ -2,7 +2,8 @@
 
     python bench/bare_torch.py mnist-mlp128 FOLDER-WITH-MNIST EPOCHS
 
-prints the seconds of each epoch as JSON. It does the same work as trainmark's `idiomatic` style on these two workloads:
+prints the seconds of each epoch as JSON. It does the same work as trainmark's `idiomatic` style on
+these two workloads:
 per-image transforms in the main process, a shuffling DataLoader, every batch's loss and hits kept.
 """
 
@@ -20,7 +21,9 @@ from torch.utils.data import DataLoader, Dataset
 
 class Digits(Dataset):
     def __init__(self, folder: Path, scale: float) -> None:
-        self.images = torch.frombuffer(bytearray(payload(folder, "train-images-idx3-ubyte")[16:]), dtype=torch.uint8)
+        self.images = torch.frombuffer(
+            bytearray(payload(folder, "train-images-idx3-ubyte")[16:]), dtype=torch.uint8
+        )
         self.images = self.images.view(-1, 1, 28, 28)
         self.labels = list(payload(folder, "train-labels-idx1-ubyte")[8:])
         self.scale = scale
@@ -39,10 +42,17 @@ def payload(folder: Path, name: str) -> bytes:
 
 def mlp128() -> tuple[nn.Module, torch.optim.Optimizer, nn.Module, DataLoader, float]:
     network = nn.Sequential(
-        nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10)
+        nn.Flatten(),
+        nn.Linear(784, 128),
+        nn.ReLU(),
+        nn.Linear(128, 64),
+        nn.ReLU(),
+        nn.Linear(64, 10),
     )
     for parameter in network.parameters():
-        nn.init.uniform_(parameter, -0.01, 0.01) if parameter.ndim > 1 else nn.init.zeros_(parameter)
+        nn.init.uniform_(parameter, -0.01, 0.01) if parameter.ndim > 1 else nn.init.zeros_(
+            parameter
+        )
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-5)
     return network, optimizer, nn.functional.cross_entropy, 100, 256.0
 
@@ -67,13 +77,16 @@ def mlp512() -> tuple[nn.Module, torch.optim.Optimizer, nn.Module, DataLoader, f
 
 def main(workload: str, folder: Path, epochs: int) -> None:
     torch.manual_seed(1)
-    network, optimizer, criterion, batch, scale = {"mnist-mlp128": mlp128, "mnist-mlp512": mlp512}[workload]()
+    network, optimizer, criterion, batch, scale = {"mnist-mlp128": mlp128, "mnist-mlp512": mlp512}[
+        workload
+    ]()
     digits = Digits(folder, scale)
     seconds = []
     for _ in range(epochs):
         start = time.perf_counter()
         loader = DataLoader(digits, batch_size=batch, shuffle=True)
-        losses, hits = torch.zeros(len(loader)), torch.zeros(len(loader))
+        losses = torch.zeros(len(loader))
+        hits = torch.zeros(len(loader))
         for step, (x, y) in enumerate(loader):
             optimizer.zero_grad()
             outputs = network(x)
@@ -84,12 +97,19 @@ def main(workload: str, folder: Path, epochs: int) -> None:
             hits[step] = (outputs.argmax(dim=1) == y).sum()
         seconds.append(time.perf_counter() - start)
     json.dump(
-        {"seconds": seconds, "loss": float(losses.mean()), "accuracy": float(hits.sum()) / len(digits)}, sys.stdout
+        {
+            "seconds": seconds,
+            "loss": float(losses.mean()),
+            "accuracy": float(hits.sum()) / len(digits),
+        },
+        sys.stdout,
     )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("workload", choices=["mnist-mlp128", "mnist-mlp512"])
     parser.add_argument("mnist", type=Path)
     parser.add_argument("epochs", type=int)

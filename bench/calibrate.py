@@ -1,13 +1,15 @@
-"""Do the verdicts keep their word? Thousands of comparisons drawn from real runs whose true ratio is known.
+"""Do the verdicts keep their word? Thousands of comparisons drawn from real runs whose true ratio
+is known.
 
-    python bench/calibrate.py pool FOLDER [--rounds 60]     A, A again, and A with 5 % more steps, in turns
-    python bench/calibrate.py judge FOLDER                  what comparisons drawn from that pool say
-    python bench/calibrate.py bar FOLDER [--times 10]       --fail-below, on equal sides and on one slowed by 20 %
+    python bench/calibrate.py pool FOLDER [--rounds 60]     A, A again, and A with 5 % more steps,
+    in turns python bench/calibrate.py judge FOLDER                  what comparisons drawn from
+    that pool say python bench/calibrate.py bar FOLDER [--times 10]       --fail-below, on equal
+    sides and on one slowed by 20 %
 
-A is mnist-mlp128 with torch `fast`, epochs of 400 steps, so that 5 % more work is 420 steps an epoch. A comparison of n
-rounds is n rounds of the pool, drawn with replacement so that they are independent, each keeping its own pair, as
-`trainmark run` would have measured it. `bar` runs the whole command, with a backend whose steps take a known time.
-Needs TRAINMARK_DATA.
+A is mnist-mlp128 with torch `fast`, epochs of 400 steps, so that 5 % more work is 420 steps an
+epoch. A comparison of n rounds is n rounds of the pool, drawn with replacement so that they are
+independent, each keeping its own pair, as `trainmark run` would have measured it. `bar` runs the
+whole command, with a backend whose steps take a known time. Needs TRAINMARK_DATA.
 """
 
 from __future__ import annotations
@@ -31,14 +33,22 @@ from trainmark.analysis.summary import summarize
 from trainmark.record.store import load
 from trainmark.workload import catalog
 
-STEPS, MORE_STEPS = 400, 420
+STEPS = 400
+MORE_STEPS = 420
 FAKE = os.pathsep.join(
-    filter(None, (str(Path(__file__).parents[1] / "tests" / "plugins" / "fake"), os.environ.get("PYTHONPATH")))
+    filter(
+        None,
+        (
+            str(Path(__file__).parents[1] / "tests" / "plugins" / "fake"),
+            os.environ.get("PYTHONPATH"),
+        ),
+    )
 )
 """Where interpreters find the fake backend."""
 EPOCHS = 4
 DRAWS = 2_000
-SLOW, EQUAL = 1.2, 1.0
+SLOW = 1.2
+EQUAL = 1.0
 
 
 def pool(folder: Path, rounds: int) -> None:
@@ -54,26 +64,50 @@ def pool(folder: Path, rounds: int) -> None:
             if len(list(out.glob("*.json"))) > number:
                 continue  # an interrupted pool goes on
             subprocess.run(
-                [sys.executable, "-m", "trainmark", "run", str(folder / f"steps-{steps}.toml"), "--backend", "torch",
-                 "--style", "fast", "--device", "cpu", "--repeats", "1", "--out", str(out)],
-                check=True, capture_output=True,
-            )  # fmt: skip
+                [
+                    sys.executable,
+                    "-m",
+                    "trainmark",
+                    "run",
+                    str(folder / f"steps-{steps}.toml"),
+                    "--backend",
+                    "torch",
+                    "--style",
+                    "fast",
+                    "--device",
+                    "cpu",
+                    "--repeats",
+                    "1",
+                    "--out",
+                    str(out),
+                ],
+                check=True,
+                capture_output=True,
+            )
         print(f"round {number + 1} of {rounds}", flush=True)
 
 
 def _toml(steps: int) -> str:
     """mnist-mlp128 with epochs of so many steps."""
-    text = Path(catalog.__file__).with_name("mnist-mlp128.toml").read_text().partition("[published")[0]
+    text = (
+        Path(catalog.__file__).with_name("mnist-mlp128.toml").read_text().partition("[published")[0]
+    )
     lines = []
     for line in text.splitlines():
         lines.append(line)
         if line.strip() == "[schedule]":
             lines += [f"steps_per_epoch = {steps}"]
-    return "\n".join(line if not line.startswith("epochs =") else f"epochs = {EPOCHS}" for line in lines) + "\n"
+    return (
+        "\n".join(
+            line if not line.startswith("epochs =") else f"epochs = {EPOCHS}" for line in lines
+        )
+        + "\n"
+    )
 
 
 def judge(folder: Path, seed: int = 1) -> dict[str, Any]:
-    """Comparisons of 5 and of 20 rounds, drawn from the pool; also of equal runs whose one side is reckoned slower."""
+    """Comparisons of 5 and of 20 rounds, drawn from the pool; also of equal runs whose one side is
+    reckoned slower."""
     seconds = {name: _seconds(folder / name) for name in ("a", "again", "more")}
     count = min(map(len, seconds.values()))
     rng = random.Random(seed)
@@ -91,11 +125,15 @@ def judge(folder: Path, seed: int = 1) -> dict[str, Any]:
         "slowed_5": _draw(slowed, 5, planted, rng),
         "slowed_20": _draw(slowed, 20, planted, rng),
         **{
-            f"moved_by_{percent}_percent_5": _draw([each - math.log(1 + percent / 100) for each in same], 5, None, rng)
+            f"moved_by_{percent}_percent_5": _draw(
+                [each - math.log(1 + percent / 100) for each in same], 5, None, rng
+            )
             for percent in (10, 20, 30, 50)
         },
     }
-    print(json.dumps({key: value for key, value in found.items() if key != "epoch_seconds"}, indent=1))
+    print(
+        json.dumps({key: value for key, value in found.items() if key != "epoch_seconds"}, indent=1)
+    )
     return found
 
 
@@ -106,7 +144,9 @@ def _seconds(folder: Path) -> list[float]:
     return [seconds for seconds in known if seconds is not None]
 
 
-def _draw(logs: list[float], rounds: int, truth: float | None, rng: random.Random) -> dict[str, Any]:
+def _draw(
+    logs: list[float], rounds: int, truth: float | None, rng: random.Random
+) -> dict[str, Any]:
     verdicts: Counter[str] = Counter()
     covered = 0
     for _ in range(DRAWS):
@@ -121,7 +161,8 @@ def _draw(logs: list[float], rounds: int, truth: float | None, rng: random.Rando
 
 
 def bar(folder: Path, times: int) -> dict[str, Any]:
-    """Exit codes of ``compare --fail-below 0.95`` of an interpreter against itself, and against a slowed one."""
+    """Exit codes of ``compare --fail-below 0.95`` of an interpreter against itself, and against a
+    slowed one."""
     codes: dict[str, list[int]] = {}
     for name, factor in (("equal", EQUAL), ("slowed", SLOW)):
         codes[name] = [_bar_once(folder / f"{name}-{number}", factor) for number in range(times)]
@@ -133,24 +174,63 @@ def _bar_once(folder: Path, factor: float) -> int:
     folder.mkdir(parents=True)
     other = folder / "python"
     behaviour = json.dumps({"step_seconds": 0.004 * factor})
-    other.write_text(f"#!/bin/sh\nPYTHONPATH='{FAKE}' TRAINMARK_FAKE='{behaviour}' exec '{sys.executable}' \"$@\"\n")
+    other.write_text(
+        f"#!/bin/sh\nPYTHONPATH='{FAKE}' TRAINMARK_FAKE='{behaviour}' exec "
+        f"'{sys.executable}' \"$@\"\n"
+    )
     other.chmod(0o755)
     out = folder / "records"
     subprocess.run(
-        [sys.executable, "-m", "trainmark", "run", "mnist-mlp128", "--backend", "fake,fake@other", "--python",
-         f"other={other}", "--style", "fast", "--device", "cpu", "--steps", "120", "--out", str(out)],
-        check=True, capture_output=True,
-        env={**os.environ, "PYTHONPATH": FAKE, "TRAINMARK_FAKE": json.dumps({"step_seconds": 0.004})},
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "trainmark",
+            "run",
+            "mnist-mlp128",
+            "--backend",
+            "fake,fake@other",
+            "--python",
+            f"other={other}",
+            "--style",
+            "fast",
+            "--device",
+            "cpu",
+            "--steps",
+            "120",
+            "--out",
+            str(out),
+        ],
+        check=True,
+        capture_output=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": FAKE,
+            "TRAINMARK_FAKE": json.dumps({"step_seconds": 0.004}),
+        },
+    )
     return subprocess.run(
-        [sys.executable, "-m", "trainmark", "compare", str(out), "--by", "python", "--baseline", "python=default",
-         "--fail-below", "0.95"],
-        check=False, capture_output=True,
-    ).returncode  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "trainmark",
+            "compare",
+            str(out),
+            "--by",
+            "python",
+            "--baseline",
+            "python=default",
+            "--fail-below",
+            "0.95",
+        ],
+        check=False,
+        capture_output=True,
+    ).returncode
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("pool", "judge", "bar"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rounds", type=int, default=60)

@@ -1,4 +1,5 @@
-"""Take one defence after the other away from a copy of trainmark: the test of its fault must turn red.
+"""Take one defence after the other away from a copy of trainmark: the test of its fault must turn
+red.
 
     python -m bench.defences [NAME ...]
 
@@ -19,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA, END, UNIT = "tests/unit/data", "tests/end_to_end", "tests/unit"
+DATA = "tests/unit/data"
+END = "tests/end_to_end"
+UNIT = "tests/unit"
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Defence:
 
 NO_RECORD = (
     (
-        "        if not self._all_written and not self.crowded_out:\n            self._write(outcome)",
+        "        if not self._all_written and not self.crowded_out:\n            "
+        "self._write(outcome)",
         "        pass",
     ),
 )
@@ -50,8 +54,15 @@ NO_CATCH = (("except (KeyboardInterrupt, click.Abort):", "except ZeroDivisionErr
 PHASES = f"{END}/test_interrupts.py::test_at_each_phase"
 
 DEFENCES = (
-    Defence("child killed (SIGKILL)", f"{FAILING}[kill---]", "execute/parent/conversation.py", NO_RECORD),
-    Defence("child killed (SIGSEGV)", f"{FAILING}[crash---]", "execute/parent/conversation.py", NO_RECORD),
+    Defence(
+        "child killed (SIGKILL)", f"{FAILING}[kill---]", "execute/parent/conversation.py", NO_RECORD
+    ),
+    Defence(
+        "child killed (SIGSEGV)",
+        f"{FAILING}[crash---]",
+        "execute/parent/conversation.py",
+        NO_RECORD,
+    ),
     Defence(
         "out of memory (limit of the process)",
         f"{END}/test_shortages.py::test_too_little_memory_by_the_limit_of_a_process",
@@ -98,13 +109,23 @@ DEFENCES = (
         "data that is closed",
         f"{END}/test_closed.py::test_data_that_is_closed_is_not_fallen_past",
         "data/folder.py",
-        (("contextlib.suppress(FileNotFoundError, NotADirectoryError)", "contextlib.suppress(OSError)"),),
+        (
+            (
+                "contextlib.suppress(FileNotFoundError, NotADirectoryError)",
+                "contextlib.suppress(OSError)",
+            ),
+        ),
     ),
     Defence(
         "streams closed",
         f"{END}/test_streams.py::test_streams_that_are_closed",
         "cli/streams.py",
-        (("            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)\n", "            pass\n"),),
+        (
+            (
+                "            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)\n",
+                "            pass\n",
+            ),
+        ),
     ),
     Defence(
         "terminal without UTF-8",
@@ -124,13 +145,22 @@ DEFENCES = (
         "execute/parent/probe.py",
         (("ask(interpreter.path, request, timeout=timeout)", "ask(interpreter.path, request)"),),
     ),
-    Defence("Ctrl-C while backends are asked", f"{PHASES}[asking-1-ctrl-c]", "cli/main.py", NO_CATCH),
-    Defence("Ctrl-C while limits are measured", f"{PHASES}[limits-2-ctrl-c]", "cli/main.py", NO_CATCH),
+    Defence(
+        "Ctrl-C while backends are asked", f"{PHASES}[asking-1-ctrl-c]", "cli/main.py", NO_CATCH
+    ),
+    Defence(
+        "Ctrl-C while limits are measured", f"{PHASES}[limits-2-ctrl-c]", "cli/main.py", NO_CATCH
+    ),
     Defence(
         "Ctrl-C while training",
         f"{PHASES}[training-3-ctrl-c]",
         "execute/parent/scheduler.py",
-        (('            conversation.break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))\n', "            pass\n"),),
+        (
+            (
+                '            conversation.break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))\n',
+                "            pass\n",
+            ),
+        ),
     ),
     Defence(
         "SIGTERM while training",
@@ -184,7 +214,12 @@ DEFENCES = (
         "kill -9 of trainmark: half-written records",
         f"{UNIT}/record/test_store.py::test_a_reader_never_sees_a_part",
         "regular.py",
-        (('        with os.fdopen(handle, "wb") as file:', '        with path.open("wb", buffering=4096) as file:'),),
+        (
+            (
+                '        with os.fdopen(handle, "wb") as file:',
+                '        with path.open("wb", buffering=4096) as file:',
+            ),
+        ),
     ),
     Defence(
         "kill -9 of trainmark: scratch folders",
@@ -224,13 +259,23 @@ DEFENCES = (
         "clock that jumps",
         f"{END}/test_shortages.py::test_a_clock_that_jumps_changes_no_measurement",
         "execute/worker/main.py",
-        (("train(request, say, tick, time.perf_counter, turns)", "train(request, say, tick, time.time, turns)"),),
+        (
+            (
+                "train(request, say, tick, time.perf_counter, turns)",
+                "train(request, say, tick, time.time, turns)",
+            ),
+        ),
     ),
     Defence(
         "two runs in one folder",
         f"{END}/test_faults.py::test_two_runs_into_one_folder",
         "record/store.py",
-        (("                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "                pass\n"),),
+        (
+            (
+                "                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+                "                pass\n",
+            ),
+        ),
     ),
     Defence(
         "download that breaks off",
@@ -301,7 +346,13 @@ DEFENCES = (
         "checksum of another file",
         f"{DATA}/test_fetch.py::test_the_next_mirror_serves_what_one_could_not",
         "data/fetch.py",
-        (("                _check(hashlib.sha256(payload).hexdigest(), file.sha256, file.name)\n", ""),),
+        (
+            (
+                "                _check(hashlib.sha256(payload).hexdigest(), file.sha256, "
+                "file.name)\n",
+                "",
+            ),
+        ),
     ),
     Defence(
         "checksum of another archive",
@@ -323,7 +374,9 @@ def without(defence: Defence) -> tuple[bool, str]:
     with tempfile.TemporaryDirectory(prefix="defences-") as folder:
         copy = Path(folder)
         for part in ("src", "tests", "bench"):
-            shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+            shutil.copytree(
+                ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+            )
         shutil.copy(ROOT / "pyproject.toml", copy)
         file = copy / "src" / "trainmark" / defence.file
         text = file.read_text()
@@ -343,21 +396,33 @@ def without(defence: Defence) -> tuple[bool, str]:
         )
     if "Timeout" in done.stdout + done.stderr:
         return True, "hung until the test's own timeout"
-    ends = [line for line in done.stdout.splitlines() if re.search(r"\d (passed|failed|skipped).* in ", line)]
+    ends = [
+        line
+        for line in done.stdout.splitlines()
+        if re.search(r"\d (passed|failed|skipped).* in ", line)
+    ]
     return done.returncode == 1 and "failed" in "".join(ends), (ends or [done.stdout[-200:]])[-1]
 
 
 def main() -> int:
     """As a command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only faults whose name contains it")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="only faults whose name contains it"
+    )
     names = parser.parse_args().names
     chosen = [each for each in DEFENCES if not names or any(name in each.fault for name in names)]
     green = []
     for defence in chosen:
         start = time.monotonic()
         red, said = without(defence)
-        print(f"{'red' if red else 'GREEN':6}{defence.fault:52}{time.monotonic() - start:5.0f} s  {said}", flush=True)
+        print(
+            f"{'red' if red else 'GREEN':6}{defence.fault:52}{time.monotonic() - start:5.0f} s "
+            f" {said}",
+            flush=True,
+        )
         green += [] if red else [defence.fault]
     print(f"{len(chosen) - len(green)} of {len(chosen)} tests turned red without their defence")
     return 1 if green else 0

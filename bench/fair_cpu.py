@@ -1,11 +1,13 @@
-"""Does the search find the best number of CPU threads, and is the ratio to an accelerator right with that number?
+"""Does the search find the best number of CPU threads, and is the ratio to an accelerator right
+with that number?
 
     OMP_NUM_THREADS=16 python bench/fair_cpu.py [WORKLOAD] [--tries 3]
 
-There is no accelerator here, so PyTorch's `idiomatic` takes its role and keeps its number of threads. PyTorch's `fast`
-takes the role of the CPU. Each try compares the two in two ways: first trainmark searches for the number of threads of
-`fast`, as it does next to an accelerator; then `fast` runs with each number, fixed from the start. Prints how long the
-search took, what it chose, and the ratio next to the ratio with the best fixed number. Needs TRAINMARK_DATA.
+There is no accelerator here, so PyTorch's `idiomatic` takes its role and keeps its number of
+threads. PyTorch's `fast` takes the role of the CPU. Each try compares the two in two ways: first
+trainmark searches for the number of threads of `fast`, as it does next to an accelerator; then
+`fast` runs with each number, fixed from the start. Prints how long the search took, what it chose,
+and the ratio next to the ratio with the best fixed number. Needs TRAINMARK_DATA.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from trainmark.measure.host import usable_core_numbers
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 
-CPU, ACCELERATOR = "fast", "idiomatic"
+CPU = "fast"
+ACCELERATOR = "idiomatic"
 BLOCKS = 8
 
 
@@ -68,7 +71,8 @@ class SearchTimer(Observer):
 
 
 def planned(tasks: Sequence[Task[Run]], threads: int | None) -> list[Task[Run]]:
-    """Return two rounds of slices; if ``threads`` is None, the best number for the CPU is searched for."""
+    """Return two rounds of slices; if ``threads`` is None, the best number for the CPU is searched
+    for."""
     found = []
     for task in tasks:
         run = dataclasses.replace(task.first, blocks=BLOCKS)
@@ -89,7 +93,9 @@ def ratio(records: Sequence[Record]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("workload", nargs="?", default="mnist-mlp32")
     parser.add_argument("--tries", type=int, default=3)
     options = parser.parse_args()
@@ -107,21 +113,30 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             timer = SearchTimer()
             out = Store(Path(folder) / "searched")
-            records = execute(planned(prepared.tasks, None), prepared.seen, out, timer, opening=Listener())
-            search = next(record.threads_search for record in records if record.backend.style == CPU)
+            records = execute(
+                planned(prepared.tasks, None), prepared.seen, out, timer, opening=Listener()
+            )
+            search = next(
+                record.threads_search for record in records if record.backend.style == CPU
+            )
             assert search is not None
             assert timer.seconds is not None
             fixed = {}
             for threads in candidates(len(usable_core_numbers())):
                 out = Store(Path(folder) / str(threads))
                 tasks = planned(prepared.tasks, threads)
-                fixed[threads] = ratio(execute(tasks, prepared.seen, out, Observer(), opening=Listener()))
+                fixed[threads] = ratio(
+                    execute(tasks, prepared.seen, out, Observer(), opening=Listener())
+                )
         best = min(fixed.values())
-        tried = ", ".join(f"{number}: {1e3 * seconds:.3f} ms" for number, seconds in search.step_seconds.items())
+        tried = ", ".join(
+            f"{number}: {1e3 * seconds:.3f} ms" for number, seconds in search.step_seconds.items()
+        )
         each = ", ".join(f"{threads}: {value:.3f}" for threads, value in fixed.items())
         searched = ratio(records)
         print(
-            f"search {timer.seconds:.1f} s, chose {search.chosen} of [{tried}], default {search.default}; "
+            f"search {timer.seconds:.1f} s, chose {search.chosen} of [{tried}], default "
+            f"{search.default}; "
             f"ratio {searched:.3f}, with fixed threads [{each}]; to the best {searched / best:.3f}",
             flush=True,
         )

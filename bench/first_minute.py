@@ -2,8 +2,8 @@
 
     python bench/first_minute.py [--columns 100] [--every 5] -- trainmark run
 
-Prints every line that stays on the screen, the lines that come and go every so many seconds, and when the first rate
-(samples/s), the first interval and the end came.
+Prints every line that stays on the screen, the lines that come and go every so many seconds, and
+when the first rate (samples/s), the first interval and the end came.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from collections.abc import Iterator
 import pyte
 
 ROWS = 200
-MILESTONES = {"first rate": r"\d[\d.,]*k? (samples|tokens)/s", "first interval": r"\[\d\S*, \d\S*\]"}
+MILESTONES = {
+    "first rate": r"\d[\d.,]*k? (samples|tokens)/s",
+    "first interval": r"\[\d\S*, \d\S*\]",
+}
 
 
 def outputs(words: list[str], columns: int) -> Iterator[tuple[float, bytes]]:
@@ -41,11 +44,16 @@ def outputs(words: list[str], columns: int) -> Iterator[tuple[float, bytes]]:
             break
         yield time.perf_counter() - start, data
     _, status = os.waitpid(child, 0)
-    yield time.perf_counter() - start, f"(exit code {os.waitstatus_to_exitcode(status)})\r\n".encode()
+    yield (
+        time.perf_counter() - start,
+        f"(exit code {os.waitstatus_to_exitcode(status)})\r\n".encode(),
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--columns", type=int, default=100)
     parser.add_argument("--every", type=float, default=5.0)
     parser.add_argument("words", nargs="+", metavar="COMMAND")
@@ -55,7 +63,8 @@ def main() -> None:
     came: dict[str, float] = {}
     found: dict[str, float] = {}
     snapshots: list[tuple[float, list[str]]] = []
-    lines, now = list[str](), 0.0
+    lines = list[str]()
+    now = 0.0
     for now, data in outputs(options.words, options.columns):
         stream.feed(data)
         lines = [line.rstrip() for line in screen.display if line.strip()]
@@ -70,9 +79,15 @@ def main() -> None:
     transcript = [(came[line], 0, line) for line in stays]
     transcript += [(at, 1, line) for at, seen in snapshots for line in seen if line not in stays]
     order = {line: number for number, line in enumerate(lines)}
-    for at, _, line in sorted(transcript, key=lambda each: (each[0], each[1], order.get(each[2], 0))):
+    for at, _, line in sorted(
+        transcript, key=lambda each: (each[0], each[1], order.get(each[2], 0))
+    ):
         print(f"{at:6.1f} s  {line}")
-    print("; ".join(f"{name} after {seconds:.1f} s" for name, seconds in (*found.items(), ("end", now))))
+    print(
+        "; ".join(
+            f"{name} after {seconds:.1f} s" for name, seconds in (*found.items(), ("end", now))
+        )
+    )
 
 
 if __name__ == "__main__":

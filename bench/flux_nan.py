@@ -2,11 +2,12 @@
 
     python bench/flux_nan.py [--seeds 20] [--first 1] [--threads N] [--out FILE.jsonl]
 
-mnist-mlp32 as it was published: all 60,000 images in every step, softmax and then log, ADAM built anew every 200 steps,
-2,000 steps; PyTorch `fast` on the CPU, which keeps the two stages and does not flush subnormal numbers for this loss.
-Every ten steps: the largest gap between the largest logit and the true one over all images. The stated mechanism needs
-a gap of 88.72 (the true class's probability p is then so small that 1/p overflows float32) to 103.9 (p is 0, and the
-loss infinite). One line of JSON a seed; needs TRAINMARK_DATA with MNIST.
+mnist-mlp32 as it was published: all 60,000 images in every step, softmax and then log, ADAM built
+anew every 200 steps, 2,000 steps; PyTorch `fast` on the CPU, which keeps the two stages and does
+not flush subnormal numbers for this loss. Every ten steps: the largest gap between the largest
+logit and the true one over all images. The stated mechanism needs a gap of 88.72 (the true class's
+probability p is then so small that 1/p overflows float32) to 103.9 (p is 0, and the loss infinite).
+One line of JSON a seed; needs TRAINMARK_DATA with MNIST.
 """
 
 from __future__ import annotations
@@ -28,15 +29,21 @@ from trainmark.workload import catalog
 from trainmark.workload.losses import TwoStageCrossEntropy
 from trainmark.workload.model import initial_weights, lay_out
 
-CHUNKS, STEPS, LOOK_EVERY = 10, 200, 10
+CHUNKS = 10
+STEPS = 200
+LOOK_EVERY = 10
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--rate", type=float, help="Another learning rate than the published 0.001.")
+    parser.add_argument(
+        "--rate", type=float, help="Another learning rate than the published 0.001."
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     located = locate("mnist", environment=environment_dir(), cache=cache_dir())
@@ -55,7 +62,9 @@ def main() -> None:
         )
         weights = initial_weights(model, seed)
         plan = EpochPlan((len(labels),) * STEPS, None, whole=True)
-        gaps, losses, failed = [], [], None
+        gaps = []
+        losses = []
+        failed = None
         for chunk in range(CHUNKS):
             trainer.load(weights)
             trainer.begin_epoch(plan)
@@ -67,7 +76,9 @@ def main() -> None:
                     failed = chunk * STEPS + done + int(wrong[0])
                     break
                 logits = trainer.outputs(data.train.images)
-                gaps.append(float((logits.max(axis=1) - logits[np.arange(len(labels)), labels]).max()))
+                gaps.append(
+                    float((logits.max(axis=1) - logits[np.arange(len(labels)), labels]).max())
+                )
             if failed is not None:
                 break
             weights = trainer.weights()

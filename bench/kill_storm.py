@@ -3,11 +3,12 @@
     python -m bench.kill_storm --kills 450
     python -m bench.kill_storm --kills 50 --backend torch
 
-A matrix is a command that leaves a record of every side and round. It is started, killed some time after it has
-finished one more run, started again with ``--resume``, killed again ..., until it is done. Most kills are SIGKILL to
-trainmark itself; others are SIGKILL to a process it started, SIGTERM and Ctrl-C. Half of them happen in a terminal,
-where another thread draws. After each is looked whether a finished record is gone or changed, whether a file is half
-written, and whether a process is left; at the end of a matrix, whether each of its runs has one record that is ok, and
+A matrix is a command that leaves a record of every side and round. It is started, killed some time
+after it has finished one more run, started again with ``--resume``, killed again ..., until it is
+done. Most kills are SIGKILL to trainmark itself; others are SIGKILL to a process it started,
+SIGTERM and Ctrl-C. Half of them happen in a terminal, where another thread draws. After each is
+looked whether a finished record is gone or changed, whether a file is half written, and whether a
+process is left; at the end of a matrix, whether each of its runs has one record that is ok, and
 nothing else lies in the folder.
 """
 
@@ -62,13 +63,18 @@ class Tally:
         """One more, with so many finished records in the folder."""
         self.kills[kind] += 1
         self.kept += finished
-        self.least_finished = finished if self.least_finished is None else min(self.least_finished, finished)
+        self.least_finished = (
+            finished if self.least_finished is None else min(self.least_finished, finished)
+        )
 
     def lines(self) -> Iterator[str]:
         """For people."""
         kinds = ", ".join(f"{count} × {kind}" for kind, count in self.kills.most_common())
         yield f"{self.kills.total()} kills in {self.matrices} matrices: {kinds}"
-        yield f"finished records in the folder at a kill: {self.least_finished} at least, {self.kept:,} in all"
+        yield (
+            f"finished records in the folder at a kill: {self.least_finished} at least, "
+            f"{self.kept:,} in all"
+        )
         yield f"faults: {len(self.faults)}"
         yield from (f"  {fault}" for fault in self.faults)
 
@@ -77,15 +83,34 @@ class Matrix:
     """One command into one folder, until it is complete."""
 
     def __init__(self, backend: str, rounds: int, chance: random.Random, tally: Tally) -> None:
-        self._chance, self._tally = chance, tally
+        self._chance = chance
+        self._tally = tally
         self._folder = Path(tempfile.mkdtemp(prefix="kill-storm-"))
         self._out = self._folder / "out"
-        self._rounds, (self._sides, options) = rounds, SIDES[backend]
+        self._rounds = rounds
+        (self._sides, options) = SIDES[backend]
         self._command = [
-            sys.executable, "-m", "trainmark", "run", "mnist-mlp128", "--backend", backend, *options,
-            "--dataset", "synthetic-digits", "--steps", "120", "--repeats", str(rounds), "--budget", "0",
-            "--save-weights", "--out", str(self._out), "--resume",
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "trainmark",
+            "run",
+            "mnist-mlp128",
+            "--backend",
+            backend,
+            *options,
+            "--dataset",
+            "synthetic-digits",
+            "--steps",
+            "120",
+            "--repeats",
+            str(rounds),
+            "--budget",
+            "0",
+            "--save-weights",
+            "--out",
+            str(self._out),
+            "--resume",
+        ]
 
     def storm(self, kills: int) -> None:
         """Kill the command up to so many times, then let it end, and look."""
@@ -108,13 +133,24 @@ class Matrix:
         token = secrets.token_hex(8)
         fake = str(Path(__file__).parents[1] / "tests" / "plugins" / "fake")
         path = os.pathsep.join(filter(None, (fake, os.environ.get("PYTHONPATH"))))
-        environment = {**os.environ, MARK: token, "PYTHONPATH": path, "TRAINMARK_FAKE": '{"step_seconds": 0.01}'}
+        environment = {
+            **os.environ,
+            MARK: token,
+            "PYTHONPATH": path,
+            "TRAINMARK_FAKE": '{"step_seconds": 0.01}',
+        }
         if not in_terminal:
             return subprocess.Popen(
-                self._command, env=environment, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+                self._command,
+                env=environment,
+                text=True,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
             ), token
         screen, end = pty.openpty()
-        process = subprocess.Popen(self._command, env=environment, text=True, stdout=subprocess.DEVNULL, stderr=end)
+        process = subprocess.Popen(
+            self._command, env=environment, text=True, stdout=subprocess.DEVNULL, stderr=end
+        )
         os.close(end)
         threading.Thread(target=_drain, args=(screen,), daemon=True).start()
         return process, token
@@ -145,8 +181,14 @@ class Matrix:
             process.kill()
             process.communicate()
         self._tally.killed(kind, len(before))
-        if kind in ("SIGTERM", "Ctrl-C") and process.returncode != INTERRUPTED and not self._is_complete():
-            self._fault(f"{kind}: exit code {process.returncode} with {len(self._finished())} runs done")
+        if (
+            kind in ("SIGTERM", "Ctrl-C")
+            and process.returncode != INTERRUPTED
+            and not self._is_complete()
+        ):
+            self._fault(
+                f"{kind}: exit code {process.returncode} with {len(self._finished())} runs done"
+            )
         self._look_alone(kind, family, token)
         self._look_kept(kind, before)
         return True
@@ -156,10 +198,13 @@ class Matrix:
             for child in _children(process.pid)[:1]:
                 child.kill()
         else:
-            process.send_signal({"SIGTERM": signal.SIGTERM, "Ctrl-C": signal.SIGINT}.get(kind, signal.SIGKILL))
+            process.send_signal(
+                {"SIGTERM": signal.SIGTERM, "Ctrl-C": signal.SIGINT}.get(kind, signal.SIGKILL)
+            )
 
     def _look_alone(self, kind: str, family: dict[int, psutil.Process], token: str) -> None:
-        """Whether everybody is gone: those whose ids were seen, and whoever else has inherited the mark."""
+        """Whether everybody is gone: those whose ids were seen, and whoever else has inherited the
+        mark."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         left: list[int] = []
         while time.monotonic() < deadline:
@@ -195,18 +240,31 @@ class Matrix:
         if twice := [key for key, count in done.items() if count > 1]:
             self._fault(f"done twice: {twice}")
         for record in records:
-            if record.outcome.status == "ok" and not (self._out / f"{record.id}.safetensors").exists():
+            if (
+                record.outcome.status == "ok"
+                and not (self._out / f"{record.id}.safetensors").exists()
+            ):
                 self._fault(f"{record.id} has lost its weights")
         known = (".json", ".safetensors")
         if strange := [
-            path.name for path in self._out.iterdir() if path.suffix not in known and path.name != LOCK_NAME
+            path.name
+            for path in self._out.iterdir()
+            if path.suffix not in known and path.name != LOCK_NAME
         ]:
             self._fault(f"left in the folder: {strange}")
 
     def _finished(self) -> dict[Path, bytes]:
         """Records of runs that are ok, with what is in them."""
-        found = {path: path.read_bytes() for path in self._out.glob("*.json")} if self._out.is_dir() else {}
-        return {path: content for path, content in found.items() if b'"status":"ok"' in content.replace(b": ", b":")}
+        found = (
+            {path: path.read_bytes() for path in self._out.glob("*.json")}
+            if self._out.is_dir()
+            else {}
+        )
+        return {
+            path: content
+            for path, content in found.items()
+            if b'"status":"ok"' in content.replace(b": ", b":")
+        }
 
     def _fault(self, text: str) -> None:
         self._tally.faults.append(f"{self._folder}: {text}")
@@ -246,21 +304,29 @@ def _marked(token: str) -> list[int]:
 
 def storm(backend: str, kills: int, *, rounds: int = 4, most_each: int = 6, seed: int = 1) -> Tally:
     """Kill ``kills`` times; each matrix at most ``most_each`` times."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would ours
-    chance, tally, started = random.Random(seed), Tally(), time.monotonic()
+    # a shell's background job ignores it, and so would ours
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    chance = random.Random(seed)
+    tally = Tally()
+    started = time.monotonic()
     while tally.kills.total() < kills:
         before = tally.kills.total()
         Matrix(backend, rounds, chance, tally).storm(min(most_each, kills - before))
         done = tally.kills.total()
         spent = time.monotonic() - started
         left = spent / max(done, 1) * (kills - done)
-        print(f"{done}/{kills} kills, {len(tally.faults)} faults, {spent:.0f} s, {left:.0f} s left", file=sys.stderr)
+        print(
+            f"{done}/{kills} kills, {len(tally.faults)} faults, {spent:.0f} s, {left:.0f} s left",
+            file=sys.stderr,
+        )
     return tally
 
 
 def main() -> int:
     """As a command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--backend", default="fake", choices=SIDES)
     parser.add_argument("--kills", type=int, default=450)
     parser.add_argument("--rounds", type=int, default=4)

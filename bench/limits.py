@@ -2,9 +2,10 @@
 
     python bench/limits.py [--rounds 6] [--size 2048] [--out FILE.json]
 
-For NumPy, PyTorch and JAX in turns: a few lines that anybody would write, `a @ b` of float32 for some seconds, the
-fastest one counted; and trainmark's own limits. Each is a process of its own. A ratio above 1 means that trainmark
-found the device faster. Others on the machine only ever lower a rate, so the highest of each is compared, too.
+For NumPy, PyTorch and JAX in turns: a few lines that anybody would write, `a @ b` of float32 for
+some seconds, the fastest one counted; and trainmark's own limits. Each is a process of its own. A
+ratio above 1 means that trainmark found the device faster. Others on the machine only ever lower a
+rate, so the highest of each is compared, too.
 """
 
 from __future__ import annotations
@@ -53,29 +54,41 @@ LIBRARIES = ("numpy", "torch", "jax")
 def rate(script: str, library: str, size: int) -> float:
     """FLOP/s that ``script`` prints."""
     done = subprocess.run(
-        [sys.executable, "-c", script, library, str(size)], check=True, capture_output=True, text=True
+        [sys.executable, "-c", script, library, str(size)],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return float(done.stdout.split()[-1])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--size", type=int, default=2048)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    found: dict[str, dict[str, list[float]]] = {name: {"by_hand": [], "trainmark": []} for name in LIBRARIES}
+    found: dict[str, dict[str, list[float]]] = {
+        name: {"by_hand": [], "trainmark": []} for name in LIBRARIES
+    }
     for number in range(options.rounds):
         for library in LIBRARIES:
             scripts = [("by_hand", BY_HAND), ("trainmark", OURS)]
             for who, script in scripts[:: -1 if number % 2 else 1]:
                 found[library][who].append(rate(script, library, options.size))
     for library, rates in found.items():
-        hand, ours = (", ".join(f"{each / 1e9:.0f}" for each in rates[who]) for who in ("by_hand", "trainmark"))
+        hand, ours = (
+            ", ".join(f"{each / 1e9:.0f}" for each in rates[who])
+            for who in ("by_hand", "trainmark")
+        )
         ratios = [a / b for a, b in zip(rates["trainmark"], rates["by_hand"], strict=True)]
         print(
-            f"{library}: by hand {hand} GFLOP/s, trainmark {ours} GFLOP/s; highest against highest "
-            f"{max(rates['trainmark']) / max(rates['by_hand']):.3f}, round by round {statistics.median(ratios):.3f} "
+            f"{library}: by hand {hand} GFLOP/s, trainmark {ours} GFLOP/s; highest against "
+            "highest "
+            f"{max(rates['trainmark']) / max(rates['by_hand']):.3f}, round by round "
+            f"{statistics.median(ratios):.3f} "
             f"({min(ratios):.3f} to {max(ratios):.3f}, n = {len(ratios)})"
         )
     if options.out:

@@ -2,14 +2,16 @@
 
     python bench/looks.py [--draws 10000] [--seed 1]
 
-Draws rounds of two sides, lets trainmark's own rule look at them as `trainmark run` does, and counts the verdicts.
-Every round is one log ratio: that of the sides, plus an error of the given standard deviation. Errors are normal, or
-have the tails of Student's t with three degrees of freedom, scaled to the same deviation. No training runs, so the
-figures say whether the rule keeps its promise if its assumptions hold, not whether they hold on a machine; for that,
-see bench/verdict.py.
+Draws rounds of two sides, lets trainmark's own rule look at them as `trainmark run` does, and
+counts the verdicts. Every round is one log ratio: that of the sides, plus an error of the given
+standard deviation. Errors are normal, or have the tails of Student's t with three degrees of
+freedom, scaled to the same deviation. No training runs, so the figures say whether the rule keeps
+its promise if its assumptions hold, not whether they hold on a machine; for that, see
+bench/verdict.py.
 
-The first table has equal sides: every `faster` or `slower` is false. The second has sides that differ: it shows how
-often two rounds are enough. The third shows how often the printed interval or bound contains the true ratio.
+The first table has equal sides: every `faster` or `slower` is false. The second has sides that
+differ: it shows how often two rounds are enough. The third shows how often the printed interval or
+bound contains the true ratio.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from trainmark.study.rounds import LOOKS
 
 DEVIATIONS = (0.02, 0.05, 0.1, 0.2, 0.3)
 MOST_ROUNDS = (4, 8, 38)
-"""Maximum numbers of rounds: 4 with a slow start, 8 for the README's first command, 38 within ten minutes."""
+"""Maximum numbers of rounds: 4 with a slow start, 8 for the README's first command, 38 within ten
+minutes."""
 DIFFERENCES = ((3.0, 0.1), (19.0, 0.3))
 """Ratios that two rounds must decide, each with the deviation of its rounds."""
 COVERED = (1.0, 1.05, 1.5, 3.0)
@@ -116,7 +119,9 @@ def speedup_of(rounds: list[tuple[Block, ...]], confidence: float) -> Speedup:
     return speedup
 
 
-def many(log_ratio: float, tail: str, deviation: float, most_rounds: int, draws: int, seed: int) -> list[Ended]:
+def many(
+    log_ratio: float, tail: str, deviation: float, most_rounds: int, draws: int, seed: int
+) -> list[Ended]:
     """Return how ``draws`` comparisons end."""
     chance = random.Random(f"{seed} {log_ratio} {tail} {deviation} {most_rounds}")
     draw = errors(tail, deviation, chance)
@@ -124,25 +129,33 @@ def many(log_ratio: float, tail: str, deviation: float, most_rounds: int, draws:
 
 
 def share(found: list[Ended], *, after: int | None = None) -> float:
-    """Return the share of decided comparisons; with ``after``, of those decided after this many rounds."""
+    """Return the share of decided comparisons; with ``after``, of those decided after this many
+    rounds."""
     counted = [each for each in found if each.is_decided and after in (None, each.rounds)]
     return len(counted) / len(found)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     print(f"{options.draws:,} comparisons a row, seed {options.seed}")
     print("\nEqual sides: false verdicts")
-    print(f"{'errors':8}{'deviation':>10}{'rounds at most':>16}{'after two rounds':>18}{'in all':>9}")
+    print(
+        f"{'errors':8}{'deviation':>10}{'rounds at most':>16}{'after two rounds':>18}{'in all':>9}"
+    )
     for tail in TAILS:
         for deviation in DEVIATIONS:
             for most in MOST_ROUNDS:
                 found = many(0.0, tail, deviation, most, options.draws, options.seed)
                 early = share(found, after=ROUNDS)
-                print(f"{tail:8}{deviation:10.2f}{most:16}{early:18.2%}{share(found):9.2%}", flush=True)
+                print(
+                    f"{tail:8}{deviation:10.2f}{most:16}{early:18.2%}{share(found):9.2%}",
+                    flush=True,
+                )
     print("\nDifferent sides: decided after two rounds")
     print(f"{'errors':8}{'ratio':>7}{'deviation':>10}{'decided':>10}")
     for tail in TAILS:
@@ -156,7 +169,9 @@ def main() -> None:
         for ratio in COVERED:
             for deviation in COVERED_DEVIATIONS:
                 for most in MOST_ROUNDS[1:]:
-                    found = many(math.log(ratio), tail, deviation, most, options.draws, options.seed)
+                    found = many(
+                        math.log(ratio), tail, deviation, most, options.draws, options.seed
+                    )
                     held = sum(each.holds(ratio) for each in found) / len(found)
                     print(f"{tail:8}{ratio:7.2f}{deviation:10.2f}{most:16}{held:9.2%}", flush=True)
 

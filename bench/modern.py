@@ -1,11 +1,13 @@
-"""Today's networks: trainmark's styles against the loop that people write for them, interleaved on the same data.
+"""Today's networks: trainmark's styles against the loop that people write for them, interleaved on
+the same data.
 
     python bench/modern.py shakespeare-gpt [--rounds 12] [--steps 20] [--style torch:fast ...]
     python bench/modern.py resnet50 --size batch=8 --steps 1
 
-Prints tokens or images per second, the ratio to the plain loop with a 95 % interval, and the share of the machine's
-peak in matrix products, which takes its turns among the others. The plain loops are `contenders/nanogpt.py` and
-`contenders/resnet50.py`. Needs the data of TRAINMARK_DATA and an idle machine.
+Prints tokens or images per second, the ratio to the plain loop with a 95 % interval, and the share
+of the machine's peak in matrix products, which takes its turns among the others. The plain loops
+are `contenders/nanogpt.py` and `contenders/resnet50.py`. Needs the data of TRAINMARK_DATA and an
+idle machine.
 """
 
 from __future__ import annotations
@@ -33,7 +35,14 @@ from trainmark.workload.model import lay_out
 
 SCRIPTS = Path(__file__).with_name("contenders")
 PLAIN = {"shakespeare-gpt": "nanogpt.py", "resnet50": "resnet50.py"}
-STYLES = ("torch:idiomatic", "torch:compiled", "torch:fast", "jax:idiomatic", "jax:fast", "keras:fast")
+STYLES = (
+    "torch:idiomatic",
+    "torch:compiled",
+    "torch:fast",
+    "jax:idiomatic",
+    "jax:fast",
+    "keras:fast",
+)
 LIMIT = ranking.LIMIT
 
 
@@ -64,9 +73,15 @@ def main() -> None:
         if (tokens := data.load().train.tokens) is not None:
             tokens.astype(np.uint16).tofile(folder / "tokens.bin")
         python = Path(sys.executable)
-        contenders = [Contender("plain loop", python, SCRIPTS / PLAIN[options.workload], tested=False)]
+        contenders = [
+            Contender("plain loop", python, SCRIPTS / PLAIN[options.workload], tested=False)
+        ]
         for each in options.style or STYLES:
-            contenders.append(Contender(each, python, SCRIPTS / "ours.py", tuple(each.rsplit(":", 1)), tested=False))
+            contenders.append(
+                Contender(
+                    each, python, SCRIPTS / "ours.py", tuple(each.rsplit(":", 1)), tested=False
+                )
+            )
         contenders.append(Contender(LIMIT, python, SCRIPTS / "limit.py", tested=False))
         outcome = compete(contenders, workload.name, folder, options.rounds)
     model = lay_out(workload)
@@ -85,7 +100,8 @@ def main() -> None:
         between = span(units.ratio(ratio.low), units.ratio(ratio.high)) if ratio.low else ""
         print(
             f"{name:16} {units.rate(rate, 'tokens/s' if workload.is_text else 'images/s'):>18}  "
-            f"{units.ratio(ratio.value)} {between:20} {units.percent(share.value, 1)} of the peak  "
+            f"{units.ratio(ratio.value)} {between:20} {units.percent(share.value, 1)} of the "
+            "peak  "
             f"loss {outcome.facts[name][-1]['loss']:.3f}"
         )
     for name, reason in outcome.left_out.items():

@@ -1,8 +1,11 @@
-"""The cost of the observer: an unchanged PyTorch script with steps of about 5 ms, with and without it.
+"""The cost of the observer: an unchanged PyTorch script with steps of about 5 ms, with and without
+it.
 
-One process trains the same network in short stretches, alternating whether the observer's callbacks are called, so
-that both see the same machine and memory. Time is CPU time of one thread, which other programs disturb less. Printed:
-the ratio of the time per step with its interval, and the microseconds that the observer adds to a step.
+One process trains the same network in short stretches, alternating whether the observer's callbacks
+are called, so that both see the same machine and memory. Time is CPU time of one thread, which
+other programs disturb less. Printed:
+the ratio of the time per step with its interval, and the microseconds that the observer adds to a
+step.
 
     python bench/observer.py [--pairs 200] [--steps 20] [--width 1024]
 """
@@ -32,7 +35,9 @@ def observed(folder: str) -> Any:
     os.mkfifo(pipe)
     subprocess.Popen(["cat", str(pipe)], stdout=subprocess.DEVNULL)  # ends with this process
     os.environ |= {"TRAINMARK_HOOK": str(pipe), "TRAINMARK_OBSERVER": folder}
-    spec = spec_from_file_location("trainmark_inject", INJECT / "__init__.py", submodule_search_locations=[str(INJECT)])
+    spec = spec_from_file_location(
+        "trainmark_inject", INJECT / "__init__.py", submodule_search_locations=[str(INJECT)]
+    )
     assert spec is not None and spec.loader is not None
     module = sys.modules["trainmark_inject"] = module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -51,21 +56,41 @@ def batches(loader: Any, iterate: Any, advance: Any) -> Iterator[Any]:
 
 
 def training(torch: Any, width: int) -> Callable[[int, bool], float]:
-    """A training as most scripts have it; returns a function that trains some steps and returns the seconds of one.
+    """A training as most scripts have it; returns a function that trains some steps and returns the
+    seconds of one.
 
-    Without the observer it calls PyTorch's own functions and has no hooks. Nothing is patched anew between stretches,
-    and each way has its own loop, since Python would have to adapt its code each time.
+    Without the observer it calls PyTorch's own functions and has no hooks. Nothing is patched anew
+    between stretches, and each way has its own loop, since Python would have to adapt its code each
+    time.
     """
-    data = torch.utils.data.TensorDataset(torch.randn(64 * 50, 64), torch.randint(0, 10, (64 * 50,)))
+    data = torch.utils.data.TensorDataset(
+        torch.randn(64 * 50, 64), torch.randint(0, 10, (64 * 50,))
+    )
     loader = torch.utils.data.DataLoader(data, batch_size=64)
-    ours = type(loader).__iter__, sys.modules["torch.utils.data.dataloader"]._BaseDataLoaderIter.__next__
-    streams = {True: batches(loader, *ours), False: batches(loader, *(each.__wrapped__ for each in ours))}
-    backward, item = torch.Tensor.backward.__wrapped__, torch.Tensor.item.__wrapped__
-    layers = [torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU()]
+    ours = (
+        type(loader).__iter__,
+        sys.modules["torch.utils.data.dataloader"]._BaseDataLoaderIter.__next__,
+    )
+    streams = {
+        True: batches(loader, *ours),
+        False: batches(loader, *(each.__wrapped__ for each in ours)),
+    }
+    backward = torch.Tensor.backward.__wrapped__
+    item = torch.Tensor.item.__wrapped__
+    layers = [
+        torch.nn.Linear(64, width),
+        torch.nn.ReLU(),
+        torch.nn.Linear(width, width),
+        torch.nn.ReLU(),
+    ]
     model = torch.nn.Sequential(*layers, torch.nn.Linear(width, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     hooks = sys.modules["torch.optim.optimizer"]
-    tables = [hooks._global_optimizer_pre_hooks, hooks._global_optimizer_post_hooks, model._forward_pre_hooks]
+    tables = [
+        hooks._global_optimizer_pre_hooks,
+        hooks._global_optimizer_post_hooks,
+        model._forward_pre_hooks,
+    ]
 
     def observed_steps(steps: int) -> None:
         stream = streams[True]
@@ -109,7 +134,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--width", type=int, default=1024, help="of the network: 1024 takes about 5 ms a step")
+    parser.add_argument(
+        "--width", type=int, default=1024, help="of the network: 1024 takes about 5 ms a step"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         observer = observed(folder)
@@ -118,7 +145,9 @@ def main() -> None:
         torch.set_num_threads(1)
         train = training(torch, options.width)
         train(30, True)
-        ratios, added, plain = [], [], []
+        ratios = []
+        added = []
+        plain = []
         for pair in range(options.pairs):
             found = {on: train(options.steps, on) for on in (pair % 2 == 0, pair % 2 == 1)}
             ratios.append(found[True] / found[False])
@@ -126,7 +155,9 @@ def main() -> None:
             plain.append(found[False])
         ratios.sort()
         half = round(0.98 * math.sqrt(len(ratios)))  # of the ranks of a median's 95 % interval
-        low, high = (ratios[min(max(len(ratios) // 2 + by, 0), len(ratios) - 1)] for by in (-half, half))
+        low, high = (
+            ratios[min(max(len(ratios) // 2 + by, 0), len(ratios) - 1)] for by in (-half, half)
+        )
         print(
             f"step of {statistics.median(plain) * 1e3:.2f} ms: {statistics.median(ratios):.4f}x "
             f"[{low:.4f}, {high:.4f}], {statistics.median(added) * 1e6:.1f} us a step more, "

@@ -1,16 +1,18 @@
-"""What trainmark costs: a steady epoch under `trainmark run` against the same loop in a bare script.
+"""What trainmark costs: a steady epoch under `trainmark run` against the same loop in a bare
+script.
 
-    python bench/overhead.py [--pairs 15] [--workload mnist-mlp128 --workload mnist-mlp512] [--out FILE.json]
-    python bench/overhead.py --sampler 400 [--times 4] [--out FILE.json]
+    python bench/overhead.py [--pairs 15] [--workload mnist-mlp128 --workload mnist-mlp512] [--out
+    FILE.json] python bench/overhead.py --sampler 400 [--times 4] [--out FILE.json]
 
-Pairs of processes alternate (A B, B A, ...), so that a drift of the machine meets both. Each process trains two epochs;
-the first is warm-up. A ratio above 1 means trainmark is slower.
+Pairs of processes alternate (A B, B A, ...), so that a drift of the machine meets both. Each
+process trains two epochs; the first is warm-up. A ratio above 1 means trainmark is slower.
 
-With `--sampler` the cost of sampling alone: one training of mnist-mlp512 with torch `fast` in epochs of 100 steps, of
-which every second one is watched; the ratio of the watched epoch to the unwatched one of each pair, and the CPU time
-that watching itself took. Others on the machine disturb for seconds, so hundreds of short pairs tell more than some
-long ones. With `--times` the looks follow each other so many times faster, and the excess is divided by as much: the
-cost is too small to be seen at its own pace, and so stands out of the noise.
+With `--sampler` the cost of sampling alone: one training of mnist-mlp512 with torch `fast` in
+epochs of 100 steps, of which every second one is watched; the ratio of the watched epoch to the
+unwatched one of each pair, and the CPU time that watching itself took. Others on the machine
+disturb for seconds, so hundreds of short pairs tell more than some long ones. With `--times` the
+looks follow each other so many times faster, and the excess is divided by as much: the cost is too
+small to be seen at its own pace, and so stands out of the noise.
 
 Needs TRAINMARK_DATA with MNIST, and a quiet machine.
 """
@@ -47,7 +49,10 @@ BARE = Path(__file__).with_name("bare_torch.py")
 def bare(workload: str, mnist: Path) -> float:
     """Seconds of a steady epoch of the bare script."""
     answer = subprocess.run(
-        [sys.executable, BARE, workload, mnist, str(EPOCHS)], check=True, capture_output=True, text=True
+        [sys.executable, BARE, workload, mnist, str(EPOCHS)],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return float(json.loads(answer.stdout)["seconds"][-1])
 
@@ -55,9 +60,29 @@ def bare(workload: str, mnist: Path) -> float:
 def measured(workload: str) -> float:
     """Seconds of a steady epoch under trainmark."""
     with tempfile.TemporaryDirectory() as out:
-        arguments = ["--backend", "torch", "--style", "idiomatic", "--device", "cpu", "--epochs", str(EPOCHS)]
+        arguments = [
+            "--backend",
+            "torch",
+            "--style",
+            "idiomatic",
+            "--device",
+            "cpu",
+            "--epochs",
+            str(EPOCHS),
+        ]
         subprocess.run(
-            [sys.executable, "-m", "trainmark", "run", workload, *arguments, "--repeats", "1", "--out", out],
+            [
+                sys.executable,
+                "-m",
+                "trainmark",
+                "run",
+                workload,
+                *arguments,
+                "--repeats",
+                "1",
+                "--out",
+                out,
+            ],
             check=True,
             capture_output=True,
         )
@@ -111,8 +136,11 @@ def sampling(pairs: int, times: int, device: str, folder: Path) -> dict[str, Any
     prepared = requests.prepare(request)
     tasks = [_in_short_epochs(task) for task in prepared.tasks]
     sampler = EverySecondEpoch(interval=INTERVAL_SECONDS / times)
-    start, used = time.perf_counter(), time.process_time()
-    (record,) = execute(tasks, prepared.seen, Store(folder), Watcher(sampler), sampler=lambda: sampler)
+    start = time.perf_counter()
+    used = time.process_time()
+    (record,) = execute(
+        tasks, prepared.seen, Store(folder), Watcher(sampler), sampler=lambda: sampler
+    )
     share = (time.process_time() - used) / (time.perf_counter() - start)
     warm = 4
     seconds = [epoch.seconds for epoch in record.epochs[warm:]]
@@ -126,23 +154,40 @@ def sampling(pairs: int, times: int, device: str, folder: Path) -> dict[str, Any
     assert ratio.high is not None
     often = f", looking {times} times as often as usual" if times > 1 else ""
     print(
-        f"watched / unwatched epoch{often}: {ratio.value:.4f} [{ratio.low:.4f}, {ratio.high:.4f}], "
+        f"watched / unwatched epoch{often}: {ratio.value:.4f} [{ratio.low:.4f}, "
+        f"{ratio.high:.4f}], "
         f"n = {len(ratios)} pairs"
     )
     if times > 1:
         usual = ", ".join(f"{100 * (bound - 1) / times:.2f}" for bound in (ratio.low, ratio.high))
-        print(f"so as often as usual it costs {100 * (ratio.value - 1) / times:.2f} % [{usual}] of an epoch")
-    print(f"the watching process itself used {100 * share:.2f} % of one core, looking in every second epoch")
-    return {"seconds": seconds, "ratio": ratio.value, "low": ratio.low, "high": ratio.high, "own_share": share}
+        print(
+            f"so as often as usual it costs {100 * (ratio.value - 1) / times:.2f} % [{usual}] "
+            "of an epoch"
+        )
+    print(
+        f"the watching process itself used {100 * share:.2f} % of one core, looking in every "
+        "second epoch"
+    )
+    return {
+        "seconds": seconds,
+        "ratio": ratio.value,
+        "low": ratio.low,
+        "high": ratio.high,
+        "own_share": share,
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--workload", action="append", choices=("mnist-mlp128", "mnist-mlp512"))
     parser.add_argument("--device", default="cpu", help="with --sampler")
     parser.add_argument("--sampler", type=int, metavar="PAIRS", help="the cost of sampling alone")
-    parser.add_argument("--times", type=int, default=1, help="with --sampler: look so many times as often")
+    parser.add_argument(
+        "--times", type=int, default=1, help="with --sampler: look so many times as often"
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.sampler:
@@ -151,7 +196,12 @@ def main() -> None:
         if options.out:
             options.out.write_text(json.dumps(found, indent=1))
         return
-    mnist = locate("mnist", environment=Path(os.environ["TRAINMARK_DATA"]), cache=Path("unused"), download=False)
+    mnist = locate(
+        "mnist",
+        environment=Path(os.environ["TRAINMARK_DATA"]),
+        cache=Path("unused"),
+        download=False,
+    )
     assert mnist.directory is not None
     results = {}
     for workload in options.workload or ("mnist-mlp128", "mnist-mlp512"):
@@ -161,11 +211,22 @@ def main() -> None:
             before = bare(workload, mnist.directory) if first_bare else None
             ours = measured(workload)
             pairs.append((ours, before if before is not None else bare(workload, mnist.directory)))
-            print(f"{workload} pair {number + 1}: trainmark {ours:.3f} s, bare {pairs[-1][1]:.3f} s", flush=True)
+            print(
+                f"{workload} pair {number + 1}: trainmark {ours:.3f} s, bare {pairs[-1][1]:.3f} s",
+                flush=True,
+            )
         ratio = paired_difference([log(ours / theirs) for ours, theirs in pairs]).exponential()
-        results[workload] = {"pairs": pairs, "ratio": ratio.value, "low": ratio.low, "high": ratio.high}
+        results[workload] = {
+            "pairs": pairs,
+            "ratio": ratio.value,
+            "low": ratio.low,
+            "high": ratio.high,
+        }
         interval = "no interval" if ratio.low is None else f"[{ratio.low:.4f}, {ratio.high:.4f}]"
-        print(f"{workload}: trainmark / bare = {ratio.value:.4f} {interval}, n = {len(pairs)} pairs", flush=True)
+        print(
+            f"{workload}: trainmark / bare = {ratio.value:.4f} {interval}, n = {len(pairs)} pairs",
+            flush=True,
+        )
     if options.out:
         options.out.write_text(json.dumps(results, indent=1))
 

@@ -1,12 +1,13 @@
 """Does ``parity`` raise false alarms, and does it find mistakes?
 
-    python bench/parity.py steps FOLDER --workloads mnist-mlp128,mnist-cnn --sides torch/fast,torch/idiomatic
-    python bench/parity.py planted FOLDER [--seeds 20]
-    python bench/parity.py summary FOLDER
+    python bench/parity.py steps FOLDER --workloads mnist-mlp128,mnist-cnn --sides
+    torch/fast,torch/idiomatic python bench/parity.py planted FOLDER [--seeds 20] python
+    bench/parity.py summary FOLDER
 
-``steps`` checks sides on one ``--device`` against the reference, seed by seed, in this process; ``planted`` does the
-same with PyTorch and one mistake at a time. Each seed is a line of FOLDER/steps.jsonl or FOLDER/planted.jsonl, so both
-can be called again, and stop after ``--minutes``. Needs TRAINMARK_DATA.
+``steps`` checks sides on one ``--device`` against the reference, seed by seed, in this process;
+``planted`` does the same with PyTorch and one mistake at a time. Each seed is a line of
+FOLDER/steps.jsonl or FOLDER/planted.jsonl, so both can be called again, and stop after
+``--minutes``. Needs TRAINMARK_DATA.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ from trainmark.workload.tokens import Tokens
 
 def main() -> None:
     """Run one of the parts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parts = parser.add_subparsers(required=True)
     for name, part in (("steps", steps), ("planted", planted), ("summary", summary)):
         of = parts.add_parser(name)
@@ -56,14 +59,16 @@ def main() -> None:
             of.add_argument("--precision", default="fp32")
             of.add_argument("--device", default="cpu")
     options = parser.parse_args()
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else JAX takes most of the GPU's memory
+    # else JAX takes most of the GPU's memory
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     options.folder.mkdir(parents=True, exist_ok=True)
     options.part(options)
 
 
 def steps(options: argparse.Namespace) -> None:
     """Hold sides against the reference."""
-    until, file = time.monotonic() + 60 * options.minutes, options.folder / "steps.jsonl"
+    until = time.monotonic() + 60 * options.minutes
+    file = options.folder / "steps.jsonl"
     fields = ("workload", "side", "precision", "seed")
     done = {(*map(line.get, fields), line.get("device", "cpu")) for line in _lines(file)}
     for seed in range(1, options.seeds + 1):
@@ -100,13 +105,20 @@ class _rehearsed:
 def _folder(workload: Workload) -> Any:
     folder = Path(os.environ["TRAINMARK_DATA"])
     found = locate(workload.dataset, environment=folder, cache=folder, download=False)
-    return found.windows(workload.input.length if isinstance(workload.input, Tokens) else None).folder
+    return found.windows(
+        workload.input.length if isinstance(workload.input, Tokens) else None
+    ).folder
 
 
 def _checked(
-    workload: Workload, backend: str, options: Options, place: str, backends: Callable[[str], Backend]
+    workload: Workload,
+    backend: str,
+    options: Options,
+    place: str,
+    backends: Callable[[str], Backend],
 ) -> SideParity:
-    checks, notes = [], []
+    checks = []
+    notes = []
 
     def hear(answer: object) -> None:
         if isinstance(answer, StepChecked):
@@ -146,7 +158,8 @@ def planted(options: argparse.Namespace) -> None:
     import parity_mistakes
     import parity_mistakes_modern
 
-    until, file = time.monotonic() + 60 * options.minutes, options.folder / "planted.jsonl"
+    until = time.monotonic() + 60 * options.minutes
+    file = options.folder / "planted.jsonl"
     done = {(line["side"], line["workload"], line["seed"]) for line in _lines(file)}
     by_workload = collections.defaultdict(list)
     for name, mistake in {**parity_mistakes.MISTAKES, **parity_mistakes_modern.MISTAKES}.items():
@@ -154,7 +167,9 @@ def planted(options: argparse.Namespace) -> None:
             by_workload[workload].append((name, mistake))
     for workload, mistakes in by_workload.items():
         for seed in range(1, options.seeds + 1):
-            left = [(name, mistake) for name, mistake in mistakes if (name, workload, seed) not in done]
+            left = [
+                (name, mistake) for name, mistake in mistakes if (name, workload, seed) not in done
+            ]
             if not left or time.monotonic() > until:
                 continue
             definition = _definition(workload)
@@ -162,12 +177,15 @@ def planted(options: argparse.Namespace) -> None:
                 for name, mistake in left:
                     backend = mistake.backend()
                     asked = Options("fast", "cpu", "fp32", seed)
-                    found = _checked(definition, "torch", asked, place, {"torch": backend}.__getitem__)
+                    found = _checked(
+                        definition, "torch", asked, place, {"torch": backend}.__getitem__
+                    )
                     _write(file, workload, name, asked, found)
 
 
 def _definition(name: str) -> Workload:
-    """Return a workload: of the catalogue, ``:undecayed`` without decay of biases, ``:16`` with batches of 16.
+    """Return a workload: of the catalogue, ``:undecayed`` without decay of biases, ``:16`` with
+    batches of 16.
 
     ``:small`` reduces today's networks as ``--size`` does.
     """
@@ -183,7 +201,9 @@ def _definition(name: str) -> Workload:
             return small
         # Images that large networks would need hours for.
         crop = min(64, *small.input.network_shape[:2])
-        return with_batch(dataclasses.replace(small, input=dataclasses.replace(small.input, crop=crop)), 8)
+        return with_batch(
+            dataclasses.replace(small, input=dataclasses.replace(small.input, crop=crop)), 8
+        )
     return with_batch(workload, int(change)) if change else workload
 
 
@@ -191,8 +211,13 @@ def summary(options: argparse.Namespace) -> None:
     """Print how many false alarms there were, and which mistakes were found."""
     groups = collections.defaultdict(list)
     for line in _lines(options.folder / "steps.jsonl"):
-        groups[line["workload"], line["side"], line["precision"], line.get("device", "cpu")].append(line)
-    print(f"{'workload':16} {'side':18} {'':5} {'':6} {'seeds':>5} {'false':>5}  largest share of its bound, by part")
+        groups[line["workload"], line["side"], line["precision"], line.get("device", "cpu")].append(
+            line
+        )
+    print(
+        f"{'workload':16} {'side':18} {'':5} {'':6} {'seeds':>5} {'false':>5}  largest share "
+        "of its bound, by part"
+    )
     for (workload, side, precision, device), lines in sorted(groups.items()):
         worst = {part: max(line["shares"].get(part, 0.0) for line in lines) for part in PARTS}
         false = sum(line["part"] is not None for line in lines)
@@ -206,8 +231,13 @@ def summary(options: argparse.Namespace) -> None:
     for (name, workload), lines in found.items():
         parts = collections.Counter(line["part"] for line in lines)
         hits = sum(line["part"] is not None for line in lines)
-        named = collections.Counter(", ".join((line["names"] or [])[:2]) for line in lines).most_common(1)[0][0]
-        print(f"{name:28} {workload:24} {hits:2}/{len(lines):2}   {dict(parts)} {named}; {lines[0]['suspects']}")
+        named = collections.Counter(
+            ", ".join((line["names"] or [])[:2]) for line in lines
+        ).most_common(1)[0][0]
+        print(
+            f"{name:28} {workload:24} {hits:2}/{len(lines):2}   {dict(parts)} {named}; "
+            f"{lines[0]['suspects']}"
+        )
 
 
 def _lines(file: Path) -> Iterator[dict[str, Any]]:

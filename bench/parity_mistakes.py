@@ -47,7 +47,9 @@ def trained_by(kind: type[fast.TorchFastTrainer]) -> Callable[[], Any]:
 
 def of_input(**changes: Any) -> Callable[[Any], Any]:
     """Change the input."""
-    return lambda workload: dataclasses.replace(workload, input=dataclasses.replace(workload.input, **changes))
+    return lambda workload: dataclasses.replace(
+        workload, input=dataclasses.replace(workload.input, **changes)
+    )
 
 
 def of_optimizer(change: Callable[[Any], dict[str, Any]]) -> Callable[[Any], Any]:
@@ -94,7 +96,8 @@ class RootOfSum(Own):
         if spec.kind == "adam":
             mean, square = self.moments(weight, gradient, state)
             count = float(state["step"])
-            mean, square = mean / (1 - spec.beta1**count), square / (1 - spec.beta2**count)
+            mean = mean / (1 - spec.beta1**count)
+            square = square / (1 - spec.beta2**count)
         else:
             square = state.setdefault("square_avg", torch.zeros_like(weight))
             square.mul_(spec.rho).addcmul_(gradient, gradient, value=1 - spec.rho)
@@ -146,7 +149,9 @@ class Transposed(fast.TorchFastTrainer):
 
 
 def _turned(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value.T.copy() if name == "dense2.kernel" else value for name, value in arrays.items()}
+    return {
+        name: value.T.copy() if name == "dense2.kernel" else value for name, value in arrays.items()
+    }
 
 
 class LastTwice(fast.TorchFastTrainer):
@@ -201,14 +206,26 @@ MISTAKES = {
         changed(of_optimizer(lambda of: {"learning_rate": 1.001 * of.learning_rate})),
         ("mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn"),
     ),
-    "epsilon inside the root": Mistake(trained_by(optimized_by(RootOfSum)), ("mnist-mlp32", "mnist-mlp512")),
+    "epsilon inside the root": Mistake(
+        trained_by(optimized_by(RootOfSum)), ("mnist-mlp32", "mnist-mlp512")
+    ),
     "no bias correction": Mistake(trained_by(optimized_by(Uncorrected)), ("mnist-mlp32",)),
     "other form of momentum": Mistake(
-        changed(of_optimizer(lambda of: {"momentum_form": "velocity" if of.momentum_form == "buffer" else "buffer"})),
+        changed(
+            of_optimizer(
+                lambda of: {
+                    "momentum_form": "velocity" if of.momentum_form == "buffer" else "buffer"
+                }
+            )
+        ),
         ("mnist-mlp128", "mnist-cnn"),
     ),
-    "biases not decayed": Mistake(changed(of_optimizer(lambda _: {"decay_biases": False})), ("mnist-mlp128",)),
-    "biases decayed": Mistake(changed(of_optimizer(lambda _: {"decay_biases": True})), ("mnist-mlp128:undecayed",)),
+    "biases not decayed": Mistake(
+        changed(of_optimizer(lambda _: {"decay_biases": False})), ("mnist-mlp128",)
+    ),
+    "biases decayed": Mistake(
+        changed(of_optimizer(lambda _: {"decay_biases": True})), ("mnist-mlp128:undecayed",)
+    ),
     "square kernel transposed": Mistake(trained_by(Transposed), ("mnist-mlp512",)),
     "last batch twice": Mistake(trained_by(LastTwice), ("mnist-mlp128", "mnist-mlp512")),
     "dropout not scaled": Mistake(trained_by(Unscaled), ("mnist-mlp512", "mnist-cnn")),

@@ -14,7 +14,8 @@ from torch.nn import functional
 from trainmark.backends.base import Job
 from trainmark.backends.torch import fast
 
-GPT, RESNET = "shakespeare-gpt:small", "cifar10-resnet9:small"
+GPT = "shakespeare-gpt:small"
+RESNET = "cifar10-resnet9:small"
 
 
 def rebuilt(change: Callable[[nn.Module], None]) -> Callable[[], Any]:
@@ -49,7 +50,9 @@ class Biased(fast.TorchFastTrainer):
         before = [norm.running_var.clone() for norm in norms]
         sizes: list[int] = []
         hooks = [
-            norm.register_forward_pre_hook(lambda _, inputs: sizes.append(inputs[0].numel() // inputs[0].shape[1]))
+            norm.register_forward_pre_hook(
+                lambda _, inputs: sizes.append(inputs[0].numel() // inputs[0].shape[1])
+            )
             for norm in norms
         ]
         super()._step_on(x, y, row)
@@ -66,7 +69,8 @@ def by_nine_tenths(module: nn.Module) -> None:
 
 
 def attending(attend: Callable[..., Any]) -> Callable[[], Any]:
-    """Return a backend with another attention; ``attend`` gets PyTorch's function and the arguments."""
+    """Return a backend with another attention; ``attend`` gets PyTorch's function and the
+    arguments."""
     usual = functional.scaled_dot_product_attention
 
     class Attending(fast.TorchFastTrainer):
@@ -100,7 +104,9 @@ class Untied(fast.TorchFastTrainer):
     """Has a head of its own, which starts equal to the embedding."""
 
     def _make(self, job: Job) -> None:
-        self._head = next(m for m in self._network.modules() if isinstance(m, nn.Linear) and m.out_features == 65)
+        self._head = next(
+            m for m in self._network.modules() if isinstance(m, nn.Linear) and m.out_features == 65
+        )
         self._table = self._head.weight
         self._head.weight = nn.Parameter(self._table.detach().clone())
         self._decays[self._head.weight] = self._decays[self._table]

@@ -1,16 +1,19 @@
-"""Compare trainmark's styles with the training loops of each framework's documentation, interleaved on the same data.
+"""Compare trainmark's styles with the training loops of each framework's documentation, interleaved
+on the same data.
 
-    python bench/peers.py [--quick] [--workload NAME] [--rounds N] [--python mxnet=PATH] [--out FILE.json]
-    python bench/peers.py --show FILE.json
+    python bench/peers.py [--quick] [--workload NAME] [--rounds N] [--python mxnet=PATH] [--out
+    FILE.json] python bench/peers.py --show FILE.json
 
-Prints a Markdown table per workload, and whether each of trainmark's styles is as fast as the peer with the same loop.
-Time is measured from outside, the same way for all (`rounds.py`). `contenders/` has a script for each peer;
-`ranking.py` makes the tables. With --out a workload is added to the file or replaced in it, so a long run can be done
-one workload at a time; --show prints the tables of such a file.
+Prints a Markdown table per workload, and whether each of trainmark's styles is as fast as the peer
+with the same loop. Time is measured from outside, the same way for all (`rounds.py`). `contenders/`
+has a script for each peer; `ranking.py` makes the tables. With --out a workload is added to the
+file or replaced in it, so a long run can be done one workload at a time; --show prints the tables
+of such a file.
 
-Needs the data of TRAINMARK_DATA and an idle machine. A missing framework is left out, with the reason. MXNet 1.9 needs
-its own interpreter, named by --python or TRAINMARK_MXNET_PYTHON, in which
-plugins/trainmark-mxnet is installed. scikit-learn comes with `pip install -r bench/requirements.txt`.
+Needs the data of TRAINMARK_DATA and an idle machine. A missing framework is left out, with the
+reason. MXNet 1.9 needs its own interpreter, named by --python or TRAINMARK_MXNET_PYTHON, in which
+plugins/trainmark-mxnet is installed. scikit-learn comes with `pip install -r
+bench/requirements.txt`.
 """
 
 from __future__ import annotations
@@ -109,13 +112,17 @@ def contenders(epochs_a_turn: int, mxnet: Path | None) -> Iterator[Contender]:
         python = mxnet if backend == "mxnet" else here
         if python is not None:
             arguments = (backend, style)
-            yield Contender(f"{OURS}{backend} {style}", python, SCRIPTS / "ours.py", arguments, epochs_a_turn)
+            yield Contender(
+                f"{OURS}{backend} {style}", python, SCRIPTS / "ours.py", arguments, epochs_a_turn
+            )
     yield Contender(LIMIT, here, SCRIPTS / "limit.py", tested=False)
 
 
 def race(workload: Workload, options: argparse.Namespace) -> tuple[Course, Outcome]:
     """Run one workload."""
-    directory = locate(workload.dataset, environment=options.data_dir, cache=Path("unused"), download=False).directory
+    directory = locate(
+        workload.dataset, environment=options.data_dir, cache=Path("unused"), download=False
+    ).directory
     data = load(workload.dataset, directory)
     size = (QUICK if options.quick else WHOLE).get(workload.name, Size())
     images, labels = (part[: size.examples] for part in (data.train.images, data.train.labels))
@@ -124,18 +131,26 @@ def race(workload: Workload, options: argparse.Namespace) -> tuple[Course, Outco
     entered = [
         each
         for each in contenders(size.epochs_a_turn, options.python)
-        if not options.contender or each.name == LIMIT or any(part in each.name for part in options.contender)
+        if not options.contender
+        or each.name == LIMIT
+        or any(part in each.name for part in options.contender)
     ]
     with tempfile.TemporaryDirectory(prefix="trainmark-peers-") as name:
         folder = Path(name)
         arrays.save(
-            folder, x_train=images, y_train=labels, x_test=data.test.images[:tested], y_test=data.test.labels[:tested]
+            folder,
+            x_train=images,
+            y_train=labels,
+            x_test=data.test.images[:tested],
+            y_test=data.test.labels[:tested],
         )
         whole = workload.with_schedule(steps_per_epoch=None)
         (folder / "workload.json").write_text(json.dumps(whole.to_data()))
         outcome = compete(entered, workload.name, folder, options.rounds, timeouts=options.timeouts)
     if options.python is None:
-        outcome.left_out["MXNet Module.fit and trainmark mxnet"] = "no interpreter named: --python mxnet=PATH"
+        outcome.left_out["MXNet Module.fit and trainmark mxnet"] = (
+            "no interpreter named: --python mxnet=PATH"
+        )
     return course, outcome
 
 
@@ -143,8 +158,10 @@ def conditions() -> list[str]:
     """The machine, in words."""
     here = machine.describe(read_load(1.0).taken)
     said = [
-        f"{here.cpu}, {units.many(here.usable_cores or 0, 'core')} for every contender, threads as each framework "
-        f"chooses by itself; float32; Python {platform.python_version()}; commit {revision() or 'unknown'}"
+        f"{here.cpu}, {units.many(here.usable_cores or 0, 'core')} for every contender, threads "
+        "as each framework "
+        f"chooses by itself; float32; Python {platform.python_version()}; commit "
+        f"{revision() or 'unknown'}"
     ]
     if here.load_before is not None and here.load_before > BUSY_SHARE:
         said.append("the machine was BUSY before the run: do not trust the times")
@@ -165,13 +182,17 @@ def as_data(course: Course, outcome: Outcome, told: list[str]) -> dict[str, Any]
 
 def shown(name: str, kept: dict[str, Any]) -> str:
     """The table of a workload, from :func:`as_data`."""
-    course = Course(catalog.find(name), kept["examples"], kept["epochs_a_turn"], kept["test_examples"])
+    course = Course(
+        catalog.find(name), kept["examples"], kept["epochs_a_turn"], kept["test_examples"]
+    )
     return to_markdown([ranking.table(course, Outcome(**kept["outcome"]), kept["conditions"])])
 
 
 def read(file: Path | None) -> dict[str, Any]:
     """Workloads of an earlier run, by name; none without a file."""
-    workloads: dict[str, Any] = json.loads(file.read_text())["workloads"] if file and file.exists() else {}
+    workloads: dict[str, Any] = (
+        json.loads(file.read_text())["workloads"] if file and file.exists() else {}
+    )
     return workloads
 
 
@@ -184,15 +205,30 @@ def mxnet_python(written: str) -> Path:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="less data per epoch and fewer rounds")
-    parser.add_argument("--workload", action="append", choices=sorted(WORKLOADS), help="default: all five")
-    parser.add_argument("--contender", action="append", metavar="PART", help="only contenders whose name contains PART")
-    parser.add_argument("--rounds", type=int, help="rounds that count; default 4 with --quick, otherwise 15")
+    parser.add_argument(
+        "--workload", action="append", choices=sorted(WORKLOADS), help="default: all five"
+    )
+    parser.add_argument(
+        "--contender",
+        action="append",
+        metavar="PART",
+        help="only contenders whose name contains PART",
+    )
+    parser.add_argument(
+        "--rounds", type=int, help="rounds that count; default 4 with --quick, otherwise 15"
+    )
     parser.add_argument("--python", type=mxnet_python, metavar="mxnet=PATH")
     parser.add_argument("--data-dir", type=Path, default=os.environ.get("TRAINMARK_DATA"))
-    parser.add_argument("--out", type=Path, metavar="FILE.json", help="add the results to this file")
-    parser.add_argument("--show", type=Path, metavar="FILE.json", help="only print the tables of this file")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE.json", help="add the results to this file"
+    )
+    parser.add_argument(
+        "--show", type=Path, metavar="FILE.json", help="only print the tables of this file"
+    )
     options = parser.parse_args()
     if options.data_dir is None and options.show is None:
         parser.error("expected TRAINMARK_DATA or --data-dir, a folder with MNIST and CIFAR-10")
@@ -207,8 +243,12 @@ def revision() -> str | None:
     """The commit of this checkout, with a ``+`` where files differ from it."""
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
-        commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-        changed = subprocess.run([*git, "status", "--porcelain"], check=True, capture_output=True, text=True).stdout
+        commit = subprocess.run(
+            [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+        ).stdout.strip()
+        changed = subprocess.run(
+            [*git, "status", "--porcelain"], check=True, capture_output=True, text=True
+        ).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
     return commit + ("+" if changed else "")
@@ -220,7 +260,8 @@ def main() -> None:
         print("\n".join(shown(name, kept) for name, kept in read(options.show).items()))
         return
     for name in options.workload or WORKLOADS:
-        told, start = conditions(), time.monotonic()
+        told = conditions()
+        start = time.monotonic()
         course, outcome = race(catalog.find(name), options)
         told.append(
             f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC; took "
@@ -235,7 +276,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leaves through `finally`, where all are ended
+    # leaves through `finally`, where all are ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         main()
     except KeyboardInterrupt:

@@ -2,12 +2,13 @@
 
     python bench/planted.py [--only WORDS|WORDS] [--seconds 60] [--out FILE.json]
 
-mnist-mlp128 (mnist-mlp512 for threads) on PyTorch with one thing made slow in each: `trainmark explain` must name it as
-the largest cause, with a share within 15 % of the planted one, and an interval that holds that one. What is planted is
-measured by `trainmark run`: by what share of a step it is longer with it than without, in three pairs of runs before
-and three after explaining it, with the 95 % interval of those six, and, where the step had such a cause before, what
-explaining it as it is finds of that. Of the batch the promise is judged: what one ten times as large saves.
-Needs TRAINMARK_DATA with MNIST and a quiet machine.
+mnist-mlp128 (mnist-mlp512 for threads) on PyTorch with one thing made slow in each: `trainmark
+explain` must name it as the largest cause, with a share within 15 % of the planted one, and an
+interval that holds that one. What is planted is measured by `trainmark run`: by what share of a
+step it is longer with it than without, in three pairs of runs before and three after explaining it,
+with the 95 % interval of those six, and, where the step had such a cause before, what explaining it
+as it is finds of that. Of the batch the promise is judged: what one ten times as large saves. Needs
+TRAINMARK_DATA with MNIST and a quiet machine.
 """
 
 from __future__ import annotations
@@ -128,22 +129,44 @@ CASES = {
     "a loss fetched every step (1,000 times)": Case("eagerfetch", "fetch"),
     "an optimiser written as a Python loop": Case("loopedoptimizer", "optimizer"),
     "a 10 times too small batch": Case("torch", "a batch that is too small", (), 10),
-    "one thread instead of two": Case("torch", "threads", ("--threads", "1"), workload="mnist-mlp512"),
+    "one thread instead of two": Case(
+        "torch", "threads", ("--threads", "1"), workload="mnist-mlp512"
+    ),
 }
 
 
-def explain(workload: str, *options: str, seconds: float, environment: dict[str, str]) -> dict[str, Any]:
+def explain(
+    workload: str, *options: str, seconds: float, environment: dict[str, str]
+) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "trainmark", "explain", workload, "--style", "fast", "--device", "cpu", "--json",
-         "--seconds", str(seconds), *options],
-        check=True, capture_output=True, text=True, env=environment,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "trainmark",
+            "explain",
+            workload,
+            "--style",
+            "fast",
+            "--device",
+            "cpu",
+            "--json",
+            "--seconds",
+            str(seconds),
+            *options,
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only")
     parser.add_argument("--workload", default="mnist-mlp128")
     parser.add_argument("--seconds", type=float, default=60)
@@ -158,13 +181,17 @@ def main() -> None:
         (installed / "entry_points.txt").write_text(ENTRY_POINTS)
         path = os.pathsep.join(filter(None, (place, os.environ.get("PYTHONPATH"))))
         environment = {**os.environ, "PYTHONPATH": path}
-        plain = explain(options.workload, "--backend", "torch", seconds=options.seconds, environment=environment)
+        plain = explain(
+            options.workload, "--backend", "torch", seconds=options.seconds, environment=environment
+        )
         results = {"nothing": plain}
         for name, case in CASES.items():
             if options.only and not any(words in name for words in options.only.split("|")):
                 continue
             workload = case.workload or options.workload
-            results[name] = found = explain_case(case, workload, options.seconds, folder, environment)
+            results[name] = found = explain_case(
+                case, workload, options.seconds, folder, environment
+            )
             print(f"{name}: {judged(case, found, plain)}", flush=True)
     if options.out:
         options.out.write_text(json.dumps(results, indent=1))
@@ -173,24 +200,37 @@ def main() -> None:
 def explain_case(
     case: Case, workload: str, seconds: float, folder: Path, environment: dict[str, str]
 ) -> dict[str, Any]:
-    """The answer, with the seconds of a step as `trainmark run` finds them before and after: planted, and without."""
+    """The answer, with the seconds of a step as `trainmark run` finds them before and after:
+    planted, and without."""
     changed = workload
     if case.batch is not None:
-        text = Path(catalog.__file__).with_name(f"{workload}.toml").read_text().partition("[published")[0]
+        text = (
+            Path(catalog.__file__)
+            .with_name(f"{workload}.toml")
+            .read_text()
+            .partition("[published")[0]
+        )
         changed = str(folder / "small.toml")
         Path(changed).write_text(
-            text.replace("size = 100\n", f"size = {case.batch}\n").replace(f'"{workload}"', '"small"')
+            text.replace("size = 100\n", f"size = {case.batch}\n").replace(
+                f'"{workload}"', '"small"'
+            )
         )
 
     def pair() -> tuple[float, float]:
         planted, without = (
             run(name, backend, *options, environment=environment)
-            for name, backend, options in ((changed, case.backend, case.options), (workload, "torch", ()))
+            for name, backend, options in (
+                (changed, case.backend, case.options),
+                (workload, "torch", ()),
+            )
         )
         return planted, without
 
     before = [pair() for _ in range(HALF)]
-    found = explain(changed, "--backend", case.backend, *case.options, seconds=seconds, environment=environment)
+    found = explain(
+        changed, "--backend", case.backend, *case.options, seconds=seconds, environment=environment
+    )
     after = [pair() for _ in range(HALF)]
     return found | {"pairs": [*before, *after]}
 
@@ -199,10 +239,30 @@ def run(workload: str, backend: str, *options: str, environment: dict[str, str])
     """Seconds of a step of the second epoch."""
     with tempfile.TemporaryDirectory() as out:
         subprocess.run(
-            [sys.executable, "-m", "trainmark", "run", workload, "--backend", backend, "--style", "fast", "--device",
-             "cpu", "--repeats", "1", "--epochs", "2", "--out", out, *options],
-            check=True, capture_output=True, env=environment,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "trainmark",
+                "run",
+                workload,
+                "--backend",
+                backend,
+                "--style",
+                "fast",
+                "--device",
+                "cpu",
+                "--repeats",
+                "1",
+                "--epochs",
+                "2",
+                "--out",
+                out,
+                *options,
+            ],
+            check=True,
+            capture_output=True,
+            env=environment,
+        )
         (record,) = load([Path(out)])
     last = record.epochs[-1]
     assert last.steps is not None, "only a measured command does not count its steps"
@@ -210,8 +270,13 @@ def run(workload: str, backend: str, *options: str, environment: dict[str, str])
 
 
 def judged(case: Case, found: dict[str, Any], plain: dict[str, Any]) -> str:
-    """What was found beside what was planted, as shares of a step; both are estimates, so both have an interval."""
-    certain = [each for each in found["shares"] if not each["on_top"] and (each["low"] is None or each["low"] > 0)]
+    """What was found beside what was planted, as shares of a step; both are estimates, so both have
+    an interval."""
+    certain = [
+        each
+        for each in found["shares"]
+        if not each["on_top"] and (each["low"] is None or each["low"] > 0)
+    ]
     largest = max(certain, key=lambda each: each["share"], default={"cause": "none"})
     if case.batch is not None:
         advice = next(each for each in found["advice"] if each["batch"])
@@ -219,19 +284,35 @@ def judged(case: Case, found: dict[str, Any], plain: dict[str, Any]) -> str:
         kept = case.batch / plain["batch"]
     else:
         share = next(each for each in found["shares"] if each["cause"] == case.cause)
-        low, value, high = share["low"], share["share"], share["high"]
-        kept = 1 - next((each["share"] for each in plain["shares"] if each["cause"] == case.cause), 0.0)
-    ratio = paired_difference([math.log(without / planted) for planted, without in found["pairs"]]).exponential()
+        low = share["low"]
+        value = share["share"]
+        high = share["high"]
+        kept = 1 - next(
+            (each["share"] for each in plain["shares"] if each["cause"] == case.cause), 0.0
+        )
+    ratio = paired_difference(
+        [math.log(without / planted) for planted, without in found["pairs"]]
+    ).exponential()
     most, truth, least = (1 - kept * each for each in (ratio.low, ratio.value, ratio.high))
-    if case.batch is not None and case.cause in found["sentences"][0].replace("the batch is", "a batch that is"):
+    if case.batch is not None and case.cause in found["sentences"][0].replace(
+        "the batch is", "a batch that is"
+    ):
         largest = {"cause": case.cause}
     named = "as planted" if largest["cause"] == case.cause else "NOT AS PLANTED"
     near = "near" if abs(value / truth - 1) <= NEAR else "NOT NEAR"
-    holds = "holds it" if low <= truth <= high else "overlaps" if low <= most and least <= high else "MISSES IT"
+    holds = (
+        "holds it"
+        if low <= truth <= high
+        else "overlaps"
+        if low <= most and least <= high
+        else "MISSES IT"
+    )
     return (
         f"largest cause {largest['cause']} ({named}); share {_span(low, value, high)}, "
-        f"planted {_span(least, truth, most)}: {100 * (value / truth - 1):+.1f} % ({near}; the interval {holds}); "
-        f"a step of {1e3 * found['step_seconds']:.3f} ms, unexplained {100 * found['unexplained']:.1f} %"
+        f"planted {_span(least, truth, most)}: {100 * (value / truth - 1):+.1f} % ({near}; the "
+        f"interval {holds}); "
+        f"a step of {1e3 * found['step_seconds']:.3f} ms, unexplained "
+        f"{100 * found['unexplained']:.1f} %"
     )
 
 

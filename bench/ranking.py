@@ -1,7 +1,8 @@
-"""What the rounds say: how fast each contender is next to the reference, its twin and the machine's peak.
+"""What the rounds say: how fast each contender is next to the reference, its twin and the machine's
+peak.
 
-Ratios and fractions are means of paired logarithms with a 95 % interval: each round's time is divided by the time of
-the same round's reference, twin or peak.
+Ratios and fractions are means of paired logarithms with a 95 % interval: each round's time is
+divided by the time of the same round's reference, twin or peak.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ TWINS = {
     f"{OURS}keras idiomatic": ("Keras fit",),
     f"{OURS}mxnet idiomatic": ("MXNet Module.fit",),
 }
-"""The peer that writes the same loop as a style of trainmark, the first that finished: the style must not be slower."""
+"""The peer that writes the same loop as a style of trainmark, the first that finished: the style
+must not be slower."""
 
 TOLERANCE = 0.03
 """How much slower than its twin still counts as equally fast."""
@@ -103,7 +105,9 @@ def ranked(course: Course, outcome: Outcome) -> list[Ranked]:
     """All that finished, fastest first."""
     reference = reference_of(outcome.seconds)
     least = least_accuracy(outcome.test_accuracy, reference, course.test_examples)
-    ideal = [course.flops_a_turn / fact["flops_per_second"] for fact in outcome.facts.get(LIMIT, [])]
+    ideal = [
+        course.flops_a_turn / fact["flops_per_second"] for fact in outcome.facts.get(LIMIT, [])
+    ]
     found = []
     for name, seconds in outcome.seconds.items():
         if name == LIMIT:
@@ -127,14 +131,20 @@ def ranked(course: Course, outcome: Outcome) -> list[Ranked]:
 
 def paired_ratio(theirs: Sequence[float], these: Sequence[float]) -> Estimate:
     """Their seconds / these seconds, paired round by round."""
-    return paired_difference([math.log(a / b) for a, b in zip(theirs, these, strict=True)]).exponential()
+    return paired_difference(
+        [math.log(a / b) for a, b in zip(theirs, these, strict=True)]
+    ).exponential()
 
 
-def least_accuracy(accuracies: Mapping[str, float], reference: str | None, examples: int) -> float | None:
-    """The accuracy below which a contender learns something else than the reference; None without one.
+def least_accuracy(
+    accuracies: Mapping[str, float], reference: str | None, examples: int
+) -> float | None:
+    """The accuracy below which a contender learns something else than the reference; None without
+    one.
 
-    It is 2 points below the reference's; or 3 standard errors, where the test set is small; or 3 standard deviations of
-    the peers among each other, where the run is so short that accuracy still depends on the first weights.
+    It is 2 points below the reference's; or 3 standard errors, where the test set is small; or 3
+    standard deviations of the peers among each other, where the run is so short that accuracy still
+    depends on the first weights.
     """
     if reference is None or reference not in accuracies:
         return None
@@ -149,7 +159,14 @@ def table(course: Course, outcome: Outcome, conditions: Sequence[str]) -> Table:
     """All contenders of one workload."""
     reference = reference_of(outcome.seconds)
     rows = ranked(course, outcome)
-    titles = ("samples/s", "against the reference", "against the same loop", "test accuracy", "of the peak", "a step")
+    titles = (
+        "samples/s",
+        "against the reference",
+        "against the same loop",
+        "test accuracy",
+        "of the peak",
+        "a step",
+    )
     return Table(
         course.workload.name,
         (*conditions, *_conditions(course, outcome)),
@@ -164,7 +181,9 @@ def table(course: Course, outcome: Outcome, conditions: Sequence[str]) -> Table:
 
 def verdicts(rows: Sequence[Ranked]) -> list[str]:
     """Whether each style is as fast as the peer that writes the same loop."""
-    return [_verdict(row.name, row.twin, row.twin_ratio) for row in rows if row.twin and row.twin_ratio]
+    return [
+        _verdict(row.name, row.twin, row.twin_ratio) for row in rows if row.twin and row.twin_ratio
+    ]
 
 
 def _verdict(name: str, twin: str, ratio: Estimate) -> str:
@@ -182,7 +201,8 @@ def _conditions(course: Course, outcome: Outcome) -> list[str]:
     rounds = max((len(seconds) for seconds in outcome.seconds.values()), default=0)
     said = [
         f"a turn is {units.many(course.epochs_a_turn, 'epoch')} of {course.examples:,} examples, "
-        f"{units.many(course.steps, 'step')} of {course.batch:,}; {units.many(rounds, 'round')} after "
+        f"{units.many(course.steps, 'step')} of {course.batch:,}; {units.many(rounds, 'round')} "
+        "after "
         f"{WARM_UPS} to warm up; accuracy on {course.test_examples:,} test images",
         f"reference: {reference or 'none, both were left out'}",
     ]
@@ -191,9 +211,11 @@ def _conditions(course: Course, outcome: Outcome) -> list[str]:
         flops = [fact["flops_per_second"] for fact in facts]
         copied = [fact["bytes_per_second"] for fact in facts]
         said.append(
-            f"peak of matrix products in the same rounds: median {(median(flops) or math.nan) / 1e9:,.0f}, best "
+            "peak of matrix products in the same rounds: median "
+            f"{(median(flops) or math.nan) / 1e9:,.0f}, best "
             f"{max(flops) / 1e9:,.0f} GFLOP/s ({facts[-1]['product']}); copy: median "
-            f"{(median(copied) or math.nan) / 1e9:.1f}, best {max(copied) / 1e9:.1f} GB/s ({facts[-1]['copy']})"
+            f"{(median(copied) or math.nan) / 1e9:.1f}, best {max(copied) / 1e9:.1f} GB/s "
+            f"({facts[-1]['copy']})"
         )
     return said
 
@@ -201,11 +223,18 @@ def _conditions(course: Course, outcome: Outcome) -> list[str]:
 def _row(course: Course, row: Ranked, is_reference: bool) -> TableRow:
     return TableRow(
         (
-            Cell(row.name, "the reference" if is_reference else "", "strong" if row.name.startswith(OURS) else "plain"),
+            Cell(
+                row.name,
+                "the reference" if is_reference else "",
+                "strong" if row.name.startswith(OURS) else "plain",
+            ),
             Cell(f"{course.examples_a_turn / row.seconds:,.0f}"),
             Cell("1") if is_reference else _interval(row.ratio, units.ratio),
             _interval(row.twin_ratio, units.ratio),
-            Cell(units.percent(row.test_accuracy), "LOWER than the reference's" if row.learns is False else ""),
+            Cell(
+                units.percent(row.test_accuracy),
+                "LOWER than the reference's" if row.learns is False else "",
+            ),
             _interval(row.fraction, _percent),
             Cell(units.seconds(row.seconds / course.steps)),
         )

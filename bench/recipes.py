@@ -1,10 +1,12 @@
-"""Is each recipe (examples/recipes) as fast as its style? Both as commands, in turns, by `trainmark measure`.
+"""Is each recipe (examples/recipes) as fast as its style? Both as commands, in turns, by `trainmark
+measure`.
 
-    python bench/recipes.py [--only torch_fast,...] [--seconds 300] [--epochs 8] [--minutes 9] [--out FILE.jsonl]
+    python bench/recipes.py [--only torch_fast,...] [--seconds 300] [--epochs 8] [--minutes 9]
+    [--out FILE.jsonl]
 
-The recipe and the style train mnist-mlp128 on the same random images; each reports its epochs by the hook. Printed: the
-speed of the recipe relative to its style, with the interval, which should lie within 0.95 to 1.05. Ends after
---minutes; call it again to go on.
+The recipe and the style train mnist-mlp128 on the same random images; each reports its epochs by
+the hook. Printed: the speed of the recipe relative to its style, with the interval, which should
+lie within 0.95 to 1.05. Ends after --minutes; call it again to go on.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from typing import Any
 import numpy as np
 
 RECIPES = Path(__file__).parents[1] / "examples" / "recipes"
-EXAMPLES, SEED = 60_000, 1
+EXAMPLES = 60_000
+SEED = 1
 
 
 def main() -> None:
@@ -31,7 +34,9 @@ def main() -> None:
     if len(sys.argv) == 4 and sys.argv[1] in ("recipe", "style"):
         return (recipe if sys.argv[1] == "recipe" else style)(sys.argv[2], int(sys.argv[3]))
     names = sorted(each.stem for each in RECIPES.glob("*.py"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default=",".join(names))
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--epochs", type=int, default=8)
@@ -58,12 +63,16 @@ def _compared(name: str, seconds: float, epochs: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as out:
         vary = ["--vary", "side=style,recipe", "--budget", str(seconds), "--no-inject"]
         _trainmark("measure", *vary, "--out", out, "--json", "--", *command)
-        speedup: dict[str, Any] = json.loads(_trainmark("compare", out, "--json"))["groups"][1]["speedup"]
+        speedup: dict[str, Any] = json.loads(_trainmark("compare", out, "--json"))["groups"][1][
+            "speedup"
+        ]
     return {key: speedup[key] for key in ("ratio", "low", "high")}
 
 
 def _trainmark(*words: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "trainmark", *words], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "trainmark", *words], stdout=subprocess.PIPE, text=True
+    )
     if done.returncode:
         sys.exit(f"trainmark {' '.join(words)} ended with {done.returncode}")
     return done.stdout
@@ -79,7 +88,10 @@ def recipe(name: str, count: int) -> None:
     images, labels = _data()
     rng = np.random.default_rng(SEED)
     shapes = [(784, 128), (128, 64), (64, 10)]
-    weights = [(rng.uniform(-0.05, 0.05, shape).astype(np.float32), np.zeros(shape[1], np.float32)) for shape in shapes]
+    weights = [
+        (rng.uniform(-0.05, 0.05, shape).astype(np.float32), np.zeros(shape[1], np.float32))
+        for shape in shapes
+    ]
     epochs = np.stack([rng.permutation(EXAMPLES).reshape(600, 100) for _ in range(count)])
     train = runpy.run_path(str(RECIPES / f"{name}.py"))["train"]
     builtins.print = told
@@ -98,7 +110,9 @@ def style(name: str, count: int) -> None:
     from trainmark.workload.model import initial_weights, lay_out
 
     backend, *engine, how = name.split("_")
-    devices = [each.id for each in registry.load(":".join([backend, *engine])).capabilities().devices]
+    devices = [
+        each.id for each in registry.load(":".join([backend, *engine])).capabilities().devices
+    ]
     device = "cuda:0" if "cuda:0" in devices else "cpu"  # as the recipe does
     options = Options(how, device, "fp32", SEED)  # type: ignore[arg-type]
     images, labels = _data()
@@ -122,7 +136,9 @@ def style(name: str, count: int) -> None:
 
 def _data() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    return rng.integers(0, 256, (EXAMPLES, 28, 28), dtype=np.uint8), rng.integers(0, 10, EXAMPLES).astype(np.int64)
+    return rng.integers(0, 256, (EXAMPLES, 28, 28), dtype=np.uint8), rng.integers(
+        0, 10, EXAMPLES
+    ).astype(np.int64)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
     python bench/resampled.py docs/results/verdict [--tries 30] [--seed 1]
 
-Reads rounds of equal sides that `bench/verdict.py` has recorded, draws some of them with replacement, and lets
-trainmark's own rule look at them as `trainmark run` does. The first two rounds of a try have two adjacent blocks of
-their round, as in an opening; further rounds have all. A try with other sides gets their logarithmic ratio added to
-each block. Unlike `bench/looks.py`, this assumes nothing about the errors; but a try can only show what was measured on
-those machines.
+Reads rounds of equal sides that `bench/verdict.py` has recorded, draws some of them with
+replacement, and lets trainmark's own rule look at them as `trainmark run` does. The first two
+rounds of a try have two adjacent blocks of their round, as in an opening; further rounds have all.
+A try with other sides gets their logarithmic ratio added to each block. Unlike `bench/looks.py`,
+this assumes nothing about the errors; but a try can only show what was measured on those machines.
 """
 
 from __future__ import annotations
@@ -51,20 +51,24 @@ def one_try(recorded: Sequence[Round], ratio: float, chance: random.Random) -> E
             first = chance.randrange(len(drawn) - BLOCKS + 1)
             drawn = drawn[first : first + BLOCKS]
         return tuple(
-            Block(position, block.log_ratio + math.log(ratio), block.disturbed) for position, block in enumerate(drawn)
+            Block(position, block.log_ratio + math.log(ratio), block.disturbed)
+            for position, block in enumerate(drawn)
         )
 
     return end_of(draw, MOST_ROUNDS)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tries", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     print(f"{options.tries} tries a row, seed {options.seed}, {MOST_ROUNDS} rounds at most")
-    print(f"{'condition':16}{'rounds':>8}{'ratio':>7}{'faster':>8}{'slower':>8}{'after two':>11}{'holds':>8}")
+    columns = ("faster", "slower", "after two", "holds")
+    print(f"{'condition':16}{'rounds':>8}{'ratio':>7}" + "".join(f"{each:>11}" for each in columns))
     for condition in CONDITIONS:
         recorded = recorded_rounds(options.folder / f"{condition}.jsonl")
         for ratio in RATIOS:

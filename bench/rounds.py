@@ -1,9 +1,10 @@
-"""Contenders as processes that train interleaved, one at a time, timed by the clock of this process alone.
+"""Contenders as processes that train interleaved, one at a time, timed by the clock of this process
+alone.
 
-Every contender is its own interpreter (`contenders/turns.py` is its side of the conversation). All set up and warm up
-at once; then, in every round, each trains one turn while the others sleep, in an order that rotates by one each round
-(A B C, B C A, ...), so that a drift of the machine affects all alike. One that dies or hangs is left
-out, with its last output.
+Every contender is its own interpreter (`contenders/turns.py` is its side of the conversation). All
+set up and warm up at once; then, in every round, each trains one turn while the others sleep, in an
+order that rotates by one each round (A B C, B C A, ...), so that a drift of the machine affects all
+alike. One that dies or hangs is left out, with its last output.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from typing import Any
 from contenders.turns import DESCRIPTOR, EPOCHS_A_TURN
 
 WARM_UPS = 2
-"""Turns before any that counts: one while all set up together, one alone in the order of a round."""
+"""Turns before any that counts: one while all set up together, one alone in the order of a
+round."""
 
 _LOG_BYTES = 16_384
 _ERROR = re.compile(r"[\w.]+(Error|Exception|Exit)\b")
@@ -34,7 +36,8 @@ _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\r")
 
 @dataclass(frozen=True)
 class Contender:
-    """Who takes part: a script, the interpreter that runs it, and its arguments besides the workload.
+    """Who takes part: a script, the interpreter that runs it, and its arguments besides the
+    workload.
 
     Args:
         epochs_a_turn: epochs that it trains each time.
@@ -98,17 +101,29 @@ class Live:
         self._log = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', contender.name)}.log"
         self._end, theirs = socket.socketpair()
         told = {DESCRIPTOR: str(theirs.fileno()), EPOCHS_A_TURN: str(contender.epochs_a_turn)}
-        kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("PYTHONPATH", "PYTHONHOME")
+        }
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [str(contender.python), str(contender.script), workload, str(folder), str(turns), *contender.arguments],
+                [
+                    str(contender.python),
+                    str(contender.script),
+                    workload,
+                    str(folder),
+                    str(turns),
+                    *contender.arguments,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 pass_fds=(theirs.fileno(),),
                 env={**kept, **told},
                 cwd=folder,
-                start_new_session=True,  # Ctrl-C reaches this process alone, and the whole group can be ended
+                # Ctrl-C reaches this process alone, and the whole group can be ended
+                start_new_session=True,
             )
         theirs.close()
         self._lines = self._end.makefile("rw", encoding="utf-8", newline="\n")
@@ -156,10 +171,17 @@ class Live:
             code = self._process.wait(5)
         except subprocess.TimeoutExpired:
             return "closed its connection without ending"
-        cause = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        cause = (
+            f"killed by {signal.Signals(-code).name}"
+            if code < 0
+            else f"ended with exit code {code}"
+        )
         written = self._log.read_bytes()[-_LOG_BYTES:].decode(errors="replace")
-        words = [line.strip() for line in _TERMINAL_CODES.sub("", written).splitlines() if line.strip()]
-        errors = [line for line in words if _ERROR.match(line)]  # some frameworks print more after it
+        words = [
+            line.strip() for line in _TERMINAL_CODES.sub("", written).splitlines() if line.strip()
+        ]
+        # some frameworks print more after it
+        errors = [line for line in words if _ERROR.match(line)]
         return f"{cause}: {(errors or words)[-1]}" if words else cause
 
 
@@ -172,7 +194,8 @@ def compete(
     timeouts: Timeouts | None = None,
     log: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
 ) -> Outcome:
-    """Let all train ``workload`` on the arrays in ``folder``, ``rounds`` turns each after the warm-up."""
+    """Let all train ``workload`` on the arrays in ``folder``, ``rounds`` turns each after the
+    warm-up."""
     timeouts = timeouts or Timeouts()
     outcome = Outcome()
     lives: dict[str, Live] = {}
@@ -204,7 +227,10 @@ def compete(
                 else:
                     outcome.seconds.setdefault(name, []).append(seconds)
                     outcome.facts.setdefault(name, []).append(answer["done"])
-            log(f"{workload}: {'warm-up round' if number < 0 else f'round {number + 1} of {rounds}'} done")
+            log(
+                f"{workload}: "
+                f"{'warm-up round' if number < 0 else f'round {number + 1} of {rounds}'} done"
+            )
         for name, live in list(lives.items()):
             if not live.contender.tested:
                 continue

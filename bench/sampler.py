@@ -2,9 +2,9 @@
 
     python bench/sampler.py [--out FILE.json]
 
-A training held to one thread, and a process with four busy children on the cores of this machine: what their CPU %
-averages, and the largest gap between two samples. Needs TRAINMARK_DATA with MNIST, and a quiet machine. What sampling
-costs is asked by `overhead.py`.
+A training held to one thread, and a process with four busy children on the cores of this machine:
+what their CPU % averages, and the largest gap between two samples. Needs TRAINMARK_DATA with MNIST,
+and a quiet machine. What sampling costs is asked by `overhead.py`.
 """
 
 from __future__ import annotations
@@ -38,16 +38,37 @@ if __name__ == "__main__":
 def one_thread(folder: Path) -> dict[str, Any]:
     """A training that may use one core."""
     subprocess.run(
-        [sys.executable, "-m", "trainmark", "run", "mnist-mlp512", "--backend", "torch", "--style", "fast",
-         "--device", "cpu", "--threads", "1", "--epochs", "8", "--repeats", "1", "--out", folder],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "trainmark",
+            "run",
+            "mnist-mlp512",
+            "--backend",
+            "torch",
+            "--style",
+            "fast",
+            "--device",
+            "cpu",
+            "--threads",
+            "1",
+            "--epochs",
+            "8",
+            "--repeats",
+            "1",
+            "--out",
+            folder,
+        ],
+        check=True,
+        capture_output=True,
+    )
     (record,) = load([folder])
     samples = record.samples
     assert samples is not None
     assert samples.tree_cpu_percent is not None
     steady = record.epochs[1:]
-    start, end = steady[0].start_seconds, steady[-1].start_seconds + steady[-1].seconds
+    start = steady[0].start_seconds
+    end = steady[-1].start_seconds + steady[-1].seconds
     inside = [
         percent
         for moment, percent in zip(samples.t, samples.tree_cpu_percent, strict=True)
@@ -75,12 +96,17 @@ def four_busy(seconds: float = 20.0) -> dict[str, Any]:
 def _told(name: str, times: list[float], percents: list[float], interval: float) -> dict[str, Any]:
     gap = max(later - earlier for earlier, later in pairwise(times))
     mean = statistics.fmean(percents)
-    print(f"{name}: {mean:.1f} % CPU on average, {len(percents)} samples, largest gap {gap / interval:.2f} intervals")
+    print(
+        f"{name}: {mean:.1f} % CPU on average, {len(percents)} samples, largest gap "
+        f"{gap / interval:.2f} intervals"
+    )
     return {"cpu_percent": mean, "samples": len(percents), "largest_gap_intervals": gap / interval}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -16,9 +16,14 @@ def main() -> None:
     seconds = []
     for _ in range(21):
         start = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "trainmark", "--help"], check=True, capture_output=True)
+        subprocess.run(
+            [sys.executable, "-m", "trainmark", "--help"], check=True, capture_output=True
+        )
         seconds.append(time.perf_counter() - start)
-    print(f"trainmark --help: median {statistics.median(seconds):.3f} s, most {max(seconds):.3f} s, n = {len(seconds)}")
+    print(
+        f"trainmark --help: median {statistics.median(seconds):.3f} s, most {max(seconds):.3f} "
+        f"s, n = {len(seconds)}"
+    )
 
 
 if __name__ == "__main__":

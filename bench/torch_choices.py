@@ -1,9 +1,11 @@
-"""What each choice in PyTorch's style `fast` is worth on this machine: the same step with one thing changed.
+"""What each choice in PyTorch's style `fast` is worth on this machine: the same step with one thing
+changed.
 
     python bench/torch_choices.py [--workload NAME] [--threads N] [--rounds N]
 
-All variants live in one process and are timed in turn, forwards and then backwards, on random data. Printed is the
-median over rounds of the time of the first variant divided by the variant's: above 1 is faster.
+All variants live in one process and are timed in turn, forwards and then backwards, on random data.
+Printed is the median over rounds of the time of the first variant divided by the variant's: above 1
+is faster.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ FULL_BATCH = 5_000
 """Stands for the whole training set, where a step takes all of it."""
 
 
-def variant(name: str, *, quick: bool, channels_last: bool, compiled: bool) -> Callable[[int], None]:
+def variant(
+    name: str, *, quick: bool, channels_last: bool, compiled: bool
+) -> Callable[[int], None]:
     """A function that trains so many steps."""
     workload = catalog.find(name)
     model = lay_out(workload)
@@ -36,13 +40,19 @@ def variant(name: str, *, quick: bool, channels_last: bool, compiled: bool) -> C
     network.write(trained, model, initial_weights(model, seed=1))
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
     trained.to(memory_format=memory_format)
-    images = torch.rand(size * BATCHES, channels, height, width).contiguous(memory_format=memory_format)
+    images = torch.rand(size * BATCHES, channels, height, width).contiguous(
+        memory_format=memory_format
+    )
     labels = torch.randint(10, (len(images),))
     loss_of = losses.build(workload.loss)
     weights = network.parameters(trained, model)
-    decays = {each: weight_decay_of(workload.optimizer, key, each.ndim) for key, each in weights.items()}
+    decays = {
+        each: weight_decay_of(workload.optimizer, key, each.ndim) for key, each in weights.items()
+    }
     forward = torch.compile(trained, fullgraph=True) if compiled else trained
-    optimizer = optimizers.build(workload.optimizer, trained, decays=decays, quick=quick, capturable=False)
+    optimizer = optimizers.build(
+        workload.optimizer, trained, decays=decays, quick=quick, capturable=False
+    )
 
     def train(steps: int) -> None:
         order = torch.randperm(len(images))
@@ -56,21 +66,41 @@ def variant(name: str, *, quick: bool, channels_last: bool, compiled: bool) -> C
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workload", action="append", choices=catalog.names(), help="may be repeated; all if left out")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--workload",
+        action="append",
+        choices=catalog.names(),
+        help="may be repeated; all if left out",
+    )
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.set_flush_denormal(True)
-    print(f"PyTorch {torch.__version__}, {options.threads} threads, {options.rounds} rounds", flush=True)
+    print(
+        f"PyTorch {torch.__version__}, {options.threads} threads, {options.rounds} rounds",
+        flush=True,
+    )
     for name in options.workload or [name for name in catalog.names() if ":" not in name]:
         variants = {
-            "default optimiser, contiguous": variant(name, quick=False, channels_last=False, compiled=False),
-            "fused or foreach, contiguous": variant(name, quick=True, channels_last=False, compiled=False),
-            "fused or foreach, channels last": variant(name, quick=True, channels_last=True, compiled=False),
-            "fused or foreach, compiled": variant(name, quick=True, channels_last=False, compiled=True),
-            "fused or foreach, channels last, compiled": variant(name, quick=True, channels_last=True, compiled=True),
+            "default optimiser, contiguous": variant(
+                name, quick=False, channels_last=False, compiled=False
+            ),
+            "fused or foreach, contiguous": variant(
+                name, quick=True, channels_last=False, compiled=False
+            ),
+            "fused or foreach, channels last": variant(
+                name, quick=True, channels_last=True, compiled=False
+            ),
+            "fused or foreach, compiled": variant(
+                name, quick=True, channels_last=False, compiled=True
+            ),
+            "fused or foreach, channels last, compiled": variant(
+                name, quick=True, channels_last=True, compiled=True
+            ),
         }
         seconds: dict[str, list[float]] = {label: [] for label in variants}
         for train in variants.values():
@@ -87,7 +117,8 @@ def main() -> None:
         for label, measured in seconds.items():
             ratios = [a / b for a, b in zip(next(iter(seconds.values())), measured, strict=True)]
             print(
-                f"  {label:<42} {statistics.median(measured) * 1e3:8.2f} ms a step   {statistics.median(ratios):.2f}x "
+                f"  {label:<42} {statistics.median(measured) * 1e3:8.2f} ms a step   "
+                f"{statistics.median(ratios):.2f}x "
                 f"(rounds: {min(ratios):.2f} to {max(ratios):.2f})",
                 flush=True,
             )

@@ -2,9 +2,9 @@
 
     python bench/turns.py [--minutes 3]
 
-Prints how much of a core each framework's process uses while it waits for its turn, and how much longer JAX's loop
-takes when an epoch is trained in calls of a slice each instead of in one. mnist-mlp128, `fast`, on the CPU. Needs
-TRAINMARK_DATA and a machine with nothing else to do.
+Prints how much of a core each framework's process uses while it waits for its turn, and how much
+longer JAX's loop takes when an epoch is trained in calls of a slice each instead of in one.
+mnist-mlp128, `fast`, on the CPU. Needs TRAINMARK_DATA and a machine with nothing else to do.
 """
 
 from __future__ import annotations
@@ -39,7 +39,11 @@ IDLE_SECONDS = 10.0
 def chosen(backend: str) -> ChosenSide:
     environment = Path(os.environ["TRAINMARK_DATA"])
     asked = Request(
-        workloads=(WORKLOAD,), backends=(backend,), styles=("fast",), devices=("cpu",), environment=environment
+        workloads=(WORKLOAD,),
+        backends=(backend,),
+        styles=("fast",),
+        devices=("cpu",),
+        environment=environment,
     )
     return choose(asked, None)
 
@@ -53,7 +57,9 @@ def idle_share(side: ChosenSide) -> float:
         if isinstance(answer, Waiting):
             waits.append(answer)
 
-    with Worker(run.python, partial(run.request, weight_files=[None], in_turns=True), hear=hear) as worker:
+    with Worker(
+        run.python, partial(run.request, weight_files=[None], in_turns=True), hear=hear
+    ) as worker:
         ears = Ears()
         for turn in (1, 2):
             while len(waits) < turn:
@@ -74,7 +80,8 @@ def _cpu_seconds(pid: int) -> float:
 
 def chunks(side: ChosenSide, minutes: float) -> None:
     """Epochs in one call against epochs in calls of a slice each, in turns."""
-    workload, data = side.course.workload, side.course.dataset.folder.load()
+    workload = side.course.workload
+    data = side.course.dataset.folder.load()
     model = lay_out(workload)
     trainer = registry.load(side.side.backend).trainer(workload, model, data, side.options())
     trainer.load(initial_weights(model, 0))
@@ -100,22 +107,31 @@ def chunks(side: ChosenSide, minutes: float) -> None:
         seconds: dict[int, list[float]] = {total: [], slice_steps: []}
         for longest in (first, second, second, first):
             seconds[longest].append(math.log(epoch(longest)))
-        differences.append(statistics.fmean(seconds[slice_steps]) - statistics.fmean(seconds[total]))
+        differences.append(
+            statistics.fmean(seconds[slice_steps]) - statistics.fmean(seconds[total])
+        )
     found = paired_difference(differences).exponential()
     print(
-        f"{side.side.title}: an epoch of {total} steps in calls of {slice_steps} takes {found.value:.4f} "
+        f"{side.side.title}: an epoch of {total} steps in calls of {slice_steps} takes "
+        f"{found.value:.4f} "
         f"[{found.low:.4f}, {found.high:.4f}] of its time in one call, {len(differences)} blocks"
     )
     print(f"    compiled programs: {len(vars(trainer)['_compiled'])}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=3.0)
     options = parser.parse_args()
     for backend in BACKENDS:
         side = chosen(backend)
-        print(f"{side.side.title}: {idle_share(side):.2%} of a core while it waits, {IDLE_SECONDS:g} s", flush=True)
+        print(
+            f"{side.side.title}: {idle_share(side):.2%} of a core while it waits, "
+            f"{IDLE_SECONDS:g} s",
+            flush=True,
+        )
     chunks(chosen("jax"), options.minutes)
 
 

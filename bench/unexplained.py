@@ -1,9 +1,10 @@
-"""What share of a step is left unexplained, and which causes the rest has, of every workload and framework?
+"""What share of a step is left unexplained, and which causes the rest has, of every workload and
+framework?
 
     python bench/unexplained.py [--workload W,...] [--backend torch,jax,keras] [--seconds 50]
 
-Runs `trainmark explain` on the CPU, one after the other; one line each. Needs TRAINMARK_DATA and a quiet machine, and
-one to eight minutes each.
+Runs `trainmark explain` on the CPU, one after the other; one line each. Needs TRAINMARK_DATA and a
+quiet machine, and one to eight minutes each.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from trainmark.workload import catalog
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--workload", default=",".join(catalog.names()))
     parser.add_argument("--backend", default="torch,jax,keras")
     parser.add_argument("--seconds", default="50")
@@ -26,19 +29,38 @@ def main() -> None:
     for workload in options.workload.split(","):
         for backend in options.backend.split(","):
             done = subprocess.run(
-                [sys.executable, "-m", "trainmark", "explain", workload, "--backend", backend, "--device", "cpu",
-                 "--seconds", options.seconds, "--json"],
-                check=True, capture_output=True, text=True,
-            )  # fmt: skip
+                [
+                    sys.executable,
+                    "-m",
+                    "trainmark",
+                    "explain",
+                    workload,
+                    "--backend",
+                    backend,
+                    "--device",
+                    "cpu",
+                    "--seconds",
+                    options.seconds,
+                    "--json",
+                ],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
             print(line(json.loads(done.stdout)), flush=True)
 
 
 def line(found: dict[str, Any]) -> str:
     """The answer in a line."""
-    shares = (f"{each['cause']} {100 * each['share']:.1f}" for each in found["shares"] if not each["on_top"])
+    shares = (
+        f"{each['cause']} {100 * each['share']:.1f}"
+        for each in found["shares"]
+        if not each["on_top"]
+    )
     interval = f"[{100 * found['unexplained_low']:.1f}, {100 * found['unexplained_high']:.1f}]"
     return (
-        f"{found['workload']} {found['backend']}: unexplained {100 * found['unexplained']:.1f} % {interval} of "
+        f"{found['workload']} {found['backend']}: unexplained {100 * found['unexplained']:.1f} % "
+        f"{interval} of "
         f"{1e3 * found['step_seconds']:.3f} ms, {len(found['rounds'])} rounds; {', '.join(shares)}"
     )
 

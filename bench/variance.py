@@ -2,7 +2,8 @@
 
     python bench/variance.py FOLDER [--cycles 10] [--minutes 9]
 
-mnist-mlp128 with PyTorch `fast` on the CPU against itself, by slices, one round of each condition after the other:
+mnist-mlp128 with PyTorch `fast` on the CPU against itself, by slices, one round of each condition
+after the other:
 
     default      two processes, as they are
     no-aslr      without address space layout randomisation (setarch -R)
@@ -11,9 +12,9 @@ mnist-mlp128 with PyTorch `fast` on the CPU against itself, by slices, one round
     one-thread   with one thread
     one-process  two trainers in one process, made anew for every round
 
-For each it prints the standard deviation of the log ratio between rounds, without what comes from the blocks, and
-between the blocks of a round. Rounds are kept in FOLDER/variance.jsonl, so it can be called again. Needs
-TRAINMARK_DATA.
+For each it prints the standard deviation of the log ratio between rounds, without what comes from
+the blocks, and between the blocks of a round. Rounds are kept in FOLDER/variance.jsonl, so it can
+be called again. Needs TRAINMARK_DATA.
 """
 
 from __future__ import annotations
@@ -73,22 +74,34 @@ def environment(changes: Mapping[str, str]) -> Iterator[None]:
 def of_processes(condition: str, chosen: ChosenSide, python: Path) -> list[float]:
     """Log ratios of the blocks of one round."""
     path = python if condition == "no-aslr" else THIS.path
-    sides = [dataclasses.replace(chosen.side, interpreter=Interpreter(label, path)) for label in LABELS]
-    settings = dataclasses.replace(chosen.settings, threads=1 if condition == "one-thread" else None)
+    sides = [
+        dataclasses.replace(chosen.side, interpreter=Interpreter(label, path)) for label in LABELS
+    ]
+    settings = dataclasses.replace(
+        chosen.settings, threads=1 if condition == "one-thread" else None
+    )
     seen = {(side.backend, side.interpreter.label): chosen.seen for side in sides}
     course = dataclasses.replace(chosen.course, repeats=1)
     planned = [slices_alone(task) for task in in_rounds([(course, sides)], settings)]
     with tempfile.TemporaryDirectory() as folder, environment(ENVIRONMENTS[condition]):
         records = execute(planned, seen, Store(Path(folder)), Observer())
-    one, other = ([record for record in records if record.python.label == label] for label in LABELS)
+    one, other = (
+        [record for record in records if record.python.label == label] for label in LABELS
+    )
     sliced = compare_slices(one, other)
-    return [block.log_ratio for blocks in sliced.rounds for block in blocks if not block.disturbed] if sliced else []
+    return (
+        [block.log_ratio for blocks in sliced.rounds for block in blocks if not block.disturbed]
+        if sliced
+        else []
+    )
 
 
 def of_trainers(chosen: ChosenSide) -> list[float]:
     """Likewise, of two trainers of this process."""
-    workload, data = chosen.course.workload, chosen.course.dataset.folder.load()
-    model, backend = lay_out(workload), registry.load(chosen.side.backend)
+    workload = chosen.course.workload
+    data = chosen.course.dataset.folder.load()
+    model = lay_out(workload)
+    backend = registry.load(chosen.side.backend)
     trainers = [backend.trainer(workload, model, data, chosen.options()) for _ in LABELS]
     plan = next(epoch_plans(workload, len(data.train), 0, inject=True))
     for trainer in trainers:
@@ -97,7 +110,9 @@ def of_trainers(chosen: ChosenSide) -> list[float]:
 
     def slice_of(number: int, least: float) -> float:
         """Seconds of a step."""
-        trainer, steps, start = trainers[number], 0, time.perf_counter()
+        trainer = trainers[number]
+        steps = 0
+        start = time.perf_counter()
         while time.perf_counter() - start < least:
             trainer.begin_epoch(plan)
             trainer.train(STEPS, lambda: None)
@@ -118,7 +133,9 @@ def of_trainers(chosen: ChosenSide) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--cycles", type=int, default=10)
     parser.add_argument("--minutes", type=float, default=9.0)
@@ -129,22 +146,36 @@ def main() -> None:
         workloads=(WORKLOAD,), backends=("torch",), styles=("fast",), devices=("cpu",),
         environment=Path(os.environ["TRAINMARK_DATA"]), settings=Settings(),
     )  # fmt: skip
-    chosen, end = choose(request, None), time.monotonic() + 60 * options.minutes
+    chosen = choose(request, None)
+    end = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as scratch:
         python = Path(scratch) / "python"
         python.write_text(f'#!/bin/sh\nexec {shutil.which("setarch")} -R {sys.executable} "$@"\n')
         python.chmod(0o755)
         conditions = [*ENVIRONMENTS, "one-process"]
         file.touch()
-        while time.monotonic() < end and len(file.read_text().splitlines()) < options.cycles * len(conditions):
+        while time.monotonic() < end and len(file.read_text().splitlines()) < options.cycles * len(
+            conditions
+        ):
             for condition in conditions:
-                ratios = of_trainers(chosen) if condition == "one-process" else of_processes(condition, chosen, python)
+                ratios = (
+                    of_trainers(chosen)
+                    if condition == "one-process"
+                    else of_processes(condition, chosen, python)
+                )
                 with file.open("a") as opened:
                     opened.write(json.dumps({"condition": condition, "ratios": ratios}) + "\n")
     for condition in conditions:
-        rounds = [said["ratios"] for line in file.open() if (said := json.loads(line))["condition"] == condition]
+        rounds = [
+            said["ratios"]
+            for line in file.open()
+            if (said := json.loads(line))["condition"] == condition
+        ]
         if (found := deviations(rounds)) is not None:
-            print(f"{condition}: {found.between:.1%} between {len(rounds)} rounds, {found.within:.1%} between blocks")
+            print(
+                f"{condition}: {found.between:.1%} between {len(rounds)} rounds, "
+                f"{found.within:.1%} between blocks"
+            )
 
 
 if __name__ == "__main__":

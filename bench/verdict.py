@@ -1,28 +1,32 @@
-"""Do verdicts hold on this machine? Comparisons of sides whose true ratio is known, many times over.
+"""Do verdicts hold on this machine? Comparisons of sides whose true ratio is known, many times
+over.
 
-    python bench/verdict.py try KIND,... FOLDER [--tries 60] [--minutes 9]    add tries to FOLDER/KIND.jsonl, in turn
-    python bench/verdict.py summary FOLDER                                    what they say so far
-    python bench/verdict.py simulate FOLDER [--draws 2000]                    comparisons drawn from their rounds
+    python bench/verdict.py try KIND,... FOLDER [--tries 60] [--minutes 9]    add tries to
+    FOLDER/KIND.jsonl, in turn python bench/verdict.py summary FOLDER
+    what they say so far python bench/verdict.py simulate FOLDER [--draws 2000]
+    comparisons drawn from their rounds
 
-mnist-mlp128 with PyTorch `fast` on the CPU. A try is a comparison of --seconds (60), as `trainmark run` makes it, but
-with rounds of slices alone. KIND is one of
+mnist-mlp128 with PyTorch `fast` on the CPU. A try is a comparison of --seconds (60), as `trainmark
+run` makes it, but with rounds of slices alone. KIND is one of
 
     equal           a side and the same again
     whole           equal, with three trainings to the end, as `trainmark run` has them by default
-    old             the same by the protocol of version 0.1: one process after the other, two epochs each
-    busy            equal, while two other processes compute
-    comes-and-goes  equal, while two others compute for 3 s and sleep for 3 s
-    nice            equal, while two others compute at low priority
-    hooked-*        a script with the hook under `trainmark measure` instead: hooked-equal, hooked-busy, ...
-    more-10, more-5 the second side takes one step in ten, or in twenty, twice
+    old             the same by the protocol of version 0.1: one process after the other, two epochs
+    each busy            equal, while two other processes compute comes-and-goes  equal, while two
+    others compute for 3 s and sleep for 3 s nice            equal, while two others compute at low
+    priority
+    hooked-*        a script with the hook under `trainmark measure` instead: hooked-equal,
+    hooked-busy, ... more-10, more-5 the second side takes one step in ten, or in twenty, twice
     thrice          the second side takes every step three times
-    opened-*        as `trainmark run` makes it, with an opening and a short training: opened-equal, opened-thrice, ...
-    hooked-thrice   every step takes three times as long, in a script with the hook
-    threads, jax, gpu  1 thread against 2; PyTorch against JAX; the CPU against the first GPU
-    long-threads, long-jax, long-gpu  the same by contiguous epochs of 10 s, one process after the other
+    opened-*        as `trainmark run` makes it, with an opening and a short training: opened-equal,
+    opened-thrice, ... hooked-thrice   every step takes three times as long, in a script with the
+    hook threads, jax, gpu  1 thread against 2; PyTorch against JAX; the CPU against the first GPU
+    long-threads, long-jax, long-gpu  the same by contiguous epochs of 10 s, one process after the
+    other
 
-`try` ends after --minutes, so it can be called again, on other days and machines. A false verdict is `faster` or
-`slower` between equal sides; one is withheld where others disturbed too much. Needs TRAINMARK_DATA.
+`try` ends after --minutes, so it can be called again, on other days and machines. A false verdict
+is `faster` or `slower` between equal sides; one is withheld where others disturbed too much. Needs
+TRAINMARK_DATA.
 """
 
 from __future__ import annotations
@@ -69,7 +73,8 @@ from trainmark.version import version
 
 WORKLOAD = "mnist-mlp128"
 EPOCH_SECONDS = 0.7
-"""About, of either framework with one thread or two; only how long contiguous runs are depends on it."""
+"""About, of either framework with one thread or two; only how long contiguous runs are depends on
+it."""
 LABELS = ("A", "B")
 MORE_STEPS = {"more-10": (10, 2), "more-5": (20, 2), "thrice": (1, 3)}
 """The interval between repeated steps, in steps, and how often such a step runs in total."""
@@ -78,13 +83,17 @@ OPENED_STEPS = 200
 """Steps of a training after an opening, a fifth of an epoch: these tries are about speed."""
 NEIGHBOURS = {
     "busy": "while True: pass",
-    "comes-and-goes": "import time as t\nwhile True:\n end = t.time() + 3\n while t.time() < end: pass\n t.sleep(3)",
+    "comes-and-goes": "import time as t\nwhile True:\n end = t.time() + 3\n while t.time() < "
+    "end: pass\n t.sleep(3)",
     "nice": "import os\nos.nice(19)\nwhile True: pass",
 }
 HOOKED = tuple(f"hooked-{kind}" for kind in ("equal", "thrice", *NEIGHBOURS))
 UNEQUAL = ("threads", "jax", "gpu", "long-threads", "long-jax", "long-gpu")
 KINDS = ("equal", "whole", "old", *NEIGHBOURS, *HOOKED, *MORE_STEPS, *OPENED, *UNEQUAL)
-DISTURBED = (*NEIGHBOURS, *(kind for kind in HOOKED if kind not in ("hooked-equal", "hooked-thrice")))
+DISTURBED = (
+    *NEIGHBOURS,
+    *(kind for kind in HOOKED if kind not in ("hooked-equal", "hooked-thrice")),
+)
 PAUSE = datetime.timedelta(minutes=30)
 """Tries that are further apart were made at different times."""
 LONG_SECONDS = 10.0
@@ -147,22 +156,30 @@ class Told(Progress):
         self.said.append((time.perf_counter() - self._start, text))
 
 
-def one_try(kind: str, chosen: Mapping[str, ChosenSide], seconds: float, folder: Path) -> dict[str, Any]:
+def one_try(
+    kind: str, chosen: Mapping[str, ChosenSide], seconds: float, folder: Path
+) -> dict[str, Any]:
     """One comparison, and what it said."""
-    store, load, start = Store(folder), read_load().taken, time.perf_counter()
+    store = Store(folder)
+    load = read_load().taken
+    start = time.perf_counter()
     told = Told()
     match kind:
         case _ if kind in HOOKED:
             records = _hooked(kind, store, seconds, told)
         case _ if kind in OPENED:
             planned = [_shortened(task) for task in _tasks(kind.removeprefix("opened-"), chosen)]
-            records = rounds_within(Budget(seconds), planned, _carrying_out(planned, chosen, store), told.say)
+            records = rounds_within(
+                Budget(seconds), planned, _carrying_out(planned, chosen, store), told.say
+            )
         case "old" | "long-threads" | "long-jax" | "long-gpu":
             records = _contiguous(kind, _tasks(kind, chosen), chosen, store, seconds)
         case _:
             planned = _tasks(kind, chosen, rounds=3 if kind == "whole" else 1)
             planned = planned if kind == "whole" else [slices_alone(task) for task in planned]
-            records = rounds_within(Budget(seconds), planned, _carrying_out(planned, chosen, store), told.say)
+            records = rounds_within(
+                Budget(seconds), planned, _carrying_out(planned, chosen, store), told.say
+            )
     took = time.perf_counter() - start
     return {
         "kind": kind,
@@ -177,7 +194,8 @@ def one_try(kind: str, chosen: Mapping[str, ChosenSide], seconds: float, folder:
 
 def _tasks(kind: str, chosen: Mapping[str, ChosenSide], rounds: int = 1) -> list[Task[Run]]:
     """The sides are told apart by the label of their interpreter."""
-    first, what = chosen["torch"], kind.removeprefix("long-")
+    first = chosen["torch"]
+    what = kind.removeprefix("long-")
     second = chosen.get(what, first).side
     if kind in MORE_STEPS:
         second = dataclasses.replace(second, backend="more")
@@ -185,12 +203,15 @@ def _tasks(kind: str, chosen: Mapping[str, ChosenSide], rounds: int = 1) -> list
         dataclasses.replace(side, interpreter=Interpreter(label, THIS.path))
         for side, label in zip((first.side, second), LABELS, strict=True)
     ]
-    planned = in_rounds([(dataclasses.replace(first.course, repeats=rounds), sides)], first.settings)
+    planned = in_rounds(
+        [(dataclasses.replace(first.course, repeats=rounds), sides)], first.settings
+    )
     if what != "threads":
         return planned
     settings = [dataclasses.replace(first.settings, threads=threads) for threads in (1, 2)]
     return [
-        Task((dataclasses.replace(task.first, settings=each),)) for task, each in zip(planned, settings, strict=True)
+        Task((dataclasses.replace(task.first, settings=each),))
+        for task, each in zip(planned, settings, strict=True)
     ]
 
 
@@ -198,33 +219,48 @@ def _shortened(task: Task[Run]) -> Task[Run]:
     """Return the same task with a short training."""
     course = task.first.course
     workload = course.workload.with_schedule(steps=OPENED_STEPS)
-    return Task((dataclasses.replace(task.first, course=dataclasses.replace(course, workload=workload)),))
+    return Task(
+        (dataclasses.replace(task.first, course=dataclasses.replace(course, workload=workload)),)
+    )
 
 
 def _carrying_out(
     planned: Sequence[Task[Run]], chosen: Mapping[str, ChosenSide], store: Store
 ) -> Callable[..., list[Record]]:
     sides = [task.first.side for task in planned]
-    seen = {(side.backend, side.interpreter.label): chosen.get(side.backend, chosen["torch"]).seen for side in sides}
+    seen = {
+        (side.backend, side.interpreter.label): chosen.get(side.backend, chosen["torch"]).seen
+        for side in sides
+    }
 
-    def carry_out(tasks: list[Task[Run]], opening: OpeningListener | None = None, /) -> list[Record]:
+    def carry_out(
+        tasks: list[Task[Run]], opening: OpeningListener | None = None, /
+    ) -> list[Record]:
         return execute(tasks, seen, store, Observer(), opening=opening)
 
     return carry_out
 
 
 def _contiguous(
-    kind: str, planned: list[Task[Run]], chosen: Mapping[str, ChosenSide], store: Store, seconds: float
+    kind: str,
+    planned: list[Task[Run]],
+    chosen: Mapping[str, ChosenSide],
+    store: Store,
+    seconds: float,
 ) -> list[Record]:
     """One process after the other, in the order of the plan or, of long ones, in changing order."""
-    start, records, round_ = time.perf_counter(), list[Record](), 0
+    start = time.perf_counter()
+    records = list[Record]()
+    round_ = 0
     carry_out = _carrying_out(planned, chosen, store)
     epochs = 2 if kind == "old" else 1 + max(1, round(LONG_SECONDS / EPOCH_SECONDS))
     while time.perf_counter() - start < seconds or round_ < 3:
         for task in planned[:: -1 if round_ % 2 and kind != "old" else 1]:
             workload = task.first.course.workload.with_schedule(epochs=epochs, steps=None)
             course = dataclasses.replace(task.first.course, workload=workload)
-            records += carry_out([Task((dataclasses.replace(task.first, course=course),)).in_round(round_)])
+            records += carry_out(
+                [Task((dataclasses.replace(task.first, course=course),)).in_round(round_)]
+            )
         round_ += 1
     return records
 
@@ -235,13 +271,19 @@ def _hooked(kind: str, store: Store, seconds: float, told: Told) -> list[Record]
     times = "3" if kind == "hooked-thrice" else "1"
     command = Command("train.py", (sys.executable, str(script), "{side}", times), store.folder)
     options = RoundOptions(budget=Budget(seconds))
-    return measure(command, command_sides(command, (), {"side": LABELS}), 1, Settings(), store, told, options)[0]
+    return measure(
+        command, command_sides(command, (), {"side": LABELS}), 1, Settings(), store, told, options
+    )[0]
 
 
 def _said(records: list[Record]) -> dict[str, Any]:
     sides = [[record for record in records if _label(record) == label] for label in LABELS]
     comparison = compare([*sides[0], *sides[1]])
-    these = next(group for position, group in enumerate(comparison.groups) if not comparison.is_reference(position))
+    these = next(
+        group
+        for position, group in enumerate(comparison.groups)
+        if not comparison.is_reference(position)
+    )
     sliced = compare_slices(*sides)
     return {
         "fails_below": bool(fail_below(comparison, 0.95).missed),
@@ -249,7 +291,9 @@ def _said(records: list[Record]) -> dict[str, Any]:
         "verdict": these.speedup.verdict,
         **{name: getattr(these.speedup, name) for name in ("ratio", "low", "high")},
         "caveats": [caveat.value for caveat in these.caveats],
-        "rounds": [[dataclasses.astuple(block) for block in blocks] for blocks in sliced.rounds] if sliced else [],
+        "rounds": [[dataclasses.astuple(block) for block in blocks] for blocks in sliced.rounds]
+        if sliced
+        else [],
         "failed": [record.outcome.reason for record in records if record.outcome.status != "ok"],
         "timed_share": _timed_share(records),
     }
@@ -260,7 +304,8 @@ def _label(record: Record) -> str | None:
 
 
 def _lost(sides: Sequence[Sequence[Record]]) -> list[dict[str, int]]:
-    """Of how many blocks, as the tool judges them, more was taken in a side's own slices than in the other's.
+    """Of how many blocks, as the tool judges them, more was taken in a side's own slices than in
+    the other's.
 
     And whether by what is seen here, or by the host.
     """
@@ -272,7 +317,10 @@ def _lost(sides: Sequence[Sequence[Record]]) -> list[dict[str, int]]:
     lost = [dict.fromkeys(LOST, 0) | {"blocks": len(blocks)} for _ in sides]
     for of_sides in blocks.values():
         if are_disturbed([each for of_side in of_sides for each in of_side]):
-            taken = [[_taken(of_side, name) for name in ("others_share", "stolen_share")] for of_side in of_sides]
+            taken = [
+                [_taken(of_side, name) for name in ("others_share", "stolen_share")]
+                for of_side in of_sides
+            ]
             worst = max(range(2), key=lambda number: sum(taken[number]))
             lost[worst]["stolen" if taken[worst][1] > taken[worst][0] else "others"] += 1
     return lost
@@ -292,9 +340,12 @@ def _timed_share(records: Sequence[Record]) -> float | None:
         of_round = [record for record in records if record.round == number and record.slices]
         if of_round:
             own = of_round[0].slices
-            start, last = own[0].start_seconds, own[-1]
+            start = own[0].start_seconds
+            last = own[-1]
             end = last.start_seconds + last.seconds * last.steps / last.timed_steps
-            shares.append(sum(each.seconds for record in of_round for each in record.slices) / (end - start))
+            shares.append(
+                sum(each.seconds for record in of_round for each in record.slices) / (end - start)
+            )
     return statistics.fmean(shares) if shares else None
 
 
@@ -318,7 +369,9 @@ def more_work(every: int, times: int) -> Iterator[None]:
         information = Path(scratch) / "more-1.0.dist-info"
         information.mkdir()
         (information / "METADATA").write_text("Metadata-Version: 2.1\nName: more\nVersion: 1.0\n")
-        (information / "entry_points.txt").write_text("[trainmark.backends]\nmore = more:MoreWork\n")
+        (information / "entry_points.txt").write_text(
+            "[trainmark.backends]\nmore = more:MoreWork\n"
+        )
         (Path(scratch) / "more.py").write_text(MORE)
         before = os.environ.get("PYTHONPATH", "")
         os.environ |= {
@@ -342,14 +395,22 @@ def tries(kinds: Sequence[str], folder: Path, most: int, seconds: float, minutes
     chosen = {
         what: choose(
             Request(
-                workloads=(WORKLOAD,), backends=(backend,), styles=("fast",), devices=(device,),
-                environment=environment, settings=Settings(),
+                workloads=(WORKLOAD,),
+                backends=(backend,),
+                styles=("fast",),
+                devices=(device,),
+                environment=environment,
+                settings=Settings(),
             ),
             None,
         )
-        for what, backend, device in (("torch", "torch", "cpu"), ("jax", "jax", "cpu"), ("gpu", "torch", "cuda:0"))
+        for what, backend, device in (
+            ("torch", "torch", "cpu"),
+            ("jax", "jax", "cpu"),
+            ("gpu", "torch", "cuda:0"),
+        )
         if what == "torch" or any(what in kind for kind in kinds)
-    }  # fmt: skip
+    }
     while wanted := [kind for kind in kinds if len(_read(folder / f"{kind}.jsonl")) < most]:
         for kind in wanted:
             if time.monotonic() > end:
@@ -368,7 +429,8 @@ def _line(said: dict[str, Any]) -> str:
     left_out = sum(disturbed for _, disturbed in blocks)
     interval = "" if said["low"] is None else f" [{said['low']:.3f}, {said['high']:.3f}]"
     return (
-        f"{said['kind']}: {said['verdict']}, {said['ratio'] or math.nan:.3f}{interval}, {len(said['rounds'])} rounds, "
+        f"{said['kind']}: {said['verdict']}, {said['ratio'] or math.nan:.3f}{interval}, "
+        f"{len(said['rounds'])} rounds, "
         f"{left_out} of {len(blocks)} blocks left out, load before {said['load_before']:.0%}"
     )
 
@@ -378,45 +440,67 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def summary(folder: Path) -> None:
-    """Of each kind: how often which verdict, how wide the intervals are, how much was left out; then the bars."""
+    """Of each kind: how often which verdict, how wide the intervals are, how much was left out;
+    then the bars."""
     tries = {kind: said for kind in KINDS if (said := _read(folder / f"{kind}.jsonl"))}
     for kind, said in tries.items():
-        print(f"{kind}: {len(said)} tries, {_verdicts(said)}; half-width, median {_median_width(said):.1%}")
+        print(
+            f"{kind}: {len(said)} tries, {_verdicts(said)}; half-width, median "
+            f"{_median_width(said):.1%}"
+        )
         ratios = [each["ratio"] for each in said if each["ratio"]]
         shares = [each["timed_share"] for each in said if each["timed_share"]]
         failed = sum(bool(each["failed"]) for each in said)
         print(
             f"    ratio, median: {statistics.median(ratios):.3f}"
             + (f"; timed {statistics.fmean(shares):.0%} of the time" if shares else "")
-            + f"; --fail-below 0.95 fails {sum(each['fails_below'] for each in said)}; failed runs in {failed}"
+            + f"; --fail-below 0.95 fails {sum(each['fails_below'] for each in said)}; failed "
+            f"runs in {failed}"
         )
         for side, label in enumerate(LABELS):
-            blocks, others, stolen = (sum(each["lost"][side][name] for each in said) for name in LOST)
+            blocks, others, stolen = (
+                sum(each["lost"][side][name] for each in said) for name in LOST
+            )
             if blocks:
-                print(f"    {label} has {blocks} blocks; lost to others {others}, to the host {stolen}")
+                print(
+                    f"    {label} has {blocks} blocks; lost to others {others}, to the host "
+                    f"{stolen}"
+                )
     print()
     if equal := tries.get("equal"):
         covered = [each["low"] <= 1 <= each["high"] for each in equal if each["low"]]
         print(f"equal: {sum(covered)} of {len(covered)} intervals hold 1; {_when(equal)}")
         quiet = [each for each in equal if not any(disturbed for _, disturbed in _blocks(each))]
         if quiet:
-            print(f"equal, no block disturbed: {len(quiet)} tries, half-width, median {_median_width(quiet):.1%}")
+            print(
+                f"equal, no block disturbed: {len(quiet)} tries, half-width, median "
+                f"{_median_width(quiet):.1%}"
+            )
         if old := tries.get("old"):
-            print(f"equal / old, median half-widths: {_median_width(equal) / _median_width(old):.2f}")
+            print(
+                f"equal / old, median half-widths: {_median_width(equal) / _median_width(old):.2f}"
+            )
     if pooled := [each for kind in DISTURBED for each in tries.get(kind, ())]:
         failing = sum(each["fails_below"] for each in pooled)
-        print(f"neighbours, pooled: {len(pooled)} tries, {_verdicts(pooled)}; --fail-below 0.95 fails {failing}")
+        print(
+            f"neighbours, pooled: {len(pooled)} tries, {_verdicts(pooled)}; --fail-below 0.95 "
+            f"fails {failing}"
+        )
     for kind in MORE_STEPS:
         judged = [each for each in tries.get(kind, ()) if not _is_withheld(each)]
         if judged:
             found = sum(each["verdict"] == "slower" for each in judged)
             print(f"{kind}: slower in {found} of {len(judged)} that were not withheld")
     for kind in ("threads", "jax", "gpu"):
-        long, short = tries.get(f"long-{kind}"), tries.get(kind)
+        long = tries.get(f"long-{kind}")
+        short = tries.get(kind)
         if long and short:
             truth = statistics.median(each["ratio"] for each in long)
             held = [each["low"] <= truth <= each["high"] for each in short if each["low"]]
-            print(f"{kind}: contiguous {truth:.3f}, which {sum(held)} of {len(held)} intervals of slices hold")
+            print(
+                f"{kind}: contiguous {truth:.3f}, which {sum(held)} of {len(held)} intervals "
+                "of slices hold"
+            )
 
 
 def _is_withheld(each: dict[str, Any]) -> bool:
@@ -424,14 +508,22 @@ def _is_withheld(each: dict[str, Any]) -> bool:
 
 
 def _verdicts(said: Sequence[dict[str, Any]]) -> str:
-    counts = {name: sum(each["verdict"] == name for each in said) for name in ("faster", "slower", "same", "unclear")}
+    counts = {
+        name: sum(each["verdict"] == name for each in said)
+        for name in ("faster", "slower", "same", "unclear")
+    }
     withheld = sum(map(_is_withheld, said))
-    return f"{', '.join(f'{number} {name}' for name, number in counts.items())}, {withheld} of these withheld"
+    return (
+        f"{', '.join(f'{number} {name}' for name, number in counts.items())}, {withheld} of "
+        "these withheld"
+    )
 
 
 def _median_width(said: Sequence[dict[str, Any]]) -> float:
     """Of a try without an interval it has no end."""
-    return statistics.median(math.sqrt(each["high"] / each["low"]) - 1 if each["low"] else math.inf for each in said)
+    return statistics.median(
+        math.sqrt(each["high"] / each["low"]) - 1 if each["low"] else math.inf for each in said
+    )
 
 
 def _blocks(each: dict[str, Any]) -> list[tuple[float, bool]]:
@@ -455,18 +547,20 @@ def times(said: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def simulate(folder: Path, draws: int, seed: int = 1) -> None:
-    """Comparisons of equal sides, each of whole rounds drawn from those of ``equal`` at one time, and stopped as the
-    tool stops.
+    """Comparisons of equal sides, each of whole rounds drawn from those of ``equal`` at one time,
+    and stopped as the tool stops.
 
-    Equal sides can be exchanged, so which one is the second is drawn for each round; whether the order of measuring
-    favours one shows in the mean of all rounds of one time.
+    Equal sides can be exchanged, so which one is the second is drawn for each round; whether the
+    order of measuring favours one shows in the mean of all rounds of one time.
     """
     pools = [
         [_numbered(blocks) for each in at_one_time for blocks in each["rounds"] if blocks]
         for at_one_time in times(_read(folder / "equal.jsonl"))
     ]
     for pool in pools:
-        mean = paired_difference([statistics.fmean(block.log_ratio for block in blocks) for blocks in pool])
+        mean = paired_difference(
+            [statistics.fmean(block.log_ratio for block in blocks) for blocks in pool]
+        )
         interval = "" if mean.low is None else f" [{mean.low:+.4f}, {mean.high:+.4f}]"
         print(f"{len(pool)} rounds of one time: mean log ratio {mean.value:+.4f}{interval}")
     pools = [pool for pool in pools if len(pool) >= FEWEST_ROUNDS]
@@ -480,8 +574,12 @@ def simulate(folder: Path, draws: int, seed: int = 1) -> None:
             found = _stopped(drawn)
             false += found.verdict in ("faster", "slower")
             if found.low is not None and found.high is not None:
-                known, covered = known + 1, covered + (found.low <= 1 <= found.high)
-        print(f"{most} rounds at most: {false / draws:.1%} false verdicts, {covered / known:.1%} cover, {draws} draws")
+                known = known + 1
+                covered = covered + (found.low <= 1 <= found.high)
+        print(
+            f"{most} rounds at most: {false / draws:.1%} false verdicts, {covered / known:.1%} "
+            f"cover, {draws} draws"
+        )
 
 
 def _numbered(blocks: Sequence[tuple[float, bool]]) -> tuple[Block, ...]:
@@ -497,7 +595,8 @@ def _stopped(rounds: Sequence[tuple[Block, ...]]) -> Speedup:
     for number in (*(look for look in LOOKS if look < len(rounds)), len(rounds)):
         sliced = SliceComparison(tuple(rounds[:number]))
         look, final = (
-            by_slices(sliced, MARGIN, level, learns=True)[0] for level in (LOOK_CONFIDENCE, SLICES_CONFIDENCE)
+            by_slices(sliced, MARGIN, level, learns=True)[0]
+            for level in (LOOK_CONFIDENCE, SLICES_CONFIDENCE)
         )
         if number == len(rounds) or look.verdict == final.verdict != "unclear":
             return final
@@ -505,7 +604,9 @@ def _stopped(rounds: Sequence[tuple[Block, ...]]) -> Speedup:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     trying = verbs.add_parser("try")
     trying.add_argument("kinds", type=lambda text: text.split(","), metavar="KIND,...")

@@ -1,14 +1,16 @@
 """How long a measured process takes until it is ready to train, and trainmark's part of that.
 
-    TRAINMARK_DATA=FOLDER python bench/worker_start.py [--backend torch,jax,keras,numpy] [-n 7] [--before FOLDER]
+    TRAINMARK_DATA=FOLDER python bench/worker_start.py [--backend torch,jax,keras,numpy] [-n 7]
+    [--before FOLDER]
 
 FOLDER is the `src` of another commit, as from `git archive COMMIT src | tar -x -C /tmp/before`.
 
-Processes of four kinds take turns: a bare interpreter that imports the framework; one that also uses it once (an
-optimiser, a random key, a small model), because frameworks load much of themselves only then; and a measured process of
-each commit, up to its message that it is ready (`setup_seconds` of a record). trainmark's part is the median of
-the differences from the second kind. On a machine with other load, the CPU time of the main thread says more than
-wall-clock time: without load, the other threads would run at the same time. Finally, it prints where the time of a
+Processes of four kinds take turns: a bare interpreter that imports the framework; one that also
+uses it once (an optimiser, a random key, a small model), because frameworks load much of themselves
+only then; and a measured process of each commit, up to its message that it is ready
+(`setup_seconds` of a record). trainmark's part is the median of the differences from the second
+kind. On a machine with other load, the CPU time of the main thread says more than wall-clock time:
+without load, the other threads would run at the same time. Finally, it prints where the time of a
 measured process goes.
 """
 
@@ -36,20 +38,30 @@ if TYPE_CHECKING:
     from trainmark.backends.base import Style
 
 ROOT = Path(__file__).resolve().parents[1]
-_KERAS = "import os; os.environ.update(KERAS_BACKEND='tensorflow', TF_CPP_MIN_LOG_LEVEL='1'); import keras"
+_KERAS = (
+    "import os; os.environ.update(KERAS_BACKEND='tensorflow', TF_CPP_MIN_LOG_LEVEL='1'); "
+    "import keras"
+)
 IMPORT = {"torch": "import torch", "jax": "import jax", "keras": _KERAS, "numpy": "import numpy"}
 FIRST_USE = {
     "torch": "torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)",
     "jax": "jax.random.key(0)",
-    "keras": "keras.Sequential([keras.Input((784,)), keras.layers.Dense(10)]).compile('sgd', 'mse')",
+    "keras": "keras.Sequential([keras.Input((784,)), keras.layers.Dense(10)]).compile('sgd', "
+    "'mse')",
     "numpy": "numpy.random.default_rng(0)",
 }
-PACKAGES = {"torch": ["torch"], "jax": ["jax"], "keras": ["keras", "tensorflow"], "numpy": ["numpy"]}
+PACKAGES = {
+    "torch": ["torch"],
+    "jax": ["jax"],
+    "keras": ["keras", "tensorflow"],
+    "numpy": ["numpy"],
+}
 TELL = "import time; print(time.perf_counter(), time.process_time(), time.thread_time())"
 
 
 class Taken(NamedTuple):
-    """Wall-clock seconds since the start of a process, its CPU time, and the CPU time of its main thread alone."""
+    """Wall-clock seconds since the start of a process, its CPU time, and the CPU time of its main
+    thread alone."""
 
     passed: float
     processor: float
@@ -57,13 +69,19 @@ class Taken(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--backend", default=",".join(IMPORT))
     parser.add_argument("--workload", default="mnist-mlp512")
     parser.add_argument("--style", default="idiomatic")
-    parser.add_argument("-n", type=int, default=7, help="processes of each kind that count, after one that does not")
+    parser.add_argument(
+        "-n", type=int, default=7, help="processes of each kind that count, after one that does not"
+    )
     parser.add_argument("--before", type=Path, help="the `src` of another commit")
-    parser.add_argument("--phases", type=int, default=3, help="processes that read the clock between the phases")
+    parser.add_argument(
+        "--phases", type=int, default=3, help="processes that read the clock between the phases"
+    )
     parser.add_argument("--phases-of", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.phases_of:
@@ -71,7 +89,10 @@ def main() -> None:
         return
     sources = ([("before", asked.before)] if asked.before else []) + [("now", ROOT / "src")]
     print(conditions(asked))
-    print("\n| backend | seconds | bare import | and first use |", *(f" {name} | ours {name} |" for name, _ in sources))
+    print(
+        "\n| backend | seconds | bare import | and first use |",
+        *(f" {name} | ours {name} |" for name, _ in sources),
+    )
     print("| --- | --- |" + " ---: |" * (2 + 2 * len(sources)))
     phases = []
     for backend in asked.backend.split(","):
@@ -84,11 +105,20 @@ def main() -> None:
             kinds[name] = partial(until_ready, request, source)
         # The first of each kind only fills the caches of the file system and of compiled Python.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        rounds = [{name: measure() for name, measure in kinds.items()} for _ in range(asked.n + 1)][1:]
+        rounds = [{name: measure() for name, measure in kinds.items()} for _ in range(asked.n + 1)][
+            1:
+        ]
         for field in Taken._fields:
-            print_row(backend, field, [{name: getattr(each[name], field) for name in each} for each in rounds])
+            print_row(
+                backend,
+                field,
+                [{name: getattr(each[name], field) for name in each} for each in rounds],
+            )
         phases.append((backend, [phases_of(request) for _ in range(asked.phases)]))
-    print("\nWhere the time goes now (median seconds that pass; a module's import includes what it imports first):\n")
+    print(
+        "\nWhere the time goes now (median seconds that pass; a module's import includes what "
+        "it imports first):\n"
+    )
     for backend, found in phases:
         medians = {name: statistics.median(each[name] for each in found) for name in found[0]}
         print(f"- {backend}: " + ", ".join(f"{name} {each:.3f}" for name, each in medians.items()))
@@ -96,7 +126,9 @@ def main() -> None:
 
 def conditions(asked: argparse.Namespace) -> str:
     """Return the commit, the hardware and the versions."""
-    told = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
+    told = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True
+    )
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
     names = {line.partition(":")[2].strip() for line in lines if line.startswith("model name")}
@@ -105,7 +137,8 @@ def conditions(asked: argparse.Namespace) -> str:
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     machine = f"{', '.join(names)}, {os.cpu_count()} cores"
     return (
-        f"commit {told.stdout.strip()}; {machine}; Python {platform.python_version()}, {versions}; "
+        f"commit {told.stdout.strip()}; {machine}; Python {platform.python_version()}, "
+        f"{versions}; "
         f"load average at the start {load}\n"
         f"{asked.workload}, {asked.style}, cpu; medians of n = {asked.n} [least, most]"
     )
@@ -136,7 +169,9 @@ def request_to_train(backend: str, workload: str, style: Style) -> Callable[[flo
 
     spec = find(workload)
     folder = locate(spec.dataset, environment=environment_dir(), cache=cache_dir()).folder
-    options = Options(style="idiomatic" if backend == "numpy" else style, device="cpu", precision="fp32", seed=1)
+    options = Options(
+        style="idiomatic" if backend == "numpy" else style, device="cpu", precision="fp32", seed=1
+    )
 
     def request(origin: float) -> Train:
         return Train(
@@ -179,7 +214,9 @@ def until_ready(request: Callable[[float], Any], source: Path) -> Taken:
             all_threads = process_now.cpu_times()  # also those that have ended
             main_thread = next(each for each in process_now.threads() if each.id == worker.pid)
             processor = all_threads.user + all_threads.system
-            found.append(Taken(answer.seconds, processor, main_thread.user_time + main_thread.system_time))
+            found.append(
+                Taken(answer.seconds, processor, main_thread.user_time + main_thread.system_time)
+            )
 
     ears = process.Ears()
     with process.Worker(Path(sys.executable), request, hear) as worker:
@@ -193,7 +230,8 @@ def until_ready(request: Callable[[float], Any], source: Path) -> Taken:
 
 
 def phases_of(request: Callable[[float], Any]) -> dict[str, float]:
-    """Return the seconds of each phase of a measured process; another process reads the clock between the phases."""
+    """Return the seconds of each phase of a measured process; another process reads the clock
+    between the phases."""
     from trainmark.execute.protocol.wire import encoded, to_message
 
     with tempfile.NamedTemporaryFile(suffix=".json") as file:

@@ -2,8 +2,8 @@
 
     python bench/yardsticks.py docs/results [MORE...] > src/trainmark/analysis/yardsticks.json
 
-Of every device: the highest measured limits, and of every workload, backend, style and precision the median pace of
-the runs. Runs with a caveat that makes their seconds doubtful are left out.
+Of every device: the highest measured limits, and of every workload, backend, style and precision
+the median pace of the runs. Runs with a caveat that makes their seconds doubtful are left out.
 """
 
 from __future__ import annotations
@@ -23,9 +23,15 @@ from trainmark.record.record import Record
 from trainmark.record.store import load
 
 DOUBTFUL = {
-    Caveat.BUSY_MACHINE, Caveat.STOLEN_TIME, Caveat.SHARED_DEVICE, Caveat.THROTTLED, Caveat.LOGGED_STEPS,
-    Caveat.ONE_EPOCH, Caveat.NOT_LEARNING, Caveat.PARTIAL_DATASET,
-}  # fmt: skip
+    Caveat.BUSY_MACHINE,
+    Caveat.STOLEN_TIME,
+    Caveat.SHARED_DEVICE,
+    Caveat.THROTTLED,
+    Caveat.LOGGED_STEPS,
+    Caveat.ONE_EPOCH,
+    Caveat.NOT_LEARNING,
+    Caveat.PARTIAL_DATASET,
+}
 
 
 def yardsticks(records: list[Record]) -> list[Yardstick]:
@@ -42,29 +48,46 @@ def yardsticks(records: list[Record]) -> list[Yardstick]:
 def _yardstick(device: str, kind: str, cores: int | None, records: list[Record]) -> Yardstick:
     paces: dict[tuple[str, str, str, str | None, str, str], list[float]] = defaultdict(list)
     for record in records:
-        precision, run = record.backend.precision, summarize(record)
+        precision = record.backend.precision
+        run = summarize(record)
         style = record.backend.style
         if precision is None or style is None:
             continue  # of a measured command
         if run.samples_per_second is not None and not DOUBTFUL & run.caveats:
-            backend, workload = record.backend, record.workload
-            what = (workload.name, workload.step_fingerprint, backend.name, backend.version, style, precision)
+            backend = record.backend
+            workload = record.workload
+            what = (
+                workload.name,
+                workload.step_fingerprint,
+                backend.name,
+                backend.version,
+                style,
+                precision,
+            )
             paces[what].append(run.samples_per_second)
     days = sorted({record.created[:10] for record in records})
     return Yardstick(
         device,
         kind,
         cores,
-        f"measured by trainmark, {' to '.join(dict.fromkeys((days[0], days[-1])))}, {records[0].machine.os}",
-        [Rate(*what, float(f"{statistics.median(found):.4g}"), len(found)) for what, found in sorted(paces.items())],
+        f"measured by trainmark, {' to '.join(dict.fromkeys((days[0], days[-1])))}, "
+        f"{records[0].machine.os}",
+        [
+            Rate(*what, float(f"{statistics.median(found):.4g}"), len(found))
+            for what, found in sorted(paces.items())
+        ],
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folders", nargs="+", type=Path)
     options = parser.parse_args()
-    inner = sorted({file.parent for folder in options.folders for file in folder.rglob("*-r[0-9]*-*.json")})
+    inner = sorted(
+        {file.parent for folder in options.folders for file in folder.rglob("*-r[0-9]*-*.json")}
+    )
     found = msgspec.json.encode(yardsticks(load(inner)))
     sys.stdout.write(msgspec.json.format(found, indent=1).decode() + "\n")
 

@@ -1,7 +1,7 @@
 """``python -m fuzz TARGET --seconds N``: fuzz one target, or all targets, two at a time.
 
-Each target runs in a separate process with libFuzzer's limits of time and memory. An input that ends it is saved in
-``fuzz-findings/``, and the exit code is 1.
+Each target runs in a separate process with libFuzzer's limits of time and memory. An input that
+ends it is saved in ``fuzz-findings/``, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ FINDINGS = Path("fuzz-findings")
 MOST_BYTES = {"record": 16_384, "compressed": 16_384}
 DEFAULT_MOST_BYTES = 4_096
 SECONDS_AN_INPUT = 10
-RESIDENT_MIB, ADDRESS_SPACE_MIB = 1_024, 4_096
+RESIDENT_MIB = 1_024
+ADDRESS_SPACE_MIB = 4_096
 """Limits of resident memory and of address space: a larger allocation fails, which is a finding."""
 AT_ONCE = 2
 _LINES_OF_A_FINDING = 40
@@ -32,10 +33,16 @@ _LINES_OF_A_FINDING = 40
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"{', '.join(TARGETS)}; all if none is given")
+    parser.add_argument(
+        "targets", nargs="*", metavar="TARGET", help=f"{', '.join(TARGETS)}; all if none is given"
+    )
     parser.add_argument("--seconds", type=int, default=60, help="seconds per target")
-    parser.add_argument("--seed", type=int, default=0, help="random seed, to repeat a run; 0 for a random one")
-    parser.add_argument("--keep", type=Path, help="folder for inputs that reached new code, by target")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="random seed, to repeat a run; 0 for a random one"
+    )
+    parser.add_argument(
+        "--keep", type=Path, help="folder for inputs that reached new code, by target"
+    )
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if unknown := set(asked.targets) - set(TARGETS):
@@ -43,7 +50,9 @@ def main() -> int:
     if asked.inside:
         fuzz_here(asked.targets[0], asked.seconds, asked.seed, asked.keep)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        codes = pool.map(lambda name: fuzz(name, asked.seconds, asked.seed, asked.keep), asked.targets or TARGETS)
+        codes = pool.map(
+            lambda name: fuzz(name, asked.seconds, asked.seed, asked.keep), asked.targets or TARGETS
+        )
         return int(any(list(codes)))
 
 
@@ -53,7 +62,16 @@ def fuzz(name: str, seconds: int, seed: int, keep: Path | None) -> int:
         found = keep / name if keep else Path(temporary)
         found.mkdir(parents=True, exist_ok=True)
         FINDINGS.mkdir(exist_ok=True)
-        options = ["--inside", "--seconds", str(seconds), "--seed", str(seed), "--keep", str(found), name]
+        options = [
+            "--inside",
+            "--seconds",
+            str(seconds),
+            "--seed",
+            str(seed),
+            "--keep",
+            str(found),
+            name,
+        ]
         ran = subprocess.run(
             [sys.executable, "-m", "fuzz", *options],
             env={**os.environ, "TMPDIR": temporary},
@@ -100,7 +118,8 @@ def _facts(said: str) -> str:
     numbers = dict(re.findall(r"stat::(\w+):\s+(\d+)", said))
     edges, features = covered[-1] if covered else ("?", "?")
     return (
-        f"{numbers.get('number_of_executed_units', '?')} runs, {numbers.get('average_exec_per_sec', '?')} per second, "
+        f"{numbers.get('number_of_executed_units', '?')} runs, "
+        f"{numbers.get('average_exec_per_sec', '?')} per second, "
         f"cov {edges}, ft {features}, slowest {numbers.get('slowest_unit_time_sec', '?')} s, "
         f"peak {numbers.get('peak_rss_mb', '?')} MiB"
     )

@@ -16,7 +16,8 @@ _DIRECTIONS = ("LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI")
 
 def drawn(tables: Sequence[Table]) -> str:
     """Return the text on the screen; AssertionError if it contains a control character."""
-    screen, written = console(), io.StringIO()
+    screen = console()
+    written = io.StringIO()
     screen.file = written
     draw_all(screen, tables)
     text = written.getvalue()
@@ -28,7 +29,8 @@ def drawn(tables: Sequence[Table]) -> str:
 
 
 def harmless(text: str) -> bool:
-    """Whether it has no control characters except line ends, and nothing that changes the text direction."""
+    """Whether it has no control characters except line ends, and nothing that changes the text
+    direction."""
     return not any(map(_steers, text.replace("\n", "")))
 
 

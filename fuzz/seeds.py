@@ -41,7 +41,11 @@ def main() -> None:
     for path in sorted(RESULTS.rglob("*.json")):
         record = json.loads(path.read_bytes())
         if isinstance(record, dict) and "schema_version" in record:
-            put("record", path.parent.name, json.dumps(_trimmed(record), separators=(",", ":")).encode())
+            put(
+                "record",
+                path.parent.name,
+                json.dumps(_trimmed(record), separators=(",", ":")).encode(),
+            )
     lines: list[dict[str, Any]] = [
         {"event": "hello", "language": "C"},
         {"event": "begin"},
@@ -57,10 +61,23 @@ def main() -> None:
         {"event": "test", "loss": "nan", "accuracy": 0.5},
         {"event": "epoch", "loss": 1.5, "data_wait_seconds": 0.1},
     ]
-    told = [json.dumps({"trainmark": 1, "t": 1_001.0 + at, **line}).encode() for at, line in enumerate(lines)]
-    epoch = {"event": "EpochEnded", "index": 0, "start": 1.0, "seconds": 2.0, "steps": 2, "examples": 256,
-             "losses": [2.0, 1.0], "l2_losses": None, "log": [LOG], "train_loss": 1.5,
-             "train_accuracy": 0.5}  # fmt: skip
+    told = [
+        json.dumps({"trainmark": 1, "t": 1_001.0 + at, **line}).encode()
+        for at, line in enumerate(lines)
+    ]
+    epoch = {
+        "event": "EpochEnded",
+        "index": 0,
+        "start": 1.0,
+        "seconds": 2.0,
+        "steps": 2,
+        "examples": 256,
+        "losses": [2.0, 1.0],
+        "l2_losses": None,
+        "log": [LOG],
+        "train_loss": 1.5,
+        "train_accuracy": 0.5,
+    }
     ready = {
         "event": "Ready",
         "seconds": 0.5,
@@ -69,38 +86,115 @@ def main() -> None:
         "epochs": 2,
         "weights_sha256": "a",
     }
-    tested = {"event": "Evaluated", "index": 0, "seconds": 0.1, "test_loss": 1.0, "test_accuracy": 0.5}
-    finished = {"event": "Finished", "settings": {"a": [1]}, "unchanged_weights": [], "host_peak_bytes": 1}
+    tested = {
+        "event": "Evaluated",
+        "index": 0,
+        "seconds": 0.1,
+        "test_loss": 1.0,
+        "test_accuracy": 0.5,
+    }
+    finished = {
+        "event": "Finished",
+        "settings": {"a": [1]},
+        "unchanged_weights": [],
+        "host_peak_bytes": 1,
+    }
     failed = {"event": "Failed", "reason": "no memory"}
-    training: list[dict[str, Any]] = [ready, {"event": "Compiled", "seconds": None}, epoch, tested, finished]
+    training: list[dict[str, Any]] = [
+        ready,
+        {"event": "Compiled", "seconds": None},
+        epoch,
+        tested,
+        finished,
+    ]
     said("Train", [*training, failed])
     said(
         "Train",
-        [ready, {**epoch, "l2_losses": [0.1, 0.2]}, {"event": "Diverged", "reason": "r", "step": 1, "before": 2.0}],
+        [
+            ready,
+            {**epoch, "l2_losses": [0.1, 0.2]},
+            {"event": "Diverged", "reason": "r", "step": 1, "before": 2.0},
+        ],
     )
     hello = {"event": "RankBorn", "rank": 0, "local_rank": 0, "host": "h"}
     ranks = [{"event": "OfRank", "rank": 0, "message": message} for message in (hello, *training)]
     said("StartRanks", [*ranks, *training])
-    reported = {"event": "EpochEnded", "index": 0, "start": 1.0, "seconds": 1.0, "steps": None, "examples": 3,
-                "data_wait_seconds": None, "packages": {"torch": "2"}, "losses": [], "log": [],
-                "train_loss": 0.5}  # fmt: skip
-    exited = {"event": "CommandExited", "code": 0, "seconds": 1.0, "user_seconds": 1.0, "system_seconds": 0.0,
-              "host_peak_bytes": None, "left": 0, "left_out": 1, "odd": ["x"], "packages": {},
-              "language": "C"}  # fmt: skip
+    reported = {
+        "event": "EpochEnded",
+        "index": 0,
+        "start": 1.0,
+        "seconds": 1.0,
+        "steps": None,
+        "examples": 3,
+        "data_wait_seconds": None,
+        "packages": {"torch": "2"},
+        "losses": [],
+        "log": [],
+        "train_loss": 0.5,
+    }
+    exited = {
+        "event": "CommandExited",
+        "code": 0,
+        "seconds": 1.0,
+        "user_seconds": 1.0,
+        "system_seconds": 0.0,
+        "host_peak_bytes": None,
+        "left": 0,
+        "left_out": 1,
+        "odd": ["x"],
+        "packages": {},
+        "language": "C",
+    }
     started = {"event": "CommandStarted", "pid": 99, "start": 0.1}
-    told_of_it = {"event": "Evaluated", "index": 0, "seconds": 0.1, "test_loss": None, "test_accuracy": 0.5}
+    told_of_it = {
+        "event": "Evaluated",
+        "index": 0,
+        "seconds": 0.1,
+        "test_loss": None,
+        "test_accuracy": 0.5,
+    }
     said("RunScript", [{**ready, "seconds": None}, started, reported, told_of_it, exited, finished])
-    device = {"id": "cpu", "name": "CPU", "kind": "cpu", "memory_bytes": None, "precisions": ["fp32"]}
+    device = {
+        "id": "cpu",
+        "name": "CPU",
+        "kind": "cpu",
+        "memory_bytes": None,
+        "precisions": ["fp32"],
+    }
     can: dict[str, Any] = {"name": "numpy", "version": "2", "styles": ["fast"], "devices": [device],
             "kinds": ["dense"], "untested": False, "spreads": None, "packages": {}}  # fmt: skip
-    able: dict[str, Any] = {"event": "Capable", "capabilities": can, "limited": True, "python": "3.11"}
+    able: dict[str, Any] = {
+        "event": "Capable",
+        "capabilities": can,
+        "limited": True,
+        "python": "3.11",
+    }
     said("Probe", [able])
-    tensor = {"kind": "activation", "name": "relu1", "finite": True, "largest": 1.0, "zeros": 0.5, "dead": None}
-    opened = {"step": 0, "loss": 1.0, "tensors": [tensor], "reference_loss": 1.0, "gap": 0.1,
-              "bad_labels": [], "unchanged": [], "finite_after": True, "moved": {"dense1.kernel": 0.1},
-              "alone": []}  # fmt: skip
+    tensor = {
+        "kind": "activation",
+        "name": "relu1",
+        "finite": True,
+        "largest": 1.0,
+        "zeros": 0.5,
+        "dead": None,
+    }
+    opened = {
+        "step": 0,
+        "loss": 1.0,
+        "tensors": [tensor],
+        "reference_loss": 1.0,
+        "gap": 0.1,
+        "bad_labels": [],
+        "unchanged": [],
+        "finite_after": True,
+        "moved": {"dense1.kernel": 0.1},
+        "alone": [],
+    }
     inspected = {"event": "StepInspected", "inspection": opened}
-    said("ReplayTraining", [{"event": "Replayed", "losses": [1.0, 2.0], "failed_at": None}, inspected])
+    said(
+        "ReplayTraining",
+        [{"event": "Replayed", "losses": [1.0, 2.0], "failed_at": None}, inspected],
+    )
     put("hook", "two-epochs", b"\x1f" + b"\n".join(told) + b"\n")
 
 
@@ -118,7 +212,8 @@ def put(target: str, name: str, content: bytes) -> None:
 
 
 def _trimmed(value: Any) -> Any:
-    """Keep the first few items of every list, and shorten long text, since inputs should be small."""
+    """Keep the first few items of every list, and shorten long text, since inputs should be
+    small."""
     if isinstance(value, dict):
         return {key: _trimmed(item) for key, item in value.items() if key != "published"}
     if isinstance(value, list):

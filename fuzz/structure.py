@@ -7,11 +7,58 @@ import random
 from typing import Any
 
 ODD: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2, 10, 255, 2**31, 2**53, 2**63, 2**64, -(2**63), 10**30, 10**400,
-    0.0, -0.0, 0.5, 1e-320, 1e308, -1e308, "nan", "inf", "-inf", "", " ", "a", "ok", "cpu", "cuda:0", "float32",
-    "\0", "\x1b[31m", "\x9b31m", "\u202e", "</script><script>broken()</script>", "[red]x[/red]", "=cmd|'/c calc'!A1",
-    "|`*_<[", "../../x", "/dev/zero", "x\ny", "\N{REPLACEMENT CHARACTER}", "x" * 300, [], {}, [[]], [None], [0], ["a"],
-)  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    2,
+    10,
+    255,
+    2**31,
+    2**53,
+    2**63,
+    2**64,
+    -(2**63),
+    10**30,
+    10**400,
+    0.0,
+    -0.0,
+    0.5,
+    1e-320,
+    1e308,
+    -1e308,
+    "nan",
+    "inf",
+    "-inf",
+    "",
+    " ",
+    "a",
+    "ok",
+    "cpu",
+    "cuda:0",
+    "float32",
+    "\0",
+    "\x1b[31m",
+    "\x9b31m",
+    "\u202e",
+    "</script><script>broken()</script>",
+    "[red]x[/red]",
+    "=cmd|'/c calc'!A1",
+    "|`*_<[",
+    "../../x",
+    "/dev/zero",
+    "x\ny",
+    "\N{REPLACEMENT CHARACTER}",
+    "x" * 300,
+    [],
+    {},
+    [[]],
+    [None],
+    [0],
+    ["a"],
+)
 
 
 def rewritten(text: bytes, chance: random.Random) -> bytes | None:
@@ -55,7 +102,9 @@ def _in_a_list(value: list[Any], place: int, chance: random.Random) -> list[Any]
     if action < 0.1:
         return value[:place] + value[place + 1 :]
     if action < 0.2:
-        return value[:place] + value[place : place + 1] * chance.choice((2, 3, 9)) + value[place + 1 :]
+        return (
+            value[:place] + value[place : place + 1] * chance.choice((2, 3, 9)) + value[place + 1 :]
+        )
     if action < 0.25:
         return value[::-1]
     return [*value[:place], _changed_once(value[place], chance), *value[place + 1 :]]
@@ -63,7 +112,12 @@ def _in_a_list(value: list[Any], place: int, chance: random.Random) -> list[Any]
 
 def _other(value: Any, chance: random.Random) -> Any:
     kind = chance.random()
-    if kind < 0.4 and isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**70:
+    if (
+        kind < 0.4
+        and isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and abs(value) < 2**70
+    ):
         return chance.choice((value + 1, value - 1, -value, value * 2, value * 1000, 0.3))
     if kind < 0.4 and isinstance(value, str):
         return value + str(chance.choice(ODD))

@@ -19,7 +19,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (PLUGINS, os.environ.get
 
 from trainmark.data.locate import Located, locate  # noqa: E402
 
-# Whoever is started in the background is often told to ignore Ctrl-C, and so would be all that the tests interrupt.
+# Whoever is started in the background is often told to ignore Ctrl-C, and so would be all that the
+# tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 try:
@@ -28,18 +29,22 @@ except ImportError:  # a GPU machine may have pytest alone, which is enough for 
     pass
 else:
     # By default an example that takes 0.2 s fails, which says more of the machine than of the code.
-    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile(
+        "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
     settings.load_profile("any machine")
 
 
 NULL_DEVICE_REPLACED = (
-    f"{os.devnull} is no longer a character device: a test, or another program, has replaced it for the whole machine. "
+    f"{os.devnull} is no longer a character device: a test, or another program, has replaced it "
+    "for the whole machine. "
     f"Put it back as root: rm {os.devnull}; mknod -m 666 {os.devnull} c 1 3"
 )
 
 
 def is_null_device_intact() -> bool:
-    """Whether the null device is a device. Root can replace it with a file, which makes many programs fail oddly."""
+    """Whether the null device is a device. Root can replace it with a file, which makes many
+    programs fail oddly."""
     return stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
 
@@ -53,7 +58,8 @@ def _null_device_stays_a_device() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Check it after the last worker of pytest-xdist, too: the fixture does not run in the controller."""
+    """Check it after the last worker of pytest-xdist, too: the fixture does not run in the
+    controller."""
     if not is_null_device_intact():
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -1,4 +1,5 @@
-"""Plausible records for tests: every argument has a default, so that a test names only what it is about."""
+"""Plausible records for tests: every argument has a default, so that a test names only what it is
+about."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
 WARM_UP = 4.0
-"""Seconds of a record's first epoch, far from the rest, so that a test notices when it is not left out."""
+"""Seconds of a record's first epoch, far from the rest, so that a test notices when it is not left
+out."""
 
 
 def a_record(
@@ -63,7 +65,8 @@ def a_record(
     caveats: Sequence[Caveat] = (),
     **changes: Any,
 ) -> Record:
-    """One record; ``seconds`` are its epochs' and ``changes`` any other field of :class:`Record`."""
+    """One record; ``seconds`` are its epochs' and ``changes`` any other field of
+    :class:`Record`."""
     workload = catalog.find(workload) if isinstance(workload, str) else workload
     gpu = device not in ("cpu", None)
     model = lay_out(workload)
@@ -86,22 +89,39 @@ def a_record(
         "command": "trainmark run",
         "outcome": Outcome(status, None if status == "ok" else "killed by signal 9"),
         "workload": WorkloadRef(
-            workload.name, workload.step_fingerprint, workload.schedule_fingerprint, workload.to_data()
+            workload.name,
+            workload.step_fingerprint,
+            workload.schedule_fingerprint,
+            workload.to_data(),
         ),
         "dataset": DatasetRef(dataset or workload.dataset, sha256, train_examples, 10_000),
         "backend": BackendRef(backend, version, style, precision, "none"),
-        "device": DeviceRef(device, "NVIDIA H200" if gpu else "Xeon 8481C", "accelerator" if gpu else "cpu"),
-        "machine": Machine(machine, "Linux 6.1", "x86_64", "Xeon 8481C", 1, 2, 2, 8 << 30, [], None, 0.02),
+        "device": DeviceRef(
+            device, "NVIDIA H200" if gpu else "Xeon 8481C", "accelerator" if gpu else "cpu"
+        ),
+        "machine": Machine(
+            machine, "Linux 6.1", "x86_64", "Xeon 8481C", 1, 2, 2, 8 << 30, [], None, 0.02
+        ),
         "python": Python(python, "3.11.2", "/usr/bin/python3"),
         "seed": round,
         "repeat": round if repeat is None else repeat,
         "round": round,
         "protocol": workload.schedule.protocol,
         "threads": threads,
-        "model": ModelRef(model.parameters, model.forward_flops, model.training_flops, f"seed-{round}"),
+        "model": ModelRef(
+            model.parameters, model.forward_flops, model.training_flops, f"seed-{round}"
+        ),
         "setup_seconds": 0.4,
         "epochs": [
-            Epoch(index, float(sum(seconds[:index])), time, 469, train_examples, train_loss, train_accuracy)
+            Epoch(
+                index,
+                float(sum(seconds[:index])),
+                time,
+                469,
+                train_examples,
+                train_loss,
+                train_accuracy,
+            )
             for index, time in enumerate(seconds)
         ],
         "metrics": MetricsRef("running", False),
@@ -113,13 +133,19 @@ def a_record(
 
 
 def a_trial(
-    number: int, values: dict[str, str | int | float | bool] | None = None, *, group: str = "sweep-1", **arguments: Any
+    number: int,
+    values: dict[str, str | int | float | bool] | None = None,
+    *,
+    group: str = "sweep-1",
+    **arguments: Any,
 ) -> Record:
     """A record of a trial of a sweep; by default its learning rate halves with its number."""
     values = {"learning_rate": 0.2 / 2**number, "hidden": 32} if values is None else values
     record = a_record(**{"round": number - 1, "repeat": 0, **arguments})
     changes: dict[str, Any] = {"group": Group(group, group, "sweep", trial=number, values=values)}
-    return structs.replace(record, **({"id": f"{group}-t{number}-{record.outcome.status}"} | changes))
+    return structs.replace(
+        record, **({"id": f"{group}-t{number}-{record.outcome.status}"} | changes)
+    )
 
 
 def a_command(
@@ -134,7 +160,8 @@ def a_command(
     status: Status = "ok",
     **changes: Any,
 ) -> Record:
-    """A record of a command; ``seconds`` are those of the epochs that it reports, after 2 of start-up."""
+    """A record of a command; ``seconds`` are those of the epochs that it reports, after 2 of
+    start-up."""
     fields: dict[str, Any] = {
         "id": f"train.py-{side or 'as is'}-{device or 'no device'}-r{round}".replace(" ", "-"),
         "workload": WorkloadRef("train.py", "abc", "abc", {"command": ["python", "train.py"]}),
@@ -146,21 +173,45 @@ def a_command(
         "seed": None,
         "threads": None,
         "epochs": [
-            Epoch(index, 2.0 + sum(seconds[:index]), time, None, examples, loss[index] if loss else None)
+            Epoch(
+                index,
+                2.0 + sum(seconds[:index]),
+                time,
+                None,
+                examples,
+                loss[index] if loss else None,
+            )
             for index, time in enumerate(seconds)
         ],
-        "final": Final(loss[-1] if loss else None, training_seconds=float(sum(seconds))) if seconds else Final(),
-        "process": Process(["python", "train.py"], "/work", 0.0, process_seconds, 0 if status == "ok" else 1, 8.0, 1.0),
+        "final": Final(loss[-1] if loss else None, training_seconds=float(sum(seconds)))
+        if seconds
+        else Final(),
+        "process": Process(
+            ["python", "train.py"],
+            "/work",
+            0.0,
+            process_seconds,
+            0 if status == "ok" else 1,
+            8.0,
+            1.0,
+        ),
     }
-    return structs.replace(a_record(device=device, round=round, status=status), **(fields | changes))
+    return structs.replace(
+        a_record(device=device, round=round, status=status), **(fields | changes)
+    )
 
 
 def as_planned(record: Record, run: Run) -> Record:
     """The same record, of this run."""
-    workload, dataset = run.course.workload, run.course.dataset
-    fingerprints = {name: getattr(workload, name) for name in ("step_fingerprint", "schedule_fingerprint")}
+    workload = run.course.workload
+    dataset = run.course.dataset
+    fingerprints = {
+        name: getattr(workload, name) for name in ("step_fingerprint", "schedule_fingerprint")
+    }
     assert record.dataset is not None
-    python = structs.replace(record.python, label=run.side.interpreter.label, executable=str(run.side.interpreter.path))
+    python = structs.replace(
+        record.python, label=run.side.interpreter.label, executable=str(run.side.interpreter.path)
+    )
     backend = {"name": run.side.backend, "version": run.side.version, "style": run.side.style}
     return structs.replace(
         record,
@@ -176,7 +227,10 @@ def as_planned(record: Record, run: Run) -> Record:
 
 def rounds(times: Sequence[float], **arguments: Any) -> list[Record]:
     """One record a round, whose steady epochs take the given seconds."""
-    return [a_record(round=number, seconds=(WARM_UP, time, time), **arguments) for number, time in enumerate(times)]
+    return [
+        a_record(round=number, seconds=(WARM_UP, time, time), **arguments)
+        for number, time in enumerate(times)
+    ]
 
 
 def write_all(folder: Path, records: Sequence[Record]) -> Path:

@@ -1,4 +1,5 @@
-"""The same arrays for every contender, put into a folder by the parent, so that none pays for reading a dataset."""
+"""The same arrays for every contender, put into a folder by the parent, so that none pays for
+reading a dataset."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""JAX as its own MNIST example trains: a network of `stax`, an optimiser triple, one jitted `update`, and batches that
-NumPy gathers on the host.
+"""JAX as its own MNIST example trains: a network of `stax`, an optimiser triple, one jitted
+`update`, and batches that NumPy gathers on the host.
 
-Where it differs from the workload's definition: RMSprop takes epsilon under the root, mlp512's loss is not clipped, and
-mlp128 draws a new order for every epoch.
+Where it differs from the workload's definition: RMSprop takes epsilon under the root, mlp512's loss
+is not clipped, and mlp128 draws a new order for every epoch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ Layer = tuple[Any, Any]
 
 def mlp32(mode: str) -> Layer:  # noqa: ARG001
     return stax.serial(
-        Flatten, Dense(32, glorot_uniform(), zeros), Relu, Dense(10, glorot_uniform(), zeros), LogSoftmax
+        Flatten,
+        Dense(32, glorot_uniform(), zeros),
+        Relu,
+        Dense(10, glorot_uniform(), zeros),
+        LogSoftmax,
     )
 
 
@@ -39,7 +43,8 @@ def mlp128(mode: str) -> Layer:  # noqa: ARG001
 
 def mlp512(mode: str) -> Layer:
     return stax.serial(
-        Flatten, Dense(512, glorot_uniform(), zeros), Relu, Dropout(0.8, mode),  # stax counts what is kept
+        # stax counts what is kept
+        Flatten, Dense(512, glorot_uniform(), zeros), Relu, Dropout(0.8, mode),
         Dense(512, glorot_uniform(), zeros), Relu, Dropout(0.8, mode),
         Dense(10, glorot_uniform(), zeros), LogSoftmax,
     )  # fmt: skip
@@ -48,17 +53,27 @@ def mlp512(mode: str) -> Layer:
 def cnn(mode: str) -> Layer:
     fan_in = variance_scaling(1 / 3, "fan_in", "uniform")
     return stax.serial(
-        Conv(10, (5, 5), W_init=fan_in, b_init=around(25**-0.5)), MaxPool((2, 2), strides=(2, 2)), Relu,
-        Conv(20, (5, 5), W_init=fan_in, b_init=around(250**-0.5)), channel_dropout(0.5, mode),
-        MaxPool((2, 2), strides=(2, 2)), Relu, Flatten,
-        Dense(50, fan_in, around(320**-0.5)), Relu, Dropout(0.5, mode),
-        Dense(10, fan_in, around(50**-0.5)), LogSoftmax,
-    )  # fmt: skip
+        Conv(10, (5, 5), W_init=fan_in, b_init=around(25**-0.5)),
+        MaxPool((2, 2), strides=(2, 2)),
+        Relu,
+        Conv(20, (5, 5), W_init=fan_in, b_init=around(250**-0.5)),
+        channel_dropout(0.5, mode),
+        MaxPool((2, 2), strides=(2, 2)),
+        Relu,
+        Flatten,
+        Dense(50, fan_in, around(320**-0.5)),
+        Relu,
+        Dropout(0.5, mode),
+        Dense(10, fan_in, around(50**-0.5)),
+        LogSoftmax,
+    )
 
 
 def around(half_width: float) -> Any:
     """Uniform from minus to plus the half width."""
-    return lambda key, shape, dtype=jnp.float32: random.uniform(key, shape, dtype, -half_width, half_width)
+    return lambda key, shape, dtype=jnp.float32: random.uniform(
+        key, shape, dtype, -half_width, half_width
+    )
 
 
 def channel_dropout(kept: float, mode: str) -> Layer:
@@ -88,7 +103,9 @@ def pixels(workload: str, images: np.ndarray) -> np.ndarray:
     return (x - np.float32(0.1307)) / np.float32(0.3081) if workload == "mnist-cnn" else x
 
 
-def batches(rng: np.random.RandomState, x: np.ndarray, y: np.ndarray, size: int) -> Iterator[tuple[Any, Any]]:
+def batches(
+    rng: np.random.RandomState, x: np.ndarray, y: np.ndarray, size: int
+) -> Iterator[tuple[Any, Any]]:
     """One epoch in a new order."""
     order = rng.permutation(len(x))
     for start in range(0, len(x), size):
@@ -102,7 +119,8 @@ def main() -> None:
     if turns.workload not in NETWORKS:
         turns.cannot("the example covers MNIST")
     x_train, y_train, x_test, y_test = arrays.load(turns.folder)
-    x_train, y_train = pixels(turns.workload, x_train), np.eye(10, dtype=np.float32)[y_train]
+    x_train = pixels(turns.workload, x_train)
+    y_train = np.eye(10, dtype=np.float32)[y_train]
     size = BATCHES[turns.workload]
     decay = 1e-5 if turns.workload == "mnist-mlp128" else 0.0
 
@@ -114,10 +132,14 @@ def main() -> None:
         cross_entropy = -jnp.mean(jnp.sum(predict(params, inputs, rng=key) * targets, axis=1))
         if not decay:
             return cross_entropy
-        return cross_entropy + 0.5 * decay * sum(jnp.sum(jnp.square(each)) for each in jax.tree.leaves(params))
+        return cross_entropy + 0.5 * decay * sum(
+            jnp.sum(jnp.square(each)) for each in jax.tree.leaves(params)
+        )
 
     @jax.jit
-    def update(i: int, opt_state: Any, inputs: jax.Array, targets: jax.Array) -> tuple[Any, jax.Array]:
+    def update(
+        i: int, opt_state: Any, inputs: jax.Array, targets: jax.Array
+    ) -> tuple[Any, jax.Array]:
         key = random.fold_in(random.key(1), i)
         value, gradients = jax.value_and_grad(loss)(get_params(opt_state), inputs, targets, key)
         return opt_update(i, gradients, opt_state), value
@@ -138,7 +160,9 @@ def main() -> None:
         turns.epoch_done(loss=float(np.mean(jax.device_get(losses))))
 
     # Dropout layers of the test network still ask for a key, and leave it alone.
-    predicted = predict_test(get_params(opt_state), pixels(turns.workload, x_test), rng=random.key(0)).argmax(axis=1)
+    predicted = predict_test(
+        get_params(opt_state), pixels(turns.workload, x_test), rng=random.key(0)
+    ).argmax(axis=1)
     turns.test_accuracy(float((np.asarray(predicted) == y_test).mean()))
 
 

@@ -1,11 +1,12 @@
 """Keras on TensorFlow as its guides train: a `Sequential` model, `compile`, and one call of `fit`.
 
-MNIST comes from NumPy arrays, as in "Simple MNIST convnet"; CIFAR-10 from a `tf.data` pipeline of `tf.image` functions,
-as TensorFlow's guide to augmentation has it.
+MNIST comes from NumPy arrays, as in "Simple MNIST convnet"; CIFAR-10 from a `tf.data` pipeline of
+`tf.image` functions, as TensorFlow's guide to augmentation has it.
 
-Where it differs from the workload's definition: the optimisers are Keras' own (RMSprop takes epsilon under the root),
-mlp128 draws a new order for every epoch, and the moving average of cifar10-cnn has a constant decay, since Keras has no
-other. It is 0.9 here: with 0.9999 a run this short would be tested with its first weights.
+Where it differs from the workload's definition: the optimisers are Keras' own (RMSprop takes
+epsilon under the root), mlp128 draws a new order for every epoch, and the moving average of
+cifar10-cnn has a constant decay, since Keras has no other. It is 0.9 here: with 0.9999 a run this
+short would be tested with its first weights.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def mlp32() -> keras.Sequential:
 
 def mlp128() -> keras.Sequential:
     small = RandomUniform(-0.01, 0.01)
-    decay = {"kernel_regularizer": L2(0.5e-5), "bias_regularizer": L2(0.5e-5)}  # Keras takes the square whole
+    # Keras takes the square whole
+    decay = {"kernel_regularizer": L2(0.5e-5), "bias_regularizer": L2(0.5e-5)}
     return keras.Sequential(
         [
             keras.Input((28, 28, 1)),
@@ -104,12 +106,17 @@ class LocalResponseNormalization(layers.Layer):
     """The norm of the tutorial, which Keras itself does not have."""
 
     def call(self, images: tf.Tensor) -> tf.Tensor:
-        return tf.nn.local_response_normalization(images, depth_radius=4, bias=1.0, alpha=0.001 / 9, beta=0.75)
+        return tf.nn.local_response_normalization(
+            images, depth_radius=4, bias=1.0, alpha=0.001 / 9, beta=0.75
+        )
 
 
 def cifar_cnn() -> keras.Sequential:
     def around(sd: float, bias: float) -> dict[str, keras.initializers.Initializer]:
-        return {"kernel_initializer": TruncatedNormal(stddev=sd), "bias_initializer": Constant(bias)}
+        return {
+            "kernel_initializer": TruncatedNormal(stddev=sd),
+            "bias_initializer": Constant(bias),
+        }
 
     return keras.Sequential(
         [
@@ -150,8 +157,12 @@ def pixels(workload: str, images: np.ndarray) -> np.ndarray:
 
 
 NETWORKS = {
-    "mnist-mlp32": mlp32, "mnist-mlp128": mlp128, "mnist-mlp512": mlp512, "mnist-cnn": cnn, "cifar10-cnn": cifar_cnn
-}  # fmt: skip
+    "mnist-mlp32": mlp32,
+    "mnist-mlp128": mlp128,
+    "mnist-mlp512": mlp512,
+    "mnist-cnn": cnn,
+    "cifar10-cnn": cifar_cnn,
+}
 BATCHES = {"mnist-mlp128": 100, "mnist-mlp512": 128, "mnist-cnn": 200}
 
 
@@ -174,14 +185,23 @@ def main() -> None:
     x_train, y_train, x_test, y_test = arrays.load(turns.folder)
 
     model = NETWORKS[turns.workload]()
-    model.compile(optimizer=optimizer_for(turns.workload), loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    model.compile(
+        optimizer=optimizer_for(turns.workload),
+        loss="sparse_categorical_crossentropy",
+        metrics=["accuracy"],
+    )
     if turns.workload == "cifar10-cnn":
         data = {"x": distorted(x_train, y_train)}
     elif turns.workload == "mnist-mlp32":
-        # One batch is the whole training set. From arrays `fit` would copy it anew for every step: twice as slow.
+        # One batch is the whole training set. From arrays `fit` would copy it anew for every step:
+        # twice as slow.
         data = {"x": tf.data.Dataset.from_tensors((pixels(turns.workload, x_train), y_train))}
     else:
-        data = {"x": pixels(turns.workload, x_train), "y": y_train, "batch_size": BATCHES[turns.workload]}
+        data = {
+            "x": pixels(turns.workload, x_train),
+            "y": y_train,
+            "batch_size": BATCHES[turns.workload],
+        }
     model.fit(**data, epochs=turns.epochs, verbose=2, callbacks=[TakesTurns(turns)])
     _, accuracy = model.evaluate(pixels(turns.workload, x_test), y_test, batch_size=1000, verbose=0)
     turns.test_accuracy(accuracy)

@@ -1,7 +1,8 @@
-"""What this machine gives at most, measured in turns of its own among the others': matrix products and copies.
+"""What this machine gives at most, measured in turns of its own among the others': matrix products
+and copies.
 
-The first turn tries every library and shape; later ones repeat the product that was fastest then. A copy counts the
-bytes read and the bytes written, not what the cache reads of the target before.
+The first turn tries every library and shape; later ones repeat the product that was fastest then. A
+copy counts the bytes read and the bytes written, not what the cache reads of the target before.
 """
 
 from __future__ import annotations
@@ -26,17 +27,23 @@ def products() -> dict[str, Callable[[], object]]:
     for rows, inner, columns in SHAPES:
         a, b = (rng.random(shape, np.float32) for shape in ((rows, inner), (inner, columns)))
         shape = f"{rows}x{inner}x{columns}"
-        found[f"numpy {shape}"] = partial(np.matmul, a, b, out=np.empty((rows, columns), np.float32))
+        found[f"numpy {shape}"] = partial(
+            np.matmul, a, b, out=np.empty((rows, columns), np.float32)
+        )
         if importlib.util.find_spec("torch"):
             import torch
 
             out = torch.empty(rows, columns)
-            found[f"torch {shape}"] = partial(torch.mm, torch.from_numpy(a), torch.from_numpy(b), out=out)
+            found[f"torch {shape}"] = partial(
+                torch.mm, torch.from_numpy(a), torch.from_numpy(b), out=out
+            )
         if importlib.util.find_spec("jax"):
             import jax
 
             product = jax.jit(jax.numpy.matmul)
-            found[f"jax {shape}"] = partial(jax_product, product, jax.numpy.asarray(a), jax.numpy.asarray(b))
+            found[f"jax {shape}"] = partial(
+                jax_product, product, jax.numpy.asarray(a), jax.numpy.asarray(b)
+            )
     return found
 
 
@@ -46,7 +53,8 @@ def jax_product(product: Callable[..., object], a: object, b: object) -> None:
 
 def copies() -> dict[str, Callable[[], object]]:
     """Copies of a large array by library."""
-    source, target = np.ones(COPIED_BYTES // 4, np.float32), np.zeros(COPIED_BYTES // 4, np.float32)
+    source = np.ones(COPIED_BYTES // 4, np.float32)
+    target = np.zeros(COPIED_BYTES // 4, np.float32)
     found: dict[str, Callable[[], object]] = {"numpy": partial(np.copyto, target, source)}
     if importlib.util.find_spec("torch"):
         import torch
@@ -76,15 +84,24 @@ def fastest(rates: dict[str, float]) -> tuple[str, float]:
 
 def main() -> None:
     turns = Turns()
-    matmul, copy = products(), copies()
+    matmul = products()
+    copy = copies()
     turns.versions(numpy=np.__version__)
     turns.epoch_done()
     for _ in range(turns.epochs - 1):
-        by_product, flop_rate = fastest({name: flops(name) / best_seconds(work) for name, work in matmul.items()})
-        by_copy, byte_rate = fastest({name: 2 * COPIED_BYTES / best_seconds(work) for name, work in copy.items()})
-        matmul, copy = {by_product: matmul[by_product]}, {by_copy: copy[by_copy]}
+        by_product, flop_rate = fastest(
+            {name: flops(name) / best_seconds(work) for name, work in matmul.items()}
+        )
+        by_copy, byte_rate = fastest(
+            {name: 2 * COPIED_BYTES / best_seconds(work) for name, work in copy.items()}
+        )
+        matmul = {by_product: matmul[by_product]}
+        copy = {by_copy: copy[by_copy]}
         turns.epoch_done(
-            flops_per_second=flop_rate, bytes_per_second=byte_rate, product=f"{by_product} float32", copy=by_copy
+            flops_per_second=flop_rate,
+            bytes_per_second=byte_rate,
+            product=f"{by_product} float32",
+            copy=by_copy,
         )
 
 

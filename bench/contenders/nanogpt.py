@@ -1,7 +1,8 @@
 """A character GPT as nanoGPT trains it on a CPU: its network, its way of drawing batches, its loop.
 
-Written from the description of the workload: PyTorch's fused attention, AdamW with two groups, a schedule set at every
-step, windows cut from a memory-mapped file one by one, the next batch drawn before the backward pass.
+Written from the description of the workload: PyTorch's fused attention, AdamW with two groups, a
+schedule set at every step, windows cut from a memory-mapped file one by one, the next batch drawn
+before the backward pass.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from turns import Turns
 
-LAYERS, HEADS, WIDTH, LENGTH, BATCH, WARM_UP, STEPS = 4, 4, 128, 64, 12, 100, 2000
+LAYERS = 4
+HEADS = 4
+WIDTH = 128
+LENGTH = 64
+BATCH = 12
+WARM_UP = 100
+STEPS = 2000
 
 
 class Norm(nn.Module):
@@ -30,11 +37,15 @@ class Norm(nn.Module):
 class Attention(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.joined, self.out = nn.Linear(WIDTH, 3 * WIDTH, bias=False), nn.Linear(WIDTH, WIDTH, bias=False)
+        self.joined = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
+        self.out = nn.Linear(WIDTH, WIDTH, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         batch, length, _ = x.shape
-        q, k, v = (each.view(batch, length, HEADS, -1).transpose(1, 2) for each in self.joined(x).split(WIDTH, dim=2))
+        q, k, v = (
+            each.view(batch, length, HEADS, -1).transpose(1, 2)
+            for each in self.joined(x).split(WIDTH, dim=2)
+        )
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(mixed.transpose(1, 2).contiguous().view(batch, length, WIDTH))
 
@@ -42,9 +53,13 @@ class Attention(nn.Module):
 class Block(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.attention, self.second = Norm(), Attention(), Norm()
+        self.first = Norm()
+        self.attention = Attention()
+        self.second = Norm()
         self.mlp = nn.Sequential(
-            nn.Linear(WIDTH, 4 * WIDTH, bias=False), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH, bias=False)
+            nn.Linear(WIDTH, 4 * WIDTH, bias=False),
+            nn.GELU(),
+            nn.Linear(4 * WIDTH, WIDTH, bias=False),
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -55,8 +70,10 @@ class Block(nn.Module):
 class GPT(nn.Module):
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
-        self.tokens, self.positions = nn.Embedding(vocabulary, WIDTH), nn.Embedding(LENGTH, WIDTH)
-        self.blocks, self.last = nn.Sequential(*(Block() for _ in range(LAYERS))), Norm()
+        self.tokens = nn.Embedding(vocabulary, WIDTH)
+        self.positions = nn.Embedding(LENGTH, WIDTH)
+        self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
+        self.last = Norm()
         self.head = nn.Linear(WIDTH, vocabulary, bias=False)
         self.tokens.weight = self.head.weight
         for parameter in self.parameters():
@@ -72,24 +89,36 @@ class GPT(nn.Module):
 def rate(step: int) -> float:
     if step < WARM_UP:
         return 1e-3 * (step + 1) / (WARM_UP + 1)
-    return 1e-4 + 0.5 * (1 + math.cos(math.pi * min(1.0, (step - WARM_UP) / (STEPS - WARM_UP)))) * 9e-4
+    return (
+        1e-4 + 0.5 * (1 + math.cos(math.pi * min(1.0, (step - WARM_UP) / (STEPS - WARM_UP)))) * 9e-4
+    )
 
 
 def main() -> None:
     turns = Turns()
     turns.versions(torch=torch.__version__)
     given = json.loads((turns.folder / "data.json").read_text())
-    tokens, steps = turns.folder / "tokens.bin", given["steps"]
+    tokens = turns.folder / "tokens.bin"
+    steps = given["steps"]
 
     def batch() -> tuple[Tensor, Tensor]:
-        data = np.memmap(tokens, np.uint16, "r")  # opened anew each time, which keeps its memory small
+        # opened anew each time, which keeps its memory small
+        data = np.memmap(tokens, np.uint16, "r")
         starts = torch.randint(len(data) - LENGTH, (BATCH,))
-        x = torch.stack([torch.from_numpy(data[start : start + LENGTH].astype(np.int64)) for start in starts])
-        y = torch.stack([torch.from_numpy(data[start + 1 : start + 1 + LENGTH].astype(np.int64)) for start in starts])
+        x = torch.stack(
+            [torch.from_numpy(data[start : start + LENGTH].astype(np.int64)) for start in starts]
+        )
+        y = torch.stack(
+            [
+                torch.from_numpy(data[start + 1 : start + 1 + LENGTH].astype(np.int64))
+                for start in starts
+            ]
+        )
         return x, y
 
     torch.manual_seed(1)
-    model, step = GPT(given["vocabulary"]), 0
+    model = GPT(given["vocabulary"])
+    step = 0
     groups = [
         {"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": 0.1},
         {"params": [p for p in model.parameters() if p.ndim == 1], "weight_decay": 0.0},

@@ -1,6 +1,8 @@
-"""trainmark's own backends, driven as `trainmark.execute.worker.main` drives them: `ours.py ... BACKEND STYLE`.
+"""trainmark's own backends, driven as `trainmark.execute.worker.main` drives them: `ours.py ...
+BACKEND STYLE`.
 
-All that an epoch takes lies inside the turn: drawing its order, training, waiting for the device, fetching the losses.
+All that an epoch takes lies inside the turn: drawing its order, training, waiting for the device,
+fetching the losses.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import arrays
 import numpy as np
 from turns import Turns
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "src"))  # in an interpreter where trainmark is not installed
+# in an interpreter where trainmark is not installed
+sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
 from trainmark.backends import registry
 from trainmark.backends.base import Backend, Options
@@ -43,7 +46,9 @@ def data_of(folder: Path) -> Dataset:
     if named.exists():
         return DataFolder(**json.loads(named.read_text())["data"]).load()
     x_train, y_train, x_test, y_test = arrays.load(folder)
-    return Dataset("bench", Split(x_train, y_train), Split(x_test, y_test), sha256="", complete=True)
+    return Dataset(
+        "bench", Split(x_train, y_train), Split(x_test, y_test), sha256="", complete=True
+    )
 
 
 def main() -> None:

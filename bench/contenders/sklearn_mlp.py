@@ -1,8 +1,10 @@
-"""scikit-learn's `MLPClassifier`, one `partial_fit` an epoch, as its guide to out-of-core learning has it.
+"""scikit-learn's `MLPClassifier`, one `partial_fit` an epoch, as its guide to out-of-core learning
+has it.
 
-It has no dropout and no convolutions, so three workloads are left out. Where it differs from the definition of the two
-others: weights and biases start from its own uniform distribution (Glorot's, which for mlp128 is wider than the
-workload's), biases do not decay, and mlp128 draws a new order for every epoch.
+It has no dropout and no convolutions, so three workloads are left out. Where it differs from the
+definition of the two others: weights and biases start from its own uniform distribution (Glorot's,
+which for mlp128 is wider than the workload's), biases do not decay, and mlp128 draws a new order
+for every epoch.
 """
 
 from __future__ import annotations

@@ -1,14 +1,17 @@
-"""PyTorch as its tutorials train: an `nn.Module`, a shuffling `DataLoader`, and the five lines of the loop.
+"""PyTorch as its tutorials train: an `nn.Module`, a shuffling `DataLoader`, and the five lines of
+the loop.
 
-MNIST follows "What is torch.nn really?": tensors made once, a `TensorDataset` over them. CIFAR-10 follows "Training a
-classifier": one image at a time through random transforms, in two worker processes; the workers are kept from epoch to
-epoch, which the loader offers and the tutorial leaves out.
+MNIST follows "What is torch.nn really?": tensors made once, a `TensorDataset` over them. CIFAR-10
+follows "Training a classifier": one image at a time through random transforms, in two worker
+processes; the workers are kept from epoch to epoch, which the loader offers and the tutorial leaves
+out.
 
-With the argument `per-image` MNIST follows "Datasets & DataLoaders" instead: a `Dataset` converts one image at a time.
-CIFAR-10 then does without worker processes. This is the loop of trainmark's style `idiomatic`.
+With the argument `per-image` MNIST follows "Datasets & DataLoaders" instead: a `Dataset` converts
+one image at a time. CIFAR-10 then does without worker processes. This is the loop of trainmark's
+style `idiomatic`.
 
-Where it differs from the workload's definition: RMSprop is PyTorch's own, mlp512's loss is not clipped, and mlp128
-draws a new order for every epoch.
+Where it differs from the workload's definition: RMSprop is PyTorch's own, mlp512's loss is not
+clipped, and mlp128 draws a new order for every epoch.
 """
 
 from __future__ import annotations
@@ -34,7 +37,12 @@ def mlp32() -> nn.Module:
 
 def mlp128() -> nn.Module:
     model = nn.Sequential(
-        nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10)
+        nn.Flatten(),
+        nn.Linear(784, 128),
+        nn.ReLU(),
+        nn.Linear(128, 64),
+        nn.ReLU(),
+        nn.Linear(64, 10),
     )
     for layer in linear_layers(model):
         nn.init.uniform_(layer.weight, -0.01, 0.01)
@@ -67,7 +75,8 @@ def cnn() -> nn.Module:
 
 def cifar_cnn() -> nn.Module:
     def pool() -> list[nn.Module]:  # windows from 0, as the tutorial of TensorFlow pads
-        return [nn.ZeroPad2d((0, 1, 0, 1)), nn.MaxPool2d(3, stride=2)]  # behind a ReLU, 0 is as good as nothing
+        # behind a ReLU, 0 is as good as nothing
+        return [nn.ZeroPad2d((0, 1, 0, 1)), nn.MaxPool2d(3, stride=2)]
 
     norm = nn.LocalResponseNorm(9, alpha=0.001, beta=0.75)  # divides alpha by the window itself
     model = nn.Sequential(
@@ -79,7 +88,9 @@ def cifar_cnn() -> nn.Module:
         nn.Linear(192, 10),
     )  # fmt: skip
     layers = [layer for layer in model if isinstance(layer, (nn.Conv2d, nn.Linear))]
-    for layer, sd, bias in zip(layers, (0.05, 0.05, 0.04, 0.04, 1 / 192), (0, 0.1, 0.1, 0.1, 0), strict=True):
+    for layer, sd, bias in zip(
+        layers, (0.05, 0.05, 0.04, 0.04, 1 / 192), (0, 0.1, 0.1, 0.1, 0), strict=True
+    ):
         nn.init.trunc_normal_(layer.weight, std=sd, a=-2 * sd, b=2 * sd)
         nn.init.constant_(layer.bias, bias)
     return model
@@ -99,7 +110,9 @@ def optimizer_for(workload: str, model: nn.Module) -> torch.optim.Optimizer:
     if workload == "mnist-cnn":
         return torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.5)
     decayed = [layer.weight for layer in linear_layers(model)[:2]]
-    others = [weight for weight in model.parameters() if all(weight is not other for other in decayed)]
+    others = [
+        weight for weight in model.parameters() if all(weight is not other for other in decayed)
+    ]
     return torch.optim.SGD([{"params": decayed, "weight_decay": 0.004}, {"params": others}], lr=0.1)
 
 
@@ -128,7 +141,8 @@ class Converted(Dataset[tuple[Tensor, int]]):
     """MNIST as the network takes it, converted one image at a time."""
 
     def __init__(self, workload: str, images: np.ndarray, labels: np.ndarray) -> None:
-        self.images, self.labels = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous(), labels.tolist()
+        self.images = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous()
+        self.labels = labels.tolist()
         self.scale = 256 if workload == "mnist-mlp128" else 255
         self.standardize = workload == "mnist-cnn"
 
@@ -146,7 +160,8 @@ def standardized(images: Tensor) -> Tensor:
 
 
 def pixels(workload: str, images: np.ndarray) -> Tensor:
-    """Images as the network takes them, nothing left to chance, ``[n, channels, height, width]``."""
+    """Images as the network takes them, nothing left to chance, ``[n, channels, height,
+    width]``."""
     x = torch.from_numpy(images).permute(0, 3, 1, 2).float()
     if workload == "cifar10-cnn":
         return standardized(x[:, :, 4:28, 4:28])
@@ -162,9 +177,11 @@ def loader_for(
         dataset = Distorted(images, labels)
         workers = {} if per_image else {"num_workers": 2, "persistent_workers": True}
         return DataLoader(dataset, batch_size=128, shuffle=True, drop_last=True, **workers)
-    x, y = pixels(workload, images), torch.from_numpy(labels).long()
+    x = pixels(workload, images)
+    y = torch.from_numpy(labels).long()
     if workload == "mnist-mlp32":
-        return [(x, y)]  # one batch is the whole training set: a loader would only copy it, 60,000 images one by one
+        # one batch is the whole training set: a loader would only copy it, 60,000 images one by one
+        return [(x, y)]
     batch = {"mnist-mlp512": 128, "mnist-mlp128": 100, "mnist-cnn": 200}[workload]
     dataset = Converted(workload, images, labels) if per_image else TensorDataset(x, y)
     return DataLoader(dataset, batch_size=batch, shuffle=True)
@@ -177,8 +194,12 @@ def ema(average: Tensor, weight: Tensor, updates: Tensor) -> Tensor:
 
 
 NETWORKS = {
-    "mnist-mlp32": mlp32, "mnist-mlp128": mlp128, "mnist-mlp512": mlp512, "mnist-cnn": cnn, "cifar10-cnn": cifar_cnn
-}  # fmt: skip
+    "mnist-mlp32": mlp32,
+    "mnist-mlp128": mlp128,
+    "mnist-mlp512": mlp512,
+    "mnist-cnn": cnn,
+    "cifar10-cnn": cifar_cnn,
+}
 
 
 def main(prepare: Callable[[nn.Module], nn.Module] = lambda model: model) -> None:

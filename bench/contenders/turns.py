@@ -1,8 +1,10 @@
-"""A contender's side of the rounds: it trains one turn's epochs on each order of its parent, and sleeps in between.
+"""A contender's side of the rounds: it trains one turn's epochs on each order of its parent, and
+sleeps in between.
 
-The parent (`bench/rounds.py`) holds the clock. A contender calls :meth:`Turns.epoch_done` after every epoch, with all
-of its work finished. The first turn warms up; every later one is timed from outside, from the word `go` until the
-answer. Without a parent, started by hand, a contender prints the seconds of each turn itself.
+The parent (`bench/rounds.py`) holds the clock. A contender calls :meth:`Turns.epoch_done` after
+every epoch, with all of its work finished. The first turn warms up; every later one is timed from
+outside, from the word `go` until the answer. Without a parent, started by hand, a contender prints
+the seconds of each turn itself.
 
     python bench/contenders/torch_loader.py mnist-mlp512 FOLDER 5
 
@@ -73,7 +75,9 @@ class Parent:
         if sys.platform == "linux":  # elsewhere a killed parent is noticed at the end of the turn
             set_parent_death_signal = 1
             ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
-        self._lines = socket.socket(fileno=descriptor).makefile("rw", encoding="utf-8", newline="\n")
+        self._lines = socket.socket(fileno=descriptor).makefile(
+            "rw", encoding="utf-8", newline="\n"
+        )
 
     def tell(self, message: dict[str, Any]) -> None:
         self._lines.write(json.dumps(message) + "\n")

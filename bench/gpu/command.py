@@ -56,7 +56,9 @@ def main() -> int:
     return 1 if missing else 0
 
 
-def measure_items(session: Session, names: list[str], start: float, limit: float | None) -> list[Missing]:
+def measure_items(
+    session: Session, names: list[str], start: float, limit: float | None
+) -> list[Missing]:
     """Measure items one after the other.
 
     Args:
@@ -82,7 +84,8 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python bench/gpu",
         description="Measure items of the agenda on a GPU, and write one page about them.",
-        epilog="items:\n" + "\n".join(f"  {item.name:12} {item.question} ({item.limit:.0f} s)" for item in ITEMS),
+        epilog="items:\n"
+        + "\n".join(f"  {item.name:12} {item.question} ({item.limit:.0f} s)" for item in ITEMS),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -91,17 +94,26 @@ def parse() -> argparse.Namespace:
         metavar="ITEM[,ITEM...]",
         help="items, or `page` to write only the page",
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder for results; existing ones are kept")
     parser.add_argument(
-        "--limit", type=float, metavar="SECONDS", help="time limit for all items; default: the limit of each item"
+        "folder", type=Path, metavar="FOLDER", help="folder for results; existing ones are kept"
     )
-    parser.add_argument("--device", default="cuda:0", help="the GPU, or `cpu` for a rehearsal; default: %(default)s")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        metavar="SECONDS",
+        help="time limit for all items; default: the limit of each item",
+    )
+    parser.add_argument(
+        "--device", default="cuda:0", help="the GPU, or `cpu` for a rehearsal; default: %(default)s"
+    )
     parser.add_argument(
         "--quick",
         action="store_true",
         help="a rehearsal with tiny sizes",
     )
-    parser.add_argument("--wheels", type=Path, metavar="DIR", help="wheels of the modules that this Python lacks")
+    parser.add_argument(
+        "--wheels", type=Path, metavar="DIR", help="wheels of the modules that this Python lacks"
+    )
     parser.add_argument(
         "--nanogpt",
         type=Path,
@@ -124,7 +136,9 @@ def _items(text: str) -> list[str]:
     known = [item.name for item in ITEMS]
     unknown = [name for name in names if name not in known]
     if unknown and names != [PAGE]:
-        raise argparse.ArgumentTypeError(f"expected some of {', '.join(known)}, or {PAGE}; found {', '.join(unknown)}")
+        raise argparse.ArgumentTypeError(
+            f"expected some of {', '.join(known)}, or {PAGE}; found {', '.join(unknown)}"
+        )
     return names
 
 

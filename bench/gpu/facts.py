@@ -41,10 +41,13 @@ def context(device: str, *, quick: bool, commit: str | None) -> dict[str, Any]:
 
 
 def revision() -> str | None:
-    """Return the commit of this checkout, with a ``+`` if files differ from it; None without git."""
+    """Return the commit of this checkout, with a ``+`` if files differ from it; None without
+    git."""
     git = ["git", "-C", str(ROOT)]
     try:
-        commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+        commit = subprocess.run(
+            [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+        ).stdout.strip()
         changed = subprocess.run(
             [*git, "status", "--porcelain", "--", "src", "bench"],
             check=True,

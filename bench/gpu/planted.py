@@ -1,7 +1,9 @@
-"""Backends whose true ratio is known: PyTorch's `fast` in stretches of 20 steps, and with one repeated.
+"""Backends whose true ratio is known: PyTorch's `fast` in stretches of 20 steps, and with one
+repeated.
 
-Both stop after the same steps, so they differ by one step in 20 and by nothing else. This also holds
-for captured steps: a repeated step is the same graph, replayed at the same place in the epoch.
+Both stop after the same steps, so they differ by one step in 20 and by nothing else. This also
+holds for captured steps: a repeated step is the same graph, replayed at the same place in the
+epoch.
 """
 
 from __future__ import annotations

@@ -49,7 +49,10 @@ class Ran:
         if self.stopped:
             return f"`{self.shown}` {self.stopped}"
         if self.status:
-            return f"`{self.shown}` ended with {self.status}: {last_lines(self.errors or self.printed)}"
+            return (
+                f"`{self.shown}` ended with {self.status}: "
+                f"{last_lines(self.errors or self.printed)}"
+            )
         return ""
 
     @property
@@ -125,7 +128,8 @@ def last_lines(text: str, lines: int = LAST_LINES) -> str:
 
 
 def _die_with_parent() -> None:
-    """Have the kernel kill this process when its parent dies, so that it can't block the folder for the next call."""
+    """Have the kernel kill this process when its parent dies, so that it can't block the folder for
+    the next call."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

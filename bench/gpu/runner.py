@@ -70,7 +70,11 @@ def _reason_not_to_start(session: Session, deadline: float) -> str:
         return "interrupted before it began"
     left = deadline - time.monotonic()
     least = 1.0 if session.quick else LEAST_SECONDS
-    return "" if left >= least + PAGE_SECONDS else f"did not fit into the limit: {max(left, 0):.0f} s were left"
+    return (
+        ""
+        if left >= least + PAGE_SECONDS
+        else f"did not fit into the limit: {max(left, 0):.0f} s were left"
+    )
 
 
 def _measured(item: Item, measurement: Measurement, session: Session, deadline: float) -> Result:
@@ -82,7 +86,8 @@ def _measured(item: Item, measurement: Measurement, session: Session, deadline: 
     except KeyboardInterrupt:
         session.processes.interrupted = True
         outcome = Outcome([], ["interrupted"])
-    except Exception as error:  # noqa: BLE001  (the other measurements continue, and the page names the error)
+    # The other measurements continue, and the page names the error
+    except Exception as error:  # noqa: BLE001
         outcome = Outcome([], [f"{type(error).__name__}: {error}"])
     return Result(
         measurement=measurement.name,

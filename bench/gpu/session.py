@@ -58,4 +58,6 @@ class Session:
     def datasets(self) -> frozenset[str]:
         """Names of the datasets that are on this machine."""
         listed = self.trainmark("data", "list", "--json", seconds=60)
-        return frozenset(each["name"] for each in json.loads(listed.printed or "[]") if each["directory"])
+        return frozenset(
+            each["name"] for each in json.loads(listed.printed or "[]") if each["directory"]
+        )

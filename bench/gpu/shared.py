@@ -1,8 +1,9 @@
-"""One process that measures many configurations one after the other, and writes each row immediately.
+"""One process that measures many configurations one after the other, and writes each row
+immediately.
 
 This saves the 8 to 12 s that a process takes to start on a GPU, but earlier configurations may slow
-down later ones by what they leave behind. So it is for surveys, never for verdicts, and each row has
-the caveat `shared-process`.
+down later ones by what they leave behind. So it is for surveys, never for verdicts, and each row
+has the caveat `shared-process`.
 """
 
 from __future__ import annotations
@@ -111,7 +112,8 @@ def measure_all(
 
 
 def _row(configuration: Configuration) -> dict[str, Any]:
-    """Measure; a configuration that fails, for example for lack of memory, does not stop the others."""
+    """Measure; a configuration that fails, for example for lack of memory, does not stop the
+    others."""
     about = {"facts": configuration.facts, "caveats": [Caveat.SHARED_PROCESS.value]}
     try:
         return {**about, "status": "ok", **configuration.measure()}

@@ -41,7 +41,9 @@ class Result:
 
 def read(folder: Path, item: str) -> dict[str, Result]:
     """Read the results of an item, by measurement."""
-    found = (Result(**json.loads(file.read_text())) for file in sorted((folder / item).glob("*.json")))
+    found = (
+        Result(**json.loads(file.read_text())) for file in sorted((folder / item).glob("*.json"))
+    )
     return {result.measurement: result for result in found}
 
 

@@ -16,7 +16,8 @@ STRETCHES = 10
 """Approximate number of timed stretches; their spread shows how steady the step is."""
 FEWEST_WARM_UP_STEPS = 3
 WARM_UP_SHARE = 0.2
-"""Least duration of the untimed warm-up, as a share of the timed seconds, so that clocks and caches are warm."""
+"""Least duration of the untimed warm-up, as a share of the timed seconds, so that clocks and caches
+are warm."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,19 @@ class Stretches(Slices):
         self._warm_steps += steps
         self.warm_seconds += seconds
         self._next = 2 * steps
-        if self._warm_steps >= FEWEST_WARM_UP_STEPS and self.warm_seconds >= WARM_UP_SHARE * self._seconds_wanted:
+        if (
+            self._warm_steps >= FEWEST_WARM_UP_STEPS
+            and self.warm_seconds >= WARM_UP_SHARE * self._seconds_wanted
+        ):
             # The last part of the warm-up is the best estimate of a steady step.
-            self._stretch_steps = max(1, round(self._seconds_wanted / STRETCHES / (seconds / steps)))
+            self._stretch_steps = max(
+                1, round(self._seconds_wanted / STRETCHES / (seconds / steps))
+            )
 
 
-def measure(trainer: Trainer, plans: Callable[[], Iterable[EpochPlan]], timing: Timing, began: float) -> dict[str, Any]:
+def measure(
+    trainer: Trainer, plans: Callable[[], Iterable[EpochPlan]], timing: Timing, began: float
+) -> dict[str, Any]:
     """Prepare a trainer and time it.
 
     Args:

@@ -83,7 +83,9 @@ def _data(name: str, workload: Workload) -> Dataset:
     """Load the data; falls back to synthetic digits if MNIST is not on this machine."""
     known = find_dataset(name)
     try:
-        located = locate(known.name, environment=environment_dir(), cache=cache_dir(), download=False)
+        located = locate(
+            known.name, environment=environment_dir(), cache=cache_dir(), download=False
+        )
     except DataUnavailable:
         if name != "mnist":
             raise

@@ -47,7 +47,8 @@ def require_modules() -> None:
     sys.exit(
         f"bench/gpu: {sys.executable} lacks {', '.join(missing)}.\n"
         "On a machine with a network:\n"
-        f"  pip download --only-binary :all: --python-version {version} --platform manylinux2014_{platform.machine()} "
+        f"  pip download --only-binary :all: --python-version {version} --platform "
+        f"manylinux2014_{platform.machine()} "
         f"-d wheels {' '.join(missing)}\n"
         "Copy the folder here, then add:\n"
         "  --wheels wheels"

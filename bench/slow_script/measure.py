@@ -1,10 +1,13 @@
-"""Does `trainmark explain -- python train.py` name what is slow in a script, and does its promise hold?
+"""Does `trainmark explain -- python train.py` name what is slow in a script, and does its promise
+hold?
 
-    python bench/slow_script/measure.py [--only NAME,...] [--seconds 120] [--minutes 9] [--out FILE.jsonl]
+    python bench/slow_script/measure.py [--only NAME,...] [--seconds 120] [--minutes 9] [--out
+    FILE.jsonl]
 
-For each thing that bench/slow_script/train.py can plant: what is named first, what it promises, and what mending it by
-hand gives (the named change, or the script without what is planted), measured by `trainmark measure --vary` in the same
-minutes. Ends after --minutes; call it again to go on. `none` is a script without a fault.
+For each thing that bench/slow_script/train.py can plant: what is named first, what it promises, and
+what mending it by hand gives (the named change, or the script without what is planted), measured by
+`trainmark measure --vary` in the same minutes. Ends after --minutes; call it again to go on. `none`
+is a script without a fault.
 """
 
 from __future__ import annotations
@@ -40,15 +43,26 @@ BY_HAND = ("threads", "workers", "batch", "fused", "foreach", "bf16")
 
 def main() -> None:
     """Try each plant that has no line in the file yet."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default=",".join(RIGHT))
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--minutes", type=float, default=9.0)
-    parser.add_argument("--mend", action=argparse.BooleanOptionalAction, default=True, help="measure the mended script")
+    parser.add_argument(
+        "--mend",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="measure the mended script",
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     end = time.monotonic() + 60 * options.minutes
-    known = [json.loads(line) for line in options.out.read_text().splitlines()] if _exists(options.out) else []
+    known = (
+        [json.loads(line) for line in options.out.read_text().splitlines()]
+        if _exists(options.out)
+        else []
+    )
     for slow in options.only.split(","):
         if slow in {each["slow"] for each in known}:
             continue
@@ -64,7 +78,8 @@ def main() -> None:
     mended = [each for each in judged if each["mended"]]
     kept = [each for each in mended if abs(each["promised"] / each["mended"] - 1) <= 0.15]
     print(
-        f"named first in {len(right)} of {len(judged)}; promise within 15 % of mending in {len(kept)} of {len(mended)}"
+        f"named first in {len(right)} of {len(judged)}; promise within 15 % of mending in "
+        f"{len(kept)} of {len(mended)}"
     )
 
 
@@ -73,26 +88,32 @@ def _try(slow: str, seconds: float, *, mend: bool) -> dict[str, Any]:
         command = [sys.executable, SCRIPT, "--slow", slow]
         found = _trainmark(folder, "explain", "--seconds", str(seconds), "--json", "--", *command)
         findings = found["findings"]
-        first: dict[str, Any] = findings[0] if findings else {"change": "", "speedup": {"value": 1.0}}
+        first: dict[str, Any] = (
+            findings[0] if findings else {"change": "", "speedup": {"value": 1.0}}
+        )
         return {
             "slow": slow,
             "first": first["change"],
             "promised": first["speedup"]["value"],
             "mended": _mended(folder, slow, first["change"], seconds / 2) if mend else None,
             "findings": [
-                {name: each[name] for name in ("change", "kind", "speedup", "learning", "place")} for each in findings
+                {name: each[name] for name in ("change", "kind", "speedup", "learning", "place")}
+                for each in findings
             ],
         }
 
 
 def _mended(folder: str, slow: str, first: str, seconds: float) -> float | None:
-    """What the named change gives if the script can make it, else the script without the plant; in turns."""
+    """What the named change gives if the script can make it, else the script without the plant; in
+    turns."""
     if slow == "none" or not first:
         return None
     if first.partition("=")[0] in BY_HAND:
-        vary, words = f"change=,{first}", [sys.executable, SCRIPT, "--slow", slow, "--change={change}"]
+        vary = f"change=,{first}"
+        words = [sys.executable, SCRIPT, "--slow", slow, "--change={change}"]
     else:
-        vary, words = f"how=--slow={slow},--like={slow}", [sys.executable, SCRIPT, "{how}"]
+        vary = f"how=--slow={slow},--like={slow}"
+        words = [sys.executable, SCRIPT, "{how}"]
     out = str(Path(folder) / "records")
     budget = ["--repeats", "2", "--budget", str(seconds)]
     _trainmark(folder, "measure", "--vary", vary, *budget, "--out", out, "--json", "--", *words)
@@ -102,7 +123,9 @@ def _mended(folder: str, slow: str, first: str, seconds: float) -> float | None:
 
 
 def _trainmark(folder: str, *words: str) -> Any:
-    done = subprocess.run([sys.executable, "-m", "trainmark", *words], cwd=folder, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "trainmark", *words], cwd=folder, stdout=subprocess.PIPE, text=True
+    )
     if done.returncode:
         sys.exit(f"trainmark {' '.join(words)} ended with {done.returncode}")
     return json.loads(done.stdout)

@@ -66,7 +66,9 @@ class Packed(Dataset):
         return len(self.packed)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
-        values = torch.frombuffer(bytearray(zlib.decompress(self.packed[index])), dtype=torch.float32)
+        values = torch.frombuffer(
+            bytearray(zlib.decompress(self.packed[index])), dtype=torch.float32
+        )
         return values, self.labels[index]
 
 
@@ -114,14 +116,21 @@ def network(slow: str) -> nn.Module:
 
 def main() -> None:  # noqa: C901  (one branch per plant)
     """Train."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--slow", choices=PLANTS, default="none")
     parser.add_argument("--like", choices=PLANTS, help="mended, but of the size of this one")
-    parser.add_argument("--change", default="", help="by hand: threads=1, workers=2, batch=8, fused, foreach or bf16")
+    parser.add_argument(
+        "--change",
+        default="",
+        help="by hand: threads=1, workers=2, batch=8, fused, foreach or bf16",
+    )
     parser.add_argument("--epochs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    slow, shape = options.slow, options.like or options.slow
+    slow = options.slow
+    shape = options.like or slow
     change, _, number = options.change.partition("=")
     torch.manual_seed(options.seed)
     if slow == "one-thread" or change == "threads":
@@ -136,16 +145,21 @@ def main() -> None:  # noqa: C901  (one branch per plant)
         data = TensorDataset(x.double(), labels)
     test_x, test_labels = examples(4_000 if shape == "grad-evaluation" else 1_000, options.seed + 1)
     size = (4 if slow == "tiny-batch" else 128) * (int(number) if change == "batch" else 1)
-    loading = {"num_workers": int(number), "persistent_workers": True} if change == "workers" else {}
+    loading = (
+        {"num_workers": int(number), "persistent_workers": True} if change == "workers" else {}
+    )
     loader = DataLoader(data, batch_size=size, shuffle=True, drop_last=True, **loading)
     model = network(shape)
     if slow == "float64":
-        model, test_x = model.double(), test_x.double()
+        model = model.double()
+        test_x = test_x.double()
     faster = {change: True} if change in ("fused", "foreach") else {}
     if slow == "python-optimizer":
         optimizer: torch.optim.Optimizer = RowByRow(model.parameters(), 0.01)
     elif shape == "many-parameters":
-        optimizer = torch.optim.AdamW(model.parameters(), 1e-3, **(faster or {"foreach": slow != shape}))
+        optimizer = torch.optim.AdamW(
+            model.parameters(), 1e-3, **(faster or {"foreach": slow != shape})
+        )
     else:
         rate = 100 if slow == "small-loss" else 0.01
         optimizer = torch.optim.SGD(model.parameters(), rate, momentum=0.9, **faster)
@@ -167,11 +181,14 @@ def main() -> None:  # noqa: C901  (one branch per plant)
             if slow == "transfer":
                 everything = torch.tensor(raw)
                 chosen = torch.arange(step * size, (step + 1) * size) % len(raw)
-                inputs, targets = everything[chosen], labels[chosen]
+                inputs = everything[chosen]
+                targets = labels[chosen]
             optimizer.zero_grad()
             with torch.autocast("cpu", torch.bfloat16, enabled=change == "bf16"):
                 logits = model(inputs).float()
-            loss = functional.cross_entropy(logits, targets) / (10_000 if slow == "small-loss" else 1)
+            loss = functional.cross_entropy(logits, targets) / (
+                10_000 if slow == "small-loss" else 1
+            )
             loss.backward()
             optimizer.step()
             step += 1

@@ -1,15 +1,19 @@
 """Can `trainmark measure` and `explain` be trusted with a script? The same question many times.
 
     python bench/slow_script/tries.py KIND,... FOLDER [--tries 10] [--seconds 60] [--minutes 9]
-    python bench/slow_script/tries.py KIND,... FOLDER --tries 0                     what they say so far
+    python bench/slow_script/tries.py KIND,... FOLDER --tries 0                     what they say so
+    far
 
 KIND is one of
 
-    equal    `measure` of the unchanged script (train.py) against itself; false verdicts and half-widths. Its budget is
-             0.6 of --seconds, since the starts of processes take the rest
-    promise  `explain` of the script without a fault, then the change that it names first, made by hand, in `measure`
-    batch    `explain --only batch`: eight times as large a batch with the same rate must be said to harm learning
-    fp16     `explain --only fp16` where the gradients are too small for 16 bits, which must be said as well
+    equal    `measure` of the unchanged script (train.py) against itself; false verdicts and
+             half-widths. Its budget is 0.6 of --seconds, since the starts of processes take the
+             rest
+    promise  `explain` of the script without a fault, then the change that it names first, made by
+    hand, in `measure`
+    batch    `explain --only batch`: eight times as large a batch with the same rate must be said to
+    harm learning fp16     `explain --only fp16` where the gradients are too small for 16 bits,
+    which must be said as well
 
 `try` ends after --minutes; call it again to go on.
 """
@@ -32,14 +36,17 @@ KINDS = ("equal", "promise", "batch", "fp16")
 
 def main() -> None:
     """Add tries in turn, and sum up."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("kinds", metavar="KIND,...")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tries", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--minutes", type=float, default=9.0)
     options = parser.parse_args()
-    kinds, end = options.kinds.split(","), time.monotonic() + 60 * options.minutes
+    kinds = options.kinds.split(",")
+    end = time.monotonic() + 60 * options.minutes
     options.folder.mkdir(parents=True, exist_ok=True)
     for number in range(options.tries):
         for kind in kinds:
@@ -58,8 +65,14 @@ def _try(kind: str, seconds: float, seed: int) -> dict[str, Any]:
             return _measured(folder, ["--vary-env", "SIDE=A,B"], SCRIPT, 0.6 * seconds)
         if kind == "promise":
             found = _explained(folder, [*SCRIPT, "--seed", str(seed)], seconds)
-            made = [each for each in found if each["kind"] == "change" and each["learning"] != "worse"]
-            won = [each for each in made if each["speedup"]["low"] > 1 and each["speedup"]["value"] > 1.03]
+            made = [
+                each for each in found if each["kind"] == "change" and each["learning"] != "worse"
+            ]
+            won = [
+                each
+                for each in made
+                if each["speedup"]["low"] > 1 and each["speedup"]["value"] > 1.03
+            ]
             if not won:
                 return {"change": ""}
             vary = ["--vary", f"change=,{won[0]['change']}"]
@@ -70,22 +83,32 @@ def _try(kind: str, seconds: float, seed: int) -> dict[str, Any]:
         return found[0] if found else {"learning": "no result"}
 
 
-def _explained(folder: str, words: list[str], seconds: float, *options: str) -> list[dict[str, Any]]:
+def _explained(
+    folder: str, words: list[str], seconds: float, *options: str
+) -> list[dict[str, Any]]:
     findings: list[dict[str, Any]] = json.loads(
         _trainmark(folder, "explain", "--seconds", str(seconds), *options, "--json", "--", *words)
     )["findings"]
-    return [{key: each[key] for key in ("change", "kind", "speedup", "learning")} for each in findings]
+    return [
+        {key: each[key] for key in ("change", "kind", "speedup", "learning")} for each in findings
+    ]
 
 
 def _measured(folder: str, vary: list[str], words: list[str], seconds: float) -> dict[str, Any]:
     out = str(Path(folder) / "records")
-    _trainmark(folder, "measure", *vary, "--budget", str(seconds), "--out", out, "--json", "--", *words)
-    speedup: dict[str, Any] = json.loads(_trainmark(folder, "compare", out, "--json"))["groups"][1]["speedup"]
+    _trainmark(
+        folder, "measure", *vary, "--budget", str(seconds), "--out", out, "--json", "--", *words
+    )
+    speedup: dict[str, Any] = json.loads(_trainmark(folder, "compare", out, "--json"))["groups"][1][
+        "speedup"
+    ]
     return {key: speedup[key] for key in ("ratio", "low", "high", "verdict")}
 
 
 def _trainmark(folder: str, *words: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "trainmark", *words], cwd=folder, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "trainmark", *words], cwd=folder, stdout=subprocess.PIPE, text=True
+    )
     if done.returncode:
         sys.exit(f"trainmark {' '.join(words)} ended with {done.returncode}")
     return done.stdout
@@ -99,9 +122,17 @@ def _summary(kind: str, known: list[dict[str, Any]]) -> str:
         return f"equal: {false} false verdicts in {len(known)} tries; half-width, median {half}"
     if kind == "promise":
         made = [each for each in known if each["change"]]
-        kept = sum(each["promised"]["low"] <= each["by_hand"]["ratio"] <= each["promised"]["high"] for each in made)
-        return f"promise: kept in {kept} of {len(made)}; nothing promised in {len(known) - len(made)}"
-    return f"{kind}: said to harm learning in {sum(each['learning'] == 'worse' for each in known)} of {len(known)}"
+        kept = sum(
+            each["promised"]["low"] <= each["by_hand"]["ratio"] <= each["promised"]["high"]
+            for each in made
+        )
+        return (
+            f"promise: kept in {kept} of {len(made)}; nothing promised in {len(known) - len(made)}"
+        )
+    return (
+        f"{kind}: said to harm learning in "
+        f"{sum(each['learning'] == 'worse' for each in known)} of {len(known)}"
+    )
 
 
 def _known(folder: Path, kind: str) -> list[dict[str, Any]]:

@@ -10,7 +10,8 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
-CLASSES, SIDE = 10, 16
+CLASSES = 10
+SIDE = 16
 
 
 class Drawn(Dataset):
@@ -32,7 +33,9 @@ class Drawn(Dataset):
     def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
         image = self.images[index]
         if not self.prepared:
-            image = torch.tensor([[min(max(pixel, -3.0), 3.0) / 3 for pixel in row] for row in image[0].tolist()])
+            image = torch.tensor(
+                [[min(max(pixel, -3.0), 3.0) / 3 for pixel in row] for row in image[0].tolist()]
+            )
             image = image.unsqueeze(0)
         return image, self.labels[index]
 
@@ -51,7 +54,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--evaluate-every", type=int, default=1, metavar="STEPS")
-    parser.add_argument("--prepare", action="store_true", help="normalise all images once, in advance")
+    parser.add_argument(
+        "--prepare", action="store_true", help="normalise all images once, in advance"
+    )
     options = parser.parse_args()
     torch.manual_seed(1)
     training = Drawn(8_000, 1, prepared=options.prepare)
@@ -67,7 +72,10 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             if step % options.evaluate_every == 0:
-                print(f"epoch {epoch}, step {step}: accuracy {accuracy(network, test):.2%}", flush=True)
+                print(
+                    f"epoch {epoch}, step {step}: accuracy {accuracy(network, test):.2%}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

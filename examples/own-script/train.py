@@ -28,9 +28,16 @@ class Network(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.convolutions = nn.Sequential(
-            nn.Conv2d(1, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3), nn.ReLU(), nn.MaxPool2d(2)
+            nn.Conv2d(1, 16, 3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
         )
-        self.dense = nn.Sequential(nn.Flatten(), nn.Dropout(0.25), nn.Linear(800, 64), nn.ReLU(), nn.Linear(64, 10))
+        self.dense = nn.Sequential(
+            nn.Flatten(), nn.Dropout(0.25), nn.Linear(800, 64), nn.ReLU(), nn.Linear(64, 10)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the logits, ``[batch, 10]``, of images ``[batch, 1, 28, 28]``."""
@@ -48,12 +55,20 @@ def read_idx(path: Path) -> np.ndarray:
 
 def split(folder: Path, name: str, most: int) -> TensorDataset:
     """Return the first ``most`` examples of a split: images as floats, and labels."""
-    images, labels = (read_idx(folder / f"{name}-{part}") for part in ("images-idx3-ubyte", "labels-idx1-ubyte"))
+    images, labels = (
+        read_idx(folder / f"{name}-{part}") for part in ("images-idx3-ubyte", "labels-idx1-ubyte")
+    )
     x = torch.from_numpy(images[:most].copy()).float().div(255).sub(0.1307).div(0.3081).unsqueeze(1)
     return TensorDataset(x, torch.from_numpy(labels[:most].copy()).long())
 
 
-def train(network: nn.Module, loader: DataLoader, optimizer: torch.optim.Optimizer, device: str, pause: float) -> float:
+def train(
+    network: nn.Module,
+    loader: DataLoader,
+    optimizer: torch.optim.Optimizer,
+    device: str,
+    pause: float,
+) -> float:
     """Train one epoch and return the mean loss."""
     network.train()
     total = torch.zeros((), device=device)
@@ -79,15 +94,21 @@ def test(network: nn.Module, loader: DataLoader, device: str) -> float:
 
 def main() -> None:
     """Train and test."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("TRAINMARK_DATA", ".")) / "mnist")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, default=Path(os.environ.get("TRAINMARK_DATA", ".")) / "mnist"
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--rate", type=float, default=0.05)
     parser.add_argument("--most", type=int, default=60_000, help="maximum examples per split")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--pause", type=float, default=0.0, help="seconds to waste per step, to simulate a slowdown")
+    parser.add_argument(
+        "--pause", type=float, default=0.0, help="seconds to waste per step, to simulate a slowdown"
+    )
     parser.add_argument("--threads", type=int, help="CPU threads; PyTorch's default if not given")
     options = parser.parse_args()
     if options.threads:

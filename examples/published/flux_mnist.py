@@ -1,5 +1,5 @@
-# %% [markdown]
-# # The Flux notebook: how much does a GPU help a small network that trains on all of MNIST in every step?
+# %% [markdown] # The Flux notebook: how much does a GPU help a small network that trains on all of
+# MNIST in every step?
 
 # %%
 import trainmark

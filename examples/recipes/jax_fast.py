@@ -1,8 +1,10 @@
-"""JAX, style `fast`: the data stays on the device, and one call of one compiled program trains a whole epoch.
+"""JAX, style `fast`: the data stays on the device, and one call of one compiled program trains a
+whole epoch.
 
-`lax.scan` loops over the batches on the device, so Python launches one operation per epoch; donated weights are updated
-in place; the losses come back at the end. (On a CPU, XLA runs convolutions inside a scan on one thread: with
-convolutions, jit and donate a single step instead, and call it from Python.)
+`lax.scan` loops over the batches on the device, so Python launches one operation per epoch; donated
+weights are updated in place; the losses come back at the end. (On a CPU, XLA runs convolutions
+inside a scan on one thread: with convolutions, jit and donate a single step instead, and call it
+from Python.)
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-RATE, MOMENTUM, DECAY = 0.1, 0.9, 1e-5
+RATE = 0.1
+MOMENTUM = 0.9
+DECAY = 1e-5
 
 
 def loss_of(weights, x, y):
@@ -30,14 +34,17 @@ def train_epoch(state, images, labels, batches):
     def step(state, indices):
         weights, velocity = state
         loss, gradients = jax.value_and_grad(loss_of)(weights, images[indices], labels[indices])
-        velocity = jax.tree.map(lambda v, g, w: MOMENTUM * v - RATE * (g + DECAY * w), velocity, gradients, weights)
+        velocity = jax.tree.map(
+            lambda v, g, w: MOMENTUM * v - RATE * (g + DECAY * w), velocity, gradients, weights
+        )
         return (jax.tree.map(jnp.add, weights, velocity), velocity), loss
 
     return jax.lax.scan(step, state, batches)
 
 
 def train(images, labels, weights, epochs):
-    """Train on batches of example indices, `epochs[epoch, step, batch]`; return the loss of every step, `[steps]`."""
+    """Train on batches of example indices, `epochs[epoch, step, batch]`; return the loss of every
+    step, `[steps]`."""
     images = jax.device_put(images.reshape(-1, 784).astype(np.float32) / 256)
     labels = jax.device_put(labels.astype(np.int32))
     weights = jax.tree.map(jnp.array, weights)  # copies: the state is donated
@@ -47,7 +54,8 @@ def train(images, labels, weights, epochs):
         start = time.perf_counter()
         state, of_epoch = train_epoch(state, images, labels, batches)
         losses.append(np.asarray(of_epoch))
-        mean, seconds = losses[-1].mean(), time.perf_counter() - start
+        mean = losses[-1].mean()
+        seconds = time.perf_counter() - start
         print(f"epoch {epoch + 1}: loss {mean:.4f}, {batches.size / seconds:,.0f} samples/s")
     return np.concatenate(losses)
 
@@ -57,5 +65,12 @@ if __name__ == "__main__":
     images = rng.integers(0, 256, (60_000, 28, 28), dtype=np.uint8)
     labels = rng.integers(0, 10, 60_000)
     shapes = [(784, 128), (128, 64), (64, 10)]
-    weights = [(rng.uniform(-0.01, 0.01, s).astype(np.float32), np.zeros(s[1], np.float32)) for s in shapes]
-    train(images, labels, weights, np.stack([rng.permutation(60_000).reshape(600, 100) for _ in range(3)]))
+    weights = [
+        (rng.uniform(-0.01, 0.01, s).astype(np.float32), np.zeros(s[1], np.float32)) for s in shapes
+    ]
+    train(
+        images,
+        labels,
+        weights,
+        np.stack([rng.permutation(60_000).reshape(600, 100) for _ in range(3)]),
+    )

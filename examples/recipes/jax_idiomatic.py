@@ -1,7 +1,7 @@
 """JAX, style `idiomatic`: the training loop of JAX's MNIST example.
 
-One jitted step computes the gradient and the update, and Python calls it with each batch as NumPy arrays. It is easy to
-follow, and the baseline that `fast` is compared with.
+One jitted step computes the gradient and the update, and Python calls it with each batch as NumPy
+arrays. It is easy to follow, and the baseline that `fast` is compared with.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-RATE, MOMENTUM, DECAY = 0.1, 0.9, 1e-5
+RATE = 0.1
+MOMENTUM = 0.9
+DECAY = 1e-5
 
 
 def loss_of(weights, x, y):
@@ -26,13 +28,17 @@ def loss_of(weights, x, y):
 @jax.jit
 def step(weights, velocity, x, y):
     loss, gradients = jax.value_and_grad(loss_of)(weights, x, y)
-    velocity = jax.tree.map(lambda v, g, w: MOMENTUM * v - RATE * (g + DECAY * w), velocity, gradients, weights)
+    velocity = jax.tree.map(
+        lambda v, g, w: MOMENTUM * v - RATE * (g + DECAY * w), velocity, gradients, weights
+    )
     return jax.tree.map(jnp.add, weights, velocity), velocity, loss
 
 
 def train(images, labels, weights, epochs):
-    """Train on batches of example indices, `epochs[epoch, step, batch]`; return the loss of every step, `[steps]`."""
-    images, labels = images.reshape(-1, 784).astype(np.float32) / 256, labels.astype(np.int32)
+    """Train on batches of example indices, `epochs[epoch, step, batch]`; return the loss of every
+    step, `[steps]`."""
+    images = images.reshape(-1, 784).astype(np.float32) / 256
+    labels = labels.astype(np.int32)
     velocity = jax.tree.map(jnp.zeros_like, weights)
     losses = []
     for epoch, batches in enumerate(epochs):
@@ -41,7 +47,10 @@ def train(images, labels, weights, epochs):
             weights, velocity, loss = step(weights, velocity, images[indices], labels[indices])
             losses.append(loss)  # float(loss) would wait for the device in every step
         mean = np.mean(jax.device_get(losses[-len(batches) :]))
-        print(f"epoch {epoch + 1}: loss {mean:.4f}, {batches.size / (time.perf_counter() - start):,.0f} samples/s")
+        print(
+            f"epoch {epoch + 1}: loss {mean:.4f}, "
+            f"{batches.size / (time.perf_counter() - start):,.0f} samples/s"
+        )
     return np.array(jax.device_get(losses))
 
 
@@ -50,5 +59,12 @@ if __name__ == "__main__":
     images = rng.integers(0, 256, (60_000, 28, 28), dtype=np.uint8)
     labels = rng.integers(0, 10, 60_000)
     shapes = [(784, 128), (128, 64), (64, 10)]
-    weights = [(rng.uniform(-0.01, 0.01, s).astype(np.float32), np.zeros(s[1], np.float32)) for s in shapes]
-    train(images, labels, weights, np.stack([rng.permutation(60_000).reshape(600, 100) for _ in range(3)]))
+    weights = [
+        (rng.uniform(-0.01, 0.01, s).astype(np.float32), np.zeros(s[1], np.float32)) for s in shapes
+    ]
+    train(
+        images,
+        labels,
+        weights,
+        np.stack([rng.permutation(60_000).reshape(600, 100) for _ in range(3)]),
+    )

@@ -1,7 +1,8 @@
 """`model.fit` after `compile(jit_compile=True)`.
 
-TensorFlow compiles the step with XLA, PyTorch (`KERAS_BACKEND=torch`) with `torch.compile`. It fuses operations, so
-less time goes into launching them. By default Keras compiles on JAX, and with TensorFlow only if it sees a GPU.
+TensorFlow compiles the step with XLA, PyTorch (`KERAS_BACKEND=torch`) with `torch.compile`. It
+fuses operations, so less time goes into launching them. By default Keras compiles on JAX, and with
+TensorFlow only if it sees a GPU.
 """
 
 import os
@@ -14,7 +15,8 @@ import numpy as np
 
 
 class BatchLoss(keras.metrics.Metric):
-    """The loss of the last batch. The `loss` that `fit` reports is a mean since the epoch started."""
+    """The loss of the last batch. The `loss` that `fit` reports is a mean since the epoch
+    started."""
 
     def __init__(self):
         super().__init__(name="batch_loss")
@@ -41,7 +43,8 @@ class Network(keras.Sequential):
 
 
 class SGD(keras.optimizers.SGD):
-    """Adds weight decay to the gradient. Keras's own `weight_decay` bypasses the momentum; a penalty is slower."""
+    """Adds weight decay to the gradient. Keras's own `weight_decay` bypasses the momentum; a
+    penalty is slower."""
 
     def update_step(self, gradient, variable, learning_rate):
         super().update_step(gradient + 1e-5 * variable, variable, learning_rate)
@@ -71,8 +74,10 @@ class Report(keras.callbacks.Callback):
 
 
 def train(images, labels, weights, epochs):
-    """Train on batches of example indices, `epochs[epoch, step, batch]`; return the loss of every step, `[steps]`."""
-    model, report = build(weights), Report()
+    """Train on batches of example indices, `epochs[epoch, step, batch]`; return the loss of every
+    step, `[steps]`."""
+    model = build(weights)
+    report = Report()
     model.compile(
         optimizer=SGD(0.1, momentum=0.9),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -80,15 +85,23 @@ def train(images, labels, weights, epochs):
         jit_compile=True,
     )
     images = images.astype("float32") / 256
-    shuffled, losses = np.empty_like(images), []
+    shuffled = np.empty_like(images)
+    losses = []
     for epoch, batches in enumerate(epochs):
         start = time.perf_counter()
-        order, size = batches.reshape(-1), batches.shape[1]
-        np.take(images, order, axis=0, out=shuffled, mode="clip")  # a new array would cost page faults
-        model.fit(shuffled, labels[order], batch_size=size, shuffle=False, verbose=0, callbacks=[report])
+        order = batches.reshape(-1)
+        size = batches.shape[1]
+        # a new array would cost page faults
+        np.take(images, order, axis=0, out=shuffled, mode="clip")
+        model.fit(
+            shuffled, labels[order], batch_size=size, shuffle=False, verbose=0, callbacks=[report]
+        )
         losses.append(np.array([report.losses[step] for step in range(len(batches))]))
         seconds = time.perf_counter() - start
-        print(f"epoch {epoch + 1}: loss {losses[-1].mean():.4f}, {batches.size / seconds:,.0f} samples/s")
+        print(
+            f"epoch {epoch + 1}: loss {losses[-1].mean():.4f}, {batches.size / seconds:,.0f} "
+            "samples/s"
+        )
     return np.concatenate(losses)
 
 
@@ -97,5 +110,12 @@ if __name__ == "__main__":
     images = rng.integers(0, 256, (60_000, 28, 28), dtype=np.uint8)
     labels = rng.integers(0, 10, 60_000)
     shapes = [(784, 128), (128, 64), (64, 10)]
-    weights = [(rng.uniform(-0.01, 0.01, s).astype(np.float32), np.zeros(s[1], np.float32)) for s in shapes]
-    train(images, labels, weights, np.stack([rng.permutation(60_000).reshape(600, 100) for _ in range(3)]))
+    weights = [
+        (rng.uniform(-0.01, 0.01, s).astype(np.float32), np.zeros(s[1], np.float32)) for s in shapes
+    ]
+    train(
+        images,
+        labels,
+        weights,
+        np.stack([rng.permutation(60_000).reshape(600, 100) for _ in range(3)]),
+    )

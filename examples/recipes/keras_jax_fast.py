@@ -1,7 +1,8 @@
 """Keras on JAX, many steps in one compiled call.
 
-Images and labels are on the device before training starts. Keras's stateless functions make the step a pure function,
-which `jax.lax.scan` runs over the batches, so Python costs once per call, not once per step.
+Images and labels are on the device before training starts. Keras's stateless functions make the
+step a pure function, which `jax.lax.scan` runs over the batches, so Python costs once per call, not
+once per step.
 """
 
 import os
@@ -15,9 +16,13 @@ import numpy as np
 
 
 def build(weights):
-    """Build the network with these weights. Half the L2 penalty has the gradient of weight decay."""
+    """Build the network with these weights. Half the L2 penalty has the gradient of weight
+    decay."""
     decay = keras.regularizers.L2(0.5e-5)
-    dense = [keras.layers.Dense(len(bias), kernel_regularizer=decay, bias_regularizer=decay) for _, bias in weights]
+    dense = [
+        keras.layers.Dense(len(bias), kernel_regularizer=decay, bias_regularizer=decay)
+        for _, bias in weights
+    ]
     hidden = [layer for each in dense[:-1] for layer in (each, keras.layers.ReLU())]
     model = keras.Sequential([keras.Input((28, 28)), keras.layers.Flatten(), *hidden, dense[-1]])
     for layer, arrays in zip(dense, weights):
@@ -26,14 +31,19 @@ def build(weights):
 
 
 def train(images, labels, weights, epochs):
-    """Train on batches of example indices, `epochs[epoch, step, batch]`; return the loss of every step, `[steps]`."""
-    model, optimizer = build(weights), keras.optimizers.SGD(0.1, momentum=0.9)
+    """Train on batches of example indices, `epochs[epoch, step, batch]`; return the loss of every
+    step, `[steps]`."""
+    model = build(weights)
+    optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
     optimizer.build(model.trainable_variables)
     loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    images, labels = jax.numpy.asarray(images, "float32") / 256, jax.numpy.asarray(labels)
+    images = jax.numpy.asarray(images, "float32") / 256
+    labels = jax.numpy.asarray(labels)
 
     def total_loss(trained, others, x, y):
-        outputs, others, penalties = model.stateless_call(trained, others, x, training=True, return_losses=True)
+        outputs, others, penalties = model.stateless_call(
+            trained, others, x, training=True, return_losses=True
+        )
         loss = loss_of(y, outputs)
         return loss + sum(penalties), (loss, others)
 
@@ -53,7 +63,10 @@ def train(images, labels, weights, epochs):
         state, found = steps(state, batches)
         losses.append(np.asarray(found))
         seconds = time.perf_counter() - start
-        print(f"epoch {epoch + 1}: loss {losses[-1].mean():.4f}, {batches.size / seconds:,.0f} samples/s")
+        print(
+            f"epoch {epoch + 1}: loss {losses[-1].mean():.4f}, {batches.size / seconds:,.0f} "
+            "samples/s"
+        )
     return np.concatenate(losses)
 
 
@@ -62,5 +75,12 @@ if __name__ == "__main__":
     images = rng.integers(0, 256, (60_000, 28, 28), dtype=np.uint8)
     labels = rng.integers(0, 10, 60_000)
     shapes = [(784, 128), (128, 64), (64, 10)]
-    weights = [(rng.uniform(-0.01, 0.01, s).astype(np.float32), np.zeros(s[1], np.float32)) for s in shapes]
-    train(images, labels, weights, np.stack([rng.permutation(60_000).reshape(600, 100) for _ in range(3)]))
+    weights = [
+        (rng.uniform(-0.01, 0.01, s).astype(np.float32), np.zeros(s[1], np.float32)) for s in shapes
+    ]
+    train(
+        images,
+        labels,
+        weights,
+        np.stack([rng.permutation(60_000).reshape(600, 100) for _ in range(3)]),
+    )

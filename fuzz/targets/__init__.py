@@ -1,1 +1,2 @@
-"""One module per target: ``one(data)`` catches only trainmark's errors; ``mutated`` mutates structured input."""
+"""One module per target: ``one(data)`` catches only trainmark's errors; ``mutated`` mutates
+structured input."""

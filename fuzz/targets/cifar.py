@@ -12,7 +12,8 @@ from trainmark.errors import DamagedData
 
 
 def one(data: bytes) -> None:
-    """Parse one input. The first byte is the expected number of examples, and whether to repeat the rest to fit."""
+    """Parse one input. The first byte is the expected number of examples, and whether to repeat the
+    rest to fit."""
     examples, payload = (data[0] % 4, data[1:]) if data else (0, b"")
     if payload and data[0] >= 128:
         payload = bytes(islice(cycle(payload), examples * cifar10.RECORD))

@@ -1,4 +1,5 @@
-"""Dataset files on disk, gzipped or not, and archives of mirrors: the right number of bytes, or an error."""
+"""Dataset files on disk, gzipped or not, and archives of mirrors: the right number of bytes, or an
+error."""
 
 from __future__ import annotations
 

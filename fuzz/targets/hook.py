@@ -1,4 +1,5 @@
-"""Lines that report the epochs of a script: valid epochs are kept, others counted, and a flood is not stored."""
+"""Lines that report the epochs of a script: valid epochs are kept, others counted, and a flood is
+not stored."""
 
 from __future__ import annotations
 
@@ -7,16 +8,25 @@ import math
 import random
 
 from fuzz.structure import rewritten
-from trainmark.execute.protocol.answers import EpochEnded, SliceTimed, StepsObserved, ThreadsTried, Waiting
+from trainmark.execute.protocol.answers import (
+    EpochEnded,
+    SliceTimed,
+    StepsObserved,
+    ThreadsTried,
+    Waiting,
+)
 from trainmark.execute.worker.reports import Reports
 
-ORIGIN, NOW = 1_000.0, 2_000.0
+ORIGIN = 1_000.0
+NOW = 2_000.0
 
 
 def one(data: bytes) -> None:
     """Read one input. The first byte is the size of the pieces in which the rest arrives."""
     size = data[0] % 64 + 1 if data else 1
-    reports, epochs, edge = Reports(0.5), 0, 0.5
+    reports = Reports(0.5)
+    epochs = 0
+    edge = 0.5
     for start in range(1, len(data), size):
         for message in reports.take(data[start : start + size], ORIGIN, NOW):
             if isinstance(message, (StepsObserved, Waiting)):
@@ -27,15 +37,19 @@ def one(data: bytes) -> None:
                 continue
             if isinstance(message, EpochEnded):
                 assert message.index == epochs
-                assert edge <= message.start <= message.start + message.seconds <= NOW - ORIGIN + 1e-6
-                edge, epochs = message.start, epochs + 1
+                assert (
+                    edge <= message.start <= message.start + message.seconds <= NOW - ORIGIN + 1e-6
+                )
+                edge = message.start
+                epochs = epochs + 1
             elif isinstance(message, SliceTimed):
                 assert 0 <= message.start <= message.start + message.seconds <= NOW - ORIGIN + 1e-6
             else:
                 assert message.index == epochs - 1
             assert math.isfinite(message.seconds)
             assert all(
-                abs(getattr(message, name, None) or 0) != math.inf for name in ("test_accuracy", "train_accuracy")
+                abs(getattr(message, name, None) or 0) != math.inf
+                for name in ("test_accuracy", "train_accuracy")
             )
     assert len(reports.odd) <= 3
     assert all(len(what) <= 100 for what in reports.odd)
@@ -47,7 +61,8 @@ def mutated(data: bytes, most: int, seed: int) -> bytes:
     import atheris
 
     chance = random.Random(seed)
-    head, lines = data[:1], data[1:].split(b"\n")
+    head = data[:1]
+    lines = data[1:].split(b"\n")
     which = chance.randrange(len(lines))
     other = rewritten(lines[which], chance) if chance.random() < 0.5 else None
     if other is None:

@@ -1,4 +1,5 @@
-"""IDX files: an array of the requested shape, or DamagedData; and it encodes back to the same bytes."""
+"""IDX files: an array of the requested shape, or DamagedData; and it encodes back to the same
+bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ SHAPES = ((2, 3, 3), (3,), (0,), (1, 1, 1), (60_000, 28, 28), (10_000,))
 
 def one(data: bytes) -> None:
     """Parse one input. The first byte chooses the expected shape; the rest is the file."""
-    shape, payload = SHAPES[data[0] % len(SHAPES) if data else 0], data[1:]
+    shape = SHAPES[data[0] % len(SHAPES) if data else 0]
+    payload = data[1:]
     try:
         array = idx.parse(payload, shape, Path("file"))
     except DamagedData:

@@ -1,4 +1,5 @@
-"""Records, and everything made from them without training: tables, comparisons, exports, charts, the page."""
+"""Records, and everything made from them without training: tables, comparisons, exports, charts,
+the page."""
 
 from __future__ import annotations
 
@@ -34,9 +35,11 @@ from trainmark.report.table import Table
 from trainmark.report.two_records_table import two_records_table
 from trainmark.workload import catalog
 
-ONE_DRAWN_IN, ONE_PAGE_IN = 4, 16
+ONE_DRAWN_IN = 4
+ONE_PAGE_IN = 16
 """Drawing a screen or a page takes far longer than computing its content."""
-catalog.names, catalog.find = cache(catalog.names), cache(catalog.find)  # they don't change during fuzzing
+catalog.names = cache(catalog.names)
+catalog.find = cache(catalog.find)  # they don't change during fuzzing
 _CACHE = Path(tempfile.mkdtemp(prefix="trainmark-fuzz-"))
 (_CACHE / f"vega-{importlib.metadata.version('vl-convert-python')}.js").write_text("drawing();")
 
@@ -70,7 +73,8 @@ def use(records: list[Record], *, drawing: bool, whole_page: bool) -> None:
             tables.append(outside_table(record.id, observe(record)))
         tables.append(two_records_table(record.id, records[0].id, set_against(record, records[0])))
     try:
-        comparison, by_machine = compare(records), compare(records, "machine")
+        comparison = compare(records)
+        by_machine = compare(records, "machine")
         published = agree(trainings(records))
     except TrainmarkError:
         return
@@ -95,15 +99,20 @@ class _Reader(HTMLParser):
         json.loads(specs[: specs.index("</script>")])
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag not in ("script", "iframe", "object", "embed", "base", "meta", "link", "form"), tag
+        assert tag not in ("script", "iframe", "object", "embed", "base", "meta", "link", "form"), (
+            tag
+        )
         for name, value in attrs:
             assert not name.startswith("on"), name
             if name in ("href", "src"):
-                assert (value or "").startswith(("#", "data:text/csv;base64,", "data:image/png;base64,")), value
+                assert (value or "").startswith(
+                    ("#", "data:text/csv;base64,", "data:image/png;base64,")
+                ), value
 
 
 def mutated(data: bytes, most: int, seed: int) -> bytes:
-    """Nearly always mutate one of the records as JSON, since plain mutations rarely get past the parser."""
+    """Nearly always mutate one of the records as JSON, since plain mutations rarely get past the
+    parser."""
     import atheris
 
     chance = random.Random(seed)

@@ -1,4 +1,5 @@
-"""Workloads in TOML: a network that can be laid out and shown, or SpecError; and it can be sent to the child."""
+"""Workloads in TOML: a network that can be laid out and shown, or SpecError; and it can be sent to
+the child."""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ def mutated(data: bytes, most: int, seed: int) -> bytes:
         other = None
     if not isinstance(other, dict):
         return bytes(atheris.Mutate(data, most))
-    return "".join(f"{_key(key)} = {_value(value)}\n" for key, value in other.items()).encode("utf-8", "replace")[:most]
+    return "".join(f"{_key(key)} = {_value(value)}\n" for key, value in other.items()).encode(
+        "utf-8", "replace"
+    )[:most]
 
 
 def _key(key: str) -> str:

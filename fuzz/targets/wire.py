@@ -30,16 +30,32 @@ from trainmark.study.explain.failure import replay_of
 from trainmark.workload import catalog
 
 ASKED = (
-    "Train", "StartRanks", "RunScript", "Probe", "ListBackends", "MeasurePeaks", "Examine", "Predict",
-    "Dissect", "ReplayTraining", "Rehearse", "CheckSteps",
-)  # fmt: skip
+    "Train",
+    "StartRanks",
+    "RunScript",
+    "Probe",
+    "ListBackends",
+    "MeasurePeaks",
+    "Examine",
+    "Predict",
+    "Dissect",
+    "ReplayTraining",
+    "Rehearse",
+    "CheckSteps",
+)
 _DATA = Located("mnist", Path("/data"), "named", "5f" * 32, True, 60_000, 10_000)
 _COURSE = ScheduledWorkload(catalog.find("mnist-mlp512"), _DATA, 1)
 _SIDE = Side("torch", "fast", "cpu", THIS)
-_HERE = Here(Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, 0.0), Driver(), (0, 1))
+_HERE = Here(
+    Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, 0.0), Driver(), (0, 1)
+)
 _RUN = Run(_COURSE, _SIDE, Settings(), 0, 0, "plan", "plan")
-_SPREAD = Run(_COURSE, _SIDE, Settings(kind="scale"), 0, 0, "plan", "plan", Spreading(Layout(data=2)))
-_COMMAND = CommandRun(Command("x", ("x",), Path("/")), CommandSide({}), Settings(), 0, 0, "plan", "plan")
+_SPREAD = Run(
+    _COURSE, _SIDE, Settings(kind="scale"), 0, 0, "plan", "plan", Spreading(Layout(data=2))
+)
+_COMMAND = CommandRun(
+    Command("x", ("x",), Path("/")), CommandSide({}), Settings(), 0, 0, "plan", "plan"
+)
 BUILDERS: dict[str, Callable[[], RecordBuilder]] = {
     "Train": lambda: TrainingRecordBuilder(_RUN, Seen("torch", THIS), _HERE, None, False, "t"),
     "StartRanks": lambda: RanksRecordBuilder(_SPREAD, Seen("torch", THIS), _HERE, None, "t"),
@@ -51,16 +67,19 @@ class _Line:
     """A socket on which everything has been sent."""
 
     def __init__(self, said: bytes, size: int) -> None:
-        self._said, self._size = said, size
+        self._said = said
+        self._size = size
 
     def recv(self, _: int) -> bytes:
         """Return the next bytes."""
-        arrived, self._said = self._said[: self._size], self._said[self._size :]
+        arrived = self._said[: self._size]
+        self._said = self._said[self._size :]
         return arrived
 
 
 def one(data: bytes) -> None:
-    """Read one input. The first byte chooses the request, the second the size of the pieces of the rest."""
+    """Read one input. The first byte chooses the request, the second the size of the pieces of the
+    rest."""
     asked, size = (ASKED[data[0] % len(ASKED)], data[1] + 1) if len(data) > 1 else (ASKED[0], 1)
     notes = BUILDERS[asked]() if asked in BUILDERS else None
     try:
@@ -75,9 +94,12 @@ def one(data: bytes) -> None:
         replay_of(said, _COURSE.workload, "fp32", None)
 
 
-def heard(said: bytes, size: int = 1 << 16, hear: Callable[[Answer], None] = lambda _: None) -> list[Answer]:
+def heard(
+    said: bytes, size: int = 1 << 16, hear: Callable[[Answer], None] = lambda _: None
+) -> list[Answer]:
     """Return all messages, as the parent reads them."""
-    channel, every = Channel(cast(socket.socket, _Line(said, size))), list[Answer]()
+    channel = Channel(cast(socket.socket, _Line(said, size)))
+    every = list[Answer]()
     while (messages := channel.receive()) is not None:
         for message in messages:
             answer = read(message)

@@ -1,14 +1,16 @@
 """trainmark: is the GPU worth it, does it learn the same thing, and if it is slow, why?
 
-This file imports nothing: the measured process shares it, and there only the standard library, NumPy and one
-framework may be loaded. ``run``, ``load_records`` and ``compare`` come from :mod:`trainmark.api` on use.
+This file imports nothing: the measured process shares it, and there only the standard library,
+NumPy and one framework may be loaded. ``run``, ``load_records`` and ``compare`` come from
+:mod:`trainmark.api` on use.
 """
 
 __all__ = ["__version__", "compare", "load_records", "run"]
 
 
 def __getattr__(name):  # type: ignore[no-untyped-def]
-    import importlib  # not the statement: nothing below may come to depend on what stands on top of it all
+    # not the statement: nothing below may come to depend on what stands on top of it all
+    import importlib
 
     if name == "__version__":
         return importlib.import_module("trainmark.version").version()

@@ -1,4 +1,5 @@
-"""The Python API, for notebooks and scripts: run, load and compare; results display as tables in a notebook.
+"""The Python API, for notebooks and scripts: run, load and compare; results display as tables in a
+notebook.
 
 ``trainmark.run``, ``trainmark.load_records`` and ``trainmark.compare`` are imported on first use.
 """
@@ -66,7 +67,8 @@ class Records(Sequence[Record]):
             library: ``pandas`` or ``polars``; if not given, the first of them that is installed.
 
         Returns:
-            A data frame with one row per run; times are in seconds, shares and accuracies are fractions from 0 to 1.
+            A data frame with one row per run; times are in seconds, shares and accuracies are
+            fractions from 0 to 1.
 
         Raises:
             UnknownName: ``library`` is neither.
@@ -81,20 +83,28 @@ class Records(Sequence[Record]):
             library: ``pandas`` or ``polars``; if not given, the first of them that is installed.
 
         Returns:
-            A data frame with one row per epoch of each run; times are in seconds, accuracies are fractions from 0 to 1.
+            A data frame with one row per epoch of each run; times are in seconds, accuracies are
+            fractions from 0 to 1.
 
         Raises:
             UnknownName: ``library`` is neither.
             NotInstalled: the library is not installed.
         """
-        rows = ({"record": run.id, **structs.asdict(epoch)} for run in self.records for epoch in run.epochs)
+        rows = (
+            {"record": run.id, **structs.asdict(epoch)}
+            for run in self.records
+            for epoch in run.epochs
+        )
         return frame(rows, library)
 
-    def compare(self, by: Dimension | None = None, baseline: str | None = None, margin: float = 3.0) -> Compared:
+    def compare(
+        self, by: Dimension | None = None, baseline: str | None = None, margin: float = 3.0
+    ) -> Compared:
         """Compare these records, as ``trainmark.compare`` does.
 
         Args:
-            by: compare only along this dimension: ``device``, ``backend``, ``style``, ``machine`` or ``python``.
+            by: compare only along this dimension: ``device``, ``backend``, ``style``, ``machine``
+                or ``python``.
             baseline: the reference, such as ``device=cpu``; if not given, the side measured first.
             margin: speed differences up to this count as the same, in percent.
 
@@ -132,14 +142,17 @@ class Compared:
             library: ``pandas`` or ``polars``; if not given, the first of them that is installed.
 
         Returns:
-            A data frame with one row per group; times are in seconds, shares and accuracies are fractions from 0 to 1.
+            A data frame with one row per group; times are in seconds, shares and accuracies are
+            fractions from 0 to 1.
 
         Raises:
             UnknownName: ``library`` is neither.
             NotInstalled: the library is not installed.
         """
         groups = self.comparison.groups
-        return frame((flat_group(group, position) for position, group in enumerate(groups)), library)
+        return frame(
+            (flat_group(group, position) for position, group in enumerate(groups)), library
+        )
 
     def chart(self, name: str = "speedup") -> Any:
         """Draw a chart.
@@ -172,7 +185,8 @@ class Compared:
 
         Raises:
             UnknownName: there is no chart ``name``.
-            UsageError: the file name has another ending, or the records lack the data that the chart shows.
+            UsageError: the file name has another ending, or the records lack the data that the
+                chart shows.
             NotInstalled: the ``report`` extra is not installed.
             OSError: the file can't be written.
         """
@@ -182,7 +196,9 @@ class Compared:
         regular.write(Path(path), drawn(Path(path), works(self.comparison), [name]))
         return Path(path)
 
-    def report(self, path: str | os.PathLike[str] = "report.html", title: str = "Training compared") -> Path:
+    def report(
+        self, path: str | os.PathLike[str] = "report.html", title: str = "Training compared"
+    ) -> Path:
         """Write an HTML page about these records; a warning says what the page lacks, if anything.
 
         Args:
@@ -200,9 +216,12 @@ class Compared:
         from trainmark.study.report import report
 
         require_extras("report")
-        compared, comparison = without_trials(self.records), self.comparison
+        compared = without_trials(self.records)
+        comparison = self.comparison
         if len(compared) < len(self.records):
-            comparison = comparisons.compare(compared, comparison.by, comparison.baseline, comparison.margin)
+            comparison = comparisons.compare(
+                compared, comparison.by, comparison.baseline, comparison.margin
+            )
         regular.write(Path(path), report(self.records, comparison, title=title, warn=warnings.warn))
         return Path(path)
 
@@ -233,7 +252,8 @@ def compare(
 
     Args:
         records: records, or the path of a folder with records.
-        by: compare only along this dimension: ``device``, ``backend``, ``style``, ``machine`` or ``python``.
+        by: compare only along this dimension: ``device``, ``backend``, ``style``, ``machine`` or
+            ``python``.
         baseline: the reference, such as ``device=cpu``; if not given, the side measured first.
         margin: speed differences up to this count as the same, in percent.
 
@@ -241,14 +261,17 @@ def compare(
         The comparison.
 
     Raises:
-        UsageError: there are no records, ``by`` or ``baseline`` is wrong, or ``margin`` is negative.
+        UsageError: there are no records, ``by`` or ``baseline`` is wrong, or ``margin`` is
+            negative.
         RecordError: ``records`` is a path, and a file there can't be used as a record.
     """
     if isinstance(records, (str, os.PathLike)):
         records = load_records(records)
     every = records if isinstance(records, Records) else Records(tuple(records))
     if not every:
-        raise UsageError("there is nothing to compare", expected="at least one record", found="none")
+        raise UsageError(
+            "there is nothing to compare", expected="at least one record", found="none"
+        )
     return Compared(every, comparisons.compare(every, by, read_baseline(baseline), margin / 100))
 
 
@@ -270,14 +293,15 @@ def run(
         workloads: names or TOML files; the default benchmark if none is given.
         out: folder for the records; created if it does not exist.
         resume: skip recorded runs of the newest such plan there; ``budget`` then adds no rounds.
-        budget: seconds for the whole comparison, start-up included: rounds are added until the verdict is decided or
-            the time is used up. Without ``repeats``, trainings that would take longer are left out.
+        budget: seconds for the whole comparison, start-up included: rounds are added until the
+            verdict is decided or the time is used up. Without ``repeats``, trainings that would
+            take longer are left out.
         margin: speed differences up to this count as the same, in percent.
         labels: labels of this machine for its records, such as ``{"instance": "g5.xlarge"}``.
         quiet: don't show progress.
-        options: ``backend``, ``style``, ``device``, ``repeats``, ``epochs``, ``steps``, ``seed`` and all other options
-            of ``trainmark run``, by their long names with ``_`` instead of ``-``;
-            ``--python`` and ``--price`` are the lists ``pythons`` and ``prices``.
+        options: ``backend``, ``style``, ``device``, ``repeats``, ``epochs``, ``steps``, ``seed``
+            and all other options of ``trainmark run``, by their long names with ``_`` instead of
+            ``-``; ``--python`` and ``--price`` are the lists ``pythons`` and ``prices``.
 
     Returns:
         The new records and, with ``resume``, the earlier ones.
@@ -300,7 +324,9 @@ def run(
     checked = study_options.read_labels(f"{key}={value}" for key, value in (labels or {}).items())
     limits = Budget(budget, margin / 100, keeps_repeats=options.get("repeats") is not None)
     rounds = RoundOptions(resume, limits, checked)
-    records, earlier = run(request, store.Store(Path(out)), Progress() if quiet else TerminalProgress(), rounds)
+    records, earlier = run(
+        request, store.Store(Path(out)), Progress() if quiet else TerminalProgress(), rounds
+    )
     return Records((*earlier, *records))
 
 

@@ -26,7 +26,8 @@ TrainmarkError
 ├── PrintingFailed          stdout can't be written
 └── ProtocolError           the measured process broke the protocol
 
-Each states what was expected, what was found, and what to do. Only ``trainmark.cli`` turns them into exit codes.
+Each states what was expected, what was found, and what to do. Only ``trainmark.cli`` turns them
+into exit codes.
 """
 
 from __future__ import annotations
@@ -59,7 +60,11 @@ class TrainmarkError(Exception):
         super().__init__(problem)
 
     def __str__(self) -> str:
-        facts = [f"{word} {fact}" for word, fact in (("expected", self.expected), ("found", self.found)) if fact]
+        facts = [
+            f"{word} {fact}"
+            for word, fact in (("expected", self.expected), ("found", self.found))
+            if fact
+        ]
         text = f"{self.problem}: {', '.join(facts)}" if facts else self.problem
         return f"{text}. {self.fix}" if self.fix else text
 
@@ -100,7 +105,10 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     name = name[:_LONGEST]  # matching takes quadratic time
     likeness = {each: _likeness(name, each) for each in known}
     best = max(likeness.values(), default=0.0)
-    near = sorted((each for each in likeness if likeness[each] >= max(0.5, best - 0.1)), key=lambda k: -likeness[k])
+    near = sorted(
+        (each for each in likeness if likeness[each] >= max(0.5, best - 0.1)),
+        key=lambda k: -likeness[k],
+    )
     return near[:3]
 
 
@@ -151,7 +159,8 @@ class UnwritableFolder(OutputError):
             f"can't write to {folder}",
             expected="a writable folder",
             found=error.strerror or str(error),
-            fix="Choose another folder with --out." + (in_container if isinstance(error, PermissionError) else ""),
+            fix="Choose another folder with --out."
+            + (in_container if isinstance(error, PermissionError) else ""),
         )
 
 
@@ -233,7 +242,8 @@ class ProtocolError(TrainmarkError):
 
 
 def assert_never(value: NoReturn) -> NoReturn:
-    """End a ``match`` over a closed union: mypy rejects a missing case, and at run time the error names it.
+    """End a ``match`` over a closed union: mypy rejects a missing case, and at run time the error
+    names it.
 
     ``typing.assert_never`` needs Python 3.11; the measured process may run 3.10.
 
@@ -244,4 +254,7 @@ def assert_never(value: NoReturn) -> NoReturn:
         Unsupported: ``value`` is of a kind that this ``match`` does not handle.
     """
     kind = getattr(value, "kind", type(value).__name__)
-    raise Unsupported(f"{kind!r} is not implemented here", fix="Remove it from the backend's kinds, or implement it.")
+    raise Unsupported(
+        f"{kind!r} is not implemented here",
+        fix="Remove it from the backend's kinds, or implement it.",
+    )

@@ -7,9 +7,9 @@
         hook.epoch(loss=loss, accuracy=accuracy, examples=len(data))
         hook.test(accuracy=right / len(test_data))
 
-Outside ``trainmark measure`` this does nothing and costs next to nothing. It needs only the standard library of Python
-3.8 or newer, so you can copy this file into a project that does not depend on trainmark. docs/protocol.md describes
-the messages, for programs in other languages.
+Outside ``trainmark measure`` this does nothing and costs next to nothing. It needs only the
+standard library of Python 3.8 or newer, so you can copy this file into a project that does not
+depend on trainmark. docs/protocol.md describes the messages, for programs in other languages.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from typing import Any, SupportsFloat, TypeVar
 __all__ = ["batches", "begin", "epoch", "is_listening", "test"]
 
 VARIABLE = "TRAINMARK_HOOK"
-"""Environment variable with the file, or the number of the file descriptor, that messages are written to."""
+"""Environment variable with the file, or the number of the file descriptor, that messages are
+written to."""
 TURNS = "TRAINMARK_TURNS"
-"""Environment variable with the file that says when this training may continue; unset if it never has to pause."""
+"""Environment variable with the file that says when this training may continue; unset if it never
+has to pause."""
 FEWEST_STEPS = 2
 """Minimum number of steps of a slice, if single steps are reported."""
 VERSION = 1
@@ -40,7 +42,8 @@ def is_listening() -> bool:
     """Check whether trainmark is listening; you need this only to skip work that prepares a report.
 
     Returns:
-        False outside ``trainmark measure``, and on all ranks of a distributed training but the first.
+        False outside ``trainmark measure``, and on all ranks of a distributed training but the
+        first.
     """
     return _out is not None
 
@@ -48,8 +51,8 @@ def is_listening() -> bool:
 def begin() -> None:
     """Start an epoch; call this right before its first step.
 
-    If you don't call this, an epoch starts when the previous epoch or its test ended, and the first one when this
-    module was imported.
+    If you don't call this, an epoch starts when the previous epoch or its test ended, and the first
+    one when this module was imported.
     """
     global _waited
     if _out is not None:
@@ -68,12 +71,14 @@ def epoch(
     """Report that an epoch has ended; call this before testing.
 
     Args:
-        loss: mean loss of the training examples: a number, or anything that ``float`` accepts. Reading a GPU tensor
-            waits for the device, so the time is correct; otherwise synchronise before this call.
+        loss: mean loss of the training examples: a number, or anything that ``float`` accepts.
+            Reading a GPU tensor waits for the device, so the time is correct; otherwise synchronise
+            before this call.
         accuracy: training accuracy, 0 to 1.
         examples: number of examples trained on in this epoch.
         steps: number of steps in this epoch.
-        ended: ``time.perf_counter()`` at the end of the epoch, in seconds, if you report it later; if not given, now.
+        ended: ``time.perf_counter()`` at the end of the epoch, in seconds, if you report it later;
+            if not given, now.
     """
     global _batches, _epochs, _waited
     if _out is None:
@@ -83,9 +88,11 @@ def epoch(
     said.update((name, int(value)) for name, value in counts.items() if value is not None)
     said.update(event="epoch", index=_epochs, t=time.perf_counter() if ended is None else ended)
     if _batches:
-        said["batches"], _batches = _batches, 0
+        said["batches"] = _batches
+        _batches = 0
     if _waited is not None:
-        said["data_wait_seconds"], _waited = _waited, 0.0
+        said["data_wait_seconds"] = _waited
+        _waited = 0.0
     if _epochs == 0:
         said["packages"] = _versions()
     _epochs += 1
@@ -117,8 +124,8 @@ def test(loss: SupportsFloat | None = None, accuracy: SupportsFloat | None = Non
 def batches(loader: Iterable[_T]) -> Iterator[_T]:
     """Iterate over ``loader``, and report with the epoch how long the training waited for it.
 
-    Use this for training examples only: each batch counts as a step, and between two steps the training may be paused
-    while another side runs.
+    Use this for training examples only: each batch counts as a step, and between two steps the
+    training may be paused while another side runs.
 
     Args:
         loader: your data loader, or any other iterable of batches.
@@ -149,11 +156,14 @@ def batches(loader: Iterable[_T]) -> Iterator[_T]:
 
 
 class _Pace:
-    """Pauses this training while other sides of an interleaved comparison run, and reports each slice."""
+    """Pauses this training while other sides of an interleaved comparison run, and reports each
+    slice.
+    """
 
     def __init__(self) -> None:
         place = os.environ.get(TURNS)
-        self._turns = open(place) if place and _out is not None else None  # noqa: PTH123, SIM115  open until exit
+        # Open until exit
+        self._turns = open(place) if place and _out is not None else None  # noqa: PTH123, SIM115
         self._over = self._untimed = True
         self._target = self._untimed_target = self._mark = self._start = self._seconds = 0.0
         self._steps = 0
@@ -173,7 +183,10 @@ class _Pace:
         if self._untimed and fewest > 1:
             if self._seconds >= self._untimed_target:
                 _synchronize()
-                self._start, self._seconds, self._steps, self._untimed = self.goes_on(), 0.0, 0, False
+                self._start = self.goes_on()
+                self._seconds = 0.0
+                self._steps = 0
+                self._untimed = False
         elif self._seconds >= self._target and self._steps >= fewest:
             _synchronize()
             self._seconds += time.perf_counter() - now
@@ -189,9 +202,13 @@ class _Pace:
         try:
             self._target, self._untimed_target = map(float, self._turns.readline().split())
         except ValueError:  # trainmark has ended
-            self._target, self._untimed_target = math.inf, 0.0
-        self._start, self._seconds, self._steps = self.goes_on(), 0.0, 0
-        self._over, self._untimed = False, True
+            self._target = math.inf
+            self._untimed_target = 0.0
+        self._start = self.goes_on()
+        self._seconds = 0.0
+        self._steps = 0
+        self._over = False
+        self._untimed = True
         _say({"event": "resume", "t": self._start})
 
 
@@ -236,14 +253,17 @@ def _say(message: dict[str, Any]) -> None:
 
 
 def _opened() -> int | None:
-    """Return trainmark's file descriptor; None if it is not listening, or if another rank reports this training."""
+    """Return trainmark's file descriptor; None if it is not listening, or if another rank reports
+    this training.
+    """
     place = os.environ.get(VARIABLE)
     if not place or any(os.environ.get(rank, "0") != "0" for rank in _RANKS):
         return None
     if place.isdigit():
         return int(place)
     try:
-        out = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)  # a pipe without a reader is refused
+        # a pipe without a reader is refused
+        out = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
         os.set_blocking(out, True)
     except OSError:
         return None
@@ -256,4 +276,6 @@ _epochs = _batches = 0
 _waited: float | None = None
 """Seconds waited for data in this epoch; None before the first wait."""
 if _out is not None:
-    _say({"event": "hello", "t": time.perf_counter(), "language": "Python " + sys.version.split()[0]})
+    _say(
+        {"event": "hello", "t": time.perf_counter(), "language": "Python " + sys.version.split()[0]}
+    )

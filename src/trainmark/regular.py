@@ -1,7 +1,8 @@
 """Regular files: check them, read them up to a limit, and write them atomically.
 
-A path from the user can be anything: a pipe without a writer, an endless device, a file of many gigabytes. Reading one
-of them must not block trainmark or fill its memory, and writing to one must not replace a device with a file.
+A path from the user can be anything: a pipe without a writer, an endless device, a file of many
+gigabytes. Reading one of them must not block trainmark or fill its memory, and writing to one must
+not replace a device with a file.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ _BLOCK = 1 << 20
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a regular file. Unlike ``Path.is_file`` this never raises, even without permission."""
+    """Whether there is a regular file. Unlike ``Path.is_file`` this never raises, even without
+    permission.
+    """
     return stat.S_ISREG(_mode(path))
 
 
@@ -67,7 +70,9 @@ def read(path: Path, most: int) -> bytes:
 
 
 def can_write(path: Path) -> bool:
-    """Whether :func:`write` can probably write to ``path``, for a check before a long computation."""
+    """Whether :func:`write` can probably write to ``path``, for a check before a long
+    computation.
+    """
     if os.access(path, os.W_OK):
         return not is_folder(path)
     folder = Path(os.path.realpath(path)).parent
@@ -75,17 +80,20 @@ def can_write(path: Path) -> bool:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write ``content`` to a path that the user chose, without replacing a device, a pipe or a link.
+    """Write ``content`` to a path that the user chose, without replacing a device, a pipe or a
+    link.
 
-    A symbolic link is followed. A regular file is replaced atomically and keeps its mode and owner. Everything else,
-    such as a device or a pipe, is opened and written to; a named pipe waits for its reader.
+    A symbolic link is followed. A regular file is replaced atomically and keeps its mode and owner.
+    Everything else, such as a device or a pipe, is opened and written to; a named pipe waits for
+    its reader.
 
     Raises:
         OSError: it can't be written.
     """
     descriptor = _own_descriptor(path)
     if descriptor is not None:
-        # An atomic replacement would lose what the shell wrote to this file before, and what it writes afterwards.
+        # An atomic replacement would lose what the shell wrote to this file before, and what it
+        # writes afterwards.
         with os.fdopen(os.dup(descriptor), "wb") as file:
             file.write(content)
         return
@@ -96,14 +104,16 @@ def write(path: Path, content: bytes) -> None:
     try:
         write_atomically(target, content)
     except OSError as error:
-        # A single file that is mounted into a container can't be replaced, and its folder is often read-only.
+        # A single file that is mounted into a container can't be replaced, and its folder is often
+        # read-only.
         if error.errno not in _NOT_REPLACEABLE or not is_file(target):
             raise
         _write_in_place(target, content)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a regular file so that a reader sees it whole or not at all, even after a crash of the machine.
+    """Write a regular file so that a reader sees it whole or not at all, even after a crash of the
+    machine.
 
     An existing file keeps its mode and owner. Use :func:`write` for a path that a user chose.
     """
@@ -139,7 +149,9 @@ def _take_over(path: Path, temporary: str) -> None:
 
 
 def _exists(path: Path) -> bool:
-    """Whether there is anything at ``path``. Unlike ``Path.exists`` this raises if links form a loop."""
+    """Whether there is anything at ``path``. Unlike ``Path.exists`` this raises if links form a
+    loop.
+    """
     try:
         path.stat()
     except FileNotFoundError:
@@ -148,13 +160,16 @@ def _exists(path: Path) -> bool:
 
 
 def _write_in_place(path: Path, content: bytes) -> None:
-    # Without O_CREAT: if the path has just vanished, no regular file must appear in its place, such as in /dev.
+    # Without O_CREAT: if the path has just vanished, no regular file must appear in its place, such
+    # as in /dev.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_TRUNC), "wb") as file:
         file.write(content)
 
 
 def _own_descriptor(path: Path) -> int | None:
-    """Return the file descriptor of this process that ``path`` names, such as 1 for ``/dev/stdout``."""
+    """Return the file descriptor of this process that ``path`` names, such as 1 for
+    ``/dev/stdout``.
+    """
     descriptors = (os.path.realpath("/dev/fd"), f"/proc/{os.getpid()}/fd")
     for _ in range(_MOST_LINKS):
         folder = os.path.realpath(path.parent)

@@ -1,7 +1,7 @@
 """The version of trainmark.
 
-A build takes its version from git (setuptools-scm) and writes it to ``_version.py``. In a clone, git is asked at run
-time, since the version from an editable install is wrong after the next commit.
+A build takes its version from git (setuptools-scm) and writes it to ``_version.py``. In a clone,
+git is asked at run time, since the version from an editable install is wrong after the next commit.
 """
 
 from __future__ import annotations
@@ -21,21 +21,38 @@ _DESCRIBED = re.compile(r"(?:v(?P<tag>.+)-(?P<ahead>\d+)-g)?(?P<node>[0-9a-f]+)(
 
 @functools.cache
 def version() -> str:
-    """Return the version of this source, such as ``0.1.0`` or, two commits later, ``0.1.0.post1.dev2+g1b930a711``."""
+    """Return the version of this source, such as ``0.1.0`` or, two commits later,
+    ``0.1.0.post1.dev2+g1b930a711``.
+    """
     root = Path(__file__).parents[2]
     return version_of(root) if (root / ".git").exists() else _built()
 
 
 def version_of(clone: Path) -> str:
-    """Return setuptools-scm's version of the source in ``clone`` (``no-guess-dev``, ``node-and-date``)."""
-    described = git(clone, "describe", "--tags", "--long", "--dirty", "--always", "--abbrev=9", "--match", "v[0-9]*")
+    """Return setuptools-scm's version of the source in ``clone`` (``no-guess-dev``,
+    ``node-and-date``).
+    """
+    described = git(
+        clone,
+        "describe",
+        "--tags",
+        "--long",
+        "--dirty",
+        "--always",
+        "--abbrev=9",
+        "--match",
+        "v[0-9]*",
+    )
     found = _DESCRIBED.fullmatch(described)
     if found is None:
-        return UNKNOWN  # no git, or it refuses this folder: an outdated answer would be worse than none
+        # no git, or it refuses this folder: an outdated answer would be worse than none
+        return UNKNOWN
     tag, ahead, node, dirty = found.groups()
     if tag and ahead == "0" and not dirty:
         return tag
-    public = f"{tag}.post1.dev{ahead}" if tag else _UNTAGGED + git(clone, "rev-list", "--count", "HEAD")
+    public = (
+        f"{tag}.post1.dev{ahead}" if tag else _UNTAGGED + git(clone, "rev-list", "--count", "HEAD")
+    )
     return f"{public}+g{node}" + (f".d{time.strftime('%Y%m%d', time.gmtime())}" if dirty else "")
 
 
@@ -50,12 +67,19 @@ def _built() -> str:
 
 def git(clone: Path, *words: str) -> str:
     """Return the output of git in ``clone``, empty if it fails or is not installed."""
-    # In a git hook, GIT_DIR and similar variables select the hook's repository, which may be another one.
+    # In a git hook, GIT_DIR and similar variables select the hook's repository, which may be
+    # another one.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", "-C", str(clone), *words]
     try:
         said = subprocess.run(
-            command, env=environment, capture_output=True, encoding="utf-8", errors="replace", check=False, timeout=10
+            command,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            timeout=10,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -1,4 +1,5 @@
-"""What only Keras has to show, run by ``test_keras.py`` in a process for each engine, which ``KERAS_ENTRY`` names."""
+"""What only Keras has to show, run by ``test_keras.py`` in a process for each engine, which
+``KERAS_ENTRY`` names."""
 
 from __future__ import annotations
 
@@ -23,9 +24,11 @@ NAME = os.environ.get("KERAS_ENTRY", "keras")
 ENGINES = {"keras": "tensorflow", "keras:torch": "torch", "keras:jax": "jax"}
 
 backend = registry.load(NAME)
-# torch.compile takes minutes for these; a single test is enough to see that the same fit runs through it.
+# torch.compile takes minutes for these; a single test is enough to see that the same fit runs
+# through it.
 STYLES = pytest.mark.parametrize(
-    "style", [each for each in backend.capabilities().styles if each != "compiled" or NAME == "keras"]
+    "style",
+    [each for each in backend.capabilities().styles if each != "compiled" or NAME == "keras"],
 )
 
 import keras  # noqa: E402  (the backend has chosen its engine)
@@ -55,27 +58,39 @@ def train(made: Any, plan: EpochPlan, *counts: int) -> list[Steps]:
 
 def test_it_is_the_engine_of_its_name() -> None:
     can = backend.capabilities()
-    assert (can.name, can.version, keras.backend.backend()) == (NAME, keras.__version__, ENGINES[NAME])
+    assert (can.name, can.version, keras.backend.backend()) == (
+        NAME,
+        keras.__version__,
+        ENGINES[NAME],
+    )
     assert {"keras", ENGINES[NAME]} <= can.packages.keys()
     assert not can.untested
-    assert NAME == "keras" or "tensorflow" not in sys.modules, "an engine that does not compute is not paid for"
+    assert NAME == "keras" or "tensorflow" not in sys.modules, (
+        "an engine that does not compute is not paid for"
+    )
 
 
 @pytest.mark.parametrize("other", sorted(set(ENGINES) - {NAME}))
 def test_another_engine_is_refused(other: str) -> None:
-    with pytest.raises(Unsupported, match=rf"expected Keras on {ENGINES[other]}, found Keras on {ENGINES[NAME]}"):
+    with pytest.raises(
+        Unsupported, match=rf"expected Keras on {ENGINES[other]}, found Keras on {ENGINES[NAME]}"
+    ):
         registry.load(other)
 
 
 def test_old_and_untested_versions_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keras, "__version__", "3.7.0")
-    with pytest.raises(Unsupported, match=r"this Keras is too old: expected 3\.8 or newer, found 3\.7\.0"):
+    with pytest.raises(
+        Unsupported, match=r"this Keras is too old: expected 3\.8 or newer, found 3\.7\.0"
+    ):
         backend.capabilities()
     monkeypatch.setattr(keras, "__version__", "3.99.0")
     assert backend.capabilities().untested
 
 
-def test_fit_is_compiled_where_keras_does_so_or_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fit_is_compiled_where_keras_does_so_or_is_asked_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """``jit_compile="auto"`` compiles on JAX, and with TensorFlow only where there is a GPU."""
     compiled = NAME == "keras:jax"
     assert trainer("idiomatic").settings()["jit_compile"] is compiled
@@ -84,7 +99,9 @@ def test_fit_is_compiled_where_keras_does_so_or_is_asked_to(monkeypatch: pytest.
         assert trainer("compiled").settings()["jit_compile"] is True
     monkeypatch.setattr(keras.Sequential, "jit_compile", True)
     assert backend.capabilities().compiles_already
-    with pytest.raises(Unsupported, match=r"the style 'compiled': .* idiomatic, which is compiled already"):
+    with pytest.raises(
+        Unsupported, match=r"the style 'compiled': .* idiomatic, which is compiled already"
+    ):
         trainer("compiled")
 
 
@@ -98,24 +115,33 @@ def test_a_network_that_keras_can_not_compile_is_refused(monkeypatch: pytest.Mon
         return made
 
     monkeypatch.setattr(network, "build", build_uncompilable)
-    with pytest.raises(Unsupported, match="Keras can't compile this network"), pytest.warns(UserWarning, match="jit"):
+    with (
+        pytest.raises(Unsupported, match="Keras can't compile this network"),
+        pytest.warns(UserWarning, match="jit"),
+    ):
         trainer("compiled")
 
 
-@pytest.mark.skipif(NAME != "keras:torch", reason="only PyTorch calls a compiler that is not its own")
+@pytest.mark.skipif(
+    NAME != "keras:torch", reason="only PyTorch calls a compiler that is not its own"
+)
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(NotInstalled, match=r"expected the C\+\+ compiler 'no-such-compiler' on PATH, found none"):
+    with pytest.raises(
+        NotInstalled, match=r"expected the C\+\+ compiler 'no-such-compiler' on PATH, found none"
+    ):
         trainer("compiled")
 
 
 @STYLES
 def test_losses_and_hits_are_those_of_the_batch(style: str) -> None:
-    """What ``fit`` reports are means since the epoch's start; an easy batch after a hard one tells them apart."""
+    """What ``fit`` reports are means since the epoch's start; an easy batch after a hard one tells
+    them apart."""
     made = trainer(style, examples=20, batches=Batches(10), optimizer=SGD(1e-12))
     weights = made.weights()
     outputs = made.outputs(made._data.train.images)
-    hard, easy = np.argmin(outputs, axis=1), np.argmax(outputs, axis=1)
+    hard = np.argmin(outputs, axis=1)
+    easy = np.argmax(outputs, axis=1)
     made._labels["train"][:] = np.where(np.arange(20) < 10, hard, easy)
     if style == "fast":
         made._train_labels = keras.ops.convert_to_tensor(made._labels["train"])
@@ -140,7 +166,8 @@ def test_the_l2_part_is_told_apart(style: str) -> None:
 @STYLES
 def test_every_cut_of_an_epoch_gives_the_same(style: str) -> None:
     """A stretch of one step, then the rest, is the epoch in one stretch."""
-    plan, cuts = in_stored_order((100, 100, 30)), []
+    plan = in_stored_order((100, 100, 30))
+    cuts = []
     for counts in ((3,), (1, 2), (2, 1)):
         cuts.append(np.concatenate([part.losses for part in train(trainer(style), plan, *counts)]))
     np.testing.assert_allclose(cuts[0], cuts[1], rtol=1e-6)
@@ -152,10 +179,14 @@ def test_compiling_leaves_everything_as_it_was(style: str) -> None:
     made = trainer(style, optimizer=Adam(0.01), weight_average=WeightAverage(0.99))
     plan = in_stored_order((100, 100, 30))
     train(made, plan)
-    before = [np.array(keras.ops.convert_to_numpy(variable.value)) for variable in made._variables()]
+    before = [
+        np.array(keras.ops.convert_to_numpy(variable.value)) for variable in made._variables()
+    ]
     assert made.compile(plan) is (NAME != "keras:torch" or style == "compiled")
     for value, variable in zip(before, made._variables(), strict=True):
-        np.testing.assert_array_equal(value, keras.ops.convert_to_numpy(variable.value), variable.path)
+        np.testing.assert_array_equal(
+            value, keras.ops.convert_to_numpy(variable.value), variable.path
+        )
 
 
 @STYLES
@@ -169,15 +200,24 @@ def test_single_precision_is_asked_for_whatever_keras_is_configured_for(style: s
 
 def test_keras_has_its_own_optimizer_where_it_is_the_same() -> None:
     plain = (SGD(0.1), SGD(0.1, momentum=0.5), SGD(0.1, 0.9, "velocity"))
-    assert all(not isinstance(optimizers.build(spec, None, ["kernel"]), optimizers.Defined) for spec in plain)
+    assert all(
+        not isinstance(optimizers.build(spec, None, ["kernel"]), optimizers.Defined)
+        for spec in plain
+    )
     others = (SGD(0.1, weight_decay=0.1), Adam(0.1), RMSprop(0.1))
-    assert all(isinstance(optimizers.build(spec, None, ["kernel"]), optimizers.Defined) for spec in others)
-    assert isinstance(optimizers.build(SGD(0.1), WeightAverage(0.9), ["kernel"]), optimizers.Defined)
+    assert all(
+        isinstance(optimizers.build(spec, None, ["kernel"]), optimizers.Defined) for spec in others
+    )
+    assert isinstance(
+        optimizers.build(SGD(0.1), WeightAverage(0.9), ["kernel"]), optimizers.Defined
+    )
 
 
 def test_keras_own_adam_and_rmsprop_are_others() -> None:
-    """Why there is a class for them: with an ε of the gradient's size their updates are another number."""
-    gradient, epsilon = 1e-2, 1e-2
+    """Why there is a class for them: with an ε of the gradient's size their updates are another
+    number."""
+    gradient = 1e-2
+    epsilon = 1e-2
     for spec, theirs in (
         (Adam(1.0, epsilon=epsilon), keras.optimizers.Adam(1.0, epsilon=epsilon)),
         (RMSprop(1.0, epsilon=epsilon), keras.optimizers.RMSprop(1.0, epsilon=epsilon)),

@@ -1,4 +1,5 @@
-"""The conformance of the one backend that ``CONFORMING_BACKEND`` names, in whichever interpreter runs this file.
+"""The conformance of the one backend that ``CONFORMING_BACKEND`` names, in whichever interpreter
+runs this file.
 
 It needs NumPy, pytest and the framework, so it runs where trainmark is not installed:
 
@@ -18,24 +19,32 @@ BACKEND = os.environ.get("CONFORMING_BACKEND", "numpy")
 
 
 class TestIdiomatic(BackendConformance):
-    backend, threads = BACKEND, 1
+    backend = BACKEND
+    threads = 1
 
 
 class TestFastBatches(BatchConformance):
     """What a compiled loop could break first."""
 
-    backend, style, threads = BACKEND, "fast", 1
+    backend = BACKEND
+    style = "fast"
+    threads = 1
 
 
 class TestFastRecipes(RecipeConformance):
     """Today's networks; a few trainings."""
 
-    backend, style, threads = BACKEND, "fast", 1
+    backend = BACKEND
+    style = "fast"
+    threads = 1
 
 
 class TestIdiomaticRecipes(RecipeConformance):
-    backend, threads = BACKEND, 1
+    backend = BACKEND
+    threads = 1
 
 
 class TestFast(BackendConformance):
-    backend, style, threads = BACKEND, "fast", 1
+    backend = BACKEND
+    style = "fast"
+    threads = 1

@@ -1,4 +1,5 @@
-"""Keras needs a process of its own for each engine, since it keeps the one it is first imported with."""
+"""Keras needs a process of its own for each engine, since it keeps the one it is first imported
+with."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from tests.slow import slow
 from trainmark.backends import registry
 
 ROOT = Path(__file__).parents[2]
-SOURCES = os.pathsep.join([str(ROOT / "src"), str(ROOT / "plugins" / "trainmark-conformance" / "src")])
+SOURCES = os.pathsep.join(
+    [str(ROOT / "src"), str(ROOT / "plugins" / "trainmark-conformance" / "src")]
+)
 STYLES = pytest.mark.parametrize("style", [slow("Idiomatic"), "Fast"])
 ENGINES = pytest.mark.parametrize("backend", [slow("keras"), "keras:torch", slow("keras:jax")])
 
@@ -23,8 +26,19 @@ def conformance(backend: str, style: str, *selection: str) -> None:
     entry = registry.find(backend)
     if not entry.installed:
         pytest.skip(f"{entry.needs} is not installed")
-    # Without pyproject.toml and conftest.py, whose plugins and imports that interpreter need not have.
-    options = ["-c", os.devnull, "--noconftest", "--rootdir", str(ROOT), "-p", "no:cacheprovider", "-p", "no:warnings"]
+    # Without pyproject.toml and conftest.py, whose plugins and imports that interpreter need not
+    # have.
+    options = [
+        "-c",
+        os.devnull,
+        "--noconftest",
+        "--rootdir",
+        str(ROOT),
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:warnings",
+    ]
     tests = ["-q", "-rfEs", f"tests/backends/one_backend.py::Test{style}", *selection]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *tests],
@@ -47,7 +61,9 @@ def test_batches_of_the_compiled_loop() -> None:
 @ENGINES
 def test_chance_in_the_compiled_loop(backend: str) -> None:
     """By day, each engine's loop with images that are distorted, and layers that drop values."""
-    conformance(backend, "Fast", "-k", "brightness or contrast or mirrored or dropout_zeroes or underflows")
+    conformance(
+        backend, "Fast", "-k", "brightness or contrast or mirrored or dropout_zeroes or underflows"
+    )
 
 
 @pytest.mark.timeout(600)

@@ -19,22 +19,29 @@ jax = pytest.importorskip("jax", reason="jax is not installed")
 def test_an_image_is_augmented_as_defined() -> None:
     from trainmark.backends.jax import pixels
 
-    rng, spec = np.random.default_rng(0), AUGMENTED.workload.augmented_input
+    rng = np.random.default_rng(0)
+    spec = AUGMENTED.workload.augmented_input
     assert spec is not None
-    x, draws = rng.random((50, *spec.shape), np.float32), draw_augmentation(spec, 50, rng)
-    np.testing.assert_array_equal(pixels.augment(spec, jax.numpy.asarray(x), draws), augment(spec, x, draws))
+    x = rng.random((50, *spec.shape), np.float32)
+    draws = draw_augmentation(spec, 50, rng)
+    np.testing.assert_array_equal(
+        pixels.augment(spec, jax.numpy.asarray(x), draws), augment(spec, x, draws)
+    )
 
 
 def test_limits_repeat_products_and_stride() -> None:
     from trainmark.backends.jax.limits import _in_a_row, _layers_in_a_row
 
     limits = registry.load("jax").limits(Options("fast", "cpu", "fp32", 1))  # type: ignore[attr-defined]
-    several, turned = Product(5, 3, 4, number=6), Product(5, 3, 4, turned=True, number=6)
+    several = Product(5, 3, 4, number=6)
+    turned = Product(5, 3, 4, turned=True, number=6)
     convolution = Convolution(2, 4, 3, 3, 3, 5, by_input=True, padding=1, stride=2)
     asked = [several, turned, Product(5, 3, 4)]
     shapes = jax.eval_shape(partial(_in_a_row, asked), limits._random(asked))
     assert [each.shape for each in shapes] == [(6, 5, 4), (6, 5, 4), (5, 4)]
-    [(y, gradients)] = jax.eval_shape(partial(_layers_in_a_row, [convolution]), limits._random([convolution]))
+    [(y, gradients)] = jax.eval_shape(
+        partial(_layers_in_a_row, [convolution]), limits._random([convolution])
+    )
     assert y.shape == (2, 4, 3, 5)
     assert [each.shape for each in gradients] == [(2, 7, 5, 3), (3, 3, 3, 5)]
 

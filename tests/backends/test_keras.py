@@ -1,4 +1,5 @@
-"""The Keras backends, each in a process of its own: Keras keeps the engine it is first imported with."""
+"""The Keras backends, each in a process of its own: Keras keeps the engine it is first imported
+with."""
 
 from __future__ import annotations
 
@@ -14,10 +15,13 @@ from trainmark.backends import registry
 from trainmark.record.store import load
 
 ROOT = Path(__file__).parents[2]
-SOURCES = os.pathsep.join([str(ROOT / "src"), str(ROOT / "plugins" / "trainmark-conformance" / "src")])
+SOURCES = os.pathsep.join(
+    [str(ROOT / "src"), str(ROOT / "plugins" / "trainmark-conformance" / "src")]
+)
 INSIDE = Path(__file__).with_name("keras_inside.py")
 BY_DAY = "not compiled and not every_cut or fit_is_compiled"
-"""Which tests don't wait for the night: the others build many trainers, and XLA compiles for half a minute."""
+"""Which tests don't wait for the night: the others build many trainers, and XLA compiles for half a
+minute."""
 
 
 def require(entry: str) -> None:
@@ -27,11 +31,22 @@ def require(entry: str) -> None:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("entry", "selection"), [("keras", BY_DAY), slow("keras", ""), slow("keras:torch", ""), slow("keras:jax", "")]
+    ("entry", "selection"),
+    [("keras", BY_DAY), slow("keras", ""), slow("keras:torch", ""), slow("keras:jax", "")],
 )
 def test_inside_a_process_of_its_own(entry: str, selection: str) -> None:
     require(entry)
-    command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-c",
+        os.devnull,
+        "--noconftest",
+        "-p",
+        "no:cacheprovider",
+    ]
     answer = subprocess.run(
         [*command, "--disable-warnings", str(INSIDE), "-k", selection],
         env={**os.environ, "PYTHONPATH": SOURCES, "KERAS_ENTRY": entry},
@@ -51,10 +66,15 @@ def test_inside_a_process_of_its_own(entry: str, selection: str) -> None:
         slow("keras:jax", "idiomatic,fast"),
     ],
 )
-def test_a_run_from_the_command_line(entry: str, styles: str, tmp_path: Path, cache_home: Path) -> None:
+def test_a_run_from_the_command_line(
+    entry: str, styles: str, tmp_path: Path, cache_home: Path
+) -> None:
     require(entry)
     out = tmp_path / "records"
-    arguments = f"run mnist-mlp128 --backend {entry} --style {styles} --repeats 1 --steps 30 --budget 0".split()
+    arguments = (
+        f"run mnist-mlp128 --backend {entry} --style {styles} --repeats 1 --steps 30 "
+        "--budget 0".split()
+    )
     arguments += ["--dataset", "synthetic-digits", "--log-every", "10", "--out", str(out)]
     answer = subprocess.run(
         [sys.executable, "-m", "trainmark", *arguments],

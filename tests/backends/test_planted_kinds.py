@@ -1,4 +1,5 @@
-"""A layer, loss or optimiser that a backend does not implement is refused by name, not taken for another one."""
+"""A layer, loss or optimiser that a backend does not implement is refused by name, not taken for
+another one."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def train_with(backend: str, place: str, style: str) -> None:
         workload = dataclasses.replace(case.workload, model=layers)  # type: ignore[arg-type]
     else:
         workload = dataclasses.replace(case.workload, **{place: Planted()})  # type: ignore[arg-type]
-    trainer = registry.load(backend).trainer(workload, model, case.data, Options(style, "cpu", "fp32", seed=1))  # type: ignore[arg-type]
+    trainer = registry.load(backend).trainer(
+        workload, model, case.data, Options(style, "cpu", "fp32", seed=1)
+    )  # type: ignore[arg-type]
     trainer.load(case.weights)
     trainer.begin_epoch(case.plan)
     trainer.read(trainer.train(1, lambda: None))

@@ -82,7 +82,9 @@ def diagnosed(
 ) -> Diagnosis:
     """What the worker's messages come to."""
     # A workload without weight decay, since that moves weights which nothing else does.
-    workload = (workload or catalog.find("mnist-mlp512")).with_schedule(steps=steps, epochs=1, shuffle="never")
+    workload = (workload or catalog.find("mnist-mlp512")).with_schedule(
+        steps=steps, epochs=1, shuffle="never"
+    )
     heard: list[Any] = []
     options = Options("fast", "cpu", "fp32", 1)
     request = ReplayTraining("spoiled", workload, drawn.folder, options, steps)
@@ -103,7 +105,9 @@ def diagnosed(
         (nothing, "not-found", None),
     ],
 )
-def test_what_was_planted_is_named(drawn: Located, spoil: Callable[[Any], None], cause: str, where: str | None) -> None:
+def test_what_was_planted_is_named(
+    drawn: Located, spoil: Callable[[Any], None], cause: str, where: str | None
+) -> None:
     found = diagnosed(drawn, spoil)
     assert (found.cause, found.where) == (cause, where)
 
@@ -116,8 +120,13 @@ def test_the_example_with_the_bad_pixel_is_named(drawn: Located) -> None:
 
 def test_a_learning_rate_100_times_too_high(drawn: Located) -> None:
     workload = catalog.find("mnist-mlp512")
-    optimizer = dataclasses.replace(workload.optimizer, learning_rate=100 * workload.optimizer.learning_rate)
-    assert diagnosed(drawn, workload=dataclasses.replace(workload, optimizer=optimizer)).cause == "learning-rate"
+    optimizer = dataclasses.replace(
+        workload.optimizer, learning_rate=100 * workload.optimizer.learning_rate
+    )
+    assert (
+        diagnosed(drawn, workload=dataclasses.replace(workload, optimizer=optimizer)).cause
+        == "learning-rate"
+    )
 
 
 def test_half_precision_that_overflows(drawn: Located) -> None:
@@ -127,14 +136,20 @@ def test_half_precision_that_overflows(drawn: Located) -> None:
         for layer in workload.model
     )
     bright = dataclasses.replace(workload.input, divide_by=0.01)
-    found = diagnosed(drawn, half_precision, dataclasses.replace(workload, model=wild, input=bright), precision="fp16")
+    found = diagnosed(
+        drawn,
+        half_precision,
+        dataclasses.replace(workload, model=wild, input=bright),
+        precision="fp16",
+    )
     assert found.cause == "precision-overflow"
     assert found.where is not None
     assert found.where.startswith("activation")
 
 
 def test_a_softmax_that_underflows(drawn: Located) -> None:
-    """The two stages of the Flux workload, with logits so far apart that the true class's probability is subnormal."""
+    """The two stages of the Flux workload, with logits so far apart that the true class's
+    probability is subnormal."""
     workload = dataclasses.replace(catalog.find("mnist-mlp512"), loss=TwoStageCrossEntropy())
     wild = tuple(
         dataclasses.replace(layer, kernel=Uniform(3.0)) if isinstance(layer, Dense) else layer

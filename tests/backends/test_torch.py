@@ -1,4 +1,5 @@
-"""What only the PyTorch backend has: 16-bit steps and its switches. All else is in ``test_conformance.py``."""
+"""What only the PyTorch backend has: 16-bit steps and its switches. All else is in
+``test_conformance.py``."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from trainmark.backends.engines import torch as engines  # noqa: E402
 from trainmark.backends.torch.backend import TorchBackend  # noqa: E402
 
-COMPILING = pytest.mark.filterwarnings("ignore:`torch.jit.script_method`:DeprecationWarning")  # inductor's own use
+# inductor's own use
+COMPILING = pytest.mark.filterwarnings("ignore:`torch.jit.script_method`:DeprecationWarning")
 BOTH = pytest.mark.parametrize("style", ["idiomatic", "fast"])
 
 
@@ -59,7 +61,9 @@ def test_a_16_bit_step_learns(style: str) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("name", ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-mlp512", "mnist-cnn"])
+@pytest.mark.parametrize(
+    "name", ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-mlp512", "mnist-cnn"]
+)
 def test_the_loss_of_a_16_bit_step_is_not_rounded(name: str, style: str) -> None:
     workload = catalog.find(name)
     made = trainer(workload, numbered((28, 28, 1)), style, "bf16")
@@ -75,8 +79,10 @@ def test_mixed_precision_is_close(case: Case, style: str) -> None:
     made = trainer(case.workload, case.data, style, "bf16")
     made.load(case.weights)
     assert {parameter.dtype for parameter in made._parameters} == {torch.float32}
-    found, expected = acts.train(made, case.plan).losses, exact(case, acts.losses_alone)["losses"]
-    np.testing.assert_allclose(found[:2], expected[:2], rtol=0.02)  # rounding grows from step to step
+    found = acts.train(made, case.plan).losses
+    expected = exact(case, acts.losses_alone)["losses"]
+    # rounding grows from step to step
+    np.testing.assert_allclose(found[:2], expected[:2], rtol=0.02)
     assert not np.allclose(found, expected, rtol=1e-5)
 
 
@@ -142,8 +148,11 @@ def test_compiling_ahead_changes_neither_weights_nor_random_numbers() -> None:
     np.testing.assert_array_equal(runs[0], runs[1])
 
 
-def test_no_autograd_node_of_another_stream_lives_while_capturing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node belongs to the stream on which it was made, and a capture can't wait for the default one."""
+def test_no_autograd_node_of_another_stream_lives_while_capturing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A node belongs to the stream on which it was made, and a capture can't wait for the default
+    one."""
     found = []
 
     def node() -> Any:
@@ -175,13 +184,18 @@ def test_triton_without_a_c_compiler_says_so(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: "triton is there")
-    with pytest.raises(NotInstalled, match=r"has no compiler for cuda:0: expected .*a C compiler on PATH"):
+    with pytest.raises(
+        NotInstalled, match=r"has no compiler for cuda:0: expected .*a C compiler on PATH"
+    ):
         require_compiler("cuda:0")
 
 
 def test_fast_keeps_the_channels_last_where_a_network_convolves() -> None:
     for name, expected in (("mnist-cnn", "channels_last"), ("mnist-mlp128", "contiguous")):
-        assert trainer(catalog.find(name), numbered((28, 28, 1)), "fast").settings()["memory_format"] == expected
+        assert (
+            trainer(catalog.find(name), numbered((28, 28, 1)), "fast").settings()["memory_format"]
+            == expected
+        )
 
 
 @pytest.mark.parametrize(
@@ -192,9 +206,13 @@ def test_fast_keeps_the_channels_last_where_a_network_convolves() -> None:
         ("mnist-mlp32:two-stage", "fast", False),  # such a loss is about numbers that small
     ],
 )
-def test_fast_flushes_denormals_by_the_public_call(workload: str, style: str, flushes: bool) -> None:
-    """And puts the switch back: it holds for the whole thread, where NumPy and other trainers compute, too."""
-    tiny, found = torch.tensor([1e-39]), []
+def test_fast_flushes_denormals_by_the_public_call(
+    workload: str, style: str, flushes: bool
+) -> None:
+    """And puts the switch back: it holds for the whole thread, where NumPy and other trainers
+    compute, too."""
+    tiny = torch.tensor([1e-39])
+    found = []
     made = trainer(catalog.find(workload), numbered((28, 28, 1)), style)
     made.begin_epoch(EpochPlan((230,), np.arange(230), whole=True))
     made.train(1, lambda: found.append(bool((tiny * 0.5 == 0).item())))
@@ -218,5 +236,12 @@ assert found == [1 << 20], found
 
 def test_in_a_process_of_its_own_fast_flushes_denormals_in_every_thread() -> None:
     root = Path(__file__).parents[2]
-    path = os.pathsep.join([str(root / "src"), str(root / "plugins" / "trainmark-conformance" / "src")])
-    subprocess.run([sys.executable, "-c", FLUSHED], check=True, cwd=root, env={**os.environ, "PYTHONPATH": path})
+    path = os.pathsep.join(
+        [str(root / "src"), str(root / "plugins" / "trainmark-conformance" / "src")]
+    )
+    subprocess.run(
+        [sys.executable, "-c", FLUSHED],
+        check=True,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": path},
+    )

@@ -1,9 +1,10 @@
-"""Can a mistake hide in the tolerance? PyTorch against the float64 oracle, over 20 steps of real batches.
+"""Can a mistake hide in the tolerance? PyTorch against the float64 oracle, over 20 steps of real
+batches.
 
-The formulas are compared in ``test_conformance.py``. Here the float32 tolerance is held between two bounds: it lets a
-right backend pass, and catches a wrong scale, a wrong rate and a misplaced epsilon. It is measured: twice the distance
-that the oracle's own losses move when it is run in float32 instead of float64, or when its first weights are nudged by
-one unit in the last place.
+The formulas are compared in ``test_conformance.py``. Here the float32 tolerance is held between two
+bounds: it lets a right backend pass, and catches a wrong scale, a wrong rate and a misplaced
+epsilon. It is measured: twice the distance that the oracle's own losses move when it is run in
+float32 instead of float64, or when its first weights are nudged by one unit in the last place.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 STEPS = 20
 EXAMPLES = {"mnist-mlp32": 4_000, "cifar10-cnn": 256}
-BATCH = {"cifar10-cnn": 16}  # the oracle is slow on images; a step's arithmetic does not depend on the batch
+# the oracle is slow on images; a step's arithmetic does not depend on the batch
+BATCH = {"cifar10-cnn": 16}
 FLOAT64_TOLERANCE = 1e-10
 FLOORS = {"mnist-cnn": 6e-7}
-"""Of the float32 tolerance: a few units in the last place, where the oracle's own losses move by less than one. A
-convolution with its channels last sums in another order."""
+"""Of the float32 tolerance: a few units in the last place, where the oracle's own losses move by
+less than one. A convolution with its channels last sums in another order."""
 WORKLOADS = ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-mlp512"]
 
 
@@ -42,7 +44,11 @@ WORKLOADS = ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-mlp5
 def workload(name: str) -> Workload:
     found = catalog.find(name).deterministic()
     size = BATCH.get(name)
-    return dataclasses.replace(found, batches=dataclasses.replace(found.batches, size=size)) if size else found
+    return (
+        dataclasses.replace(found, batches=dataclasses.replace(found.batches, size=size))
+        if size
+        else found
+    )
 
 
 @cache
@@ -94,7 +100,9 @@ def oracle(name: str, precision: str = "fp64", nudge: bool = False) -> np.ndarra
 def float32_tolerance(name: str) -> float:
     """Largest relative distance that rounding alone makes, times two."""
     exact = oracle(name)
-    measured = 2 * max(apart(oracle(name, "fp32"), exact), apart(oracle(name, "fp32", nudge=True), exact))
+    measured = 2 * max(
+        apart(oracle(name, "fp32"), exact), apart(oracle(name, "fp32", nudge=True), exact)
+    )
     return max(measured, FLOORS.get(name, 4e-7))
 
 
@@ -112,31 +120,42 @@ def test_float32_losses_stay_within_rounding(name: str, style: str) -> None:
 
 def other_scale(trained: Workload) -> Workload:
     divide_by = 256 if trained.input.divide_by == 255 else 255
-    return dataclasses.replace(trained, input=dataclasses.replace(trained.input, divide_by=divide_by))
+    return dataclasses.replace(
+        trained, input=dataclasses.replace(trained.input, divide_by=divide_by)
+    )
 
 
 def other_rate(trained: Workload) -> Workload:
     rate = trained.optimizer.learning_rate * 1.01
-    return dataclasses.replace(trained, optimizer=dataclasses.replace(trained.optimizer, learning_rate=rate))
+    return dataclasses.replace(
+        trained, optimizer=dataclasses.replace(trained.optimizer, learning_rate=rate)
+    )
 
 
 @pytest.mark.parametrize("precision", ["fp64", "fp32"])
 @pytest.mark.parametrize("mistake", [other_scale, other_rate])
-@pytest.mark.parametrize("name", ["mnist-mlp32", slow("mnist-mlp128"), "mnist-mlp512", slow("mnist-cnn")])
+@pytest.mark.parametrize(
+    "name", ["mnist-mlp32", slow("mnist-mlp128"), "mnist-mlp512", slow("mnist-cnn")]
+)
 def test_a_wrong_scale_and_a_wrong_rate_are_caught(name: str, mistake: Any, precision: str) -> None:
-    found = apart(losses(mistake(workload(name)), "torch", "fast", precision, name=name), oracle(name))
+    found = apart(
+        losses(mistake(workload(name)), "torch", "fast", precision, name=name), oracle(name)
+    )
     assert found > (FLOAT64_TOLERANCE if precision == "fp64" else float32_tolerance(name))
 
 
 @pytest.mark.parametrize("name", ["mnist-mlp32", "mnist-mlp512"])
-def test_an_epsilon_in_the_wrong_place_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_epsilon_in_the_wrong_place_is_caught(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The root of (v + ε) instead of the root of v, plus ε: what several libraries do."""
     from trainmark.backends.torch import optimizers
 
     class Misplaced(torch.optim.Optimizer):  # type: ignore[name-defined,misc]
         def __init__(self, spec: Adam | RMSprop, network: Any) -> None:
             super().__init__(network.parameters(), {"lr": spec.learning_rate})
-            self._spec, self._t = spec, 0
+            self._spec = spec
+            self._t = 0
 
         @torch.no_grad()
         def step(self, closure: Any = None) -> None:
@@ -163,8 +182,9 @@ def test_an_epsilon_in_the_wrong_place_is_caught(name: str, monkeypatch: pytest.
 @pytest.mark.slow
 @pytest.mark.parametrize("style", ["idiomatic", "fast"])
 def test_a_hundred_steps_of_resnet9_are_those_of_the_oracle(style: str) -> None:
-    """Augmented, with batch norm in training mode. From the oracle's state each step differs only by rounding; left to
-    itself, the training stays close for the first steps, and then batch norm amplifies what rounding adds."""
+    """Augmented, with batch norm in training mode. From the oracle's state each step differs only
+    by rounding; left to itself, the training stays close for the first steps, and then batch norm
+    amplifies what rounding adds."""
     trained = (
         Size(width=4, batch=16)
         .of(catalog.find("cifar10-resnet9"))
@@ -176,21 +196,28 @@ def test_a_hundred_steps_of_resnet9_are_those_of_the_oracle(style: str) -> None:
     epoch = next(epoch_plans(trained, len(split), 1, inject=True))
 
     def trainer(backend: str, style: str) -> Any:
-        made = registry.load(backend).trainer(trained, model, images, Options(style, "cpu", "fp64", seed=0))  # type: ignore[arg-type]
+        made = registry.load(backend).trainer(
+            trained, model, images, Options(style, "cpu", "fp64", seed=0)
+        )  # type: ignore[arg-type]
         made.load(initial_weights(model, seed=3))
         made.compile(epoch)
         made.begin_epoch(epoch)
         return made
 
-    exact, held, free = trainer("numpy", "idiomatic"), trainer("torch", style), trainer("torch", style)
-    before, drifts, course = exact.state(), [], []
+    exact = trainer("numpy", "idiomatic")
+    held = trainer("torch", style)
+    free = trainer("torch", style)
+    before = exact.state()
+    drifts = []
+    course = []
     for _ in range(100):
         held.set_state(before)
         (expected,), (found,), (drifted,) = (
             each.read(each.train(1, lambda: None)).losses for each in (exact, held, free)
         )
         assert found == pytest.approx(expected, rel=FLOAT64_TOLERANCE)
-        before, after = exact.state(), held.state()
+        before = exact.state()
+        after = held.state()
         for arrays, others in (
             (before.weights, after.weights),
             *zip(before.slots.values(), after.slots.values(), strict=True),

@@ -1,4 +1,5 @@
-"""What PyTorch's backends find out about devices: each kind of accelerator, broken ones, none. No GPU is needed."""
+"""What PyTorch's backends find out about devices: each kind of accelerator, broken ones, none. No
+GPU is needed."""
 
 from __future__ import annotations
 
@@ -18,10 +19,12 @@ from trainmark.workload import catalog  # noqa: E402
 
 
 class Module:
-    """PyTorch's module of one kind of accelerator, with some devices; those in ``broken`` don't answer."""
+    """PyTorch's module of one kind of accelerator, with some devices; those in ``broken`` don't
+    answer."""
 
     def __init__(self, count: int, broken: tuple[int, ...] = ()) -> None:
-        self.count, self.broken = count, broken
+        self.count = count
+        self.broken = broken
         self.calls: list[Any] = []
 
     def is_available(self) -> bool:
@@ -51,12 +54,16 @@ def built_for(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def build(kind: str, module: Any, *, new: bool = True) -> None:
         if new:
-            monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: SimpleNamespace(type=kind))
+            monkeypatch.setattr(
+                torch.accelerator, "current_accelerator", lambda: SimpleNamespace(type=kind)
+            )
         else:
             monkeypatch.delattr(torch, "accelerator")
         nothing = Module(0)
         monkeypatch.setattr(
-            torch, "get_device_module", lambda of: module if getattr(of, "type", of) == kind else nothing
+            torch,
+            "get_device_module",
+            lambda of: module if getattr(of, "type", of) == kind else nothing,
         )
 
     return build
@@ -73,7 +80,9 @@ def test_every_device_of_the_accelerator_is_seen(built_for: Any, new: bool) -> N
     assert seen() == {"cpu": True, "cuda:0": True, "cuda:1": True}
 
 
-def test_untested_kinds_of_devices_are_marked(built_for: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untested_kinds_of_devices_are_marked(
+    built_for: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     built_for("xpu", Module(1))
     assert seen() == {"cpu": True, "xpu:0": False}
     built_for("cuda", Module(1))
@@ -87,15 +96,21 @@ def test_untested_kinds_of_devices_are_marked(built_for: Any, monkeypatch: pytes
 def test_a_driver_without_devices_leaves_the_cpu(built_for: Any) -> None:
     built_for("cuda", Module(0))
     assert seen() == {"cpu": True}
-    with pytest.raises(AbsentDevice, match=r"torch does not see the device 'cuda:0': expected one of cpu"):
+    with pytest.raises(
+        AbsentDevice, match=r"torch does not see the device 'cuda:0': expected one of cpu"
+    ):
         require_support(
-            TorchBackend().capabilities(), catalog.find("mnist-mlp32"), Options("fast", "cuda:0", "fp32", seed=0)
+            TorchBackend().capabilities(),
+            catalog.find("mnist-mlp32"),
+            Options("fast", "cuda:0", "fp32", seed=0),
         )
 
 
 def test_a_device_that_does_not_answer_leaves_the_others(built_for: Any) -> None:
     built_for("cuda", Module(3, broken=(1,)))
-    with pytest.warns(RuntimeWarning, match=r"cuda:1 is left out: CUDA error: unknown error\. `trainmark doctor`"):
+    with pytest.warns(
+        RuntimeWarning, match=r"cuda:1 is left out: CUDA error: unknown error\. `trainmark doctor`"
+    ):
         assert set(seen()) == {"cpu", "cuda:0", "cuda:2"}
 
 
@@ -108,9 +123,12 @@ def test_synchronize_waits_for_the_device(built_for: Any) -> None:
     engines.synchronize(torch.device("cpu"))
     engines.make_current(torch.device("cpu"))
     assert module.calls == [
-        ("synchronize", "cuda:1"), ("set_device", "cuda:1"), ("synchronize", "xpu:0"), ("set_device", "xpu:0"),
+        ("synchronize", "cuda:1"),
+        ("set_device", "cuda:1"),
+        ("synchronize", "xpu:0"),
+        ("set_device", "xpu:0"),
         ("synchronize",),
-    ]  # fmt: skip
+    ]
 
 
 def test_peak_memory_is_that_of_the_device_or_unknown(built_for: Any) -> None:
@@ -124,7 +142,11 @@ def test_peak_memory_is_that_of_the_device_or_unknown(built_for: Any) -> None:
 def test_ranks_have_separate_accelerators_and_share_the_cpu() -> None:
     assert engines.local_device("cuda", 3) == torch.device("cuda:3")
     assert engines.local_device("cpu", 3) == torch.device("cpu")
-    assert [engines.collectives(torch.device(kind)) for kind in ("cuda", "xpu", "cpu")] == ["nccl", "xccl", "gloo"]
+    assert [engines.collectives(torch.device(kind)) for kind in ("cuda", "xpu", "cpu")] == [
+        "nccl",
+        "xccl",
+        "gloo",
+    ]
     assert engines.indices(torch.device("cuda:3")) == [3]
     assert engines.indices(torch.device("cpu")) is None
 

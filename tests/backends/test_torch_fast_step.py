@@ -1,7 +1,8 @@
-"""How PyTorch's ``fast`` runs a step: eager or compiled, captured or not, and what happens if one of them fails.
+"""How PyTorch's ``fast`` runs a step: eager or compiled, captured or not, and what happens if one
+of them fails.
 
-No GPU is needed: the compiler runs on the CPU, and a fake graph calls the step that a real one would replay. Except for
-the capture itself, the code is the same as on a GPU.
+No GPU is needed: the compiler runs on the CPU, and a fake graph calls the step that a real one
+would replay. Except for the capture itself, the code is the same as on a GPU.
 """
 
 from __future__ import annotations
@@ -31,11 +32,15 @@ from trainmark.backends.torch.backend import TorchBackend  # noqa: E402
 from trainmark.backends.torch.choices import STEP_VARIABLE  # noqa: E402
 from trainmark.backends.torch.compiling import random_options  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script_method`:DeprecationWarning")  # inductor's own use
+# inductor's own use
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script_method`:DeprecationWarning")
 
 GPT = dataclasses.replace(RECIPES[0], sizes=(4, 4, 3, 4, 3))
-"""A small language model with AdamW, clipping and a rate that changes in every step; the batches have two sizes."""
-DROPOUT = Case("dropout", Size(width=12, depth=1, length=6).of(catalog.find("shakespeare-gpt-10m")), (2, 2))
+"""A small language model with AdamW, clipping and a rate that changes in every step; the batches
+have two sizes."""
+DROPOUT = Case(
+    "dropout", Size(width=12, depth=1, length=6).of(catalog.find("shakespeare-gpt-10m")), (2, 2)
+)
 
 
 class RehearsedGraph:
@@ -66,7 +71,9 @@ def trained(made: Any, plan: EpochPlan) -> tuple[np.ndarray, np.ndarray]:
     for _ in range(2):
         made.begin_epoch(plan)
         found.append(made.read(made.train(len(plan.sizes), lambda: None)))
-    return np.concatenate([each.losses for each in found]), np.concatenate([each.hits for each in found])
+    return np.concatenate([each.losses for each in found]), np.concatenate(
+        [each.hits for each in found]
+    )
 
 
 def eager(case: Case, precision: str = "fp32") -> tuple[np.ndarray, np.ndarray]:
@@ -85,7 +92,11 @@ def test_a_workload_that_was_not_measured_is_untuned() -> None:
     made = trainer(GPT)
     assert made.compile(GPT.plan)
     settings = made.settings()
-    assert (settings["step"], settings["step_chosen_by"], settings["cuda_graphs"]) == ("eager", "untuned", 2)
+    assert (settings["step"], settings["step_chosen_by"], settings["cuda_graphs"]) == (
+        "eager",
+        "untuned",
+        2,
+    )
 
 
 def test_an_unknown_step_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +106,9 @@ def test_an_unknown_step_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("precision", ["fp32", slow("bf16")])
-def test_a_compiled_step_learns_and_counts_the_same(monkeypatch: pytest.MonkeyPatch, precision: str) -> None:
+def test_a_compiled_step_learns_and_counts_the_same(
+    monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
     losses, hits = eager(GPT, precision)
     monkeypatch.setenv(STEP_VARIABLE, "compiled")
     made = trainer(GPT, precision)
@@ -108,7 +121,8 @@ def test_a_compiled_step_learns_and_counts_the_same(monkeypatch: pytest.MonkeyPa
 
 
 def test_each_batch_size_is_compiled_once_and_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With dynamic shapes, the second size would be compiled for all others, and the third one not at all."""
+    """With dynamic shapes, the second size would be compiled for all others, and the third one not
+    at all."""
     torch.compiler.reset()  # another test of this process may have compiled the same
     monkeypatch.setenv(STEP_VARIABLE, "compiled")
     three_sizes = dataclasses.replace(GPT, sizes=(4, 3, 2, 4))
@@ -157,7 +171,9 @@ def test_preparing_a_step_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("falls_back", [slow(False), True])
-def test_masks_differ_in_every_compiled_step(monkeypatch: pytest.MonkeyPatch, falls_back: bool) -> None:
+def test_masks_differ_in_every_compiled_step(
+    monkeypatch: pytest.MonkeyPatch, falls_back: bool
+) -> None:
     monkeypatch.setenv(STEP_VARIABLE, "compiled")
     monkeypatch.setattr(torch, "__version__", TorchVersion("2.13.0" if falls_back else "2.12.0"))
     optimizer = dataclasses.replace(DROPOUT.workload.optimizer, learning_rate=1e-25, course=None)
@@ -186,7 +202,9 @@ def test_without_a_compiler_the_step_is_eager(monkeypatch: pytest.MonkeyPatch) -
     made.compile(GPT.plan)
     settings = made.settings()
     assert settings["step"] == "eager"
-    assert settings["not_compiled"].startswith("NotInstalled: torch.compile has no compiler for cpu")
+    assert settings["not_compiled"].startswith(
+        "NotInstalled: torch.compile has no compiler for cpu"
+    )
     np.testing.assert_array_equal(trained(made, GPT.plan)[0], losses)
 
 
@@ -202,7 +220,9 @@ def test_a_capture_that_fails_leaves_the_step_uncaptured(monkeypatch: pytest.Mon
     made.compile(GPT.plan)
     settings = made.settings()
     assert settings["cuda_graphs"] == 0
-    assert settings["not_captured"] == "RuntimeError: operation not permitted when stream is capturing"
+    assert (
+        settings["not_captured"] == "RuntimeError: operation not permitted when stream is capturing"
+    )
     np.testing.assert_allclose(trained(made, GPT.plan)[0], losses, rtol=1e-5)
 
 

@@ -31,32 +31,43 @@ class Window:
     """Opens pages, each in a window of its own."""
 
     def __init__(self, browser: Browser, folder: Path) -> None:
-        self._browser, self._folder = browser, folder
+        self._browser = browser
+        self._folder = folder
 
     def open(self, html: str, *, unfolds: bool = False, **context: Any) -> Opened:
-        """Show ``html`` and wait until everything is drawn; if it ``unfolds``, whatever is folded as well."""
+        """Show ``html`` and wait until everything is drawn; if it ``unfolds``, whatever is folded
+        as well."""
         file = self._folder / "page.html"
         file.write_text(html)
         page = self._browser.new_context(**context).new_page()
         page.set_default_timeout(PATIENCE)
         opened = Opened(page)
         page.on(
-            "console", lambda said: opened.complaints.append(said.text) if said.type in ("error", "warning") else None
+            "console",
+            lambda said: (
+                opened.complaints.append(said.text) if said.type in ("error", "warning") else None
+            ),
         )
         page.on("pageerror", lambda error: opened.complaints.append(str(error)))
         page.on("request", lambda request: opened.requests.append(request.url))
         page.goto(file.as_uri())
         page.wait_for_selector("html[data-drawn=yes]", timeout=PATIENCE)
         if unfolds:
-            page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
-            drawn = "[...document.querySelectorAll('.drawing')].every((each) => each.dataset.drawn === 'yes')"
+            page.evaluate(
+                "document.querySelectorAll('details').forEach((part) => { part.open = true; })"
+            )
+            drawn = (
+                "[...document.querySelectorAll('.drawing')].every((each) => "
+                "each.dataset.drawn === 'yes')"
+            )
             page.wait_for_function(drawn, timeout=PATIENCE)
         return opened
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium; it ends with the file, so that its event loop and its processes disturb no other test."""
+    """Debian's Chromium; it ends with the file, so that its event loop and its processes disturb no
+    other test."""
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("chromium is not installed (apt install chromium)")
@@ -66,7 +77,9 @@ def browser() -> Iterator[Browser]:
 
     with sync_playwright() as playwright:
         # As root in a container there is no sandbox to be had; the pages are our own.
-        made = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"], timeout=PATIENCE)
+        made = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox"], timeout=PATIENCE
+        )
         yield made
         made.close()
 

@@ -10,7 +10,9 @@ from tests.records import a_record
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Energy, Epoch, Final, Outcome, Peaks, Record, Samples, Slice
 
-EPOCHS, TRAININGS, BLOCKS = 6, 3, 4
+EPOCHS = 6
+TRAININGS = 3
+BLOCKS = 4
 
 
 def seen(seconds: float, rows: int, gpus: int) -> Samples:
@@ -28,7 +30,8 @@ def seen(seconds: float, rows: int, gpus: int) -> Samples:
 
 
 def slices(pace: float, orders: tuple[int, int]) -> list[Slice]:
-    """Two of each block; ``pace`` is the seconds of an epoch, ``orders`` this side's turns in a block."""
+    """Two of each block; ``pace`` is the seconds of an epoch, ``orders`` this side's turns in a
+    block."""
     return [
         Slice(block, 4 * block + order, 0.0, 60, 50, 6_400 * pace / 60_000, 6_400, 0.01, 0.0)
         for block in range(BLOCKS)
@@ -36,7 +39,9 @@ def slices(pace: float, orders: tuple[int, int]) -> list[Slice]:
     ]
 
 
-def a_full_record(*, round: int = 0, device: str = "cpu", workload: str = "mnist-mlp512", **changes: object) -> Record:
+def a_full_record(
+    *, round: int = 0, device: str = "cpu", workload: str = "mnist-mlp512", **changes: object
+) -> Record:
     """Six epochs that learn, with slices, samples, limits, energy and a price.
 
     ``cuda:0`` is eight times as fast; its limits were disturbed.
@@ -62,7 +67,9 @@ def a_full_record(*, round: int = 0, device: str = "cpu", workload: str = "mnist
     fields: dict[str, object] = {
         "epochs": epochs,
         "slices": slices(pace, (0, 3) if device == "cpu" else (1, 2)),
-        "final": Final(last.train_loss, last.train_accuracy, last.test_loss, last.test_accuracy, sum(times)),
+        "final": Final(
+            last.train_loss, last.train_accuracy, last.test_loss, last.test_accuracy, sum(times)
+        ),
         "samples": seen(sum(times) + 1, 300, 0 if device == "cpu" else 1),
         "peaks": Peaks(4e11, 2e10) if device == "cpu" else Peaks(6e13, 3e12, {"disturbed": True}),
         "energy": Energy(sum(times) * (60.0 if device == "cpu" else 300.0), "nvml counter"),
@@ -85,23 +92,33 @@ def full_records(rounds: int = 5, workload: str = "mnist-mlp512") -> list[Record
 def slices_alone(records: list[Record]) -> list[Record]:
     """The rounds that only had their slices, from the fourth on."""
     nothing: dict[str, object] = {"epochs": [], "final": Final(), "energy": None, "peaks": None}
-    return [record if record.round < TRAININGS else structs.replace(record, **nothing) for record in records]
+    return [
+        record if record.round < TRAININGS else structs.replace(record, **nothing)
+        for record in records
+    ]
 
 
 def records_of_every_chart() -> list[Record]:
-    """Two devices, two more styles on the CPU, so that its roofline has enough points, and a run that failed."""
-    more = [a_full_record(round=round, style=style) for round in range(3) for style in ("idiomatic", "compiled")]
+    """Two devices, two more styles on the CPU, so that its roofline has enough points, and a run
+    that failed."""
+    more = [
+        a_full_record(round=round, style=style)
+        for round in range(3)
+        for style in ("idiomatic", "compiled")
+    ]
     failed = Outcome("failed", "exit code 1: " + "no space left on device; " * 20)
     return [*slices_alone(full_records()), *more, a_record(round=5, epochs=[], outcome=failed)]
 
 
 HOSTILE = (
-    "</script><script>window.broken = 1</script><img src=x onerror='window.broken = 2'>\"'`{{7*7}}${8*8}\x00\x1b[31m"
+    "</script><script>window.broken = 1</script><img src=x onerror='window.broken = "
+    "2'>\"'`{{7*7}}${8*8}\x00\x1b[31m"
 )
 
 
 def hostile_records() -> list[Record]:
-    """Every string that can hold anything holds the worst, or 10 kB of it; numbers are not finite."""
+    """Every string that can hold anything holds the worst, or 10 kB of it; numbers are not
+    finite."""
     import msgspec
 
     long = HOSTILE + "x" * 10_000
@@ -116,7 +133,9 @@ def hostile_records() -> list[Record]:
             ),
             "device": msgspec.structs.replace(plain.device, id=name, name=name),
             "backend": msgspec.structs.replace(plain.backend, name=name, version=name, style=name),
-            "python": msgspec.structs.replace(plain.python, label=name, version=name, packages={name: name}),
+            "python": msgspec.structs.replace(
+                plain.python, label=name, version=name, packages={name: name}
+            ),
             "dataset": msgspec.structs.replace(plain.dataset, name=name),
             "workload": msgspec.structs.replace(plain.workload, name=name),
             "outcome": msgspec.structs.replace(plain.outcome, reason=name, stderr_tail=name),

@@ -25,7 +25,9 @@ def html() -> str:
     return made(records_of_every_chart())
 
 
-def test_it_opens_from_a_file_without_a_complaint_and_asks_nobody_for_anything(window: Window, html: str) -> None:
+def test_it_opens_from_a_file_without_a_complaint_and_asks_nobody_for_anything(
+    window: Window, html: str
+) -> None:
     opened = window.open(html)
     assert opened.complaints == []
     assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
@@ -40,7 +42,9 @@ def test_every_chart_has_marks_and_words(window: Window, html: str) -> None:
     for drawing in drawings:
         words = drawing.get_attribute("aria-label") or ""
         assert len(words) > 30
-        marks = drawing.query_selector_all("svg [class*=mark-] path, svg [class*=mark-] line, svg .mark-text text")
+        marks = drawing.query_selector_all(
+            "svg [class*=mark-] path, svg [class*=mark-] line, svg .mark-text text"
+        )
         assert marks, words
         assert "could not be drawn" not in drawing.inner_text()
 
@@ -79,11 +83,14 @@ OUTSIDE = """() => {
     const frame = drawing.getBoundingClientRect();
     for (const text of drawing.querySelectorAll('svg text')) {
       const box = text.getBoundingClientRect();
-      if (box.width && (box.left < frame.left - 1 || box.right > frame.right + 1)) found.push(text.textContent);
+      const sticksOut = box.left < frame.left - 1 || box.right > frame.right + 1;
+      if (box.width && sticksOut) found.push(text.textContent);
     }
   }
-  for (const part of document.querySelectorAll('h1, h2, h3, p, li, td, th, summary, figcaption, button')) {
-    if (!part.closest('.unseen, .skip') && part.scrollWidth > part.clientWidth + 1) found.push(part.textContent);
+  const parts = 'h1, h2, h3, p, li, td, th, summary, figcaption, button';
+  for (const part of document.querySelectorAll(parts)) {
+    if (part.closest('.unseen, .skip')) continue;
+    if (part.scrollWidth > part.clientWidth + 1) found.push(part.textContent);
   }
   return found;
 }"""
@@ -103,7 +110,8 @@ BEYOND = """(edge) => [...document.querySelectorAll('body *')]
   .map((part) => `${part.tagName}: ${part.textContent.slice(0, 80)}`)"""
 """The parts that don't fit onto the sheet."""
 CUT = """() => [...document.querySelectorAll('.wide, .long > div')]
-  .filter((part) => part.scrollWidth > part.clientWidth + 1 || part.scrollHeight > part.clientHeight + 1)
+  .filter((part) => part.scrollWidth > part.clientWidth + 1
+    || part.scrollHeight > part.clientHeight + 1)
   .map((part) => part.textContent.slice(0, 80))"""
 """The parts of which scrolling alone would show everything."""
 
@@ -111,7 +119,8 @@ CUT = """() => [...document.querySelectorAll('.wide, .long > div')]
 def test_nothing_is_cut_on_paper(window: Window, html: str) -> None:
     sheet = window.open(html, unfolds=True, viewport={"width": 1280, "height": 900}).page
     sheet.emulate_media(media="print")
-    sheet.add_style_tag(content=f":root {{ width: {PAPER}px; }}")  # charts aren't drawn again for paper
+    # charts aren't drawn again for paper
+    sheet.add_style_tag(content=f":root {{ width: {PAPER}px; }}")
     assert sheet.evaluate(BEYOND, PAPER) == []
     assert sheet.evaluate(OUTSIDE) == []
     assert sheet.evaluate(CUT) == []
@@ -119,8 +128,12 @@ def test_nothing_is_cut_on_paper(window: Window, html: str) -> None:
 
 
 def test_a_sweep_fits_a_phone(window: Window) -> None:
-    trials = [a_trial(number, {"learning_rate": 0.1 / number, "hidden": 32}, test_accuracy=0.9 + number / 100)
-              for number in range(1, 6)]  # fmt: skip
+    trials = [
+        a_trial(
+            number, {"learning_rate": 0.1 / number, "hidden": 32}, test_accuracy=0.9 + number / 100
+        )
+        for number in range(1, 6)
+    ]
     opened = window.open(page(trials, compare([])), viewport={"width": 390, "height": 844})
     assert opened.complaints == []
     assert "The best of 5 trials" in (opened.page.text_content(".answer .verdict") or "")
@@ -129,12 +142,18 @@ def test_a_sweep_fits_a_phone(window: Window) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_serious_stands_in_the_way_of_anybody(window: Window, html: str, scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+def test_nothing_serious_stands_in_the_way_of_anybody(
+    window: Window, html: str, scheme: str
+) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
     opened = window.open(html, color_scheme=scheme)
     found = axe.Axe().run(opened.page).response["violations"]
     serious = [each for each in found if each["impact"] in ("serious", "critical")]
-    assert serious == [], [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in serious]
+    assert serious == [], [
+        (each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in serious
+    ]
 
 
 def test_the_scheme_follows_the_reader_and_can_be_changed(window: Window, html: str) -> None:
@@ -150,7 +169,9 @@ def test_the_scheme_follows_the_reader_and_can_be_changed(window: Window, html: 
 
 
 def test_strings_of_a_record_are_only_ever_text(window: Window) -> None:
-    opened = window.open(made(hostile_records(), title="<b>&</b>", made_with="<script>window.broken = 3</script>"))
+    opened = window.open(
+        made(hostile_records(), title="<b>&</b>", made_with="<script>window.broken = 3</script>")
+    )
     assert opened.page.evaluate("window.broken") is None
     assert opened.complaints == []
     assert opened.page.query_selector("img") is None
@@ -159,7 +180,10 @@ def test_strings_of_a_record_are_only_ever_text(window: Window) -> None:
     text = opened.page.inner_text("main")
     assert "window.broken = 1" in text
     assert "{{7*7}}" in text
-    assert opened.page.evaluate("document.scrollingElement.scrollWidth") <= opened.page.viewport_size["width"]  # type: ignore[index]
+    assert (
+        opened.page.evaluate("document.scrollingElement.scrollWidth")
+        <= opened.page.viewport_size["width"]
+    )  # type: ignore[index]
 
 
 INTRUDERS = [

@@ -29,7 +29,9 @@ pytest.importorskip("zensical", reason="the docs extra is not installed")
 def build(root: Path) -> tuple[int, str]:
     """The exit status and what was said."""
     words = [sys.executable, ".ci/site.py"]
-    done = subprocess.run(words, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        words, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     return done.returncode, done.stdout
 
 
@@ -73,7 +75,9 @@ def test_what_stands_in_the_root_is_there(site: Path) -> None:
     ],
 )
 def test_a_dead_link_fails_the_build(tmp_path: Path, link: str, complaint: str) -> None:
-    small_site(tmp_path, f"# Small\n\n[A link]({link}), and [one that is alive](docs/page.md#there).\n")
+    small_site(
+        tmp_path, f"# Small\n\n[A link]({link}), and [one that is alive](docs/page.md#there).\n"
+    )
     status, said = build(tmp_path)
     assert status != 0
     assert complaint in said
@@ -101,9 +105,13 @@ def small_site(root: Path, readme: str) -> None:
         (root / name).write_text("# Empty\n")
 
 
-@pytest.mark.parametrize("page", ["index.html", "reference/command-line.html", "reference/python.html"])
+@pytest.mark.parametrize(
+    "page", ["index.html", "reference/command-line.html", "reference/python.html"]
+)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_whole_without_a_network_on_a_phone(address: str, browser: Browser, page: str, scheme: str) -> None:
+def test_it_is_whole_without_a_network_on_a_phone(
+    address: str, browser: Browser, page: str, scheme: str
+) -> None:
     context = browser.new_context(color_scheme=scheme, viewport={"width": 390, "height": 844})  # type: ignore[arg-type]
     window = context.new_page()
     window.set_default_timeout(PATIENCE)

@@ -18,10 +18,14 @@ from trainmark.record.record import SCHEMA_VERSION
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Two devices in three rounds; the second takes half as long."""
-    return write_all(tmp_path / "out", rounds([2.0, 2.1, 1.9]) + rounds([1.0, 1.05, 0.95], device="cuda:0"))
+    return write_all(
+        tmp_path / "out", rounds([2.0, 2.1, 1.9]) + rounds([1.0, 1.05, 0.95], device="cuda:0")
+    )
 
 
-def test_workloads_are_no_sides_and_it_is_said_why(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_workloads_are_no_sides_and_it_is_said_why(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["compare", str(folder), "--by", "workload"]) == 2
     assert "different workloads can't be compared for speed" in capsys.readouterr().err
     assert run(["compare", str(folder), "--by", "wordload"]) == 2
@@ -33,7 +37,8 @@ def test_records_with_nothing_in_common(tmp_path: Path, capsys: pytest.CaptureFi
     records = [*rounds([1.0, 1.1, 0.9]), *rounds([2.0, 2.1, 1.9], workload="mnist-cnn")]
     assert run(["compare", str(write_all(tmp_path / "out", records))]) == 0
     assert "nothing can be compared" in capsys.readouterr().err
-    assert run(["compare", "--published", str(tmp_path / "out")]) == 0  # each with the published figures
+    # each with the published figures
+    assert run(["compare", "--published", str(tmp_path / "out")]) == 0
     assert "nothing can be compared" not in capsys.readouterr().err
     failed = [*rounds([1.0, 1.1, 0.9]), *rounds([2.0], device="cuda:0", status="failed")]
     assert run(["compare", str(write_all(tmp_path / "failed", failed))]) == 0
@@ -48,7 +53,9 @@ def test_the_table_is_the_default(folder: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("form", [["--json"], ["--format", "json"]])
-def test_json_is_alone_on_stdout(form: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_alone_on_stdout(
+    form: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["compare", str(folder), "--fail-below", "3", *form]) == 3
     out, err = capsys.readouterr()
     groups = json.loads(out)["groups"]
@@ -67,11 +74,19 @@ def test_markdown_and_csv(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert run(["compare", str(folder), "--format", "markdown"]) == 0
     assert "| --- |" in capsys.readouterr().out
     assert run(["compare", str(folder), "--format", "csv"]) == 0
-    assert [row["device"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))] == ["cpu", "cuda:0"]
+    assert [row["device"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))] == [
+        "cpu",
+        "cuda:0",
+    ]
 
 
-def test_the_baseline_turns_the_ratio_round(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["compare", str(folder), "--by", "device", "--baseline", "device=cuda:0", "--json"]) == 0
+def test_the_baseline_turns_the_ratio_round(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        run(["compare", str(folder), "--by", "device", "--baseline", "device=cuda:0", "--json"])
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["groups"][0]["speedup"]["verdict"] == "slower"
 
 
@@ -85,7 +100,9 @@ def test_a_bar_that_is_cleared(folder: Path, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err == ""
 
 
-def test_a_bar_that_nothing_has_an_interval_for_is_no_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_that_nothing_has_an_interval_for_is_no_gate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_all(tmp_path, rounds([1.0]) + rounds([9.0], device="cuda:0"))
     assert run(["compare", str(tmp_path), "--fail-below", "0.95"]) == 2
     err = capsys.readouterr().err
@@ -93,19 +110,27 @@ def test_a_bar_that_nothing_has_an_interval_for_is_no_gate(tmp_path: Path, capsy
     assert "could be judged by the bar" in err and "--repeats" in err
 
 
-def test_one_side_without_an_interval_is_said_and_passes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_side_without_an_interval_is_said_and_passes(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_all(folder, rounds([9.0], device="cuda:1"))
     assert run(["compare", str(folder), "--fail-below", "0.95"]) == 0
-    assert "cuda:1 can't be judged by the bar of 0.950×: it has no interval" in capsys.readouterr().err
+    assert (
+        "cuda:1 can't be judged by the bar of 0.950×: it has no interval" in capsys.readouterr().err
+    )
 
 
-def test_a_bar_with_nothing_to_hold_against_it_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_with_nothing_to_hold_against_it_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_all(tmp_path, rounds([1.0]))
     assert run(["compare", str(tmp_path), "--fail-below", "0.95"]) == 2
     assert "could be judged by the bar" in capsys.readouterr().err
 
 
-def test_trials_of_a_sweep_are_left_out_and_that_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trials_of_a_sweep_are_left_out_and_that_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["compare", str(folder), "--json"]) == 0
     alone = capsys.readouterr().out
     write_all(folder, [a_trial(1), a_trial(2)])
@@ -133,11 +158,16 @@ def test_an_empty_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_path_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", str(tmp_path / "nowhere")]) == 2
-    assert "nowhere: expected a record or a folder of records, found nothing" in capsys.readouterr().err
+    assert (
+        "nowhere: expected a record or a folder of records, found nothing"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "package"}', '{"schema_version": 1}'])
-def test_foreign_json_among_the_records(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_foreign_json_among_the_records(
+    text: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "package.json").write_text(text)
     assert run(["compare", str(folder)]) == 1
     out, err = capsys.readouterr()
@@ -157,7 +187,10 @@ def test_a_newer_record(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["--baseline", "device=cuda:7"], "expected one of cpu, cuda:0"),
         (["--baseline", "colour=red"], "unknown baseline key 'colour'"),
         (["--baseline", "cpu"], "expected KEY=VALUE, such as device=cpu"),
-        (["--by", "device", "--baseline", "backend=numpy"], "expected a baseline such as device=cpu"),
+        (
+            ["--by", "device", "--baseline", "backend=numpy"],
+            "expected a baseline such as device=cpu",
+        ),
         (["--by", "colour"], "colour"),
         (["--margin", "nan"], "nan is not a finite number"),
         (["--margin", "-1"], "expected a number from 0"),
@@ -166,7 +199,9 @@ def test_a_newer_record(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["--format", "html"], "html"),
     ],
 )
-def test_usage(arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage(
+    arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["compare", str(folder), *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""

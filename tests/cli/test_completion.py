@@ -24,12 +24,14 @@ SHELLS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Holds a ``trainmark`` that completes for real, and else only repeats what was typed; a record; the scripts."""
+    """Holds a ``trainmark`` that completes for real, and else only repeats what was typed; a
+    record; the scripts."""
     tmp_path = tmp_path_factory.mktemp("shells")
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "trainmark"
     command.write_text(
-        f'#!/bin/sh\n[ -n "$_TRAINMARK_COMPLETE" ] && exec {sys.executable} -m trainmark "$@"\necho "typed: $*."\n'
+        f'#!/bin/sh\n[ -n "$_TRAINMARK_COMPLETE" ] && exec {sys.executable} -m trainmark '
+        '"$@"\necho "typed: $*."\n'
     )
     command.chmod(0o755)
     (tmp_path / "my-record.json").write_text("{}")
@@ -58,9 +60,12 @@ def typed(shell: str, folder: Path, line: str) -> str:
     """What the command gets when a person types ``line``, presses Tab and then Return."""
     words, before = SHELLS[shell]
     terminal, of_shell = pty.openpty()
-    # Not pty.fork: other tests have left threads in this process. Whoever leads a session and opens a terminal gets it.
+    # Not pty.fork: other tests have left threads in this process. Whoever leads a session and opens
+    # a terminal gets it.
     with_terminal = ["sh", "-c", 'exec "$@" <>"$0" >&0 2>&0', os.ttyname(of_shell), *words]
-    process = subprocess.Popen(with_terminal, cwd=folder, env=environment(folder), start_new_session=True)
+    process = subprocess.Popen(
+        with_terminal, cwd=folder, env=environment(folder), start_new_session=True
+    )
     said = ""
 
     def until(text: str) -> None:
@@ -107,16 +112,27 @@ def test_what_is_begun_is_completed(shell: str, line: str, whole: str, folder: P
 def test_fish_completes(folder: Path) -> None:
     if shutil.which("fish") is None:
         pytest.skip("fish is not installed")
-    asked = "source complete.fish; complete -C 'trainmark data fetch cif'; complete -C 'trainmark run --style f'"
+    asked = (
+        "source complete.fish; complete -C 'trainmark data fetch cif'; complete -C "
+        "'trainmark run --style f'"
+    )
     done = subprocess.run(
-        ["fish", "--no-config", "-c", asked], cwd=folder, env=environment(folder), capture_output=True, text=True
+        ["fish", "--no-config", "-c", asked],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
     )
     assert done.stdout.split() == ["cifar10", "fast"]
 
 
 def test_it_imports_nothing_heavy() -> None:
     asked = (
-        "os.environ.update(COMP_WORDS='trainmark run --backend ', COMP_CWORD='3', _TRAINMARK_COMPLETE='bash_complete')"
+        "os.environ.update(COMP_WORDS='trainmark run --backend ', COMP_CWORD='3', "
+        "_TRAINMARK_COMPLETE='bash_complete')"
     )
-    code = f"import os; {asked}\nfrom trainmark.cli.main import run\ntry: run([])\nexcept SystemExit: pass"
+    code = (
+        f"import os; {asked}\nfrom trainmark.cli.main import run\ntry: run([])\nexcept "
+        "SystemExit: pass"
+    )
     assert not imported_by(code) & (FRAMEWORKS | HEAVY)

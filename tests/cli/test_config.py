@@ -19,20 +19,29 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def options(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     """What holds for ``run``: (value, source, where) by option."""
     assert run(["config", "--json", "run", *words]) == 0
-    return {row["option"]: (row["value"], row["source"], row["where"]) for row in json.loads(capsys.readouterr().out)}
+    return {
+        row["option"]: (row["value"], row["source"], row["where"])
+        for row in json.loads(capsys.readouterr().out)
+    }
 
 
-def test_the_nearest_file_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+def test_the_nearest_file_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
     (tmp_path / "trainmark.toml").write_text("repeats = 4\n")
     inner = tmp_path / "inner"
     inner.mkdir()
     monkeypatch.chdir(inner)
     assert options(capsys)["repeats"] == (4, "file", f"{tmp_path / 'trainmark.toml'}, line 1")
-    (inner / "pyproject.toml").write_text("[project]\nname = 'mine'\n\n[tool.trainmark]\nrepeats = 6\n")
+    (inner / "pyproject.toml").write_text(
+        "[project]\nname = 'mine'\n\n[tool.trainmark]\nrepeats = 6\n"
+    )
     assert options(capsys)["repeats"][0] == 6
 
 
-def test_a_table_of_the_verb_wins_over_what_holds_for_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_of_the_verb_wins_over_what_holds_for_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "trainmark.toml").write_text(
         "repeats = 4\nfail-below = 0.9\n[run]\nrepeats = 8\nbackend = ['torch', 'jax']\n"
     )
@@ -50,7 +59,9 @@ def test_what_is_typed_wins_then_the_environment_then_the_file(
     assert options(capsys, "--repeats", "6")["repeats"] == (6, "command line", "command line")
 
 
-def test_without_a_verb_only_what_is_set_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_verb_only_what_is_set_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["config"]) == 0
     assert "No file and no environment variable" in capsys.readouterr().out
     (tmp_path / "trainmark.toml").write_text("[noise]\nbudget = 10\n")
@@ -83,12 +94,18 @@ def test_a_wrong_file_is_an_error_with_its_line(
     assert str(tmp_path / "trainmark.toml") in err
 
 
-def test_a_project_without_a_table_of_ours_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'trainmark-user'\n[tool.other]\nrepeats = 3\n")
+def test_a_project_without_a_table_of_ours_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        "[project]\nname = 'trainmark-user'\n[tool.other]\nrepeats = 3\n"
+    )
     assert options(capsys)["repeats"][1] == "default"
 
 
-def test_help_needs_no_file_that_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_needs_no_file_that_can_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "trainmark.toml").write_text("= broken")
     assert run(["run", "--help"]) == 0
     assert "--repeats" in capsys.readouterr().out
@@ -100,7 +117,9 @@ def test_a_dry_run_leaves_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[s
     assert not list(tmp_path.glob("trainmark-results/*.json"))
 
 
-def test_a_measured_commands_own_help_does_not_hide_the_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_measured_commands_own_help_does_not_hide_the_file(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "trainmark.toml").write_text("repeats = 3\n")
     assert run(["measure", "--dry-run", "--", "true", "--help"]) == 0
     assert "3 rounds" in capfd.readouterr().err

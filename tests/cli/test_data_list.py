@@ -36,7 +36,9 @@ def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any
     return {row["name"]: row for row in json.loads(capsys.readouterr().out)}
 
 
-def test_nothing_is_at_hand_and_how_to_have_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_at_hand_and_how_to_have_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["data", "list"]) == 0
     out = capsys.readouterr().out
     assert "not found: use --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch mnist" in out
@@ -49,8 +51,12 @@ def test_what_is_at_hand_and_who_named_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cached = with_mnist(tmp_path / "cache" / "trainmark" / "mnist")
-    by_environment, named = with_mnist(tmp_path / "env" / "mnist"), with_mnist(tmp_path / "named")
-    where = [(None, (), cached, "cache"), (by_environment.parent, (), by_environment, "environment")]
+    by_environment = with_mnist(tmp_path / "env" / "mnist")
+    named = with_mnist(tmp_path / "named")
+    where = [
+        (None, (), cached, "cache"),
+        (by_environment.parent, (), by_environment, "environment"),
+    ]
     where.append((by_environment.parent, ("--data-dir", str(named)), named, "named"))
     for environment, arguments, directory, source in where:
         if environment is not None:
@@ -72,7 +78,9 @@ def test_a_folder_that_holds_too_little_is_a_problem_of_its_own(
     assert run(["data", "list", "mnits"]) == 2
 
 
-def test_what_stands_in_says_how_to_have_what_it_stands_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_stands_in_says_how_to_have_what_it_stands_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def here(name: str, **_: Any) -> Located:
         if name == "mnist":
             raise DataUnavailable("mnist was not found")

@@ -43,6 +43,8 @@ def test_its_pixels_can_be_had(capsys: pytest.CaptureFixture[str]) -> None:
         (["mnits"], "mnist"),
     ],
 )
-def test_what_is_not_there_is_said(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_there_is_said(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["data", "show", *arguments]) == 2
     assert said in capsys.readouterr().err

@@ -1,4 +1,5 @@
-"""Every example of every ``--help`` and of the documents is a command line that trainmark takes; cheap ones are run."""
+"""Every example of every ``--help`` and of the documents is a command line that trainmark takes;
+cheap ones are run."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ from trainmark.cli import main
 from trainmark.workload import catalog
 
 ROOT = Path(__file__).parents[2]
-ASKING = ("trainmark list", "trainmark list devices", "trainmark list backends --python old=/opt/old/bin/python")
+ASKING = (
+    "trainmark list",
+    "trainmark list devices",
+    "trainmark list backends --python old=/opt/old/bin/python",
+)
 CHEAP = {"list", "show", "schema", "compare", "export"}
 
 
@@ -67,11 +72,15 @@ def test_every_verb_has_an_example(verb: str) -> None:
     assert any(words_of(line)[0] == verb for where, line in examples_of_help() if where == verb)
 
 
-@pytest.mark.parametrize(("where", "line"), dict.fromkeys([*examples_of_help(), *examples_of_documents()]))
+@pytest.mark.parametrize(
+    ("where", "line"), dict.fromkeys([*examples_of_help(), *examples_of_documents()])
+)
 def test_it_is_read_and_names_what_there_is(where: str, line: str) -> None:
     given = parsed(line).params
     for name in (*(given.get("workloads") or ()), *filter(None, [given.get("workload")])):
-        assert name.endswith(".toml") or name.partition(":")[0] in catalog.names(), f"{where}: {name}"
+        assert name.endswith(".toml") or name.partition(":")[0] in catalog.names(), (
+            f"{where}: {name}"
+        )
     backends = given.get("backend") or ()
     for name in [backends] if isinstance(backends, str) else backends:
         known = registry.entries().keys() | (registry.WELL_KNOWN_PLUGINS if "@" in name else {})
@@ -80,17 +89,24 @@ def test_it_is_read_and_names_what_there_is(where: str, line: str) -> None:
     assert set([styles] if isinstance(styles, str) else styles) <= {"idiomatic", "fast"}
 
 
-@pytest.mark.parametrize("line", sorted({line for _, line in examples_of_help() if words_of(line)[0] in CHEAP}))
+@pytest.mark.parametrize(
+    "line", sorted({line for _, line in examples_of_help() if words_of(line)[0] in CHEAP})
+)
 def test_it_works(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "--plot" in line or "mlflow" in line or line in ASKING:
-        pytest.skip("drawing and asking frameworks are slow, MLflow's server is not here; they have tests elsewhere")
+        pytest.skip(
+            "drawing and asking frameworks are slow, MLflow's server is not here; they "
+            "have tests elsewhere"
+        )
     results = ROOT / "docs" / "results" / "main-job"
     for folder in ("trainmark-results", "old", "new"):
         shutil.copytree(results, tmp_path / folder)
     for file in (tmp_path / "new").glob("*.json"):
         record = json.loads(file.read_text())
         file.write_text(json.dumps({**record, "python": {**record["python"], "label": "new"}}))
-    shutil.copy(catalog.__file__.replace("__init__.py", "mnist-cnn.toml"), tmp_path / "my-network.toml")
+    shutil.copy(
+        catalog.__file__.replace("__init__.py", "mnist-cnn.toml"), tmp_path / "my-network.toml"
+    )
     shutil.copy(next(results.glob("*.json")), tmp_path / "trainmark-results" / "<id>.json")
     monkeypatch.chdir(tmp_path)
     if "tensorboard" in line:

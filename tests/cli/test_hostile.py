@@ -21,7 +21,9 @@ from trainmark.record import codec
 from trainmark.record.record import Record
 from trainmark.report.printable import printable
 
-ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m\x08\x7f\r\u202egnp.exe\u2066\u061c\u200e\u200f\u2028\u2029"
+ESCAPES = (
+    "\x1b[2J\x1b]0;owned\x07\x9b31m\x08\x7f\r\u202egnp.exe\u2066\u061c\u200e\u200f\u2028\u2029"
+)
 
 
 def escaping() -> list[Record]:
@@ -33,11 +35,16 @@ def escaping() -> list[Record]:
             id=f"r{number}",
             command=ESCAPES,
             backend=structs.replace(
-                record.backend, name=ESCAPES, version=f"{ESCAPES}{number}", settings={ESCAPES: ESCAPES}
+                record.backend,
+                name=ESCAPES,
+                version=f"{ESCAPES}{number}",
+                settings={ESCAPES: ESCAPES},
             ),
             machine=structs.replace(record.machine, name=ESCAPES),
             dataset=record.dataset and structs.replace(record.dataset, name=ESCAPES),
-            outcome=structs.replace(record.outcome, status="failed", reason=ESCAPES, stderr_tail=ESCAPES),
+            outcome=structs.replace(
+                record.outcome, status="failed", reason=ESCAPES, stderr_tail=ESCAPES
+            ),
         )
         records.append(worse)
     return records
@@ -82,7 +89,9 @@ def test_nor_does_an_error_about_one(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert harmless(capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("begin", ["=cmd|'/c calc'!A1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "＝1", "\r=1"])
+@pytest.mark.parametrize(
+    "begin", ["=cmd|'/c calc'!A1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "＝1", "\r=1"]
+)
 def test_no_cell_of_an_export_is_a_formula(tmp_path: Path, begin: str) -> None:
     record = a_record(machine=begin, version=begin, python=begin, id="r")
     write_all(tmp_path / "in", [record])
@@ -97,7 +106,9 @@ def test_no_cell_of_an_export_is_a_formula(tmp_path: Path, begin: str) -> None:
 def test_markdown_holds_no_html_and_no_more_columns_than_it_has(tmp_path: Path) -> None:
     name = "a | b <img src=x onerror=alert(1)> [x](javascript:alert(1)) `code`\n| c |"
     write_all(tmp_path / "in", [a_record(version=name, machine=name)])
-    assert run(["export", str(tmp_path / "in"), "--to", "markdown", "-o", str(tmp_path / "md")]) == 0
+    assert (
+        run(["export", str(tmp_path / "in"), "--to", "markdown", "-o", str(tmp_path / "md")]) == 0
+    )
     text = (tmp_path / "md").read_text()
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
@@ -120,18 +131,26 @@ def test_markdown_holds_no_html_and_no_more_columns_than_it_has(tmp_path: Path) 
         "owner/repo#1 GH-1",
     ],
 )
-def test_github_makes_no_link_and_no_mention_of_a_name_in_markdown(tmp_path: Path, name: str) -> None:
+def test_github_makes_no_link_and_no_mention_of_a_name_in_markdown(
+    tmp_path: Path, name: str
+) -> None:
     write_all(tmp_path / "in", [a_record(id="r", version=name, machine=name)])
-    assert run(["export", str(tmp_path / "in"), "--to", "markdown", "-o", str(tmp_path / "md")]) == 0
+    assert (
+        run(["export", str(tmp_path / "in"), "--to", "markdown", "-o", str(tmp_path / "md")]) == 0
+    )
     written = (tmp_path / "md").read_text()
     # Escapes and entities are gone when GitHub looks for names and addresses.
-    seen = html.unescape(re.sub(r"\\([^\w\s])", lambda each: "&amp;" if each[1] == "&" else each[1], written))
+    seen = html.unescape(
+        re.sub(r"\\([^\w\s])", lambda each: "&amp;" if each[1] == "&" else each[1], written)
+    )
     assert name in seen.replace("\u200b", "")
     assert not re.search(r"://|www\.|@\w|#\d|GH-\d", seen, re.IGNORECASE)
 
 
 @pytest.mark.timeout(120)
-def test_paths_that_are_no_files_are_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_paths_that_are_no_files_are_said_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("p.json", "p.toml"):
         os.mkfifo(tmp_path / name)
     for words in (

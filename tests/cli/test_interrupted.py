@@ -15,7 +15,10 @@ COURSE = SimpleNamespace(workload=SimpleNamespace(name="mnist-mlp512"))
 
 
 class ARun:
-    title, turn, course, blocks = "mnist-mlp512 torch fast cpu", "round 1", COURSE, None
+    title = "mnist-mlp512 torch fast cpu"
+    turn = "round 1"
+    course = COURSE
+    blocks = None
 
 
 TASK = SimpleNamespace(runs=(ARun(),), first=ARun())
@@ -46,7 +49,11 @@ def interrupted(finished: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("finished", "words"),
     [
-        (True, "Finished runs are in {0} (trainmark compare {0}); --resume with the same command continues."),
+        (
+            True,
+            "Finished runs are in {0} (trainmark compare {0}); --resume with the same command "
+            "continues.",
+        ),
         (False, "No run finished; --resume with the same command continues."),
     ],
 )

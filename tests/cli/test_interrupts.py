@@ -49,13 +49,18 @@ def play(
 
 
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
-def test_a_module_that_drops_what_is_raised_in_it_does_not_drop_an_interrupt(tmp_path: Path, how: str) -> None:
+def test_a_module_that_drops_what_is_raised_in_it_does_not_drop_an_interrupt(
+    tmp_path: Path, how: str
+) -> None:
     assert play(tmp_path, ENDS, 0.2, how).stdout.split() == ["interrupted"]
 
 
 def test_an_import_that_hangs_is_interrupted(tmp_path: Path) -> None:
     begun = time.monotonic()
-    assert play(tmp_path, ENDS.replace("sleep(10)", "sleep(0)"), 60, "SIGINT").stdout.split()[0] == "dropped"
+    assert (
+        play(tmp_path, ENDS.replace("sleep(10)", "sleep(0)"), 60, "SIGINT").stdout.split()[0]
+        == "dropped"
+    )
     assert time.monotonic() - begun < 55
 
 
@@ -88,7 +93,8 @@ except KeyboardInterrupt:
 
 
 def test_what_waits_for_the_last_import_does_not_come_after_the_end(tmp_path: Path) -> None:
-    """As SIGALRM, which nobody hears any more by then, it would end the interpreter with a code of its own."""
+    """As SIGALRM, which nobody hears any more by then, it would end the interpreter with a code of
+    its own."""
     ends = """
 from trainmark.cli import main
 class Last:
@@ -124,7 +130,10 @@ try:
 except KeyboardInterrupt:
     print("interrupted again")
 """
-    assert play(tmp_path, twice, 0, "SIGINT").stdout.splitlines() == ["cleaned up", "interrupted again"]
+    assert play(tmp_path, twice, 0, "SIGINT").stdout.splitlines() == [
+        "cleaned up",
+        "interrupted again",
+    ]
 
 
 def test_after_the_end_nobody_is_interrupted(tmp_path: Path) -> None:

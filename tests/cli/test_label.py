@@ -15,14 +15,19 @@ MEASURE = ["measure", "--repeats", "1", "--name", "nothing"]
 def test_labels_stand_in_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = ["--label", "instance=g5.xlarge", "--label", "site=a=b"]
     assert run([*MEASURE, "--out", str(tmp_path), *labels, "--json", "--", "true"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["machine"]["labels"] == {"instance": "g5.xlarge", "site": "a=b"}
+    assert json.loads(capsys.readouterr().out)[0]["machine"]["labels"] == {
+        "instance": "g5.xlarge",
+        "site": "a=b",
+    }
     (path,) = tmp_path.glob("*.json")
     assert run(["show", str(path)]) == 0
     assert "labels: instance=g5.xlarge, site=a=b" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ["g5.xlarge", "=g5", "instance=", "a=\x1b[31m", "a=" + "x" * 200])
-@pytest.mark.parametrize("words", [["run"], MEASURE, ["scale", "mnist-mlp128"]], ids=["run", "measure", "scale"])
+@pytest.mark.parametrize(
+    "words", [["run"], MEASURE, ["scale", "mnist-mlp128"]], ids=["run", "measure", "scale"]
+)
 def test_a_label_that_can_not_be_read(
     words: list[str], text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

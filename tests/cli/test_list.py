@@ -1,4 +1,5 @@
-"""``trainmark list``: what is known comes at once, and other interpreters have rows next to those of this one."""
+"""``trainmark list``: what is known comes at once, and other interpreters have rows next to those
+of this one."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         return Seen(backend, interpreter, problem=f"No module named {backend!r}")
 
     monkeypatch.setattr(probes, "probe", answer)
-    monkeypatch.setattr(probes, "backends_of", lambda _: {"numpy": "pip install numpy", "toy": "pip install toy"})
+    monkeypatch.setattr(
+        probes, "backends_of", lambda _: {"numpy": "pip install numpy", "toy": "pip install toy"}
+    )
     return met
 
 
@@ -56,21 +59,34 @@ def test_what_is_known_is_printed_before_any_backend_is_probed(
     assert "gone" in capsys.readouterr().out
 
 
-def test_backends_of_another_interpreter(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_backends_of_another_interpreter(
+    asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = listed(capsys, "backends", "--python", "old=/opt/old/bin/python")
     there = [row for row in rows if "@" in row["name"]]
-    assert [(row["name"], row["installed"]) for row in there] == [("numpy@old", True), ("toy@old", False)]
-    assert there[1]["problem"] == "No module named 'toy'", "a plug-in that doesn't work is shown, with the reason"
-    assert [backend for label, backend in asked if label == "old"] == ["numpy", "toy"], "those that it has"
+    assert [(row["name"], row["installed"]) for row in there] == [
+        ("numpy@old", True),
+        ("toy@old", False),
+    ]
+    assert there[1]["problem"] == "No module named 'toy'", (
+        "a plug-in that doesn't work is shown, with the reason"
+    )
+    assert [backend for label, backend in asked if label == "old"] == ["numpy", "toy"], (
+        "those that it has"
+    )
 
 
-def test_a_plug_in_here_that_does_not_work(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plug_in_here_that_does_not_work(
+    asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
     (fake,) = (row for row in listed(capsys, "backends") if row["name"] == "fake")
     assert (fake["installed"], fake["problem"]) == (False, "No module named 'fake'")
     assert asked == [("default", "fake")], "built-in backends are not imported"
 
 
-def test_devices_of_another_interpreter(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_devices_of_another_interpreter(
+    asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = listed(capsys, "devices", "--python", "old=/opt/old/bin/python")
     assert [row["device"] for row in rows if row["backend"] == "numpy@old"] == ["cpu"]
 
@@ -83,12 +99,16 @@ def test_an_untested_kind_of_device_is_marked(
     can = dataclasses.replace(NUMPY.can, devices=(*NUMPY.can.devices, intel))
     for found, marked in ((NUMPY, False), (dataclasses.replace(NUMPY, can=can), True)):
         monkeypatch.setattr(probes, "probe", lambda *_, found=found: found)
-        assert {row["tested_on_hardware"] for row in listed(capsys, "devices")} == ({True, False} if marked else {True})
+        assert {row["tested_on_hardware"] for row in listed(capsys, "devices")} == (
+            {True, False} if marked else {True}
+        )
         assert run(["list", "devices"]) == 0
         assert ("tested" in capsys.readouterr().out) is marked
 
 
-def test_where_nothing_works_each_says_why(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_nothing_works_each_says_why(
+    asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = listed(capsys, "devices", "--python", "broken=/opt/broken/bin/python")
     why = {row["backend"]: row["name"] for row in rows if row["backend"].endswith("@broken")}
     assert why["numpy@broken"] == "No module named 'numpy'"
@@ -102,7 +122,9 @@ def test_nobody_is_asked_for_what_no_interpreter_has(
     assert asked == []
 
 
-def test_an_interpreter_names_its_backends_or_is_taken_to_have_the_built_in_ones(tmp_path: Path) -> None:
+def test_an_interpreter_names_its_backends_or_is_taken_to_have_the_built_in_ones(
+    tmp_path: Path,
+) -> None:
     assert backends_of(THIS)["torch"] == "pip install torch"
     silent = tmp_path / "python"
     silent.write_text("#!/bin/sh\nexit 1\n")
@@ -110,7 +132,9 @@ def test_an_interpreter_names_its_backends_or_is_taken_to_have_the_built_in_ones
     assert {"torch", "numpy"} <= backends_of(Interpreter("silent", silent)).keys()
 
 
-def test_an_interpreter_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interpreter_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["list", "backends", "--python", f"gone={tmp_path / 'python'}"]) == 2
     assert str(tmp_path / "python") in capsys.readouterr().err
     assert run(["list", "backends", "--python", sys.executable]) == 2

@@ -1,4 +1,5 @@
-"""What users of other tools type, and what they mistype: the answer names the right option or value."""
+"""What users of other tools type, and what they mistype: the answer names the right option or
+value."""
 
 from __future__ import annotations
 
@@ -66,13 +67,20 @@ MISTAKES = (
     ("show python-net.toml", "python-net.toml can't be read"),
     ("run resnet50 --size with=3", "Did you mean width?"),
     ("parity shakespeare-gpt --size width=64,crop=9", "a workload with text, not images"),
-    ("run shakespeare-gpt --published --size width=64", "--size can't be combined with --published"),
+    (
+        "run shakespeare-gpt --published --size width=64",
+        "--size can't be combined with --published",
+    ),
 )
 
 
 @pytest.mark.parametrize(("typed", "answer"), MISTAKES)
 def test_the_answer_names_what_was_meant(
-    typed: str, answer: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    typed: str,
+    answer: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(shlex.split(typed)) == 2

@@ -22,7 +22,10 @@ def test_one_side_at_a_time(verb: str, option: str, capsys: pytest.CaptureFixtur
 
 
 def table(rounds: Sequence[Sequence[float]], seconds: float, others: float = 0.0) -> Table:
-    one, other = ([structs.replace(record, trainmark="0.2.0") for record in side] for side in sides(rounds, others))
+    one, other = (
+        [structs.replace(record, trainmark="0.2.0") for record in side]
+        for side in sides(rounds, others)
+    )
     found = noise_of(one, other, seconds, 0.03)
     assert isinstance(found, Noise)
     return noise_table(found)
@@ -35,7 +38,9 @@ def answer(rounds: Sequence[Sequence[float]], seconds: float, others: float = 0.
 
 
 def test_a_difference_that_a_minute_detects() -> None:
-    assert answer(drawn(12, 0.03, 0.01), 60.0).startswith("A comparison of a minute detects differences of ")
+    assert answer(drawn(12, 0.03, 0.01), 60.0).startswith(
+        "A comparison of a minute detects differences of "
+    )
 
 
 def test_a_minute_that_holds_too_few_rounds() -> None:
@@ -48,11 +53,15 @@ def test_a_minute_that_holds_too_few_rounds() -> None:
 
 def test_a_budget_that_holds_too_few_rounds() -> None:
     said = answer(drawn(2, 0.03, 0.01), 60.0)
-    assert said.startswith("60.0 s held only 2 rounds, too few") and said.endswith("use --budget 90 or more.")
+    assert said.startswith("60.0 s held only 2 rounds, too few") and said.endswith(
+        "use --budget 90 or more."
+    )
 
 
 def test_a_machine_that_others_disturb() -> None:
-    assert answer(drawn(6, 0.03, 0.01), 60.0, others=0.5).startswith("Other programs disturb this machine too much")
+    assert answer(drawn(6, 0.03, 0.01), 60.0, others=0.5).startswith(
+        "Other programs disturb this machine too much"
+    )
 
 
 def test_one_line_has_all_that_a_publication_states() -> None:

@@ -40,7 +40,9 @@ def _command(name: str, target: Path | str, records: Path) -> list[str]:
 
 
 def _written(name: str, target: Path, records: Path) -> None:
-    done = subprocess.run(_command(name, target, records), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        _command(name, target, records), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -95,9 +97,14 @@ def test_a_named_pipe_is_written_to(name: str, tmp_path: Path, records: Path) ->
 def test_standard_output_and_process_substitution(name: str, tmp_path: Path, records: Path) -> None:
     to_stdout = shlex.join(_command(name, "/dev/stdout", records))
     to_process = shlex.join(_command(name, "TARGET", records)).replace("TARGET", ">(cat > through)")
-    script = f"{to_stdout} | cat > piped && (echo before; {to_stdout}; echo after) > log && {to_process} > table"
+    script = (
+        f"{to_stdout} | cat > piped && (echo before; {to_stdout}; echo after) > log && "
+        f"{to_process} > table"
+    )
     script += "; wait $!"
-    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     log = (tmp_path / "log").read_text()
     assert log.startswith("before\n")

@@ -9,7 +9,10 @@ from trainmark.cli.main import run
 
 def test_container(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["container", "build", "--tag", "trainmark:cpu"]) == 2
-    assert "docker build -f docker/Dockerfile -t trainmark:cpu --build-arg TORCH_INDEX=URL ." in capsys.readouterr().err
+    assert (
+        "docker build -f docker/Dockerfile -t trainmark:cpu --build-arg TORCH_INDEX=URL ."
+        in capsys.readouterr().err
+    )
 
 
 def test_completion(capsys: pytest.CaptureFixture[str]) -> None:
@@ -19,4 +22,7 @@ def test_completion(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "--cloud"]) == 2
-    assert "--cloud was removed. Use --label, such as --label instance=g5.xlarge" in capsys.readouterr().err
+    assert (
+        "--cloud was removed. Use --label, such as --label instance=g5.xlarge"
+        in capsys.readouterr().err
+    )

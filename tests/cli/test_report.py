@@ -29,7 +29,10 @@ def text_of(page: Path) -> str:
 
 def report(tmp_path: Path, records: list, *arguments: str) -> Path:  # type: ignore[type-arg]
     out = tmp_path / "page.html"
-    assert run(["report", str(write_all(tmp_path / "records", records)), "-o", str(out), *arguments]) == 0
+    assert (
+        run(["report", str(write_all(tmp_path / "records", records)), "-o", str(out), *arguments])
+        == 0
+    )
     return out
 
 
@@ -75,7 +78,9 @@ def test_no_records_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert not (tmp_path / "page.html").exists()
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_not_there_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = write_all(tmp_path / "records", [a_record()])
     assert run(["report", str(folder), "-o", str(tmp_path / "nowhere" / "page.html")]) == 2
     assert "can't write" in capsys.readouterr().err
@@ -83,10 +88,18 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.C
 
 def test_an_explanation_is_drawn(tmp_path: Path) -> None:
     explained = {
-        "workload": "mnist-cnn", "backend": "torch", "style": "idiomatic", "device": "cpu", "step_seconds": 0.02,
-        "shares": [{"cause": "input", "share": 0.6}, {"cause": "compile", "share": 3.0, "on_top": True}],
-        "unexplained": 0.4, "advice": [],
-    }  # fmt: skip
+        "workload": "mnist-cnn",
+        "backend": "torch",
+        "style": "idiomatic",
+        "device": "cpu",
+        "step_seconds": 0.02,
+        "shares": [
+            {"cause": "input", "share": 0.6},
+            {"cause": "compile", "share": 3.0, "on_top": True},
+        ],
+        "unexplained": 0.4,
+        "advice": [],
+    }
     file = tmp_path / "why.json"
     file.write_text(json.dumps(explained))
     text = text_of(report(tmp_path, full_records(3), "--explanation", str(file)))
@@ -94,11 +107,23 @@ def test_an_explanation_is_drawn(tmp_path: Path) -> None:
     assert "mnist-cnn: torch idiomatic cpu, input 60.0 %" in text
 
 
-def test_what_is_no_explanation_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_explanation_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = write_all(tmp_path / "records", [a_record()])
     (tmp_path / "why.json").write_text("{}")
     assert (
-        run(["report", str(folder), "-o", str(tmp_path / "p.html"), "--explanation", str(tmp_path / "why.json")]) == 1
+        run(
+            [
+                "report",
+                str(folder),
+                "-o",
+                str(tmp_path / "p.html"),
+                "--explanation",
+                str(tmp_path / "why.json"),
+            ]
+        )
+        == 1
     )
     assert "is not an explanation" in capsys.readouterr().err
 
@@ -111,7 +136,9 @@ def test_no_framework_is_imported(tmp_path: Path) -> None:
         f"assert run(['report', {str(folder)!r}, '-o', {str(tmp_path / 'p.html')!r}]) == 0; "
         f"print([each for each in {heavy} if each in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 

@@ -58,15 +58,26 @@ def test_a_users_own_workload(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ("what", "said"),
     [
         ("mnist-cn", "Did you mean mnist-cnn"),
-        ("nowhere.json", "no records at nowhere.json: expected a record or a folder of records, found nothing"),
+        (
+            "nowhere.json",
+            "no records at nowhere.json: expected a record or a folder of records, found nothing",
+        ),
         ("nowhere.toml", "nowhere.toml can't be read: found No such file"),
         (".", ". is a folder"),
         ("folder.json", "folder.json is a folder"),
-        ("/dev/null", "/dev/null is not a workload: expected a name that ends in .toml, found neither a file nor"),
+        (
+            "/dev/null",
+            "/dev/null is not a workload: expected a name that ends in .toml, found "
+            "neither a file nor",
+        ),
     ],
 )
 def test_usage(
-    what: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    what: str,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_all(tmp_path / "folder.json", [a_record(), a_record(round=1)])
@@ -92,7 +103,9 @@ def test_the_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     [
         pytest.param("units = 10", "units = 9", "has too few outputs", id="outputs"),
         pytest.param("[28, 28, 1]", "[32, 32, 3]", "does not fit the dataset", id="shape"),
-        pytest.param('dataset = "mnist"', 'dataset = "mnits"', "unknown dataset 'mnits'", id="dataset"),
+        pytest.param(
+            'dataset = "mnist"', 'dataset = "mnits"', "unknown dataset 'mnits'", id="dataset"
+        ),
     ],
 )
 def test_what_could_not_be_run_is_not_shown_either(
@@ -111,9 +124,18 @@ def test_what_could_not_be_run_is_not_shown_either(
 
 def test_what_was_observed_of_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seen = Observed(
-        "torch", (), 11, 2.0, examples_per_step=32.0, loader_wait_seconds=0.5, evaluations=2, evaluation_seconds=0.25,
-        losses=[2.5, 1.5], places={"loader": "train.py:41", "evaluation": "train.py:60"}, ended_early=True,
-    )  # fmt: skip
+        "torch",
+        (),
+        11,
+        2.0,
+        examples_per_step=32.0,
+        loader_wait_seconds=0.5,
+        evaluations=2,
+        evaluation_seconds=0.25,
+        losses=[2.5, 1.5],
+        places={"loader": "train.py:41", "evaluation": "train.py:60"},
+        ended_early=True,
+    )
     write_all(tmp_path, [record := a_command(observed=seen)])
     assert run(["show", str(tmp_path / f"{record.id}.json")]) == 0
     printed = " ".join(capsys.readouterr().out.split())

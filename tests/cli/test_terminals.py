@@ -1,4 +1,5 @@
-"""Narrow terminals, and those without colour: nothing raises, nothing is wider, nothing is an escape code."""
+"""Narrow terminals, and those without colour: nothing raises, nothing is wider, nothing is an
+escape code."""
 
 from __future__ import annotations
 
@@ -35,7 +36,12 @@ OUTPUTS = (
     ("list", "datasets"),
     ("config", "run", "--repeats", "7"),
 )
-ERRORS = (("compare", "nothing-here"), ("run", "--lr", "0.1"), ("run", "mnist-mlp51"), ("noise", "--backend", "a,b"))
+ERRORS = (
+    ("compare", "nothing-here"),
+    ("run", "--lr", "0.1"),
+    ("run", "mnist-mlp51"),
+    ("noise", "--backend", "a,b"),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -52,9 +58,14 @@ def _records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             a_record(id="other", round=4),
         ],
     )
-    write_all(tmp_path / "commands", [a_command(side=f"workers={n}", round=r) for n in (0, 2) for r in range(3)])
+    write_all(
+        tmp_path / "commands",
+        [a_command(side=f"workers={n}", round=r) for n in (0, 2) for r in range(3)],
+    )
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(probes, "probe", lambda where, name: Seen(name, where, problem=f"No module named {name!r}"))
+    monkeypatch.setattr(
+        probes, "probe", lambda where, name: Seen(name, where, problem=f"No module named {name!r}")
+    )
 
 
 @pytest.fixture(params=TERMINALS)
@@ -77,7 +88,9 @@ def ran(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, 
 
 
 def is_colour(found: re.Match[str]) -> bool:
-    return found[2] == "m" and any(re.fullmatch("[34][0-9]|9[0-7]|10[0-7]", number) for number in found[1].split(";"))
+    return found[2] == "m" and any(
+        re.fullmatch("[34][0-9]|9[0-7]|10[0-7]", number) for number in found[1].split(";")
+    )
 
 
 @pytest.mark.parametrize("words", OUTPUTS, ids=" ".join)
@@ -91,7 +104,9 @@ def test_nothing_is_wider_than_the_terminal(
 
 
 @pytest.mark.parametrize("words", [*OUTPUTS, *ERRORS], ids=" ".join)
-def test_no_colour_where_there_is_none(words: Sequence[str], capsys: pytest.CaptureFixture[str], terminal: str) -> None:
+def test_no_colour_where_there_is_none(
+    words: Sequence[str], capsys: pytest.CaptureFixture[str], terminal: str
+) -> None:
     _, out, err = ran(words, capsys)
     assert out or err
     if terminal == "dumb":
@@ -100,7 +115,9 @@ def test_no_colour_where_there_is_none(words: Sequence[str], capsys: pytest.Capt
         assert not any(map(is_colour, ESCAPE.finditer(out + err)))
 
 
-def test_a_terminal_with_colour_is_told_apart(capsys: pytest.CaptureFixture[str], terminal: str) -> None:
+def test_a_terminal_with_colour_is_told_apart(
+    capsys: pytest.CaptureFixture[str], terminal: str
+) -> None:
     _, out, _ = ran(["compare"], capsys)
     assert any(map(is_colour, ESCAPE.finditer(out))) is (terminal == "colour")
 

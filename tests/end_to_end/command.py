@@ -1,4 +1,5 @@
-"""The command line with the fake backend, in the process of the tests or, where that is the point, in a new one."""
+"""The command line with the fake backend, in the process of the tests or, where that is the point,
+in a new one."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class CommandLine:
         before: Sequence[str] = (),
         extra: dict[str, str] | None = None,
     ) -> subprocess.Popen[str]:
-        """Start it, with the words of another command ``before`` it and ``extra`` in its environment; don't wait."""
+        """Start it, with the words of another command ``before`` it and ``extra`` in its
+        environment; don't wait."""
         return subprocess.Popen(
             [*before, sys.executable, "-m", "trainmark", *arguments],
             stdout=subprocess.PIPE,
@@ -50,11 +52,14 @@ class CommandLine:
         )
 
     def run(self, *arguments: str, fake: dict[str, Any] | None = None) -> tuple[int, str, str]:
-        """Run it in this process, which saves the start of Python; return exit code, stdout and stderr.
+        """Run it in this process, which saves the start of Python; return exit code, stdout and
+        stderr.
 
         What it measures still runs in other processes.
         """
-        printed = out, err = [io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)]
+        printed = out, err = [
+            io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)
+        ]
         environment = mock.patch.dict(os.environ, self._environment(fake, {}), clear=True)
         with environment, redirect_stdout(out), redirect_stderr(err):
             code = main.run(list(arguments))
@@ -79,15 +84,36 @@ class CommandLine:
         return process.returncode, out, err
 
     def _environment(self, fake: dict[str, Any] | None, extra: dict[str, str]) -> dict[str, str]:
-        kept = {key: value for key, value in os.environ.items() if key not in ("TRAINMARK_DATA", "PYTHONUNBUFFERED")}
-        return kept | {"TRAINMARK_FAKE": json.dumps(fake or {}), "XDG_CACHE_HOME": str(self.cache_home)} | extra
+        kept = {
+            key: value
+            for key, value in os.environ.items()
+            if key not in ("TRAINMARK_DATA", "PYTHONUNBUFFERED")
+        }
+        return (
+            kept
+            | {"TRAINMARK_FAKE": json.dumps(fake or {}), "XDG_CACHE_HOME": str(self.cache_home)}
+            | extra
+        )
 
     def train_arguments(self, *arguments: str) -> list[str]:
         """A short training with the fake, on digits that need no network."""
         return [
-            "run", "mnist-mlp128", "--backend", "fake", "--style", "fast", "--dataset", "synthetic-digits",
-            "--steps", "40", "--budget", "0", "--out", str(self.out), *arguments,
-        ]  # fmt: skip
+            "run",
+            "mnist-mlp128",
+            "--backend",
+            "fake",
+            "--style",
+            "fast",
+            "--dataset",
+            "synthetic-digits",
+            "--steps",
+            "40",
+            "--budget",
+            "0",
+            "--out",
+            str(self.out),
+            *arguments,
+        ]
 
     def train(self, *arguments: str, fake: dict[str, Any] | None = None) -> tuple[int, str, str]:
         """Run such a training to its end."""
@@ -102,7 +128,11 @@ class CommandLine:
         if not self.out.is_dir():
             return []
         known = (".json", ".safetensors", LOCK_NAME)
-        return [path.name for path in self.out.iterdir() if path.suffix not in known and path.name not in known]
+        return [
+            path.name
+            for path in self.out.iterdir()
+            if path.suffix not in known and path.name not in known
+        ]
 
     def outcomes(self) -> list[str]:
         """Status of each record, in order."""
@@ -118,10 +148,11 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 
 def measured(pid: int, *, deep: bool = False) -> list[psutil.Process]:
-    """The children of a process that were started to be measured, or ``deep`` down those among all its descendants.
+    """The children of a process that were started to be measured, or ``deep`` down those among all
+    its descendants.
 
-    A process that was just forked shows the words of its parent until it has become its own program: deep down
-    something that a measured process starts may be counted, too.
+    A process that was just forked shows the words of its parent until it has become its own
+    program: deep down something that a measured process starts may be counted, too.
     """
     below = descendants(pid) if deep else children(pid)
     return [process for process in below if "execute/worker/bootstrap.py" in command_of(process)]
@@ -156,7 +187,8 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def wait_until(holds: Callable[[], T], seconds: float = 120.0) -> T:
-    """What ``holds()`` gives as soon as that is something; fails when it never does, even on a busy machine."""
+    """What ``holds()`` gives as soon as that is something; fails when it never does, even on a busy
+    machine."""
     import time
 
     deadline = time.monotonic() + seconds

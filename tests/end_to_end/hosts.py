@@ -1,4 +1,5 @@
-"""Several machines on one: network namespaces with addresses of their own, joined by a cable that can be cut."""
+"""Several machines on one: network namespaces with addresses of their own, joined by a cable that
+can be cut."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ def two_hosts() -> Iterator[tuple[Host, Host]]:
     if not shutil.which("ip"):
         raise NoHosts("there is no `ip` command (iproute2)")
     number = os.getpid() % 100_000
-    hosts = tuple(Host(f"trainmark-{number}-{end}", f"10.77.0.{end}", f"tm{number}e{end}") for end in (1, 2))
+    hosts = tuple(
+        Host(f"trainmark-{number}-{end}", f"10.77.0.{end}", f"tm{number}e{end}") for end in (1, 2)
+    )
     with contextlib.ExitStack() as stack:
         try:
             for host in hosts:
@@ -56,7 +59,9 @@ def two_hosts() -> Iterator[tuple[Host, Host]]:
                 for link in ("lo", host.cable):
                     _ip("-n", host.name, "link", "set", link, "up")
         except subprocess.CalledProcessError as error:
-            raise NoHosts(f"network namespaces can't be made here: {error.stderr.strip()}") from error
+            raise NoHosts(
+                f"network namespaces can't be made here: {error.stderr.strip()}"
+            ) from error
         yield first, second
 
 

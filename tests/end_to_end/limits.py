@@ -1,4 +1,5 @@
-"""A machine that is short of something: disks, memory and clocks that tests may use up. Most need root."""
+"""A machine that is short of something: disks, memory and clocks that tests may use up. Most need
+root."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ CLOCK = r"""
 #include <sys/stat.h>
 #include <time.h>
 
-/* As soon as a file is there the wall clock loses a day, and runs backwards. Monotonic clocks go on. */
+/* Once a file exists, the wall clock loses a day and runs backwards. Monotonic clocks go on. */
 int clock_gettime(clockid_t which, struct timespec *now) {
     static int (*real)(clockid_t, struct timespec *);
     if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
@@ -39,7 +40,9 @@ class NotHere(Exception):
 def small_disk(folder: Path, kibibytes: int) -> Iterator[Path]:
     """A disk of its own at ``folder``; raises :class:`NotHere`."""
     folder.mkdir()
-    done = _system("mount", "-t", "tmpfs", "-o", f"size={kibibytes}k", "trainmark-test", str(folder))
+    done = _system(
+        "mount", "-t", "tmpfs", "-o", f"size={kibibytes}k", "trainmark-test", str(folder)
+    )
     if done:
         raise NotHere(f"no disk can be mounted: {done}")
     try:
@@ -50,10 +53,15 @@ def small_disk(folder: Path, kibibytes: int) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def closed(folder: Path) -> Iterator[Sequence[str]]:
-    """Nobody may look into it; yields what a command begins with so that root may not either. Raises NotHere."""
+    """Nobody may look into it; yields what a command begins with so that root may not either.
+    Raises NotHere."""
     folder.chmod(0o000)
     try:
-        prefix = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+        prefix = (
+            ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+            if os.geteuid() == 0
+            else []
+        )
         if prefix and (problem := _system(*prefix, "true")):
             raise NotHere(f"root can't be kept out of a folder: {problem}")
         yield prefix
@@ -77,8 +85,10 @@ def fill(disk: Path, leave: int = 0) -> Path:
 
 @contextlib.contextmanager
 def control_group(name: str, mebibytes: int) -> Iterator[Sequence[str]]:
-    """A control group with so much memory; yields what a command begins with to be in it. Raises :class:`NotHere`."""
-    old, new = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
+    """A control group with so much memory; yields what a command begins with to be in it. Raises
+    :class:`NotHere`."""
+    old = Path("/sys/fs/cgroup/memory")
+    new = Path("/sys/fs/cgroup")
     top, limit = (old, "memory.limit_in_bytes") if old.is_dir() else (new, "memory.max")
     folder = top / name
     try:
@@ -100,13 +110,17 @@ def control_group(name: str, mebibytes: int) -> Iterator[Sequence[str]]:
 
 
 def jumping_clock(folder: Path) -> dict[str, str]:
-    """The environment in which the wall clock goes mad once ``folder/jumped`` exists. Raises :class:`NotHere`."""
+    """The environment in which the wall clock goes mad once ``folder/jumped`` exists. Raises
+    :class:`NotHere`."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise NotHere("there is no C compiler")
-    source, library = folder / "clock.c", folder / "clock.so"
+    source = folder / "clock.c"
+    library = folder / "clock.so"
     source.write_text(CLOCK)
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True
+    )
     return {"LD_PRELOAD": str(library), "TEST_CLOCK_JUMPED": str(folder / "jumped")}
 
 

@@ -1,4 +1,5 @@
-"""A side that fails while two rounds start together: the other sides continue, and no process remains."""
+"""A side that fails while two rounds start together: the other sides continue, and no process
+remains."""
 
 from __future__ import annotations
 
@@ -15,11 +16,15 @@ STEPS = 300
 FULL = "CUDA out of memory. Tried to allocate 2.00 GiB. Process 12 has 78 GiB memory in use."
 LOST = "CUDA error: unspecified launch failure"
 GPU = {"step_seconds": 0.002, "only_on": "cuda:0"}
-"""Behaviour of the fake: its training takes 0.6 s on the CPU. On the GPU, the first turn takes all steps."""
+"""Behaviour of the fake: its training takes 0.6 s on the CPU. On the GPU, the first turn takes all
+steps."""
 
 
-def opened(command: CommandLine, *arguments: str, fake: dict[str, Any]) -> tuple[int, str, dict[str, list[Record]]]:
-    """Train on the CPU and the GPU in two rounds that start together; return code, messages and records by device."""
+def opened(
+    command: CommandLine, *arguments: str, fake: dict[str, Any]
+) -> tuple[int, str, dict[str, list[Record]]]:
+    """Train on the CPU and the GPU in two rounds that start together; return code, messages and
+    records by device."""
     options = ("--device", "cpu,cuda:0", "--repeats", "2", "--steps", str(STEPS), "--budget", "30")
     code, out, err = command.train(*options, *arguments, fake=fake)
     by_device: dict[str, list[Record]] = {"cpu": [], "cuda:0": []}
@@ -37,7 +42,9 @@ def statuses(records: list[Record]) -> list[str]:
 
 @pytest.mark.parametrize("seed", [1, 2], ids=["first-round", "second-round"])
 @pytest.mark.parametrize("fail", ["raise", "crash"])
-def test_a_gpu_that_disappears_in_one_round_leaves_the_rest(command: CommandLine, fail: str, seed: int) -> None:
+def test_a_gpu_that_disappears_in_one_round_leaves_the_rest(
+    command: CommandLine, fail: str, seed: int
+) -> None:
     fake = {**GPU, "fail": fail, "message": LOST, "only_seed": seed, "at_step": 250}
     code, said, records = opened(command, fake=fake)
     assert code == 1, said
@@ -59,12 +66,25 @@ def test_a_gpu_that_others_fill_leaves_the_cpu(command: CommandLine, step: int) 
     assert statuses(records["cpu"]) == ["ok", "ok"]
     assert statuses(records["cuda:0"]) == ["failed", "failed"]
     for record in records["cuda:0"]:
-        assert (record.outcome.reason or "").startswith(f"out of memory: {FULL.rstrip('.')}; close other programs")
-    assert "there is nothing to compare it with. No run of fake fast cuda:0 finished (2 tried)." in said
+        assert (record.outcome.reason or "").startswith(
+            f"out of memory: {FULL.rstrip('.')}; close other programs"
+        )
+    assert (
+        "there is nothing to compare it with. No run of fake fast cuda:0 finished (2 tried)."
+        in said
+    )
 
 
-def test_a_waiting_process_of_the_second_round_may_die(command: CommandLine, tmp_path: Path) -> None:
-    fake = {**GPU, "fail": "kill-waiting", "only_seed": 2, "at_step": 250, "reached": str(tmp_path / "reached")}
+def test_a_waiting_process_of_the_second_round_may_die(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    fake = {
+        **GPU,
+        "fail": "kill-waiting",
+        "only_seed": 2,
+        "at_step": 250,
+        "reached": str(tmp_path / "reached"),
+    }
     code, said, records = opened(command, fake=fake)
     assert code == 1, said
     assert statuses(records["cpu"]) == ["ok", "ok"]

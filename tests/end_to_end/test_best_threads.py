@@ -1,4 +1,5 @@
-"""``measure --device`` finds a script's best number of threads on the CPU; another side acts as the accelerator."""
+"""``measure --device`` finds a script's best number of threads on the CPU; another side acts as the
+accelerator."""
 
 from __future__ import annotations
 
@@ -27,12 +28,20 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def measured(command: CommandLine, *words: str, options: tuple[str, ...] = ()) -> tuple[list[Record], str]:
-    """Return the records of the script on the CPU and on the pretended accelerator, and what was printed."""
+def measured(
+    command: CommandLine, *words: str, options: tuple[str, ...] = ()
+) -> tuple[list[Record], str]:
+    """Return the records of the script on the CPU and on the pretended accelerator, and what was
+    printed."""
     devices = ("--device", "cpu,cuda:0", "--out", str(command.out))
-    _, out, err = command.run("measure", *devices, *options, "--", sys.executable, str(SCRIPT), "{device}", *words)
+    _, out, err = command.run(
+        "measure", *devices, *options, "--", sys.executable, str(SCRIPT), "{device}", *words
+    )
     records = command.records()
-    assert all(record.outcome.status == "ok" for record in records), (err, [record.outcome for record in records])
+    assert all(record.outcome.status == "ok" for record in records), (
+        err,
+        [record.outcome for record in records],
+    )
     return records, out + err
 
 
@@ -48,7 +57,9 @@ def test_the_cpu_runs_with_its_best_number_of_threads(command: CommandLine) -> N
     assert found is not None
     assert found.step_seconds.keys() >= {"1", str(found.default)}
     assert found.step_seconds[str(found.chosen)] == min(found.step_seconds.values())
-    assert second.threads_search == found, "the first process searches, and the second one gets the result"
+    assert second.threads_search == found, (
+        "the first process searches, and the second one gets the result"
+    )
     for record in (first, second):
         assert record.observed is not None
         assert record.observed.threads == found.chosen
@@ -63,7 +74,9 @@ def test_a_search_does_not_change_the_training(command: CommandLine) -> None:
     (record,) = on_cpu(records)
     assert record.threads_search is not None
     assert record.observed is not None
-    plain = subprocess.run([sys.executable, str(SCRIPT), "cpu"], capture_output=True, text=True, check=True)
+    plain = subprocess.run(
+        [sys.executable, str(SCRIPT), "cpu"], capture_output=True, text=True, check=True
+    )
     losses = [float(line) for line in plain.stdout.splitlines()]
     assert len(losses) == 500
     assert record.observed.losses == pytest.approx(losses, rel=1e-3)
@@ -81,7 +94,11 @@ def test_a_script_that_fixes_its_threads_keeps_them(command: CommandLine) -> Non
 def test_threads_that_the_user_varies_are_kept(command: CommandLine) -> None:
     options = ("--repeats", "1", "--vary-env", "OMP_NUM_THREADS=1,2")
     records, _ = measured(command, options=options)
-    seen = {record.process.environment["OMP_NUM_THREADS"]: record for record in on_cpu(records) if record.process}
+    seen = {
+        record.process.environment["OMP_NUM_THREADS"]: record
+        for record in on_cpu(records)
+        if record.process
+    }
     assert [seen[number].observed.threads for number in ("1", "2")] == [1, 2]
     assert all(record.threads_search is None for record in seen.values())
     assert all(Caveat.DEFAULT_THREADS in record.caveats for record in seen.values())
@@ -92,4 +109,6 @@ def test_a_training_that_is_too_short_has_the_caveat(command: CommandLine) -> No
     for record in on_cpu(records):
         assert record.threads_search is None
         assert Caveat.DEFAULT_THREADS in record.caveats
-    assert not any(Caveat.DEFAULT_THREADS in record.caveats for record in records if record.device.id != "cpu")
+    assert not any(
+        Caveat.DEFAULT_THREADS in record.caveats for record in records if record.device.id != "cpu"
+    )

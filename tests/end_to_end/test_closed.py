@@ -1,4 +1,5 @@
-"""Paths that can't even be looked at, in folders that are closed to us or too long, are errors like any other."""
+"""Paths that can't even be looked at, in folders that are closed to us or too long, are errors like
+any other."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ VERBS = [
 
 
 @pytest.mark.parametrize("words", VERBS, ids=" ".join)
-def test_a_name_that_is_too_long(words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_is_too_long(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = str(tmp_path / ("x" * 300))
     assert run([word.format(path) for word in words]) == 2
     out, err = capsys.readouterr()
@@ -59,7 +62,10 @@ def test_a_folder_that_is_closed(command: CommandLine) -> None:
     path = str(command.out / "inside")
     try:
         with closed(command.out) as prefix:
-            started = [command.start(*(word.format(path) for word in words), before=prefix) for words in VERBS[::3]]
+            started = [
+                command.start(*(word.format(path) for word in words), before=prefix)
+                for words in VERBS[::3]
+            ]
             said = [(each.communicate(timeout=120), each.returncode) for each in started]
     except NotHere as error:
         pytest.skip(str(error))
@@ -68,9 +74,20 @@ def test_a_folder_that_is_closed(command: CommandLine) -> None:
         assert "Permission denied" in err and "Traceback" not in err, (words, err)
 
 
-def test_data_that_is_closed_is_not_fallen_past(command: CommandLine, data_dir: Path, tmp_path: Path) -> None:
+def test_data_that_is_closed_is_not_fallen_past(
+    command: CommandLine, data_dir: Path, tmp_path: Path
+) -> None:
     (tmp_path / "named" / "mnist").mkdir(parents=True)
-    words = ["run", "mnist-mlp32", "--backend", "fake", "--steps", "2", "--data-dir", str(tmp_path / "named")]
+    words = [
+        "run",
+        "mnist-mlp32",
+        "--backend",
+        "fake",
+        "--steps",
+        "2",
+        "--data-dir",
+        str(tmp_path / "named"),
+    ]
     try:
         with closed(tmp_path / "named" / "mnist") as prefix:
             process = command.start(*words, before=prefix, extra={"TRAINMARK_DATA": str(data_dir)})
@@ -88,7 +105,14 @@ def test_a_program_that_may_be_run_and_not_read(command: CommandLine, tmp_path: 
         with closed(program) as prefix:
             program.chmod(0o111)
             process = command.start(
-                "measure", "--repeats", "1", "--out", str(command.out), "--", str(program), before=prefix
+                "measure",
+                "--repeats",
+                "1",
+                "--out",
+                str(command.out),
+                "--",
+                str(program),
+                before=prefix,
             )
             _, err = process.communicate(timeout=120)
     except NotHere as error:
@@ -107,10 +131,14 @@ def test_a_program_that_may_be_run_and_not_read(command: CommandLine, tmp_path: 
     ],
     ids=" ".join,
 )
-def test_a_working_folder_that_is_gone(words: tuple[str, ...], command: CommandLine, tmp_path: Path) -> None:
+def test_a_working_folder_that_is_gone(
+    words: tuple[str, ...], command: CommandLine, tmp_path: Path
+) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    process = command.start(*words, before=["sh", "-c", f'cd {gone} && rmdir {gone} && exec "$0" "$@"'])
+    process = command.start(
+        *words, before=["sh", "-c", f'cd {gone} && rmdir {gone} && exec "$0" "$@"']
+    )
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (2, ""), err
     assert "No such file or directory" in err and "Traceback" not in err

@@ -1,4 +1,5 @@
-"""The image for the CPU for real, without a daemon or a registry: Debian is its base, buildah builds and runs it."""
+"""The image for the CPU for real, without a daemon or a registry: Debian is its base, buildah
+builds and runs it."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if missing or os.geteuid() != 0:
         pytest.skip(f"needs root, buildah and debootstrap; missing: {', '.join(missing) or 'root'}")
     root = tmp_path_factory.mktemp("debian")
-    call("debootstrap", "--variant=minbase", "--include=python3,python3-venv", "bookworm", str(root))
+    call(
+        "debootstrap", "--variant=minbase", "--include=python3,python3-venv", "bookworm", str(root)
+    )
     for leftover in ("var/cache/apt", "var/lib/apt/lists"):
         shutil.rmtree(root / leftover)
     # Whom this machine trusts, the build has to trust too.
@@ -64,9 +67,19 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def torch_index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An index that has PyTorch for the CPU, as PyTorch's own has: served from what pip finds here."""
+    """An index that has PyTorch for the CPU, as PyTorch's own has: served from what pip finds
+    here."""
     folder = tmp_path_factory.mktemp("index")
-    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--python-version", "3.11", "--only-binary=:all:"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--python-version",
+        "3.11",
+        "--only-binary=:all:",
+    ]
     call(*pip, "--dest", str(folder / "torch"), "torch==2.13.0")
     if not list((folder / "torch").glob("*+cpu-*")):
         pytest.skip("pip finds no PyTorch for the CPU alone here")
@@ -75,7 +88,9 @@ def torch_index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         def log_message(self, *arguments: object) -> None:
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
+    ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
@@ -87,8 +102,18 @@ def built(base: str, torch_index: str, tmp_path_factory: pytest.TempPathFactory)
     settings = tmp_path_factory.mktemp("pip") / "pip.conf"
     settings.write_text(f"[global]\ncert = {CERTIFICATES}\n")
     arguments = {"BASE": base, "TORCH_INDEX": torch_index, "VERSION": VERSION}
-    words = ["build", "--file", "docker/Dockerfile", "--tag", IMAGE, "--secret", f"id=pip.conf,src={settings}"]
-    words += [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
+    words = [
+        "build",
+        "--file",
+        "docker/Dockerfile",
+        "--tag",
+        IMAGE,
+        "--secret",
+        f"id=pip.conf,src={settings}",
+    ]
+    words += [
+        word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")
+    ]
     start = time.monotonic()
     call("buildah", *words, ".")
     print(f"\nbuilt in {time.monotonic() - start:.0f} s")
@@ -126,7 +151,11 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def test_its_size_and_settings(built: str) -> None:
     image = json.loads(call("buildah", "inspect", "--type", "image", built))["OCIv1"]["config"]
-    assert (image["User"], image["WorkingDir"], image["StopSignal"]) == ("1000:1000", "/work", "SIGINT")
+    assert (image["User"], image["WorkingDir"], image["StopSignal"]) == (
+        "1000:1000",
+        "/work",
+        "SIGINT",
+    )
     assert (image["Entrypoint"], image["Cmd"]) == (["trainmark"], ["run"])
     size = json.loads(call("buildah", "images", "--json", built))[0]["size"]
     print(f"\n{built}: {size}")
@@ -138,17 +167,40 @@ def test_its_version_is_that_of_the_clone(container: str, folder: Path) -> None:
 
 
 def test_nothing_to_build_with_is_in_it(container: str) -> None:
-    found = call("buildah", "run", container, "--", "sh", "-c", "command -v gcc cc pip pip3 make || true; id -u")
+    found = call(
+        "buildah",
+        "run",
+        container,
+        "--",
+        "sh",
+        "-c",
+        "command -v gcc cc pip pip3 make || true; id -u",
+    )
     assert found == "1000"
 
 
-def test_the_main_job_leaves_its_records_in_the_mounted_folder(container: str, folder: Path, data_dir: Path) -> None:
-    call(*in_it(container, folder, "run", "--repeats", "2", "--steps", "100", "--threads", "1", data=data_dir))
+def test_the_main_job_leaves_its_records_in_the_mounted_folder(
+    container: str, folder: Path, data_dir: Path
+) -> None:
+    call(
+        *in_it(
+            container,
+            folder,
+            "run",
+            "--repeats",
+            "2",
+            "--steps",
+            "100",
+            "--threads",
+            "1",
+            data=data_dir,
+        )
+    )
     records = load([folder / "trainmark-results"])
     assert {record.outcome.status for record in records} == {"ok"}
-    assert {(record.backend.name, record.device.id, record.workload.name) for record in records} == {
-        ("torch", "cpu", "mnist-mlp512")
-    }
+    assert {
+        (record.backend.name, record.device.id, record.workload.name) for record in records
+    } == {("torch", "cpu", "mnist-mlp512")}
     assert len(records) == 4
     assert {path.stat().st_uid for path in (folder / "trainmark-results").iterdir()} == {1000}
 
@@ -173,7 +225,9 @@ def test_any_user_can_run_it(container: str, folder: Path) -> None:
 
 def test_a_folder_that_its_user_may_not_write_is_said(container: str, folder: Path) -> None:
     os.chown(folder, 0, 0)
-    words = in_it(container, folder, "run", "mnist-mlp128", "--dataset", "synthetic-digits", "--steps", "20")
+    words = in_it(
+        container, folder, "run", "mnist-mlp128", "--dataset", "synthetic-digits", "--steps", "20"
+    )
     answer = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
     assert answer.returncode != 0
     assert "can't write to trainmark-results" in answer.stderr
@@ -181,7 +235,10 @@ def test_a_folder_that_its_user_may_not_write_is_said(container: str, folder: Pa
 
 
 def test_doctor(container: str, folder: Path) -> None:
-    checks = {check["id"]: check for check in json.loads(call(*in_it(container, folder, "doctor", "--json")))["checks"]}
+    checks = {
+        check["id"]: check
+        for check in json.loads(call(*in_it(container, folder, "doctor", "--json")))["checks"]
+    }
     assert checks["torch.import"]["status"] == "PASS"
     assert checks["torch.product.cpu"]["status"] == "PASS"
 
@@ -190,9 +247,19 @@ def test_doctor(container: str, folder: Path) -> None:
 def test_the_first_process_of_a_container_ends_when_it_is_told_to(
     how: signal.Signals, container: str, folder: Path
 ) -> None:
-    """`docker stop`: process 1 has no default action for a signal, so a program that does not listen is killed."""
+    """`docker stop`: process 1 has no default action for a signal, so a program that does not
+    listen is killed."""
     # Steps are told at the end of an epoch, so a short one.
-    training = ["run", "mnist-mlp32", "--dataset", "synthetic-digits", "--style", "fast", "--threads", "1"]
+    training = [
+        "run",
+        "mnist-mlp32",
+        "--dataset",
+        "synthetic-digits",
+        "--style",
+        "fast",
+        "--threads",
+        "1",
+    ]
     training += ["--epochs", "100000", "--log-every", "10"]
     words = in_it(container, folder, *training, user="0")
     words[2:2] = ["--cap-add", "CAP_SYS_ADMIN"]
@@ -200,7 +267,9 @@ def test_the_first_process_of_a_container_ends_when_it_is_told_to(
     words[at:at] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     with subprocess.Popen(words, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as outside:
         assert outside.stderr is not None
-        assert any(re.search(r"step\s+\d", line) for line in outside.stderr), "it ended before its first step"
+        assert any(re.search(r"step\s+\d", line) for line in outside.stderr), (
+            "it ended before its first step"
+        )
         (child,) = measured(outside.pid, deep=True)
         first = child.parent()
         assert first is not None
@@ -209,7 +278,9 @@ def test_the_first_process_of_a_container_ends_when_it_is_told_to(
         _, err = outside.communicate(timeout=60)
     assert "interrupted" in err
     wait_until(lambda: not psutil.pid_exists(child.pid))
-    assert {record.outcome.status for record in load([folder / "trainmark-results"])} == {"interrupted"}
+    assert {record.outcome.status for record in load([folder / "trainmark-results"])} == {
+        "interrupted"
+    }
 
 
 def inner(pid: int) -> int:

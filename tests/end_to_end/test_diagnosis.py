@@ -9,14 +9,30 @@ from tests.end_to_end.command import CommandLine
 from trainmark.workload import catalog
 
 
-def test_a_run_that_diverged_is_trained_again_and_its_cause_is_named(command: CommandLine, tmp_path: Path) -> None:
-    text = Path(catalog.__file__).with_name("mnist-mlp512.toml").read_text().partition("[published")[0]
+def test_a_run_that_diverged_is_trained_again_and_its_cause_is_named(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    text = (
+        Path(catalog.__file__).with_name("mnist-mlp512.toml").read_text().partition("[published")[0]
+    )
     file = tmp_path / "hot.toml"
-    file.write_text(text.replace("learning_rate = 0.001", "learning_rate = 30.0").replace("mnist-mlp512", "hot"))
+    file.write_text(
+        text.replace("learning_rate = 0.001", "learning_rate = 30.0").replace("mnist-mlp512", "hot")
+    )
     code, _, err = command.run(
-        "run", str(file), "--backend", "numpy", "--dataset", "synthetic-digits", "--steps", "10", "--repeats", "1",
-        "--out", str(command.out),
-    )  # fmt: skip
+        "run",
+        str(file),
+        "--backend",
+        "numpy",
+        "--dataset",
+        "synthetic-digits",
+        "--steps",
+        "10",
+        "--repeats",
+        "1",
+        "--out",
+        str(command.out),
+    )
     (record,) = command.out.glob("*.json")
     assert "not-learning" in record.read_text(), err
     code, out, err = command.run("explain", str(record), "--json")

@@ -48,7 +48,9 @@ def test_broken_frameworks_stop_nobody(tmp_path: Path) -> None:
     a_package(tmp_path, "jax", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)\n")
     a_package(tmp_path, "keras", "import sys; print('noise'); sys.exit(3)\n")
     a_package(tmp_path, "tensorflow", "")
-    a_package(tmp_path, "torch", "raise ImportError('libcudnn.so.9: cannot open shared object file')\n")
+    a_package(
+        tmp_path, "torch", "raise ImportError('libcudnn.so.9: cannot open shared object file')\n"
+    )
     code, checks, err = doctor(
         PYTHONPATH=os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH")))),
         XDG_CACHE_HOME=str(tmp_path),

@@ -1,4 +1,5 @@
-"""``trainmark explain`` as a person starts it, on the asynchronous fake, which costs what it is told to."""
+"""``trainmark explain`` as a person starts it, on the asynchronous fake, which costs what it is
+told to."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ KERNELS = {"step_seconds": 0.0, "flops_per_second": 45e9}
 
 
 @pytest.fixture(scope="module")
-def one_run(tmp_path_factory: pytest.TempPathFactory, drawn: Located, cache_home: Path) -> CommandLine:
+def one_run(
+    tmp_path_factory: pytest.TempPathFactory, drawn: Located, cache_home: Path
+) -> CommandLine:
     command = CommandLine(drawn, cache_home, tmp_path_factory.mktemp("recorded") / "out")
     assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
     return command
@@ -36,11 +39,24 @@ def recorded(one_run: CommandLine, command: CommandLine) -> CommandLine:
     return command
 
 
-def explained(command: CommandLine, *arguments: str, device: str = "cpu", **fake: Any) -> dict[str, Any]:
+def explained(
+    command: CommandLine, *arguments: str, device: str = "cpu", **fake: Any
+) -> dict[str, Any]:
     code, out, err = command.run(
-        "explain", "mnist-mlp128", "--backend", "fake", "--device", device, "--dataset", "synthetic-digits", "--json",
-        "--seconds", "3", *arguments, fake=KERNELS | fake,
-    )  # fmt: skip
+        "explain",
+        "mnist-mlp128",
+        "--backend",
+        "fake",
+        "--device",
+        device,
+        "--dataset",
+        "synthetic-digits",
+        "--json",
+        "--seconds",
+        "3",
+        *arguments,
+        fake=KERNELS | fake,
+    )
     assert code == 0, err
     found: dict[str, Any] = json.loads(out)
     return found
@@ -48,7 +64,8 @@ def explained(command: CommandLine, *arguments: str, device: str = "cpu", **fake
 
 def largest(found: dict[str, Any]) -> dict[str, Any]:
     share: dict[str, Any] = max(
-        (share for share in found["shares"] if not share["on_top"]), key=lambda share: share["share"]
+        (share for share in found["shares"] if not share["on_top"]),
+        key=lambda share: share["share"],
     )
     return share
 
@@ -64,7 +81,9 @@ def largest(found: dict[str, Any]) -> dict[str, Any]:
         ({"fetches": True, "input_seconds": 0.004, "flops_per_second": 11e9}, "fetch"),
     ],
 )
-def test_a_planted_cause_is_the_largest(command: CommandLine, planted: dict[str, Any], cause: str) -> None:
+def test_a_planted_cause_is_the_largest(
+    command: CommandLine, planted: dict[str, Any], cause: str
+) -> None:
     found = explained(command, **planted)
     share = largest(found)
     assert share["cause"] == cause
@@ -79,7 +98,9 @@ def test_a_planted_cause_is_the_largest(command: CommandLine, planted: dict[str,
     assert found["advice"][0]["do"]
 
 
-def test_what_launching_costs_on_an_accelerator_is_what_capturing_saves(command: CommandLine) -> None:
+def test_what_launching_costs_on_an_accelerator_is_what_capturing_saves(
+    command: CommandLine,
+) -> None:
     """4 ms of launching for a GPU that is done in a quarter of one."""
     found = explained(command, device="cuda:0", dispatch_seconds=0.004)
     assert largest(found)["cause"] == "dispatch"
@@ -88,7 +109,8 @@ def test_what_launching_costs_on_an_accelerator_is_what_capturing_saves(command:
 
 
 def test_where_the_gpu_overtakes_the_cpu(command: CommandLine) -> None:
-    """Both need 1 ms to begin a step, and the GPU is four times as fast: it overtakes where computing takes longer."""
+    """Both need 1 ms to begin a step, and the GPU is four times as fast: it overtakes where
+    computing takes longer."""
     found = explained(command, device="cuda:0", dispatch_seconds=0.001)
     assert found["crossover"]["faster"] is True
     assert found["crossover_batch"] is None or 4 < found["crossover_batch"] < 1000
@@ -96,10 +118,18 @@ def test_where_the_gpu_overtakes_the_cpu(command: CommandLine) -> None:
 
 def test_the_answer_for_people_begins_with_what_to_do(command: CommandLine) -> None:
     code, out, _ = command.run(
-        "explain", "mnist-mlp128", "--backend", "fake", "--device", "cpu", "--dataset", "synthetic-digits",
-        "--seconds", "3",
+        "explain",
+        "mnist-mlp128",
+        "--backend",
+        "fake",
+        "--device",
+        "cpu",
+        "--dataset",
+        "synthetic-digits",
+        "--seconds",
+        "3",
         fake=KERNELS | {"input_seconds": 0.006},
-    )  # fmt: skip
+    )
     assert code == 0
     assert "The largest cause is input" in out
     assert re.search(r"An epoch is at most \d\.\d+× .*as fast\.|Measured here: an epoch is \d", out)
@@ -109,10 +139,18 @@ def test_the_answer_for_people_begins_with_what_to_do(command: CommandLine) -> N
 
 def test_a_process_that_dies_is_an_error(command: CommandLine) -> None:
     code, _, err = command.run(
-        "explain", "mnist-mlp128", "--backend", "fake", "--device", "cpu", "--dataset", "synthetic-digits",
-        "--seconds", "3",
+        "explain",
+        "mnist-mlp128",
+        "--backend",
+        "fake",
+        "--device",
+        "cpu",
+        "--dataset",
+        "synthetic-digits",
+        "--seconds",
+        "3",
         fake={"fail": "kill", "at_step": 3},
-    )  # fmt: skip
+    )
     assert code == 1
     assert "SIGKILL" in err
 
@@ -126,9 +164,17 @@ def test_where_the_style_fast_fails_the_rest_of_the_answer_stands(command: Comma
 
 
 @pytest.mark.parametrize(
-    "option", [("--seed", "2"), slow(("--precision", "fp32")), slow(("--threads", "1")), slow(("--style", "fast"))]
+    "option",
+    [
+        ("--seed", "2"),
+        slow(("--precision", "fp32")),
+        slow(("--threads", "1")),
+        slow(("--style", "fast")),
+    ],
 )
-def test_a_record_is_explained_as_it_was_run_and_no_other_way(recorded: CommandLine, option: tuple[str, str]) -> None:
+def test_a_record_is_explained_as_it_was_run_and_no_other_way(
+    recorded: CommandLine, option: tuple[str, str]
+) -> None:
     record = str(record_of(recorded))
     code, _, err = recorded.run("explain", record, *option)
     assert code == 2
@@ -141,9 +187,18 @@ def test_a_record_is_explained_as_it_was_run_and_no_other_way(recorded: CommandL
 
 def test_ctrl_c_leaves_no_process(command: CommandLine) -> None:
     process = command.start(
-        "explain", "mnist-mlp128", "--backend", "fake", "--device", "cpu", "--dataset", "synthetic-digits",
-        "--threads", "1", fake=KERNELS,
-    )  # fmt: skip
+        "explain",
+        "mnist-mlp128",
+        "--backend",
+        "fake",
+        "--device",
+        "cpu",
+        "--dataset",
+        "synthetic-digits",
+        "--threads",
+        "1",
+        fake=KERNELS,
+    )
 
     children = wait_until(lambda: found if (found := measured(process.pid)) else None)
     process.send_signal(signal.SIGINT)
@@ -154,12 +209,16 @@ def test_ctrl_c_leaves_no_process(command: CommandLine) -> None:
 
 
 def test_one_side_at_a_time(command: CommandLine) -> None:
-    code, _, err = command.run("explain", "mnist-mlp128", "--backend", "fake", "--device", "cpu,cuda:0")
+    code, _, err = command.run(
+        "explain", "mnist-mlp128", "--backend", "fake", "--device", "cpu,cuda:0"
+    )
     assert code == 2
     assert "one side at a time" in err
 
 
-@pytest.mark.parametrize("arguments", [("nowhere.json",), ("nowhere.json", "mnist-mlp128"), ("mnist-mlp128", "x.json")])
+@pytest.mark.parametrize(
+    "arguments", [("nowhere.json",), ("nowhere.json", "mnist-mlp128"), ("mnist-mlp128", "x.json")]
+)
 def test_a_record_that_is_not_there(command: CommandLine, arguments: tuple[str, ...]) -> None:
     code, _, err = command.run("explain", *arguments)
     assert code == 2
@@ -179,13 +238,18 @@ def test_a_name_that_is_not_known(command: CommandLine) -> None:
     assert "mnist-mlp128" in err
 
 
-def test_a_record_is_explained_as_it_was_run_and_what_is_not_as_it_was_is_said(recorded: CommandLine) -> None:
+def test_a_record_is_explained_as_it_was_run_and_what_is_not_as_it_was_is_said(
+    recorded: CommandLine,
+) -> None:
     found = of_record(recorded, record_of(recorded), KERNELS)
     assert (found["backend"], found["style"], found["device"]) == ("fake", "fast", "cpu")
     assert found["step_seconds"] > 0
     assert found["notes"] == []
     changed = changed_record(
-        recorded, backend={"version": "0.1"}, dataset={"sha256": "5f" * 32}, outcome={"status": "interrupted"}
+        recorded,
+        backend={"version": "0.1"},
+        dataset={"sha256": "5f" * 32},
+        outcome={"status": "interrupted"},
     )
     data, version, ending = of_record(recorded, changed, KERNELS)["notes"]
     assert data == "the data here differs from the record's"
@@ -208,20 +272,29 @@ def test_a_record_whose_backend_is_gone_tells_what_it_can(recorded: CommandLine)
 
 @pytest.mark.slow
 def test_a_record_whose_workload_can_not_be_read_tells_what_it_can(recorded: CommandLine) -> None:
-    found = of_record(recorded, changed_record(recorded, workload={"spec": {"name": "future"}}), KERNELS)
+    found = of_record(
+        recorded, changed_record(recorded, workload={"spec": {"name": "future"}}), KERNELS
+    )
     assert "can't be read" in found["not_measured_because"]
 
 
 def test_a_record_without_an_epoch_has_nothing_to_tell(command: CommandLine) -> None:
-    assert command.train("--device", "cpu", "--repeats", "1", fake={"fail": "raise", "at_step": 3})[0] == 1
+    assert (
+        command.train("--device", "cpu", "--repeats", "1", fake={"fail": "raise", "at_step": 3})[0]
+        == 1
+    )
     code, _, err = command.run(
-        "explain", str(changed_record(command, machine={"name": "elsewhere"}, backend={"name": "gone"})), "--json"
+        "explain",
+        str(changed_record(command, machine={"name": "elsewhere"}, backend={"name": "gone"})),
+        "--json",
     )
     assert code == 1
     assert "nothing to explain" in err
 
 
-def test_two_records_of_one_configuration_differ_by_noise_or_not_at_all(command: CommandLine) -> None:
+def test_two_records_of_one_configuration_differ_by_noise_or_not_at_all(
+    command: CommandLine,
+) -> None:
     assert command.train("--device", "cpu", "--repeats", "2", fake=KERNELS)[0] == 0
     a, b = sorted(command.out.glob("*.json"))
     code, out, _ = command.run("explain", str(a), str(b), "--json")
@@ -231,7 +304,12 @@ def test_two_records_of_one_configuration_differ_by_noise_or_not_at_all(command:
 
 
 def test_two_records_say_what_differs(command: CommandLine) -> None:
-    assert command.train("--style", "fast", "--device", "cpu,cuda:0", "--repeats", "1", fake=KERNELS)[0] == 0
+    assert (
+        command.train("--style", "fast", "--device", "cpu,cuda:0", "--repeats", "1", fake=KERNELS)[
+            0
+        ]
+        == 0
+    )
     a, b = sorted(command.out.glob("*.json"))
     code, out, _ = command.run("explain", str(a), str(b))
     assert code == 0
@@ -247,7 +325,9 @@ def changed_record(command: CommandLine, **changes: dict[str, Any]) -> Path:
     """The record with some fields of its parts changed, beside the others."""
     record: Record = command.records()[0]
     for part, fields in changes.items():
-        record = msgspec.structs.replace(record, **{part: msgspec.structs.replace(getattr(record, part), **fields)})
+        record = msgspec.structs.replace(
+            record, **{part: msgspec.structs.replace(getattr(record, part), **fields)}
+        )
     folder = command.out.with_name("changed")
     Store(folder).write(record)
     return folder / f"{record.id}.json"

@@ -14,7 +14,8 @@ from tests.end_to_end.command import CommandLine, alive, measured, wait_until
 
 pytest.importorskip("torch")
 
-pytestmark = pytest.mark.timeout(900)  # a dozen processes import PyTorch, which takes long on a busy machine
+# a dozen processes import PyTorch, which takes long on a busy machine
+pytestmark = pytest.mark.timeout(900)
 
 SCRIPTS = Path(__file__).parent / "own_scripts"
 
@@ -30,11 +31,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_loader_is_named_and_nothing_of_the_users_changes(command: CommandLine, folder: Path) -> None:
+def test_the_loader_is_named_and_nothing_of_the_users_changes(
+    command: CommandLine, folder: Path
+) -> None:
     script = ["python", "slow_loader.py", str(folder / "model.pt")]
     only = ["--only", "same-batch", "--only", "workers"]
     chart = folder.parent / "gains.svg"
-    code, out, err = command.run("explain", "--seconds", "10", *only, "--json", "--chart", str(chart), "--", *script)
+    code, out, err = command.run(
+        "explain", "--seconds", "10", *only, "--json", "--chart", str(chart), "--", *script
+    )
     assert code == 0, err
     found = json.loads(out)
     (first,) = found["findings"]
@@ -43,7 +48,8 @@ def test_the_loader_is_named_and_nothing_of_the_users_changes(command: CommandLi
     assert first["fresh"], "it was measured again"
     assert first["proof"] == "Slow is no longer read"
     assert found["shares"]["loader"] > 0.5
-    (why,) = (why for change, why in found["left_out"].items() if change.startswith("workers="))  # as many as cores
+    # as many as cores
+    (why,) = (why for change, why in found["left_out"].items() if change.startswith("workers="))
     assert "not from another process" in why
     assert "slow_loader.py:27" in found["sentences"][0]
     assert found["observed"]["saves"] > 0
@@ -55,7 +61,16 @@ def test_the_loader_is_named_and_nothing_of_the_users_changes(command: CommandLi
 
 def test_ctrl_c_shows_what_was_measured(command: CommandLine, folder: Path) -> None:
     only = ["--only", "same-batch", "--only", "fused"]
-    words = ["--seconds", "600", *only, "--json", "--", "python", "slow_loader.py", str(folder / "model.pt")]
+    words = [
+        "--seconds",
+        "600",
+        *only,
+        "--json",
+        "--",
+        "python",
+        "slow_loader.py",
+        str(folder / "model.pt"),
+    ]
     process = command.start("explain", *words)
     seen: dict[int, psutil.Process] = {}
 
@@ -79,7 +94,9 @@ def test_ctrl_c_shows_what_was_measured(command: CommandLine, folder: Path) -> N
 
 
 def test_ctrl_c_before_any_change_was_measured(command: CommandLine, folder: Path) -> None:
-    process = command.start("explain", "--json", "--", "python", "slow_loader.py", str(folder / "model.pt"))
+    process = command.start(
+        "explain", "--json", "--", "python", "slow_loader.py", str(folder / "model.pt")
+    )
     children = wait_until(lambda: measured(process.pid))
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
@@ -96,10 +113,13 @@ def test_a_script_without_a_step_is_said_to_have_none(command: CommandLine, fold
     assert "PyTorch" in err
 
 
-def test_a_script_reads_what_is_beside_its_folder_but_cannot_write_it(command: CommandLine, folder: Path) -> None:
+def test_a_script_reads_what_is_beside_its_folder_but_cannot_write_it(
+    command: CommandLine, folder: Path
+) -> None:
     (folder.parent / "data.txt").write_text("digits")
     (folder / "reads.py").write_text(
-        "print(open('../data.txt').read()); open('../data.txt', 'w').write('lost'); raise SystemExit(3)"
+        "print(open('../data.txt').read()); open('../data.txt', 'w').write('lost'); raise "
+        "SystemExit(3)"
     )
     code, _, err = command.run("explain", "--", "python", "reads.py")
     assert code == 1
@@ -125,7 +145,9 @@ def test_a_shell_can_write_to_no_file_of_the_users(
     big.write_bytes(bytes(2 << 20))
     for number in range(300):
         Path("many", str(number)).touch()
-    code, _, err = command.run("explain", "--", "sh", "-c", "echo x > big; rm many/*; echo no training >&2; exit 3")
+    code, _, err = command.run(
+        "explain", "--", "sh", "-c", "echo x > big; rm many/*; echo no training >&2; exit 3"
+    )
     assert code == 1
     assert "exit code 3: no training" in err
     assert big.read_bytes() == bytes(2 << 20)
@@ -152,12 +174,17 @@ def test_a_folder_too_large_to_copy_is_refused(
         ((), "WORKLOAD"),
         (("--",), "WORKLOAD"),
         (("--chart", "gains.txt", "--", "python", "slow_loader.py"), ".svg"),
-        (("--chart", "nowhere/gains.svg", "--", "python", "slow_loader.py"), "an existing, writable folder"),
+        (
+            ("--chart", "nowhere/gains.svg", "--", "python", "slow_loader.py"),
+            "an existing, writable folder",
+        ),
         (("--", "no-such-program"), "no-such-program"),
         (("--", "python", "slow_loader.py", "--device", "{device}"), "device"),
     ],
 )
-def test_odd_arguments_are_refused(command: CommandLine, folder: Path, arguments: tuple[str, ...], words: str) -> None:
+def test_odd_arguments_are_refused(
+    command: CommandLine, folder: Path, arguments: tuple[str, ...], words: str
+) -> None:
     code, _, err = command.run("explain", *arguments)
     assert code == 2
     assert words in err

@@ -1,4 +1,5 @@
-"""What happens when it goes wrong: every fault leaves a record that says so, and nothing else is lost."""
+"""What happens when it goes wrong: every fault leaves a record that says so, and nothing else is
+lost."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ from tests.slow import slow
 def test_a_failing_run_is_recorded_and_the_others_go_on(
     command: CommandLine, fake: dict[str, Any], status: str, reason: str, tail: str | None
 ) -> None:
-    code, _, err = command.train("--repeats", "1", "--device", "cuda:0,cpu", fake={"only_on": "cuda:0", **fake})
+    code, _, err = command.train(
+        "--repeats", "1", "--device", "cuda:0,cpu", fake={"only_on": "cuda:0", **fake}
+    )
     assert code == 1
     by_device = {record.device.id: record for record in command.records()}
     assert (by_device["cuda:0"].outcome.status, by_device["cpu"].outcome.status) == (status, "ok")
@@ -46,7 +49,13 @@ def test_a_failing_run_is_recorded_and_the_others_go_on(
 def test_a_hung_run_ends_by_its_timeout(command: CommandLine) -> None:
     started = time.monotonic()
     code, *_ = command.train(
-        "--repeats", "1", "--device", "cuda:0,cpu", "--timeout", "12", fake={"fail": "hang", "only_on": "cuda:0"}
+        "--repeats",
+        "1",
+        "--device",
+        "cuda:0,cpu",
+        "--timeout",
+        "12",
+        fake={"fail": "hang", "only_on": "cuda:0"},
     )
     assert code == 1
     assert sorted(command.outcomes()) == ["ok", "timeout"]
@@ -62,11 +71,14 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(command: Command
         now = {child.pid for child in measured(process.pid)}
         if "ok" in command.outcomes():
             return True
-        earlier.update(now)  # none of them is the second: they were there before the first was recorded
+        # none of them is the second: they were there before the first was recorded
+        earlier.update(now)
         return False
 
     wait_until(first_is_done)
-    children = wait_until(lambda: [child for child in measured(process.pid) if child.pid not in earlier])
+    children = wait_until(
+        lambda: [child for child in measured(process.pid) if child.pid not in earlier]
+    )
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
@@ -87,17 +99,23 @@ def sleeps(process: psutil.Process) -> bool:
 
 
 def test_children_die_with_a_killed_parent(command: CommandLine) -> None:
-    process = command.start(*command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 1.0})
-    wait_until(lambda: (command.out / ".trainmark.lock").exists())  # whoever was asked beforehand is gone
+    process = command.start(
+        *command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 1.0}
+    )
+    # whoever was asked beforehand is gone
+    wait_until(lambda: (command.out / ".trainmark.lock").exists())
     (child,) = wait_until(lambda: measured(process.pid))
-    wait_until(lambda: sleeps(child))  # as the fake does while it 'trains'; else it would say something and notice
+    # as the fake does while it 'trains'; else it would say something and notice
+    wait_until(lambda: sleeps(child))
     process.kill()
     process.communicate()
     wait_until(lambda: not alive([child]))
 
 
 def test_two_runs_into_one_folder(command: CommandLine) -> None:
-    process = command.start(*command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 0.2})
+    process = command.start(
+        *command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 0.2}
+    )
     wait_until(lambda: (command.out / ".trainmark.lock").exists())
     code, _, err = command.train("--repeats", "1", "--device", "cpu")
     assert code == 2
@@ -135,7 +153,10 @@ NUMPY = ("--backend", "numpy", "--dataset", "synthetic-digits")
         (["run", "--backend", "fake", "--dataset", "mnits"], "Did you mean mnist"),
         (["run", "cifar10-cnn", *FAKE], "expected images of 28 × 28 × 1"),
         (["run", "--backend", "fake@old"], "unknown interpreter label 'old'"),
-        (["run", *FAKE, "--backend", "fake@old", "--python", "old=/no/such/python"], "can't be started"),
+        (
+            ["run", *FAKE, "--backend", "fake@old", "--python", "old=/no/such/python"],
+            "can't be started",
+        ),
         (["run", *FAKE, "--python", "old=/bin/true"], "is not used"),
         (["run", "--python", "nonsense"], "expected LABEL="),
         (["run", "--published", "--epochs", "3"], "can't be combined with --published"),
@@ -148,13 +169,18 @@ NUMPY = ("--backend", "numpy", "--dataset", "synthetic-digits")
         (["run", "--threads", "9" * 40], "is not in the range"),
         (["run", "--repeats", "9" * 40], "is not in the range"),
         (["run", "mnist-cnn", "--backend", "fake", "--style", "fats"], "Did you mean fast"),
-        (["run", "mnist-cnn", "--backend", "fake", "--device", "cuda:7"], "does not see the device"),
+        (
+            ["run", "mnist-cnn", "--backend", "fake", "--device", "cuda:7"],
+            "does not see the device",
+        ),
         (["run", "no-such.toml"], "no-such.toml can't be read: found No such file"),
         (["frobnicate"], "unknown command"),
     ],
     ids=lambda value: " ".join(value[1:]) if isinstance(value, list) else "",
 )
-def test_wrong_usage_is_exit_2_and_says_what_to_do(command: CommandLine, arguments: list[str], said: str) -> None:
+def test_wrong_usage_is_exit_2_and_says_what_to_do(
+    command: CommandLine, arguments: list[str], said: str
+) -> None:
     out = ["--out", str(command.out)] if arguments[0] == "run" else []
     code, stdout, err = command.run(*arguments, *out)
     assert code == 2, err
@@ -179,14 +205,25 @@ def test_a_child_that_is_no_python(command: CommandLine) -> None:
     assert "does not work in /bin/ls" in err
 
 
-def test_a_damaged_file_in_a_named_folder_is_an_error(command: CommandLine, tmp_path: Path, data_dir: Path) -> None:
+def test_a_damaged_file_in_a_named_folder_is_an_error(
+    command: CommandLine, tmp_path: Path, data_dir: Path
+) -> None:
     folder = tmp_path / "mnist"
     folder.mkdir()
     for file in (data_dir / "mnist").iterdir():
         content = file.read_bytes()
-        (folder / file.name).write_bytes(content[: len(content) // 2] if "train-labels" in file.name else content)
+        (folder / file.name).write_bytes(
+            content[: len(content) // 2] if "train-labels" in file.name else content
+        )
     code, _, err = command.run(
-        "run", "mnist-mlp128", "--backend", "fake", "--data-dir", str(tmp_path), "--out", str(command.out)
+        "run",
+        "mnist-mlp128",
+        "--backend",
+        "fake",
+        "--data-dir",
+        str(tmp_path),
+        "--out",
+        str(command.out),
     )
     assert code == 1
     assert "train-labels" in err and "expected" in err
@@ -232,23 +269,40 @@ def test_a_network_too_narrow_for_the_classes(command: CommandLine, tmp_path: Pa
 
     own = tmp_path / "narrow.toml"
     own.write_text(
-        (Path(catalog.__file__).parent / "mnist-mlp128.toml").read_text().replace("units = 10\n", "units = 5\n")
+        (Path(catalog.__file__).parent / "mnist-mlp128.toml")
+        .read_text()
+        .replace("units = 10\n", "units = 5\n")
     )
     code, _, err = command.run("run", str(own), *FAKE, "--out", str(command.out))
     assert code == 2
     assert "expected one value for each of the 10 classes" in err
 
 
-def test_a_name_longer_than_a_file_name_and_full_of_markup(command: CommandLine, tmp_path: Path) -> None:
+def test_a_name_longer_than_a_file_name_and_full_of_markup(
+    command: CommandLine, tmp_path: Path
+) -> None:
     from trainmark.workload import catalog
 
     text = (Path(catalog.__file__).parent / "mnist-mlp128.toml").read_text()
     own = tmp_path / "long.toml"
     own.write_text(text.replace('name = "mnist-mlp128"', f'name = "[/bold]../{"x" * 400}"'))
     code, _, err = command.run(
-        "run", str(own), *FAKE, "--style", "fast", "--device", "cpu", "--steps", "3", "--repeats", "1",
-        "--out", str(command.out),
-    )  # fmt: skip
+        "run",
+        str(own),
+        *FAKE,
+        "--style",
+        "fast",
+        "--device",
+        "cpu",
+        "--steps",
+        "3",
+        "--repeats",
+        "1",
+        "--out",
+        str(command.out),
+    )
     assert code == 0, err
     assert command.outcomes() == ["ok"]
-    assert [path.parent for path in tmp_path.rglob("*.json")] == [command.out], "names can't leave --out"
+    assert [path.parent for path in tmp_path.rglob("*.json")] == [command.out], (
+        "names can't leave --out"
+    )

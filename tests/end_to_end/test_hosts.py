@@ -1,4 +1,5 @@
-"""Training on two machines, which are network namespaces here; and one of them is cut off in the middle."""
+"""Training on two machines, which are network namespaces here; and one of them is cut off in the
+middle."""
 
 from __future__ import annotations
 
@@ -33,16 +34,34 @@ class Scale:
     """``trainmark scale`` on both machines: the same command, but for what is said."""
 
     def __init__(self, command: CommandLine, hosts: tuple[Host, Host]) -> None:
-        self.command, self.hosts = command, hosts
+        self.command = command
+        self.hosts = hosts
         self.processes: list[subprocess.Popen[str]] = []
 
     def start(self, number: int, *arguments: str) -> subprocess.Popen[str]:
         host = self.hosts[number]
         words = [
-            "scale", "mnist-mlp128", "--backend", "torch", "--dataset", "synthetic-digits", "--data-parallel", "2",
-            "--repeats", "1", "--threads", "1", "--json", "--nnodes", "2",
-            "--rdzv-endpoint", f"{self.hosts[0].address}:{PORT}", "--out", str(self.out(number)), *arguments,
-        ]  # fmt: skip
+            "scale",
+            "mnist-mlp128",
+            "--backend",
+            "torch",
+            "--dataset",
+            "synthetic-digits",
+            "--data-parallel",
+            "2",
+            "--repeats",
+            "1",
+            "--threads",
+            "1",
+            "--json",
+            "--nnodes",
+            "2",
+            "--rdzv-endpoint",
+            f"{self.hosts[0].address}:{PORT}",
+            "--out",
+            str(self.out(number)),
+            *arguments,
+        ]
         process = self.command.start(*words, before=host.prefix)
         self.processes.append(process)
         return process
@@ -71,7 +90,10 @@ def test_two_machines_compute_what_one_does(scale: Scale) -> None:
     two = json.loads(first)["layouts"][1]
     assert two["ranks"] == 2 and two["agreement"]["passed"]
     assert two["agreement"]["largest_difference"] < 1e-9
-    ranks = [[record.group.rank for record in scale.records(number) if record.group.world == 2] for number in (0, 1)]
+    ranks = [
+        [record.group.rank for record in scale.records(number) if record.group.world == 2]
+        for number in (0, 1)
+    ]
     # Once for the losses, then timed, with and without its sum. The whole is told here alone.
     assert sorted(ranks[0], key=str) == [0, 0, 0, None, None, None]
     assert ranks[1] == [1, 1, 1]
@@ -83,7 +105,11 @@ def test_two_machines_compute_what_one_does(scale: Scale) -> None:
 
 
 def ranks_of(processes: list[subprocess.Popen[str]]) -> int:
-    return sum("--rank" in command_of(rank) for process in processes for rank in measured(process.pid, deep=True))
+    return sum(
+        "--rank" in command_of(rank)
+        for process in processes
+        for rank in measured(process.pid, deep=True)
+    )
 
 
 @pytest.mark.slow

@@ -16,9 +16,21 @@ from trainmark.execute.parent.process import BOOTSTRAP
 
 def train_with(command: CommandLine, backend: str, python: Path) -> tuple[int, str, str]:
     return command.run(
-        "run", "mnist-mlp128", "--backend", f"{backend}@named", "--python", f"named={python}", "--steps", "5",
-        "--repeats", "1", "--dataset", "synthetic-digits", "--out", str(command.out),
-    )  # fmt: skip
+        "run",
+        "mnist-mlp128",
+        "--backend",
+        f"{backend}@named",
+        "--python",
+        f"named={python}",
+        "--steps",
+        "5",
+        "--repeats",
+        "1",
+        "--dataset",
+        "synthetic-digits",
+        "--out",
+        str(command.out),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +72,8 @@ def test_a_file_that_is_no_interpreter(command: CommandLine, tmp_path: Path) -> 
 
 
 def test_a_python_that_is_too_old(command: CommandLine, tmp_path: Path) -> None:
-    """No Python of that age can be had here, so a new one says that it is; its syntax is the next test's."""
+    """No Python of that age can be had here, so a new one says that it is; its syntax is the next
+    test's."""
     old = tmp_path / "python3.9"
     pretend = "import runpy, sys; sys.version_info = (3, 9, 2, 'final', 0); sys.argv = sys.argv[1:]"
     run = "runpy.run_path(sys.argv[0], run_name='__main__')"
@@ -84,7 +97,9 @@ def test_an_interpreter_without_numpy(command: CommandLine, empty: Path) -> None
 
 
 @pytest.mark.parametrize("backend", ["torch", slow("jax"), slow("keras")])
-def test_an_interpreter_without_the_framework(command: CommandLine, only_numpy: Path, backend: str) -> None:
+def test_an_interpreter_without_the_framework(
+    command: CommandLine, only_numpy: Path, backend: str
+) -> None:
     code, _, err = train_with(command, backend, only_numpy)
     assert code == 2, err
     assert str(only_numpy) in err and f"can import {backend}" in err and "pip install" in err
@@ -92,10 +107,16 @@ def test_an_interpreter_without_the_framework(command: CommandLine, only_numpy: 
     assert not command.records()
 
 
-@pytest.mark.parametrize(("backend", "said"), [("mxnet", "pip install ./plugins/trainmark-mxnet"), ("nunpy", "numpy?")])
-def test_a_backend_that_is_installed_nowhere(command: CommandLine, only_numpy: Path, backend: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("backend", "said"), [("mxnet", "pip install ./plugins/trainmark-mxnet"), ("nunpy", "numpy?")]
+)
+def test_a_backend_that_is_installed_nowhere(
+    command: CommandLine, only_numpy: Path, backend: str, said: str
+) -> None:
     """Here and in an interpreter that was named: another one may have plug-ins, so it is asked."""
-    here = command.run("run", "mnist-mlp128", "--backend", backend, "--steps", "5", "--out", str(command.out))
+    here = command.run(
+        "run", "mnist-mlp128", "--backend", backend, "--steps", "5", "--out", str(command.out)
+    )
     for code, _, err in (here, train_with(command, backend, only_numpy)):
         assert code == 2, err
         assert f"unknown backend '{backend}'" in err and said in " ".join(err.split())
@@ -117,9 +138,18 @@ def test_a_wish_that_the_backend_cannot_meet(
     if backend != "numpy":
         pytest.importorskip({"keras": "tensorflow"}.get(backend, backend))
     code, _, err = command.run(
-        "run", "mnist-mlp128", "--backend", backend, *wish, "--steps", "5", "--dataset", "synthetic-digits",
-        "--out", str(command.out),
-    )  # fmt: skip
+        "run",
+        "mnist-mlp128",
+        "--backend",
+        backend,
+        *wish,
+        "--steps",
+        "5",
+        "--dataset",
+        "synthetic-digits",
+        "--out",
+        str(command.out),
+    )
     assert code == 2, err
     assert said in err and "Traceback" not in err
     assert not command.records()

@@ -13,14 +13,24 @@ from tests.slow import slow
 
 @pytest.fixture
 def fresh(command: CommandLine, tmp_path: Path) -> CommandLine:
-    """The digits are at hand, nothing else is in the cache: the limits of the CPU have to be measured."""
+    """The digits are at hand, nothing else is in the cache: the limits of the CPU have to be
+    measured."""
     cache = tmp_path / "cache-home"
     (cache / "trainmark").mkdir(parents=True)
     (cache / "trainmark" / command.data.directory.name).symlink_to(command.data.directory)
     return CommandLine(command.data, cache, command.out)
 
 
-TRAINING = ("run", "mnist-mlp128", "--backend", "numpy", "--dataset", "synthetic-digits", "--repeats", "1")
+TRAINING = (
+    "run",
+    "mnist-mlp128",
+    "--backend",
+    "numpy",
+    "--dataset",
+    "synthetic-digits",
+    "--repeats",
+    "1",
+)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +82,9 @@ def test_while_an_interpreter_hangs(command: CommandLine, tmp_path: Path) -> Non
     hanging = tmp_path / "python"
     hanging.write_text("#!/bin/sh\nexec sleep 300\n")
     hanging.chmod(0o755)
-    process = command.start("run", "--backend", "fake@slow", "--python", f"slow={hanging}", "--out", str(command.out))
+    process = command.start(
+        "run", "--backend", "fake@slow", "--python", f"slow={hanging}", "--out", str(command.out)
+    )
     family = wait_until(lambda: descendants(process.pid))
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)
@@ -106,6 +118,12 @@ def test_kill_9_keeps_what_is_finished_and_resume_does_the_rest(command: Command
     code, _, err = command.run(*arguments, "--resume")
     assert code == 0, err
     assert {path: path.read_bytes() for path in kept} == kept, "what was finished is as it was"
-    done = [(record.round, record.device.id) for record in command.records() if record.outcome.status == "ok"]
-    assert sorted(done) == [(0, "cpu"), (0, "cuda:0"), (1, "cpu"), (1, "cuda:0")], "all of it, and nothing twice"
+    done = [
+        (record.round, record.device.id)
+        for record in command.records()
+        if record.outcome.status == "ok"
+    ]
+    assert sorted(done) == [(0, "cpu"), (0, "cuda:0"), (1, "cpu"), (1, "cuda:0")], (
+        "all of it, and nothing twice"
+    )
     assert command.leftovers() == []

@@ -1,4 +1,5 @@
-"""``trainmark measure`` as a person starts it, on real commands: good ones, and all kinds of bad ones."""
+"""``trainmark measure`` as a person starts it, on real commands: good ones, and all kinds of bad
+ones."""
 
 from __future__ import annotations
 
@@ -39,9 +40,13 @@ for epoch in range(options.epochs):
 """
 
 
-def measured(command: CommandLine, *words: str, options: tuple[str, ...] = ()) -> tuple[int, str, list[Record]]:
+def measured(
+    command: CommandLine, *words: str, options: tuple[str, ...] = ()
+) -> tuple[int, str, list[Record]]:
     """Exit code, stderr and the records."""
-    code, _, err = command.run("measure", "--out", str(command.out), "--repeats", "1", *options, "--", *words)
+    code, _, err = command.run(
+        "measure", "--out", str(command.out), "--repeats", "1", *options, "--", *words
+    )
     return code, err, command.records()
 
 
@@ -62,8 +67,17 @@ def test_a_script_that_reports_is_measured_by_its_epochs(command: CommandLine, s
         (3, "cpu"), (3, "other"), (4, "cpu"), (4, "other")
     ]  # fmt: skip
     first = records[0]
-    assert (first.workload.name, first.backend.style, first.outcome.status) == ("train.py", None, "ok")
-    assert (first.dataset, first.model, first.metrics, first.backend.precision) == (None, None, None, None)
+    assert (first.workload.name, first.backend.style, first.outcome.status) == (
+        "train.py",
+        None,
+        "ok",
+    )
+    assert (first.dataset, first.model, first.metrics, first.backend.precision) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert [epoch.examples for epoch in first.epochs] == [600] * 3
     assert [epoch.train_loss for epoch in first.epochs] == [2.0, 1.0, pytest.approx(2 / 3)]
     assert first.final.test_accuracy == pytest.approx(0.7)
@@ -72,7 +86,9 @@ def test_a_script_that_reports_is_measured_by_its_epochs(command: CommandLine, s
     assert first.process.seconds > sum(epoch.seconds for epoch in first.epochs)
     assert first.process.language is not None and first.process.language.startswith("Python 3")
     assert first.trainmark == __version__
-    assert first.memory.host_peak_bytes is None, "a small script's peak is hidden by that of the process before it"
+    assert first.memory.host_peak_bytes is None, (
+        "a small script's peak is hidden by that of the process before it"
+    )
     assert Caveat.NO_EPOCHS not in first.caveats
 
 
@@ -90,21 +106,32 @@ def test_scripts_that_report_take_turns(command: CommandLine, tmp_path: Path) ->
     script = tmp_path / "steps.py"
     script.write_text(STEPS)
     code, err, records = measured(
-        command, sys.executable, str(script), "{wait}", options=("--vary", "wait=0.02,0.06", "--repeats", "3")
+        command,
+        sys.executable,
+        str(script),
+        "{wait}",
+        options=("--vary", "wait=0.02,0.06", "--repeats", "3"),
     )
     assert code == 0, err
     paces: dict[str, list[float]] = {"0.02": [], "0.06": []}
     for record in records:
         assert len(record.slices) >= 4
-        paces[record.process.argv[-1]].append(median(each.seconds / each.examples for each in record.slices))
-        assert all(each.seconds >= SLICE_SECONDS and each.timed_steps >= 2 for each in record.slices)
-        trained, began = sum(epoch.seconds for epoch in record.epochs), record.epochs[0].start_seconds
+        paces[record.process.argv[-1]].append(
+            median(each.seconds / each.examples for each in record.slices)
+        )
+        assert all(
+            each.seconds >= SLICE_SECONDS and each.timed_steps >= 2 for each in record.slices
+        )
+        trained = sum(epoch.seconds for epoch in record.epochs)
+        began = record.epochs[0].start_seconds
         last = (record.epochs[-1].windows or record.epochs)[-1]
         paused = last.start_seconds + last.seconds - began - trained
         apart = record.process.seconds - trained - (began - record.process.start_seconds)
         assert 0 <= apart < 0.5 * paused, "pauses are part of neither"
         assert sum(len(epoch.windows) > 1 for epoch in record.epochs) >= 1
-    assert all(short < 0.75 * long for short, long in zip(paces["0.02"], paces["0.06"], strict=True))
+    assert all(
+        short < 0.75 * long for short, long in zip(paces["0.02"], paces["0.06"], strict=True)
+    )
     code, out, _ = command.run("compare", str(command.out), "--format", "json")
     assert code == 0
     second = json.loads(out)["groups"][1]["speedup"]
@@ -125,7 +152,9 @@ open(sys.argv[1], "w").write(str(os.times().children_user))
 """
 
 
-def test_while_one_has_its_turn_all_processes_of_the_others_rest(command: CommandLine, tmp_path: Path) -> None:
+def test_while_one_has_its_turn_all_processes_of_the_others_rest(
+    command: CommandLine, tmp_path: Path
+) -> None:
     script = tmp_path / "busy.py"
     script.write_text(BUSY)
     used = [str(tmp_path / name) for name in "ab"]
@@ -136,19 +165,26 @@ def test_while_one_has_its_turn_all_processes_of_the_others_rest(command: Comman
     for record, file in zip(records, used, strict=True):
         assert record.slices
         assert record.process is not None and record.process.argv[-1] == file
-        assert float(Path(file).read_text()) < 1.5 * record.process.seconds + 0.2, "its helper computed in pauses"
+        assert float(Path(file).read_text()) < 1.5 * record.process.seconds + 0.2, (
+            "its helper computed in pauses"
+        )
 
 
 def test_a_script_that_is_killed_while_the_other_waits_keeps_it_from_nothing(
     command: CommandLine, tmp_path: Path
 ) -> None:
     script = tmp_path / "steps.py"
-    script.write_text(STEPS + "    if sys.argv[2] == 'dies' and epoch == 1: import os; os.kill(os.getpid(), 9)\n")
+    script.write_text(
+        STEPS + "    if sys.argv[2] == 'dies' and epoch == 1: import os; os.kill(os.getpid(), 9)\n"
+    )
     code, err, records = measured(
         command, sys.executable, str(script), "0.02", "{how}", options=("--vary", "how=dies,lives")
     )
     assert code == 1, err
-    assert {record.process.argv[-1]: record.outcome.status for record in records} == {"dies": "failed", "lives": "ok"}
+    assert {record.process.argv[-1]: record.outcome.status for record in records} == {
+        "dies": "failed",
+        "lives": "ok",
+    }
     assert all(record.slices for record in records), "what was measured is kept"
 
 
@@ -159,9 +195,13 @@ def test_a_script_that_does_not_is_measured_as_a_whole(command: CommandLine) -> 
     )  # fmt: skip
     assert code == 0, err
     assert all(Caveat.NO_EPOCHS in record.caveats for record in records)
-    code, out, _ = command.run("compare", str(command.out), "--baseline", "style=pause=1.0", "--json")
+    code, out, _ = command.run(
+        "compare", str(command.out), "--baseline", "style=pause=1.0", "--json"
+    )
     assert code == 0
-    quick = next(group for group in json.loads(out)["groups"] if group["key"]["style"] == "pause=0.1")
+    quick = next(
+        group for group in json.loads(out)["groups"] if group["key"]["style"] == "pause=0.1"
+    )
     assert quick["speedup"]["of"] == "process"
     assert quick["speedup"]["verdict"] == "faster"
     assert quick["epoch_seconds"]["median"] is None
@@ -185,8 +225,15 @@ def test_a_planted_slowdown_is_found_and_fails_the_bar(command: CommandLine, scr
     assert command.run("compare", folder, "--fail-below", "0.9")[0] == 3
 
 
-def test_the_page_table_export_and_show_take_such_records(command: CommandLine, script: str, tmp_path: Path) -> None:
-    assert measured(command, sys.executable, script, "--pause", "{p}", options=("--vary", "p=0.02,0.03"))[0] == 0
+def test_the_page_table_export_and_show_take_such_records(
+    command: CommandLine, script: str, tmp_path: Path
+) -> None:
+    assert (
+        measured(
+            command, sys.executable, script, "--pause", "{p}", options=("--vary", "p=0.02,0.03")
+        )[0]
+        == 0
+    )
     code, out, err = command.run("compare", str(command.out), "--format", "markdown")
     assert code == 0, err
     assert "process" in out and "p=0.03" in out
@@ -197,7 +244,9 @@ def test_the_page_table_export_and_show_take_such_records(command: CommandLine, 
     code, out, err = command.run("explain", path, "--json")
     assert code == 0, err
     assert "start-up" in {each["what"] for each in json.loads(out)["observations"]}
-    code, _, err = command.run("export", str(command.out), "--to", "csv", "-o", str(tmp_path / "export"))
+    code, _, err = command.run(
+        "export", str(command.out), "--to", "csv", "-o", str(tmp_path / "export")
+    )
     assert code == 0, err
     code, _, err = command.run("predict", path)
     assert code in (1, 2) and "of a command" in err
@@ -208,10 +257,14 @@ def test_the_page_table_export_and_show_take_such_records(command: CommandLine, 
     assert "train.py" in (tmp_path / "page.html").read_text()
 
 
-def test_what_is_missing_is_done_by_resume_and_nothing_twice(command: CommandLine, script: str) -> None:
+def test_what_is_missing_is_done_by_resume_and_nothing_twice(
+    command: CommandLine, script: str
+) -> None:
     words = (sys.executable, script, "--pause", "{p}")
     assert measured(command, *words, options=("--vary", "p=0.01"))[0] == 0
-    code, err, records = measured(command, *words, options=("--vary", "p=0.01,0.02", "--repeats", "2", "--resume"))
+    code, err, records = measured(
+        command, *words, options=("--vary", "p=0.01,0.02", "--repeats", "2", "--resume")
+    )
     assert code == 0, err
     assert sorted((record.backend.style, record.round) for record in records) == [
         ("p=0.01", 0), ("p=0.01", 1), ("p=0.02", 0), ("p=0.02", 1),
@@ -219,7 +272,8 @@ def test_what_is_missing_is_done_by_resume_and_nothing_twice(command: CommandLin
 
 
 def test_rounds_are_added_only_where_a_budget_is_given(command: CommandLine) -> None:
-    script = ("sh", "-c", "sleep 0.2", "{which}")  # sooner started than Python: three rounds fit on a slow machine, too
+    # sooner started than Python: three rounds fit on a slow machine, too
+    script = ("sh", "-c", "sleep 0.2", "{which}")
     for budget, least, most in ((), 2, 2), (("--budget", "12"), 3, 30):
         options = ("--vary", "which=a,b", "--repeats", "2", *budget)
         code, err, records = measured(command, *script, options=options)
@@ -236,7 +290,11 @@ BAD = {
         "failed",
         "exit code 3",
     ),
-    "is killed": ((sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"), "failed", "SIGKILL"),
+    "is killed": (
+        (sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"),
+        "failed",
+        "SIGKILL",
+    ),
     "hangs": ((sys.executable, "-c", "import time; time.sleep(60)"), "timeout", "--timeout"),
     "asks for input": ((sys.executable, "-c", "input()"), "failed", "exit code 1"),
 }
@@ -247,7 +305,9 @@ FAILS_LATE = "if side == 'bad' and step == 30: sys.exit('no such weights')\n"
 
 
 @pytest.mark.parametrize("fails", ["early", "late"])
-def test_a_failed_command_is_not_run_again_within_a_budget(command: CommandLine, tmp_path: Path, fails: str) -> None:
+def test_a_failed_command_is_not_run_again_within_a_budget(
+    command: CommandLine, tmp_path: Path, fails: str
+) -> None:
     """The first two rounds start together; the second one is given up, without a record."""
     pytest.importorskip("torch", reason="torch is not installed")
     script = tmp_path / "own.py"
@@ -257,13 +317,16 @@ def test_a_failed_command_is_not_run_again_within_a_budget(command: CommandLine,
         + "import torch\nmodel = torch.nn.Linear(4, 4)\n"
         "optimizer = torch.optim.SGD(model.parameters(), 0.01)\n"
         "for step in range(200):\n"
-        "    optimizer.zero_grad()\n    model(torch.randn(8, 4)).square().mean().backward()\n    optimizer.step()\n"
-        + ("    " + FAILS_LATE if fails == "late" else "")
+        "    optimizer.zero_grad()\n    model(torch.randn(8, 4)).square().mean().backward()\n    "
+        "optimizer.step()\n" + ("    " + FAILS_LATE if fails == "late" else "")
     )
     options = ("--vary", "side=bad,good", "--repeats", "2", "--budget", "20")
     code, err, records = measured(command, sys.executable, str(script), "{side}", options=options)
     assert code == 1, err
-    assert [(record.round, record.outcome.status) for record in records] == [(0, "failed"), (0, "ok")]
+    assert [(record.round, record.outcome.status) for record in records] == [
+        (0, "failed"),
+        (0, "ok"),
+    ]
     assert "no such weights" in err
     assert "the other rounds were skipped; --ignore-failure" in err
     assert not children(os.getpid())
@@ -275,13 +338,18 @@ def test_a_bad_command_leaves_a_record_that_says_so_and_the_other_side_is_measur
 ) -> None:
     words, status, reason = BAD[kind]
     chooser = tmp_path / "choose.py"
-    chooser.write_text(f"import os, sys\nif sys.argv[1] == 'bad': os.execv({words[0]!r}, {list(words)!r})\n")
-    whole, side = (sys.executable, str(chooser), "{side}"), "side=bad,good"
-    if kind == "is no program":  # its interpreter is missing, which only an attempt to start it shows
+    chooser.write_text(
+        f"import os, sys\nif sys.argv[1] == 'bad': os.execv({words[0]!r}, {list(words)!r})\n"
+    )
+    whole = (sys.executable, str(chooser), "{side}")
+    side = "side=bad,good"
+    # its interpreter is missing, which only an attempt to start it shows
+    if kind == "is no program":
         program = tmp_path / words[0]
         program.write_text("#!/no/such/interpreter\n")
         program.chmod(0o755)
-        whole, side = ("{side}",), f"side={program},/bin/true"
+        whole = ("{side}",)
+        side = f"side={program},/bin/true"
     timeout = "10" if kind == "hangs" else "100"
     code, err, records = measured(command, *whole, options=("--vary", side, "--timeout", timeout))
     assert code == 1, err
@@ -309,7 +377,9 @@ def test_who_floods_the_pipe_is_measured_all_the_same(command: CommandLine) -> N
     assert record.process is not None and 0.9 < (record.process.seconds or 0) < 60
 
 
-def test_processes_that_a_script_starts_do_not_move_its_epochs(command: CommandLine, tmp_path: Path) -> None:
+def test_processes_that_a_script_starts_do_not_move_its_epochs(
+    command: CommandLine, tmp_path: Path
+) -> None:
     path = tmp_path / "spawning.py"
     path.write_text(
         "import multiprocessing, time\nfrom trainmark import hook\n"
@@ -344,7 +414,9 @@ def test_garbage_on_the_protocol_is_counted_and_left_out(command: CommandLine) -
 
 
 @pytest.mark.parametrize("losses", ["[1.0, float('nan')]", "[1.0, 1.5]"])
-def test_a_training_that_learns_nothing_is_never_called_faster(command: CommandLine, losses: str) -> None:
+def test_a_training_that_learns_nothing_is_never_called_faster(
+    command: CommandLine, losses: str
+) -> None:
     code_of_script = f"from trainmark import hook\nfor loss in {losses}: hook.epoch(loss=loss)"
     code, err, (record,) = measured(command, sys.executable, "-c", code_of_script)
     diverged = "nan" in losses
@@ -403,9 +475,13 @@ def _is_gone(pid: int) -> bool:
         return True
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only there can what leaves its process group be found")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only there can what leaves its process group be found"
+)
 @pytest.mark.parametrize("end", ["by itself", slow("timeout"), "ctrl-c", "kill -9 of trainmark"])
-def test_a_daemon_does_not_outlive_the_command(command: CommandLine, tmp_path: Path, end: str) -> None:
+def test_a_daemon_does_not_outlive_the_command(
+    command: CommandLine, tmp_path: Path, end: str
+) -> None:
     pid_file = tmp_path / "pid"
     options = ("--timeout", "10") if end == "timeout" else ()
     process = command.start(
@@ -434,7 +510,10 @@ def test_a_daemon_does_not_outlive_the_command(command: CommandLine, tmp_path: P
         (("--", "no-such-program"), "there is no executable 'no-such-program'"),
         (("--", "no-such-folder/program"), "or its path from /"),
         (("--", "echo 5"), "Remove the quotes"),
-        (("--vary", "a=true,no-such-program", "--", "{a}"), "there is no executable 'no-such-program'"),
+        (
+            ("--vary", "a=true,no-such-program", "--", "{a}"),
+            "there is no executable 'no-such-program'",
+        ),
         (("--vary", "a", "--", "x", "{a}"), "can't be read"),
         (("--vary", "a=,true", "--", "{a}"), "there is no executable ''"),
         (("--vary", "a=", "--", "x", "{a}"), "can't be read"),
@@ -457,7 +536,9 @@ def test_a_program_in_c_takes_part(command: CommandLine, tmp_path: Path) -> None
         pytest.skip("there is no C compiler here")
     program = tmp_path / "train-in-c"
     source = ROOT / "examples/other-language/train.c"
-    subprocess.run([compiler, "-O2", "-Wall", "-Werror", "-o", str(program), str(source), "-lm"], check=True)
+    subprocess.run(
+        [compiler, "-O2", "-Wall", "-Werror", "-o", str(program), str(source), "-lm"], check=True
+    )
     code, err, (record,) = measured(command, str(program), "4", "0.1")
     assert code == 0, err
     assert (record.workload.name, record.process and record.process.language) == ("train-in-c", "C")
@@ -471,7 +552,8 @@ def test_a_program_in_c_takes_part(command: CommandLine, tmp_path: Path) -> None
 
 def _workflow_commands() -> dict[str, str]:
     """The commands of the example workflow by the names of their steps."""
-    commands, name = {}, ""
+    commands = {}
+    name = ""
     for line in (ROOT / "examples/ci/compare-training.yml").read_text().splitlines():
         key, _, value = line.strip().removeprefix("- ").partition(": ")
         if key == "name":
@@ -487,22 +569,32 @@ def test_the_commands_of_the_workflow_pass_a_pull_request_or_fail_it(
 ) -> None:
     for version, pause in (("before", 0.1), ("after", pause_after)):
         (tmp_path / version).mkdir()
-        (tmp_path / version / "train.py").write_text(TRAIN.replace("default=0.05", f"default={pause}"))
+        (tmp_path / version / "train.py").write_text(
+            TRAIN.replace("default=0.05", f"default={pause}")
+        )
     tools = tmp_path / "bin"
     tools.mkdir()
-    for name, words in (("python", sys.executable), ("trainmark", f"{sys.executable} -m trainmark")):
+    for name, words in (
+        ("python", sys.executable),
+        ("trainmark", f"{sys.executable} -m trainmark"),
+    ):
         (tools / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
         (tools / name).chmod(0o755)
     commands = _workflow_commands()
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
 
     def run(name: str) -> subprocess.CompletedProcess[Any]:
-        return subprocess.run(["bash", "-ec", commands[name]], cwd=tmp_path, env=environment, capture_output=True)
+        return subprocess.run(
+            ["bash", "-ec", commands[name]], cwd=tmp_path, env=environment, capture_output=True
+        )
 
     done = run("measure")
     assert done.returncode == 0, done.stderr.decode()
-    for file in (tmp_path / "trainmark-results").glob("*.json"):  # other tests disturb, which is not this one's matter
-        file.write_text(re.sub(r'"others_share": ?[-+.e0-9]+', '"others_share": null', file.read_text()))
+    # other tests disturb, which is not this one's matter
+    for file in (tmp_path / "trainmark-results").glob("*.json"):
+        file.write_text(
+            re.sub(r'"others_share": ?[-+.e0-9]+', '"others_share": null', file.read_text())
+        )
     judged = run("compare")
     assert judged.returncode == code, judged.stderr.decode()
     assert b"version=after" in run("report").stdout

@@ -19,7 +19,8 @@ def test_samples_cover_the_run_without_a_gap(command: CommandLine) -> None:
     code, *_ = command.train("--repeats", "1", "--device", "cpu", fake=SLOW)
     assert code == 0
     (record,) = command.records()
-    samples, (epoch,) = record.samples, record.epochs
+    samples = record.samples
+    (epoch,) = record.epochs
     assert samples is not None
     assert samples.t[0] < epoch.start_seconds
     assert samples.t[-1] >= epoch.start_seconds + epoch.seconds
@@ -33,7 +34,13 @@ def test_samples_cover_the_run_without_a_gap(command: CommandLine) -> None:
 
 
 def test_what_a_killed_run_was_seen_to_do_is_kept(command: CommandLine) -> None:
-    command.train("--repeats", "1", "--device", "cpu", fake={"step_seconds": 0.05, "fail": "kill", "at_step": 20})
+    command.train(
+        "--repeats",
+        "1",
+        "--device",
+        "cpu",
+        fake={"step_seconds": 0.05, "fail": "kill", "at_step": 20},
+    )
     (record,) = command.records()
     assert record.outcome.status == "failed"
     assert record.samples is not None
@@ -47,7 +54,16 @@ def test_a_run_that_dies_at_once_has_a_record(command: CommandLine) -> None:
 
 
 def test_limits_are_measured_once_and_kept_in_every_record(command: CommandLine) -> None:
-    train = ["run", "mnist-mlp128", "--backend", "numpy", "--dataset", "synthetic-digits", "--out", str(command.out)]
+    train = [
+        "run",
+        "mnist-mlp128",
+        "--backend",
+        "numpy",
+        "--dataset",
+        "synthetic-digits",
+        "--out",
+        str(command.out),
+    ]
     code, _, err = command.run(*train, "--steps", "20", "--repeats", "1")
     assert code == 0, err
     (record,) = command.records()
@@ -80,14 +96,18 @@ def test_a_run_ends_at_its_target(command: CommandLine) -> None:
         assert record.final.test_accuracy >= 0.97
         before = [epoch.test_accuracy for epoch in record.epochs[:-1]]
         assert all(accuracy is not None and accuracy < 0.97 for accuracy in before)
-        assert record.final.time_to_target_seconds == pytest.approx(sum(epoch.seconds for epoch in record.epochs))
+        assert record.final.time_to_target_seconds == pytest.approx(
+            sum(epoch.seconds for epoch in record.epochs)
+        )
         assert sum(epoch.steps for epoch in record.epochs) < 4000
     assert "2 of 2" in out
     assert "to target" in command.run("compare", str(command.out), "--legend")[1]
 
 
 def test_a_target_that_was_missed(command: CommandLine) -> None:
-    code, out, _ = command.train("--repeats", "1", "--device", "cpu", "--until", "test_accuracy>=0.999")
+    code, out, _ = command.train(
+        "--repeats", "1", "--device", "cpu", "--until", "test_accuracy>=0.999"
+    )
     assert code == 0
     (record,) = command.records()
     assert record.final.time_to_target_seconds is None

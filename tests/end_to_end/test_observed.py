@@ -23,21 +23,33 @@ pytest.importorskip("torch")
 SCRIPTS = Path(__file__).parent / "own_scripts"
 
 
-def measured(command: CommandLine, *words: str, options: tuple[str, ...] = ()) -> tuple[list[Record], str]:
+def measured(
+    command: CommandLine, *words: str, options: tuple[str, ...] = ()
+) -> tuple[list[Record], str]:
     """The records, and what was printed to stderr."""
-    _, _, err = command.run("measure", "--out", str(command.out), "--repeats", "1", *options, "--", *words)
+    _, _, err = command.run(
+        "measure", "--out", str(command.out), "--repeats", "1", *options, "--", *words
+    )
     return command.records(), err
 
 
-def seen(command: CommandLine, script: str, *words: str, options: tuple[str, ...] = ()) -> tuple[Record, Observed]:
-    (record,), err = measured(command, sys.executable, str(SCRIPTS / script), *words, options=options)
+def seen(
+    command: CommandLine, script: str, *words: str, options: tuple[str, ...] = ()
+) -> tuple[Record, Observed]:
+    (record,), err = measured(
+        command, sys.executable, str(SCRIPTS / script), *words, options=options
+    )
     assert record.observed is not None, (err, record.outcome)
     assert not [what for what in record.observed.injected if what.startswith("not ")]
     return record, record.observed
 
 
-def test_epochs_steps_and_places_of_a_classifier_and_the_same_losses_as_without(command: CommandLine) -> None:
-    record, observed = seen(command, "classifier.py", "--save", str(command.out.parent / "weights.pt"))
+def test_epochs_steps_and_places_of_a_classifier_and_the_same_losses_as_without(
+    command: CommandLine,
+) -> None:
+    record, observed = seen(
+        command, "classifier.py", "--save", str(command.out.parent / "weights.pt")
+    )
     assert (observed.steps, observed.examples_per_step, observed.framework) == (40, 32, "torch")
     assert [(epoch.steps, epoch.examples) for epoch in record.epochs] == [
         (19, 608),
@@ -46,7 +58,8 @@ def test_epochs_steps_and_places_of_a_classifier_and_the_same_losses_as_without(
     assert all(epoch.evaluation_seconds for epoch in record.epochs)
     assert (observed.evaluations, observed.saves) == (2, 1)
     places = {
-        name: (SCRIPTS / "classifier.py").read_text().splitlines()[line(at) - 1] for name, at in observed.places.items()
+        name: (SCRIPTS / "classifier.py").read_text().splitlines()[line(at) - 1]
+        for name, at in observed.places.items()
     }
     assert {name: text.split("#")[0].strip().split("(")[0] for name, text in places.items()} == {
         "loader": "loader = DataLoader",
@@ -58,7 +71,9 @@ def test_epochs_steps_and_places_of_a_classifier_and_the_same_losses_as_without(
     }
     assert sorted(observed.syncs.values()) == [4, 8]
     assert (record.backend.name, Caveat.NO_EPOCHS in record.caveats) == ("torch", False)
-    plain = subprocess.run([sys.executable, str(SCRIPTS / "classifier.py")], capture_output=True, text=True, check=True)
+    plain = subprocess.run(
+        [sys.executable, str(SCRIPTS / "classifier.py")], capture_output=True, text=True, check=True
+    )
     printed = [float(found) for found in re.findall(r"^\d+ \d+ (\S+)$", plain.stdout, re.MULTILINE)]
     assert printed == observed.losses[::5]
 
@@ -71,7 +86,8 @@ def line(place: str) -> int:
 def test_accumulated_gradients_and_evaluations_in_between(command: CommandLine) -> None:
     record, observed = seen(command, "language_model.py", "25")
     assert (observed.steps, observed.examples_per_step, observed.tokens_per_step) == (25, 12, 192)
-    assert (observed.evaluations, observed.saves) == (2, 3 - 1)  # those before the first step do not count
+    # those before the first step do not count
+    assert (observed.evaluations, observed.saves) == (2, 3 - 1)
     assert observed.losses[-1] < observed.losses[0]
     assert observed.evaluation_seconds is not None
     (epoch,) = record.epochs
@@ -88,16 +104,28 @@ def test_the_examples_of_batches_of_any_size_are_counted(command: CommandLine) -
     record, observed = seen(command, "loaders.py")
     assert (observed.steps, observed.evaluations) == (14, 3)
     of_the_first = 70 * 4 // 5  # its first step is not timed
-    assert [(epoch.steps, epoch.examples) for epoch in record.epochs] == [(4, of_the_first), (5, 140), (4, 40)]
+    assert [(epoch.steps, epoch.examples) for epoch in record.epochs] == [
+        (4, of_the_first),
+        (5, 140),
+        (4, 40),
+    ]
 
 
-def test_a_sampler_is_not_asked_and_an_unseen_network_is_described_by_its_optimiser(command: CommandLine) -> None:
+def test_a_sampler_is_not_asked_and_an_unseen_network_is_described_by_its_optimiser(
+    command: CommandLine,
+) -> None:
     script = SCRIPTS / "odd_loader.py"
     record, observed = seen(command, "odd_loader.py", "compile")
     assert (observed.steps, observed.evaluations, observed.examples_per_step) == (30, 3, 8)
-    assert [(epoch.steps, epoch.examples) for epoch in record.epochs] == [(9, 72), (10, 80), (10, 80)]
+    assert [(epoch.steps, epoch.examples) for epoch in record.epochs] == [
+        (9, 72),
+        (10, 80),
+        (10, 80),
+    ]
     assert (observed.device, observed.precision) == ("cpu", "float32")
-    plain = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    plain = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=True
+    )
     assert [float(text.split()[1]) for text in plain.stdout.splitlines()] == observed.losses
 
 
@@ -115,24 +143,41 @@ def test_a_script_with_the_hook_reports_its_own_epochs(command: CommandLine) -> 
         ("accelerate_script.py", 20, 16, [9, 10]),
     ],
 )
-def test_trainers_of_libraries(command: CommandLine, script: str, steps: int, examples: int, epochs: list[int]) -> None:
+def test_trainers_of_libraries(
+    command: CommandLine, script: str, steps: int, examples: int, epochs: list[int]
+) -> None:
     pytest.importorskip(script.removesuffix("_script.py"))
     record, observed = seen(command, script)
     assert (observed.steps, observed.examples_per_step) == (steps, examples)
     assert [epoch.steps for epoch in record.epochs] == epochs
 
 
-def test_a_script_that_does_everything_an_observer_may_trip_over(command: CommandLine, tmp_path: Path) -> None:
+def test_a_script_that_does_everything_an_observer_may_trip_over(
+    command: CommandLine, tmp_path: Path
+) -> None:
     folder = tmp_path / "read-only"
     folder.mkdir()
     folder.chmod(0o500)
     words = ("env", f"PYTHONPATH={SCRIPTS.parent}", "A=1", "nice", "-n", "1", sys.executable)
-    # PYTHONPATH is set by the launcher, so the observer's folder is lost: the script is measured, and nothing else.
+    # PYTHONPATH is set by the launcher, so the observer's folder is lost: the script is measured,
+    # and nothing else.
     (record,), err = measured(command, *words, "-m", "own_scripts.rough", str(folder))
-    assert (record.outcome.status, record.observed, record.process and record.process.attached) == ("ok", None, False)
+    assert (record.outcome.status, record.observed, record.process and record.process.attached) == (
+        "ok",
+        None,
+        False,
+    )
     assert "the observer saw no training" in err
     shutil.rmtree(command.out)
-    words = ("nice", "-n", "1", sys.executable, "-m", "tests.end_to_end.own_scripts.rough", str(folder))
+    words = (
+        "nice",
+        "-n",
+        "1",
+        sys.executable,
+        "-m",
+        "tests.end_to_end.own_scripts.rough",
+        str(folder),
+    )
     (record,), _ = measured(command, *words)
     assert record.outcome.status == "ok", record.outcome
     assert record.observed is not None
@@ -147,7 +192,11 @@ def test_a_script_that_does_everything_an_observer_may_trip_over(command: Comman
 def test_a_crash_keeps_its_exit_code_its_output_and_the_steps_before(command: CommandLine) -> None:
     (record,), _ = measured(command, sys.executable, str(SCRIPTS / "crash.py"))
     assert record.process is not None and record.observed is not None
-    assert (record.process.exit_code, record.observed.steps, record.outcome.status) == (7, 3, "failed")
+    assert (record.process.exit_code, record.observed.steps, record.outcome.status) == (
+        7,
+        3,
+        "failed",
+    )
     assert "the last words" in (record.outcome.stderr_tail or "")
 
 
@@ -156,33 +205,65 @@ def test_all_ranks_end_at_the_same_step(command: CommandLine) -> None:
     if torchrun is None:
         pytest.skip("torchrun is not next to this Python")
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]  # by default always the same one, which another training here may have
-    words = (torchrun, "--nproc-per-node", "2", "--master-port", str(port), str(SCRIPTS / "ranks.py"))
+        # by default always the same one, which another training here may have
+        port = free.getsockname()[1]
+    words = (
+        torchrun,
+        "--nproc-per-node",
+        "2",
+        "--master-port",
+        str(port),
+        str(SCRIPTS / "ranks.py"),
+    )
     (record,), _ = measured(command, *words, options=("--steps", "20"))
     assert record.observed is not None and record.process is not None
-    assert (record.outcome.status, record.observed.steps, record.observed.ended_early) == ("ok", 20, True)
+    assert (record.outcome.status, record.observed.steps, record.observed.ended_early) == (
+        "ok",
+        20,
+        True,
+    )
     assert (record.backend.name, record.process.exit_code) == ("torch", 0)
     assert Caveat.LEFT_PROCESSES not in record.caveats
 
 
 @pytest.mark.parametrize("option", [("--steps", "20"), ("--budget", "2")], ids=" ".join)
-def test_ranks_that_no_variable_tells_of_end_too(command: CommandLine, tmp_path: Path, option: tuple[str, str]) -> None:
+def test_ranks_that_no_variable_tells_of_end_too(
+    command: CommandLine, tmp_path: Path, option: tuple[str, str]
+) -> None:
     words = sys.executable, str(SCRIPTS / "ranks.py"), str(tmp_path / "rendezvous")
     (record,), _ = measured(command, *words, options=option)
     assert record.observed is not None and record.process is not None
-    assert (record.outcome.status, record.process.exit_code, record.observed.ended_early) == ("ok", 0, True)
+    assert (record.outcome.status, record.process.exit_code, record.observed.ended_early) == (
+        "ok",
+        0,
+        True,
+    )
     assert option[0] == "--budget" or record.observed.steps == 20
 
 
-def test_long_trainings_take_turns_and_end_with_the_budget(command: CommandLine, tmp_path: Path) -> None:
+def test_long_trainings_take_turns_and_end_with_the_budget(
+    command: CommandLine, tmp_path: Path
+) -> None:
     shutil.copy(SCRIPTS / "classifier.py", tmp_path)
     options = ("--vary-env", "OMP_NUM_THREADS=1,2", "--budget", "2", "--scratch")
-    words = (sys.executable, "classifier.py", "--epochs", "1000000", "--workers", "1", "--save", "weights.pt")
+    words = (
+        sys.executable,
+        "classifier.py",
+        "--epochs",
+        "1000000",
+        "--workers",
+        "1",
+        "--save",
+        "weights.pt",
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
         records, _ = measured(command, *words, options=options)
     assert [record.outcome.status for record in records] == ["ok"] * 4, "two rounds start together"
-    assert {record.backend.style for record in records} == {"OMP_NUM_THREADS=1", "OMP_NUM_THREADS=2"}
+    assert {record.backend.style for record in records} == {
+        "OMP_NUM_THREADS=1",
+        "OMP_NUM_THREADS=2",
+    }
     for record in records:
         assert record.observed is not None and record.process is not None
         assert record.observed.ended_early
@@ -210,7 +291,9 @@ def test_a_missing_script_is_not_blamed_on_the_observer(command: CommandLine) ->
     assert "observer" not in err
 
 
-def test_a_python_that_can_not_be_observed_is_measured_as_a_whole(command: CommandLine, tmp_path: Path) -> None:
+def test_a_python_that_can_not_be_observed_is_measured_as_a_whole(
+    command: CommandLine, tmp_path: Path
+) -> None:
     script = tmp_path / "train.py"
     script.write_text("import sys; print(sys.flags); sys.exit('trainmark_inject' in sys.modules)")
     for flag in ("-I", "-E", "-S"):
@@ -226,8 +309,12 @@ def test_a_python_that_can_not_be_observed_is_measured_as_a_whole(command: Comma
     assert (record.outcome.status, "observer" in err) == ("ok", False)
 
 
-def test_an_interpreter_without_trainmark_and_its_own_sitecustomize(command: CommandLine, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+def test_an_interpreter_without_trainmark_and_its_own_sitecustomize(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True
+    )
     python = tmp_path / "venv" / "bin" / "python"
     (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     (site / "sitecustomize.py").write_text("import builtins; builtins.customised = True")

@@ -1,4 +1,5 @@
-"""``trainmark parity`` as a person starts it: fresh processes, the exit code, and backends with planted mistakes."""
+"""``trainmark parity`` as a person starts it: fresh processes, the exit code, and backends with
+planted mistakes."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class WrongRate(TorchBackend):
     def trainer(self, workload, model, data, options):
         rate = 1.01 * workload.optimizer.learning_rate
         faster = dataclasses.replace(workload.optimizer, learning_rate=rate)
-        return super().trainer(dataclasses.replace(workload, optimizer=faster), model, data, options)
+        workload = dataclasses.replace(workload, optimizer=faster)
+        return super().trainer(workload, model, data, options)
 
 
 class RootOfSum(torch.optim.Optimizer):
@@ -86,7 +88,10 @@ def mistaken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _torch: None) -> N
         "wrong-rate = mistakes:WrongRate\n"
         "wrong-epsilon = mistakes:WrongEpsilon\n"
     )
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    monkeypatch.setenv(
+        "PYTHONPATH",
+        os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]),
+    )
 
 
 def parity(*arguments: str, workload: str = "mnist-mlp128") -> list[str]:
@@ -119,13 +124,24 @@ def test_json_alone_on_stdout_with_every_key(command: CommandLine) -> None:
     code, out, _ = command.run(*arguments, fake={"noise": "hello\n"})
     assert code == 1, "the fake computes nothing"
     found = json.loads(out)
-    assert {key: found[key] for key in ("workload", "dataset", "precision", "seed", "left_out")} == {
-        "workload": "mnist-mlp128", "dataset": "synthetic-digits", "precision": "fp32", "seed": 3, "left_out": [],
-    }  # fmt: skip
+    assert {
+        key: found[key] for key in ("workload", "dataset", "precision", "seed", "left_out")
+    } == {
+        "workload": "mnist-mlp128",
+        "dataset": "synthetic-digits",
+        "precision": "fp32",
+        "seed": 3,
+        "left_out": [],
+    }
     assert found["pairs"] == [{"a": "numpy idiomatic cpu", "b": "fake fast cpu", "passed": False}]
     real, fake = found["sides"]
     assert real["title"] == "numpy idiomatic cpu"
-    assert real["passed"] and real["mistake"] is None and real["trouble"] is None and real["notes"] == []
+    assert (
+        real["passed"]
+        and real["mistake"] is None
+        and real["trouble"] is None
+        and real["notes"] == []
+    )
     assert real["shares"].keys() == set(PARTS) - {"dropout"}, "it has none"
     assert all(0 <= share <= 1 for share in real["shares"].values())
     assert [step["step"] for step in real["steps"]] == [*range(10), None, None]
@@ -138,7 +154,9 @@ def test_json_alone_on_stdout_with_every_key(command: CommandLine) -> None:
     assert mistake["suspects"]
 
 
-def test_styles_and_devices_multiply_and_what_is_not_there_is_left_out(command: CommandLine) -> None:
+def test_styles_and_devices_multiply_and_what_is_not_there_is_left_out(
+    command: CommandLine,
+) -> None:
     sides = ("--backend", "numpy,fake", "--style", "fast,idiomatic", "--device", "cpu,cuda:0")
     code, out, err = command.run(*parity(*sides, "--json"), fake={"step_seconds": 0.0})
     assert code == 1, err
@@ -156,8 +174,12 @@ def test_styles_and_devices_multiply_and_what_is_not_there_is_left_out(command: 
     ],
     ids=["raise", "kill", "hang"],
 )
-def test_a_side_that_fails_leaves_the_others_checked(command: CommandLine, fake: dict[str, Any], said: str) -> None:
-    code, out, _ = command.run(*parity("--backend", "fake,numpy", "--timeout", "60", "--json"), fake=fake)
+def test_a_side_that_fails_leaves_the_others_checked(
+    command: CommandLine, fake: dict[str, Any], said: str
+) -> None:
+    code, out, _ = command.run(
+        *parity("--backend", "fake,numpy", "--timeout", "60", "--json"), fake=fake
+    )
     assert code == 1
     failed, checked = json.loads(out)["sides"]
     assert not failed["passed"] and said in failed["trouble"]
@@ -174,7 +196,9 @@ def test_a_loss_that_is_not_finite_is_a_mistake(command: CommandLine) -> None:
 
 def test_ctrl_c_leaves_no_process(command: CommandLine, tmp_path: Path) -> None:
     trains = tmp_path / "trains"
-    process = command.start(*parity("--backend", "fake"), fake={"step_seconds": 1.0, "needs_all_of": str(trains)})
+    process = command.start(
+        *parity("--backend", "fake"), fake={"step_seconds": 1.0, "needs_all_of": str(trains)}
+    )
     wait_until(trains.exists)
     children = wait_until(lambda: measured(process.pid))
     process.send_signal(signal.SIGINT)
@@ -191,14 +215,19 @@ def test_ctrl_c_leaves_no_process(command: CommandLine, tmp_path: Path) -> None:
         (["--backend", "fake,nunpy"], "Did you mean numpy"),
         (["--backend", "fake", "--style", "fast,idomatic"], "Did you mean idiomatic"),
         (["--backend", "fake", "--device", "cpu,cuda:7"], "does not see the device 'cuda:7'"),
-        (["--backend", "fake", "--device", "cpu,cuda:0", "--precision", "fp46"], "unknown precision"),
+        (
+            ["--backend", "fake", "--device", "cpu,cuda:0", "--precision", "fp46"],
+            "unknown precision",
+        ),
         (["--backend", "fake,fake@old"], "unknown interpreter label 'old'"),
         (["--backend", "fake", "--steps", "0"], "--steps"),
         (["--backend", "fake", "--out", "records"], "unknown option '--out'"),
     ],
     ids=lambda value: " ".join(value[1:]) if isinstance(value, list) else "",
 )
-def test_wrong_usage_is_exit_2_and_says_what_to_do(command: CommandLine, arguments: list[str], said: str) -> None:
+def test_wrong_usage_is_exit_2_and_says_what_to_do(
+    command: CommandLine, arguments: list[str], said: str
+) -> None:
     code, out, err = command.run(*parity(*arguments))
     assert code == 2, err
     assert said in err and "Traceback" not in err and out == ""
@@ -212,8 +241,14 @@ def test_an_unknown_workload(command: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("mistake", "part", "suspects"),
     [
-        slow("wrong-scale", "input", "the divisor of the pixels: the values are 0.996094 times the reference's"),
-        slow("wrong-rate", "update", "the learning rate: the values are 1.01 times the reference's"),
+        slow(
+            "wrong-scale",
+            "input",
+            "the divisor of the pixels: the values are 0.996094 times the reference's",
+        ),
+        slow(
+            "wrong-rate", "update", "the learning rate: the values are 1.01 times the reference's"
+        ),
         ("wrong-epsilon", "update", "epsilon inside the root"),
     ],
 )
@@ -232,9 +267,19 @@ def test_a_planted_mistake_is_named_and_the_real_backend_passes(
 @pytest.mark.slow
 @pytest.mark.parametrize("workload", ["mnist-mlp128", "mnist-mlp512", "mnist-mlp32"])
 @pytest.mark.usefixtures("_torch")
-def test_real_backends_pass_on_real_data(command: CommandLine, data_dir: Path, workload: str) -> None:
+def test_real_backends_pass_on_real_data(
+    command: CommandLine, data_dir: Path, workload: str
+) -> None:
     found = in_process(
-        command, "parity", workload, "--backend", "torch,numpy", "--threads", "1", "--data-dir", str(data_dir)
+        command,
+        "parity",
+        workload,
+        "--backend",
+        "torch,numpy",
+        "--threads",
+        "1",
+        "--data-dir",
+        str(data_dir),
     )
     assert [side["mistake"] for side in found["sides"]] == [None, None]
     assert all(side["passed"] for side in found["sides"])
@@ -243,7 +288,13 @@ def test_real_backends_pass_on_real_data(command: CommandLine, data_dir: Path, w
 @pytest.mark.slow
 @pytest.mark.usefixtures("_torch")
 def test_in_float64_the_bounds_are_those_of_float64(command: CommandLine) -> None:
-    found = in_process(command, *parity("--backend", "torch,numpy", "--precision", "fp64", workload="mnist-mlp512"))
+    found = in_process(
+        command, *parity("--backend", "torch,numpy", "--precision", "fp64", workload="mnist-mlp512")
+    )
     assert all(side["passed"] for side in found["sides"])
-    checks = [check for side in found["sides"] for step in side["steps"] for check in step["checks"]]
-    assert max(check["bound"] for check in checks if check["part"] != "dropout") < 1e-11, "its share is random"
+    checks = [
+        check for side in found["sides"] for step in side["steps"] for check in step["checks"]
+    ]
+    assert max(check["bound"] for check in checks if check["part"] != "dropout") < 1e-11, (
+        "its share is random"
+    )

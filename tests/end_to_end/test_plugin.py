@@ -1,4 +1,5 @@
-"""A backend in its own package: build it, install it, list it, run it, and test it with trainmark-conformance."""
+"""A backend in its own package: build it, install it, list it, run it, and test it with
+trainmark-conformance."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ import pytest
 
 from trainmark.data.locate import Located
 
-pytestmark = pytest.mark.timeout(900)  # the first test waits for a build, another one for a whole suite
+# the first test waits for a build, another one for a whole suite
+pytestmark = pytest.mark.timeout(900)
 ROOT = Path(__file__).parents[2]
 
 
@@ -31,7 +33,12 @@ class Installed:
         """``python -m ...`` beside the plug-in."""
         command = [sys.executable, "-m", *arguments]
         return subprocess.run(
-            command, cwd=self.source, env=self._environment, capture_output=True, text=True, timeout=600
+            command,
+            cwd=self.source,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
         )
 
 
@@ -44,13 +51,26 @@ def plugin(tmp_path_factory: pytest.TempPathFactory, cache_home: Path) -> Instal
         except importlib.metadata.PackageNotFoundError:
             pytest.skip(f"{needed} is not installed")
     folder = tmp_path_factory.mktemp("plugin")
-    source, suite, target = folder / "source", folder / "suite", folder / "installed"
+    source = folder / "source"
+    suite = folder / "suite"
+    target = folder / "installed"
     caches = shutil.ignore_patterns("__pycache__")  # other tests write them meanwhile
     for original, copy in (("examples/plugin", source), ("plugins/trainmark-conformance", suite)):
-        shutil.copytree(ROOT / original, copy, ignore=caches)  # a build leaves files next to its source
+        # a build leaves files next to its source
+        shutil.copytree(ROOT / original, copy, ignore=caches)
     offline = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "install", *offline, "--target", str(target), str(source), str(suite)],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            *offline,
+            "--target",
+            str(target),
+            str(source),
+            str(suite),
+        ],
         capture_output=True,
         text=True,
     )
@@ -66,25 +86,54 @@ def test_it_is_listed_with_its_version(plugin: Installed) -> None:
     assert found["version"] == "0.1.0"
 
 
-def test_it_trains_a_workload_of_the_users(plugin: Installed, drawn: Located, tmp_path: Path) -> None:
+def test_it_trains_a_workload_of_the_users(
+    plugin: Installed, drawn: Located, tmp_path: Path
+) -> None:
     """From the same weights as the NumPy backend, to the same accuracy."""
     done = plugin.python(
-        "trainmark", "run", "tiny.toml", "--backend", "scratch,numpy", "--dataset", "synthetic-digits",
-        "--steps", "100", "--repeats", "1", "--budget", "0", "--out", str(tmp_path), "--json",
-    )  # fmt: skip
+        "trainmark",
+        "run",
+        "tiny.toml",
+        "--backend",
+        "scratch,numpy",
+        "--dataset",
+        "synthetic-digits",
+        "--steps",
+        "100",
+        "--repeats",
+        "1",
+        "--budget",
+        "0",
+        "--out",
+        str(tmp_path),
+        "--json",
+    )
     assert done.returncode == 0, done.stderr
     records = {record["backend"]["name"]: record for record in json.loads(done.stdout)}
-    scratch, numpy = records["scratch"], records["numpy"]
+    scratch = records["scratch"]
+    numpy = records["numpy"]
     assert scratch["workload"]["name"] == "tiny"
     assert scratch["model"] == numpy["model"], "the same network, the same first weights"
     assert len(scratch["step_losses"]) == 100
     assert 0.5 < scratch["final"]["train_accuracy"] < 1
-    assert scratch["final"]["test_accuracy"] == pytest.approx(numpy["final"]["test_accuracy"], abs=0.1)
+    assert scratch["final"]["test_accuracy"] == pytest.approx(
+        numpy["final"]["test_accuracy"], abs=0.1
+    )
 
 
-def test_what_it_lacks_is_refused_before_anything_is_trained(plugin: Installed, drawn: Located, tmp_path: Path) -> None:
+def test_what_it_lacks_is_refused_before_anything_is_trained(
+    plugin: Installed, drawn: Located, tmp_path: Path
+) -> None:
     done = plugin.python(
-        "trainmark", "run", "mnist-cnn", "--backend", "scratch", "--dataset", "synthetic-digits", "--out", str(tmp_path)
+        "trainmark",
+        "run",
+        "mnist-cnn",
+        "--backend",
+        "scratch",
+        "--dataset",
+        "synthetic-digits",
+        "--out",
+        str(tmp_path),
     )
     assert done.returncode == 2
     assert "scratch on cpu does not have the layer, loss or optimiser 'conv2d'" in done.stderr
@@ -93,6 +142,8 @@ def test_what_it_lacks_is_refused_before_anything_is_trained(plugin: Installed, 
 
 def test_it_conforms(plugin: Installed) -> None:
     """Its own tests, which skip what it does not have."""
-    done = plugin.python("pytest", "-c", os.devnull, "--rootdir", ".", "-p", "no:cacheprovider", "-q", "-rs", "tests")
+    done = plugin.python(
+        "pytest", "-c", os.devnull, "--rootdir", ".", "-p", "no:cacheprovider", "-q", "-rs", "tests"
+    )
     assert done.returncode == 0, done.stdout
     assert "scratch does not have conv2d" in done.stdout

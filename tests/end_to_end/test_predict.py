@@ -19,7 +19,17 @@ from trainmark.record import weights
 from trainmark.workload import catalog
 from trainmark.workload.model import initial_weights, lay_out
 
-TRAINED = ("--dataset", "synthetic-digits", "--device", "cpu", "--repeats", "1", "--steps", "40", "--save-weights")
+TRAINED = (
+    "--dataset",
+    "synthetic-digits",
+    "--device",
+    "cpu",
+    "--repeats",
+    "1",
+    "--steps",
+    "40",
+    "--save-weights",
+)
 
 
 def trained(command: CommandLine, *arguments: str) -> Path:
@@ -53,7 +63,9 @@ def test_the_recorded_accuracy_is_found_again_to_the_last_example(
     entry = registry.find(backend)
     if not entry.installed:
         pytest.skip(f"{entry.needs} is not installed")
-    found = predicted(command, trained(command, "mnist-mlp512", "--backend", backend, "--style", style))
+    found = predicted(
+        command, trained(command, "mnist-mlp512", "--backend", backend, "--style", style)
+    )
     assert found["recorded_accuracy"] > 0.3
     assert_found_again(found)
 
@@ -62,7 +74,9 @@ def assert_found_again(found: dict[str, Any]) -> None:
     assert found["accuracy"] == found["recorded_accuracy"]
     assert found["reproduced"] is True
     right = sum(line[label] for label, line in enumerate(found["confusion"]))
-    assert right / found["examples"] == found["accuracy"], "what evaluation counts, the probabilities say, too"
+    assert right / found["examples"] == found["accuracy"], (
+        "what evaluation counts, the probabilities say, too"
+    )
     assert found["notes"] == []
 
 
@@ -70,7 +84,10 @@ def assert_found_again(found: dict[str, Any]) -> None:
 def built_in(tmp_path_factory: pytest.TempPathFactory, drawn: Located, cache_home: Path) -> Path:
     """A record of the built-in backend, with its weights."""
     return trained(
-        CommandLine(drawn, cache_home, tmp_path_factory.mktemp("built-in")), "mnist-mlp128", "--backend", "numpy"
+        CommandLine(drawn, cache_home, tmp_path_factory.mktemp("built-in")),
+        "mnist-mlp128",
+        "--backend",
+        "numpy",
     )
 
 
@@ -81,14 +98,18 @@ def record(built_in: Path, command: CommandLine) -> Path:
     return command.out / built_in.name
 
 
-def test_every_probability_can_be_had_as_a_file(command: CommandLine, record: Path, tmp_path: Path) -> None:
+def test_every_probability_can_be_had_as_a_file(
+    command: CommandLine, record: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "all.csv"
     found = predicted(command, record, "-o", str(file))
     assert_found_again(found)
     rows = list(csv.DictReader(io.StringIO(file.read_text())))
     assert len(rows) == found["examples"] == 10_000
     assert sum(row["right"] == "True" for row in rows) / len(rows) == found["accuracy"]
-    assert all(abs(sum(float(row[f"p{each}"]) for each in range(10)) - 1) < 1e-6 for row in rows[:100])
+    assert all(
+        abs(sum(float(row[f"p{each}"]) for each in range(10)) - 1) < 1e-6 for row in rows[:100]
+    )
 
 
 def test_parquet_holds_the_same(command: CommandLine, record: Path, tmp_path: Path) -> None:
@@ -138,7 +159,9 @@ def test_weights_of_another_network_are_refused(command: CommandLine, record: Pa
     assert "don't fit the network" in err
 
 
-@pytest.mark.parametrize("spoil", [lambda text: text[: len(text) // 2], lambda _: b"", lambda _: b"\x80\x04pickle" * 9])
+@pytest.mark.parametrize(
+    "spoil", [lambda text: text[: len(text) // 2], lambda _: b"", lambda _: b"\x80\x04pickle" * 9]
+)
 def test_damaged_weights_are_refused(command: CommandLine, record: Path, spoil: Any) -> None:
     file = record.with_suffix(".safetensors")
     file.write_bytes(spoil(file.read_bytes()))
@@ -159,6 +182,8 @@ def test_damaged_weights_are_refused(command: CommandLine, record: Path, spoil: 
 def test_what_can_not_be_done_is_said(
     command: CommandLine, record: Path, arguments: tuple[str, ...], said: str
 ) -> None:
-    code, _, err = command.run("predict", *(str(record) if each == "RECORD" else each for each in arguments))
+    code, _, err = command.run(
+        "predict", *(str(record) if each == "RECORD" else each for each in arguments)
+    )
     assert code == 2
     assert said in err

@@ -38,7 +38,8 @@ from trainmark.backends.torch.backend import TorchBackend
 
 
 def add_up(_, bucket):
-    return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(lambda done: done.value()[0])
+    reduced = dist.all_reduce(bucket.buffer(), async_op=True).get_future()
+    return reduced.then(lambda done: done.value()[0])
 
 
 class Sums(TorchBackend):
@@ -73,7 +74,8 @@ def asked(backend: str) -> Seen:
 
 @pytest.fixture
 def train(drawn: Located, tmp_path: Path) -> Any:
-    """Train on a layout, in float64 unless told otherwise; returns the records of the ranks, and of the whole."""
+    """Train on a layout, in float64 unless told otherwise; returns the records of the ranks, and of
+    the whole."""
 
     def train(
         layout: Layout,
@@ -86,7 +88,9 @@ def train(drawn: Located, tmp_path: Path) -> Any:
     ) -> list[Record]:
         seen = seen or asked(backend)
         plain = catalog.find(workload).deterministic()
-        course = ScheduledWorkload(plain.with_schedule(steps=steps, steps_per_epoch=50, evaluate="end"), drawn, 1)
+        course = ScheduledWorkload(
+            plain.with_schedule(steps=steps, steps_per_epoch=50, evaluate="end"), drawn, 1
+        )
         side = Side(backend, "fast", "cpu", THIS, "fp64", seen.can.version if seen.can else None)
         spread = Spreading(layout, processes=backend != "jax")
         run = Run(course, side, Settings(kind="scale", threads=1), 0, 0, "plan", "plan", spread)
@@ -121,7 +125,9 @@ def agreement(*records: Record) -> Agreement:
 
 
 @pytest.mark.parametrize(
-    "layout", [slow(Layout(2)), Layout(1, 2, 4), slow(Layout(2, 2, 5))], ids=lambda layout: layout.title
+    "layout",
+    [slow(Layout(2)), Layout(1, 2, 4), slow(Layout(2, 2, 5))],
+    ids=lambda layout: layout.title,
 )
 def test_several_processes_compute_what_one_does(train: Any, one: Any, layout: Layout) -> None:
     *ranks, whole = train(layout)
@@ -148,9 +154,15 @@ def test_gradients_that_are_summed_instead_of_averaged_are_caught(
     plugin = tmp_path / "plugin"
     (plugin / "sums-1.0.dist-info").mkdir(parents=True)
     (plugin / "sums.py").write_text(SUMS)
-    (plugin / "sums-1.0.dist-info" / "entry_points.txt").write_text("[trainmark.backends]\nsums = sums:Sums\n")
-    (plugin / "sums-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: sums\nVersion: 1.0\n")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), os.environ.get("PYTHONPATH", "")]))
+    (plugin / "sums-1.0.dist-info" / "entry_points.txt").write_text(
+        "[trainmark.backends]\nsums = sums:Sums\n"
+    )
+    (plugin / "sums-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: sums\nVersion: 1.0\n"
+    )
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(plugin), os.environ.get("PYTHONPATH", "")])
+    )
     whole = train(Layout(2), backend="sums", seen=asked("torch"))[-1]
     assert whole.outcome.status == "ok"
     found = agreement(one(), whole)
@@ -159,7 +171,9 @@ def test_gradients_that_are_summed_instead_of_averaged_are_caught(
 
 
 def ranks_of_this_process() -> list[psutil.Process]:
-    return [process for process in measured(os.getpid(), deep=True) if "--rank" in command_of(process)]
+    return [
+        process for process in measured(os.getpid(), deep=True) if "--rank" in command_of(process)
+    ]
 
 
 class Killer:
@@ -170,7 +184,9 @@ class Killer:
 
     def __call__(self, answer: Answer) -> None:
         if self.killed_at is None and isinstance(answer, EpochEnded):
-            victim = next(process for process in ranks_of_this_process() if process.environ()["RANK"] == "1")
+            victim = next(
+                process for process in ranks_of_this_process() if process.environ()["RANK"] == "1"
+            )
             victim.send_signal(signal.SIGKILL)
             self.killed_at = time.monotonic()
 
@@ -190,7 +206,8 @@ def test_a_killed_rank_ends_the_run_with_its_last_words(train: Any) -> None:
 
 @pytest.mark.slow
 def test_the_rank_that_failed_is_told_from_those_that_lost_it(train: Any) -> None:
-    *_, whole = train(Layout(2, 2, 4))  # 50 examples can't be cut into 4 equal pieces, which the command line refuses
+    # 50 examples can't be cut into 4 equal pieces, which the command line refuses
+    *_, whole = train(Layout(2, 2, 4))
     assert whole.outcome.status == "failed"
     assert "Expected input batch_size" in whole.outcome.reason  # not that a connection was closed
 
@@ -198,22 +215,51 @@ def test_the_rank_that_failed_is_told_from_those_that_lost_it(train: Any) -> Non
 def test_the_command_line(command: CommandLine) -> None:
     arguments = ["--dataset", "synthetic-digits", "--out", str(command.out), "--json"]
     code, out, err = command.run(
-        "scale", "mnist-mlp128", "--backend", "torch", "--data-parallel", "2", "--repeats", "1", "--steps", "100",
-        "--threads", "1", *arguments,
-    )  # fmt: skip
+        "scale",
+        "mnist-mlp128",
+        "--backend",
+        "torch",
+        "--data-parallel",
+        "2",
+        "--repeats",
+        "1",
+        "--steps",
+        "100",
+        "--threads",
+        "1",
+        *arguments,
+    )
     assert code == 0, err
     found = json.loads(out)
     one, two = found["layouts"]
     assert (one["ranks"], two["ranks"], found["threads"], found["mode"]) == (1, 2, 1, "strong")
     assert two["agreement"]["passed"] and two["agreement"]["steps"] == 100
-    assert 0 < two["agreement"]["largest_difference"] <= two["agreement"]["tolerance"] == AGREEMENT_BOUND
+    assert (
+        0
+        < two["agreement"]["largest_difference"]
+        <= two["agreement"]["tolerance"]
+        == AGREEMENT_BOUND
+    )
     assert 0 < two["efficiency"]["value"] < 2
     assert -1 < two["communication"]["value"] < 1
     again, out, err = command.run(
-        "scale", "mnist-mlp128", "--backend", "torch", "--data-parallel", "2", "--repeats", "1", "--steps", "100",
-        "--threads", "1", "--resume", *arguments,
-    )  # fmt: skip
-    assert (again, json.loads(out)["layouts"]) == (0, found["layouts"]), err  # nothing was left to do
+        "scale",
+        "mnist-mlp128",
+        "--backend",
+        "torch",
+        "--data-parallel",
+        "2",
+        "--repeats",
+        "1",
+        "--steps",
+        "100",
+        "--threads",
+        "1",
+        "--resume",
+        *arguments,
+    )
+    # nothing was left to do
+    assert (again, json.loads(out)["layouts"]) == (0, found["layouts"]), err
 
 
 @pytest.mark.parametrize(
@@ -223,11 +269,26 @@ def test_the_command_line(command: CommandLine) -> None:
         (["--data-parallel", "3", "--oversubscribe"], "a batch of 100 can't be shared by 3 copies"),
         (["--data-parallel", "2,x"], "expected whole numbers above 0 such as 1,2,4"),
         (["--nnodes", "2"], "2 machines need a rendezvous address"),
-        (["--nnodes", "2", "--rdzv-endpoint", "no.such.host.invalid:1"], "can't be reached from here"),
-        (["--backend", "numpy"], "numpy does not spread a training over several devices: expected torch or jax"),
-        (["--backend", "numpy", "--style", "idiomatic"], "numpy does not spread a training over several devices"),
-        (["--backend", "jax", "--pipeline", "2", "--oversubscribe"], "jax can only spread copies over the devices"),
-        (["--rdzv-endpoint", "here:1"], "--rdzv-endpoint has no effect here: expected --nnodes N as well"),
+        (
+            ["--nnodes", "2", "--rdzv-endpoint", "no.such.host.invalid:1"],
+            "can't be reached from here",
+        ),
+        (
+            ["--backend", "numpy"],
+            "numpy does not spread a training over several devices: expected torch or jax",
+        ),
+        (
+            ["--backend", "numpy", "--style", "idiomatic"],
+            "numpy does not spread a training over several devices",
+        ),
+        (
+            ["--backend", "jax", "--pipeline", "2", "--oversubscribe"],
+            "jax can only spread copies over the devices",
+        ),
+        (
+            ["--rdzv-endpoint", "here:1"],
+            "--rdzv-endpoint has no effect here: expected --nnodes N as well",
+        ),
         (["--size", "depth=1"], "--size depth doesn't apply to mnist-mlp128"),
         (["--microbatches", "2"], "--microbatches has no effect here"),
         (["--link", "5,25"], "--link was removed"),
@@ -239,7 +300,13 @@ def test_bad_input(command: CommandLine, arguments: list[str], text: str) -> Non
     if not any(word == "--backend" for word in arguments):
         arguments = ["--backend", "torch", *arguments]
     code, _, err = command.run(
-        "scale", "mnist-mlp128", "--dataset", "synthetic-digits", "--out", str(command.out), *arguments
+        "scale",
+        "mnist-mlp128",
+        "--dataset",
+        "synthetic-digits",
+        "--out",
+        str(command.out),
+        *arguments,
     )
     assert code == 2
     assert text in err

@@ -1,4 +1,5 @@
-"""No memory, no room on the disk, a clock that jumps, data that goes away: for real, on this system."""
+"""No memory, no room on the disk, a clock that jumps, data that goes away: for real, on this
+system."""
 
 from __future__ import annotations
 
@@ -16,7 +17,14 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.command import CommandLine, wait_until
-from tests.end_to_end.limits import NotHere, control_group, fill, jumping_clock, make_read_only, small_disk
+from tests.end_to_end.limits import (
+    NotHere,
+    control_group,
+    fill,
+    jumping_clock,
+    make_read_only,
+    small_disk,
+)
 from trainmark.record.store import load
 
 NUMPY = (
@@ -50,9 +58,14 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 def test_too_little_memory_by_the_limit_of_a_process(command: CommandLine) -> None:
     """The parent needs less than the child, which has the data."""
     process = command.start(
-        *NUMPY, "--threads", "1", "--out", str(command.out),
-        before=["sh", "-c", 'ulimit -v 260000 && exec "$@"', "sh"], extra={"OPENBLAS_NUM_THREADS": "1"},
-    )  # fmt: skip
+        *NUMPY,
+        "--threads",
+        "1",
+        "--out",
+        str(command.out),
+        before=["sh", "-c", 'ulimit -v 260000 && exec "$@"', "sh"],
+        extra={"OPENBLAS_NUM_THREADS": "1"},
+    )
     _, err = process.communicate(timeout=120)
     assert process.returncode == 1, err
     (record,) = command.records()
@@ -68,7 +81,9 @@ def test_too_little_memory_by_the_control_group(command: CommandLine) -> None:
     assert process.returncode == 1, err
     (record,) = command.records()
     assert record.outcome.status == "failed"
-    assert (record.outcome.reason or "").startswith("out of memory: the system killed the process"), record.outcome
+    assert (record.outcome.reason or "").startswith(
+        "out of memory: the system killed the process"
+    ), record.outcome
 
 
 def test_a_disk_that_fills_up_costs_no_finished_run(command: CommandLine, disk: Path) -> None:
@@ -116,7 +131,8 @@ def test_a_clock_that_jumps_changes_no_measurement(command: CommandLine, tmp_pat
     arguments = command.train_arguments("--repeats", "2", "--device", "cpu", "--timeout", "60")
     process = command.start(*arguments, fake={"step_seconds": 0.02}, extra=clock)
     wait_until(lambda: "ok" in command.outcomes())
-    (tmp_path / "jumped").touch()  # in the second run, or shortly before; the clock goes backwards from here on
+    # in the second run, or shortly before; the clock goes backwards from here on
+    (tmp_path / "jumped").touch()
     _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     records = command.records()
@@ -149,7 +165,11 @@ def test_a_cache_deleted_under_a_run(command: CommandLine, tmp_path: Path) -> No
     assert "does not contain synthetic-digits" in (last.outcome.reason or "")
     assert "trainmark data fetch" in (last.outcome.reason or "")
     assert alone.run(*arguments, "--resume")[0] == 0, "it is made again"
-    assert sorted(record.round for record in alone.records() if record.outcome.status == "ok") == [0, 1, 2]
+    assert sorted(record.round for record in alone.records() if record.outcome.status == "ok") == [
+        0,
+        1,
+        2,
+    ]
 
 
 def test_the_jumping_clock_jumps(tmp_path: Path) -> None:
@@ -158,7 +178,11 @@ def test_the_jumping_clock_jumps(tmp_path: Path) -> None:
         clock = jumping_clock(tmp_path)
     (tmp_path / "jumped").touch()
     program = [sys.executable, "-c", "import time; print(time.time())"]
-    done = subprocess.run(program, env={**os.environ, **clock}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        program, env={**os.environ, **clock}, capture_output=True, text=True, check=True
+    )
     assert -86_500 < float(done.stdout) - time.time() < -86_300
-    later = subprocess.run(program, env={**os.environ, **clock}, capture_output=True, text=True, check=True)
+    later = subprocess.run(
+        program, env={**os.environ, **clock}, capture_output=True, text=True, check=True
+    )
     assert float(later.stdout) <= float(done.stdout)

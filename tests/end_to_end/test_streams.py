@@ -1,4 +1,5 @@
-"""Whatever stdin, stdout and stderr are: closed, full, or without the letters that trainmark uses."""
+"""Whatever stdin, stdout and stderr are: closed, full, or without the letters that trainmark
+uses."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from tests.slow import slow
 # Python would else speak UTF-8 in the locale C as well.
 ASCII = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}
 TRAIN = (
-    "run mnist-mlp32 --backend fake --style fast --device cpu --dataset synthetic-digits --steps 3 --repeats 1"
+    "run mnist-mlp32 --backend fake --style fast --device cpu --dataset synthetic-digits --steps "
+    "3 --repeats 1"
     " --out {out}"
 )
 
@@ -38,7 +40,9 @@ def in_shell(command: CommandLine, words: str, how: str, **extra: str) -> tuple[
         slow(TRAIN, {"PYTHONIOENCODING": "latin-1"}),
     ],
 )
-def test_letters_that_a_terminal_lacks_end_nothing(words: str, tongue: dict[str, str], command: CommandLine) -> None:
+def test_letters_that_a_terminal_lacks_end_nothing(
+    words: str, tongue: dict[str, str], command: CommandLine
+) -> None:
     write_all(command.out, [a_record(), a_record(round=1)])
     code, out, err = command.run_alone(*words.format(out=command.out).split(), extra=tongue)
     assert code == 0, err
@@ -48,7 +52,9 @@ def test_letters_that_a_terminal_lacks_end_nothing(words: str, tongue: dict[str,
 @pytest.mark.parametrize("form", ["json", "csv", "markdown"])
 def test_what_may_be_read_as_a_file_is_utf_8(form: str, command: CommandLine) -> None:
     record = a_record()
-    named = structs.replace(record, machine=structs.replace(record.machine, name="Büro \N{CJK UNIFIED IDEOGRAPH-673A}"))
+    named = structs.replace(
+        record, machine=structs.replace(record.machine, name="Büro \N{CJK UNIFIED IDEOGRAPH-673A}")
+    )
     folder = str(write_all(command.out, [named]))
     said = [
         command.start("compare", folder, "--format", form, extra={"PYTHONIOENCODING": encoding})
@@ -67,9 +73,15 @@ def test_streams_that_are_closed(closed: str, command: CommandLine) -> None:
     assert "Traceback" not in out + err
 
 
-@pytest.mark.parametrize(("words", "unbuffered"), [("--help", ""), ("schema", ""), ("schema", "1"), (TRAIN, "")])
-def test_a_disk_that_is_full_under_what_is_printed(words: str, unbuffered: str, command: CommandLine) -> None:
-    code, _, err = in_shell(command, words.format(out=command.out), ">/dev/full", PYTHONUNBUFFERED=unbuffered)
+@pytest.mark.parametrize(
+    ("words", "unbuffered"), [("--help", ""), ("schema", ""), ("schema", "1"), (TRAIN, "")]
+)
+def test_a_disk_that_is_full_under_what_is_printed(
+    words: str, unbuffered: str, command: CommandLine
+) -> None:
+    code, _, err = in_shell(
+        command, words.format(out=command.out), ">/dev/full", PYTHONUNBUFFERED=unbuffered
+    )
     assert code == 1
     assert "can't write to stdout: found No space left on device" in err
     assert "Traceback" not in err and "ignored" not in err
@@ -78,7 +90,9 @@ def test_a_disk_that_is_full_under_what_is_printed(words: str, unbuffered: str, 
 
 
 @pytest.mark.parametrize(("how", "code"), [("2>/dev/full", 0), (">/dev/full 2>&1", 1)])
-def test_a_disk_that_is_full_under_what_is_said_on_the_way(how: str, code: int, command: CommandLine) -> None:
+def test_a_disk_that_is_full_under_what_is_said_on_the_way(
+    how: str, code: int, command: CommandLine
+) -> None:
     assert in_shell(command, TRAIN.format(out=command.out), how)[0] == code
     assert set(command.outcomes()) == {"ok"}
 
@@ -88,13 +102,20 @@ def test_an_error_that_nobody_hears_keeps_its_exit_code(command: CommandLine) ->
 
 
 def test_a_file_that_may_not_grow(command: CommandLine, tmp_path: Path) -> None:
-    process = command.start("schema", before=["sh", "-c", f'ulimit -f 1; "$0" "$@" >{tmp_path}/schema'])
+    process = command.start(
+        "schema", before=["sh", "-c", f'ulimit -f 1; "$0" "$@" >{tmp_path}/schema']
+    )
     _, err = process.communicate(timeout=120)
-    assert (process.returncode, "can't write to stdout: found File too large" in err) == (1, True), err
+    assert (process.returncode, "can't write to stdout: found File too large" in err) == (
+        1,
+        True,
+    ), err
 
 
 def test_a_reader_that_has_enough(command: CommandLine) -> None:
-    process = command.start("schema", before=["bash", "-c", '"$0" "$@" | true; exit ${PIPESTATUS[0]}'])
+    process = command.start(
+        "schema", before=["bash", "-c", '"$0" "$@" | true; exit ${PIPESTATUS[0]}']
+    )
     _, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, "")
 

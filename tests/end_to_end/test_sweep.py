@@ -1,4 +1,5 @@
-"""``trainmark sweep`` as a user starts it, on a real Ray Tune, with workers and sweeps that are killed."""
+"""``trainmark sweep`` as a user starts it, on a real Ray Tune, with workers and sweeps that are
+killed."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 from trainmark.record.store import load
 
-pytestmark = pytest.mark.timeout(1_200)  # on a busy machine each worker of Ray takes half a minute to start
+# on a busy machine each worker of Ray takes half a minute to start
+pytestmark = pytest.mark.timeout(1_200)
 SECONDS = 500.0
 TWELVE = ("learning_rate=0.1,0.03,0.01", "hidden=16,32", "seed=1,2")
 
@@ -37,9 +39,24 @@ def _ray() -> None:
 
 def arguments(command: CommandLine, *more: str, grid: tuple[str, ...] = TWELVE) -> list[str]:
     return [
-        "sweep", "mnist-mlp128", "--grid", *grid, "--backend", "fake", "--device", "cpu", "--dataset",
-        "synthetic-digits", "--steps", "20", "--parallel", "3", "--out", str(command.out), *more,
-    ]  # fmt: skip
+        "sweep",
+        "mnist-mlp128",
+        "--grid",
+        *grid,
+        "--backend",
+        "fake",
+        "--device",
+        "cpu",
+        "--dataset",
+        "synthetic-digits",
+        "--steps",
+        "20",
+        "--parallel",
+        "3",
+        "--out",
+        str(command.out),
+        *more,
+    ]
 
 
 def records(command: CommandLine) -> list[Record]:
@@ -58,7 +75,11 @@ def listening(pid: int) -> set[str]:
     found: set[str] = set()
     for process in descendants(pid):
         with contextlib.suppress(psutil.Error):
-            found |= {line.laddr.ip for line in process.net_connections("inet") if line.status == psutil.CONN_LISTEN}
+            found |= {
+                line.laddr.ip
+                for line in process.net_connections("inet")
+                if line.status == psutil.CONN_LISTEN
+            }
     assert found, "Ray has servers"
     return found
 
@@ -72,9 +93,15 @@ def assert_each_once(made: list[Record], trials: int = 12) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("_ray")
 def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
-    process = command.start(*arguments(command, "--json"), fake={"step_seconds": 0.02, "noise": "hello\n"})
-    child, *_ = wait_until(lambda: measured(process.pid, deep=True) if len(records(command)) >= 2 else [], 240)
-    assert listening(process.pid) <= {"127.0.0.1", "::ffff:127.0.0.1"}, "nothing listens to the network"
+    process = command.start(
+        *arguments(command, "--json"), fake={"step_seconds": 0.02, "noise": "hello\n"}
+    )
+    child, *_ = wait_until(
+        lambda: measured(process.pid, deep=True) if len(records(command)) >= 2 else [], 240
+    )
+    assert listening(process.pid) <= {"127.0.0.1", "::ffff:127.0.0.1"}, (
+        "nothing listens to the network"
+    )
     child.parent().kill()  # type: ignore[union-attr]
     wait_until(lambda: not alive([child]))
     out, err = process.communicate(timeout=240)
@@ -86,7 +113,11 @@ def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
     assert all(Caveat.SIDE_BY_SIDE in record.caveats for record in made)
     assert {record.threads for record in made} == {1}
     values = {json.dumps(record.group.values, sort_keys=True) for record in made}
-    assert len(values) == len({(record.workload.step_fingerprint, record.seed) for record in made}) == 12
+    assert (
+        len(values)
+        == len({(record.workload.step_fingerprint, record.seed) for record in made})
+        == 12
+    )
     found = json.loads(out)
     assert list(found) == ["workload", "grid", "trials", "best"]
     assert found["grid"] == {"learning_rate": [0.01, 0.03, 0.1], "hidden": [16, 32], "seed": [1, 2]}
@@ -117,20 +148,39 @@ def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLin
 
 
 @pytest.mark.usefixtures("_ray")
-def test_asha_stops_a_bad_learning_rate_and_compares_with_finished_trials_after_resume(command: CommandLine) -> None:
+def test_asha_stops_a_bad_learning_rate_and_compares_with_finished_trials_after_resume(
+    command: CommandLine,
+) -> None:
     words = [
-        "sweep", "mnist-mlp128", "--backend", "numpy", "--dataset", "synthetic-digits", "--epochs", "3", "--asha",
-        "--parallel", "1", "--out", str(command.out), "--json", "--grid",
-    ]  # fmt: skip
+        "sweep",
+        "mnist-mlp128",
+        "--backend",
+        "numpy",
+        "--dataset",
+        "synthetic-digits",
+        "--epochs",
+        "3",
+        "--asha",
+        "--parallel",
+        "1",
+        "--out",
+        str(command.out),
+        "--json",
+        "--grid",
+    ]
     code, out, err = command.run_alone(*words, "learning_rate=0.1", seconds=SECONDS)
     assert code == 0, err
-    code, out, err = command.run_alone(*words, "learning_rate=0.1,0.000001", "--resume", seconds=SECONDS)
+    code, out, err = command.run_alone(
+        *words, "learning_rate=0.1,0.000001", "--resume", seconds=SECONDS
+    )
     assert code == 0, err
     assert "stopped after epoch 1" in err
     good, bad = records(command)
     assert (len(good.epochs), len(bad.epochs)) == (3, 1)
     assert Caveat.STOPPED_EARLY in bad.caveats and Caveat.STOPPED_EARLY not in good.caveats
-    assert bad.outcome.status == "ok" and "stopped early by the sweep's scheduler" in (bad.outcome.reason or "")
+    assert bad.outcome.status == "ok" and "stopped early by the sweep's scheduler" in (
+        bad.outcome.reason or ""
+    )
     assert json.loads(out)["best"] == good.group.trial == 1
 
 
@@ -139,7 +189,9 @@ def test_asha_stops_a_bad_learning_rate_and_compares_with_finished_trials_after_
 def test_more_than_the_machine_has_is_said(command: CommandLine) -> None:
     cores = len(usable_core_numbers())
     more = ("--cpus-per-trial", str(cores), "--threads", "1", "--parallel", "2")
-    code, _, err = command.run_alone(*arguments(command, *more, grid=("learning_rate=0.1,0.03",)), seconds=SECONDS)
+    code, _, err = command.run_alone(
+        *arguments(command, *more, grid=("learning_rate=0.1,0.03",)), seconds=SECONDS
+    )
     assert code == 0, err
     assert f"has only {cores} core" in err and "trials compete for" in err
 
@@ -147,7 +199,9 @@ def test_more_than_the_machine_has_is_said(command: CommandLine) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("_ray")
 @pytest.mark.parametrize("sent", [signal.SIGINT, slow(signal.SIGTERM)])
-def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLine, sent: signal.Signals) -> None:
+def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(
+    command: CommandLine, sent: signal.Signals
+) -> None:
     grid = ("learning_rate=0.1,0.03", "steps=2,2000")
     process = command.start(*arguments(command, "--json", grid=grid), fake={"step_seconds": 0.05})
     wait_until(lambda: len(records(command)) == 2 and measured(process.pid, deep=True), SECONDS)
@@ -164,8 +218,12 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLin
 @pytest.mark.usefixtures("_ray")
 def test_a_trial_that_keeps_dying_is_recorded_and_the_others_go_on(command: CommandLine) -> None:
     grid = ("learning_rate=0.1", "steps=2,3,2000")
-    process = command.start(*arguments(command, "--retries", "0", grid=grid), fake={"step_seconds": 0.05})
-    child, *_ = wait_until(lambda: measured(process.pid, deep=True) if len(records(command)) == 2 else [], 240)
+    process = command.start(
+        *arguments(command, "--retries", "0", grid=grid), fake={"step_seconds": 0.05}
+    )
+    child, *_ = wait_until(
+        lambda: measured(process.pid, deep=True) if len(records(command)) == 2 else [], 240
+    )
     child.parent().kill()  # type: ignore[union-attr]
     out, err = process.communicate(timeout=240)
     assert process.returncode == 1, err
@@ -177,23 +235,40 @@ def test_a_trial_that_keeps_dying_is_recorded_and_the_others_go_on(command: Comm
 
 @pytest.fixture
 def cluster(tmp_path: Path, cache_home: Path, _ray: None) -> Iterator[tuple[str, str]]:
-    """The two addresses of a head node, the second one for Ray Client; the sweep must not end it."""
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
-        port, client_port = one.getsockname()[1], two.getsockname()[1]
+    """The two addresses of a head node, the second one for Ray Client; the sweep must not end
+    it."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as two,
+    ):
+        port = one.getsockname()[1]
+        client_port = two.getsockname()[1]
     environment = os.environ | {"RAY_AUTH_MODE": "disabled", "XDG_CACHE_HOME": str(cache_home)}
     environment |= {"TRAINMARK_FAKE": '{"step_seconds": 0.01}', "RAY_TMPDIR": "/tmp"}
     environment["PYTHONPATH"] = PLUGINS  # as if the fake were installed there
     head = subprocess.Popen(
         [
-            str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--port", str(port),
-            "--num-cpus", "2", "--include-dashboard", "false", "--object-store-memory", "80000000",
-            "--disable-usage-stats", "--ray-client-server-port", str(client_port),
+            str(Path(sys.executable).with_name("ray")),
+            "start",
+            "--head",
+            "--block",
+            "--port",
+            str(port),
+            "--num-cpus",
+            "2",
+            "--include-dashboard",
+            "false",
+            "--object-store-memory",
+            "80000000",
+            "--disable-usage-stats",
+            "--ray-client-server-port",
+            str(client_port),
         ],
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-    )  # fmt: skip
+    )
     yield f"127.0.0.1:{port}", f"127.0.0.1:{client_port}"
     with contextlib.suppress(ProcessLookupError):
         os.killpg(head.pid, signal.SIGKILL)
@@ -210,7 +285,8 @@ def test_an_existing_cluster_does_the_same(
     wait_until(lambda: answers(head))
     address = f"ray://{head}" if client else head
     code, _, err = command.run_alone(
-        *arguments(command, "--address", address, grid=("learning_rate=0.1,0.03,0.01",)), seconds=SECONDS
+        *arguments(command, "--address", address, grid=("learning_rate=0.1,0.03,0.01",)),
+        seconds=SECONDS,
     )
     assert code == 0, err
     assert_each_once(records(command), 3)
@@ -229,7 +305,9 @@ def test_an_existing_cluster_does_the_same(
     ],
 )
 @pytest.mark.usefixtures("_ray")
-def test_an_address_or_resources_that_are_not_there(command: CommandLine, more: list[str], said: str) -> None:
+def test_an_address_or_resources_that_are_not_there(
+    command: CommandLine, more: list[str], said: str
+) -> None:
     started = time.monotonic()
     code, out, err = command.run_alone(*arguments(command, *more), seconds=SECONDS)
     assert code == 2, err
@@ -245,7 +323,10 @@ def test_an_address_or_resources_that_are_not_there(command: CommandLine, more: 
         (["--grid", "optimizer.momentun=0.1"], "Did you mean optimizer.momentum"),
         (["--grid", "learning_rate=fast"], "expected a number, found 'fast'"),
         (["--grid", "hidden=12.5"], "expected a whole number, found 12.5"),
-        (["--grid", "learning_rate=0.1", "hidden=0"], "hidden=0 does not fit mnist-mlp128 at model[1].units"),
+        (
+            ["--grid", "learning_rate=0.1", "hidden=0"],
+            "hidden=0 does not fit mnist-mlp128 at model[1].units",
+        ),
         (["--grid", "rho=0.9"], "mnist-mlp128 has no rho"),
         (["--grid", "learning_rate"], "can't be read"),
         (["--grid", "model[5].units=4"], "has too few outputs"),
@@ -255,7 +336,10 @@ def test_an_address_or_resources_that_are_not_there(command: CommandLine, more: 
         ([], "there is nothing to vary"),
         (["--range", "learning_rate=0.1"], "expected KEY=LOW..HIGH"),
         (["--range", "learning_rate=0..1:log"], "the range 'learning_rate=0..1:log' can't be read"),
-        (["--range", "learning_rate=0.1..1", "--grid", "learning_rate=1"], "both a grid and a range"),
+        (
+            ["--range", "learning_rate=0.1..1", "--grid", "learning_rate=1"],
+            "both a grid and a range",
+        ),
         (["--range", "hidden=0.5..0.9"], "expected a whole number"),
         (["--grid", "seed=1,2", "--samples", "3"], "--samples has no range"),
         (["--grid", "seed=1,2", "--epochs", "1", "--asha"], "expected 2 epochs or more"),
@@ -263,9 +347,19 @@ def test_an_address_or_resources_that_are_not_there(command: CommandLine, more: 
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 @pytest.mark.usefixtures("_ray")
-def test_wrong_usage_is_exit_2_and_says_what_to_do(command: CommandLine, words: list[str], said: str) -> None:
+def test_wrong_usage_is_exit_2_and_says_what_to_do(
+    command: CommandLine, words: list[str], said: str
+) -> None:
     code, out, err = command.run(
-        "sweep", "mnist-mlp128", "--backend", "fake", "--dataset", "synthetic-digits", "--out", str(command.out), *words
+        "sweep",
+        "mnist-mlp128",
+        "--backend",
+        "fake",
+        "--dataset",
+        "synthetic-digits",
+        "--out",
+        str(command.out),
+        *words,
     )
     assert code == 2, err
     assert said in err and "Traceback" not in err and out == ""
@@ -277,7 +371,9 @@ def test_without_ray_it_says_how_to_get_it(
 ) -> None:
     hidden = "import sys; sys.modules['ray'] = None"
     (tmp_path / "sitecustomize.py").write_text(hidden)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    )
     code, out, err = command.run_alone(*arguments(command), seconds=SECONDS)
     assert (code, out) == (2, "")
     assert "pip install 'trainmark[ray]'" in err

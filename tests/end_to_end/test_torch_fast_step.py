@@ -1,4 +1,5 @@
-"""The step of PyTorch's ``fast`` as a person chooses it: compiled on the CPU, in fresh processes."""
+"""The step of PyTorch's ``fast`` as a person chooses it: compiled on the CPU, in fresh
+processes."""
 
 from __future__ import annotations
 
@@ -20,8 +21,29 @@ SMALL = "width=24,depth=1,batch=2,length=16"
 
 def train(command: CommandLine, *arguments: str, extra: dict[str, str]) -> None:
     line = [
-        *("run", "mnist-mlp32", "--backend", "torch", "--style", "fast", "--device", "cpu", "--threads", "1"),
-        *("--dataset", "synthetic-digits", "--steps", "3", "--budget", "0", "--out", str(command.out), *arguments),
+        *(
+            "run",
+            "mnist-mlp32",
+            "--backend",
+            "torch",
+            "--style",
+            "fast",
+            "--device",
+            "cpu",
+            "--threads",
+            "1",
+        ),
+        *(
+            "--dataset",
+            "synthetic-digits",
+            "--steps",
+            "3",
+            "--budget",
+            "0",
+            "--out",
+            str(command.out),
+            *arguments,
+        ),
     ]
     code, _, err = command.run_alone(*line, extra=extra, seconds=600)
     assert code == 0, err
@@ -69,7 +91,18 @@ def test_the_compiled_step_of_a_gpt_computes_the_same(
     command: CommandLine, data_dir: Path, workload: str, precision: str
 ) -> None:
     line = [
-        *("parity", workload, "--backend", "torch", "--style", "fast", "--precision", precision, "--size", SMALL),
+        *(
+            "parity",
+            workload,
+            "--backend",
+            "torch",
+            "--style",
+            "fast",
+            "--precision",
+            precision,
+            "--size",
+            SMALL,
+        ),
         *("--data-dir", str(data_dir), "--json"),
     ]
     code, out, err = command.run_alone(*line, extra=COMPILED, seconds=800)

@@ -23,20 +23,25 @@ LONG = {"step_seconds": 0.004, "speedup": 1.25}
 def computing(record: Record) -> list[tuple[float, float]]:
     """When it trained, from the creation of its process on."""
     windows = [
-        window for epoch in record.epochs for window in epoch.windows or [Window(epoch.start_seconds, epoch.seconds)]
+        window
+        for epoch in record.epochs
+        for window in epoch.windows or [Window(epoch.start_seconds, epoch.seconds)]
     ]
     return [(each.start_seconds, each.start_seconds + each.seconds) for each in windows]
 
 
 def takes_turns(record: Record) -> bool:
-    """Whether it waited for other sides, whose slices may be a fifth as long. A busy system causes shorter waits."""
+    """Whether it waited for other sides, whose slices may be a fifth as long. A busy system causes
+    shorter waits."""
     windows = computing(record)
     waited = sum(start - end for (_, end), (start, _) in itertools.pairwise(windows))
     return waited > 0.1 * sum(end - start for start, end in windows)
 
 
 def test_both_are_alive_and_one_of_them_computes(command: CommandLine) -> None:
-    process = command.start(*command.train_arguments("--repeats", "1", *TWO, "--steps", "1200"), fake=LONG)
+    process = command.start(
+        *command.train_arguments("--repeats", "1", *TWO, "--steps", "1200"), fake=LONG
+    )
     wait_until(lambda: len(measured(process.pid)) == 2)
     process.communicate(timeout=200)
     assert process.returncode == 0
@@ -47,10 +52,15 @@ def test_both_are_alive_and_one_of_them_computes(command: CommandLine) -> None:
         windows = computing(record)
         assert takes_turns(record)
         trained = sum(end - start for start, end in windows)
-        assert trained == pytest.approx(record.final.training_seconds, rel=0.1), "but for what goes on at edges"
+        assert trained == pytest.approx(record.final.training_seconds, rel=0.1), (
+            "but for what goes on at edges"
+        )
         for each in record.slices:
             assert 0 < each.timed_steps < each.steps
-            assert each.seconds >= (0.1 if record.device.id == "cpu" else 0.5) or each is record.slices[-1]
+            assert (
+                each.seconds >= (0.1 if record.device.id == "cpu" else 0.5)
+                or each is record.slices[-1]
+            )
             assert any(start <= each.start_seconds + 0.001 < end for start, end in windows)
     orders = sorted((each.order, each.block) for record in (one, other) for each in record.slices)
     assert len({order for order, _ in orders}) == len(orders), "no two had the same turn"
@@ -67,13 +77,17 @@ def test_rounds_of_slices_alone_follow_within_the_budget(command: CommandLine) -
     for record in command.records():
         rounds.setdefault(record.round, []).append(record)
     assert len(rounds) > 1
-    assert all(record.epochs and record.slices for record in rounds.pop(0)), "an opening, and then the training"
+    assert all(record.epochs and record.slices for record in rounds.pop(0)), (
+        "an opening, and then the training"
+    )
     for records in rounds.values():
         for record in records:
             assert not record.epochs
             numbers = [each.block for each in sorted(record.slices, key=lambda each: each.order)]
             assert numbers == [block for block in range(len(numbers) // 2) for _ in range(2)]
-            assert FEWEST_BLOCKS <= len(numbers) // 2 <= 2 * MOST_BLOCKS, "a disturbed one is repeated"
+            assert FEWEST_BLOCKS <= len(numbers) // 2 <= 2 * MOST_BLOCKS, (
+                "a disturbed one is repeated"
+            )
             assert Caveat.NOT_LEARNING not in record.caveats
         paces = [each.seconds / each.timed_steps for record in records for each in record.slices]
         assert 0.007 < min(paces) < 0.01
@@ -89,21 +103,29 @@ def test_rounds_of_slices_alone_follow_within_the_budget(command: CommandLine) -
 
 
 @pytest.mark.parametrize("fail", ["kill", "hang", "nan", "memory"])
-def test_a_side_that_is_lost_while_the_other_waits_keeps_it_from_nothing(command: CommandLine, fail: str) -> None:
+def test_a_side_that_is_lost_while_the_other_waits_keeps_it_from_nothing(
+    command: CommandLine, fail: str
+) -> None:
     fake = {**LONG, "fail": fail, "at_step": 900, "only_on": "cuda:0"}
     timeout = "25" if fail == "hang" else "200"
-    code, out, err = command.train("--repeats", "1", *TWO, "--steps", "1200", "--timeout", timeout, fake=fake)
+    code, out, err = command.train(
+        "--repeats", "1", *TWO, "--steps", "1200", "--timeout", timeout, fake=fake
+    )
     assert code == 1, err
     assert ("did not learn" if fail == "nan" else "failed-runs") in out
     by_device = {record.device.id: record for record in command.records()}
     assert by_device["cpu"].outcome.status == "ok"
     assert sum(epoch.steps or 0 for epoch in by_device["cpu"].epochs) == 1200
-    assert by_device["cuda:0"].outcome.status == {"hang": "timeout", "nan": "diverged"}.get(fail, "failed")
+    assert by_device["cuda:0"].outcome.status == {"hang": "timeout", "nan": "diverged"}.get(
+        fail, "failed"
+    )
     if fail != "nan":
         assert by_device["cuda:0"].slices, "what it had measured is kept"
 
 
-@pytest.mark.parametrize("options", [slow(("--repeats", "3")), ("--repeats", "1", "--budget", "60")])
+@pytest.mark.parametrize(
+    "options", [slow(("--repeats", "3")), ("--repeats", "1", "--budget", "60")]
+)
 def test_sides_that_do_not_fit_together_take_no_turns(
     command: CommandLine, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
@@ -113,7 +135,9 @@ def test_sides_that_do_not_fit_together_take_no_turns(
     records = command.records()
     rounds = {record.round for record in records}
     assert len(rounds) >= 3
-    assert {record.outcome.status for record in records} == {"ok"}, "the one that found no room was trained again"
+    assert {record.outcome.status for record in records} == {"ok"}, (
+        "the one that found no room was trained again"
+    )
     late = [record for record in records if record.round != records[0].round]
     assert all(Caveat.ONE_AFTER_THE_OTHER in record.caveats for record in late)
     for number in {record.round for record in late}:
@@ -128,9 +152,18 @@ def test_sides_that_do_not_fit_together_take_no_turns(
 def test_pauses_do_not_count_for_the_timeout(command: CommandLine) -> None:
     started = time.monotonic()
     code, _, err = command.train(
-        "--repeats", "1", "--device", "cpu,cuda:0", "--style", "fast,idiomatic", "--steps", "500", "--timeout", "18",
+        "--repeats",
+        "1",
+        "--device",
+        "cpu,cuda:0",
+        "--style",
+        "fast,idiomatic",
+        "--steps",
+        "500",
+        "--timeout",
+        "18",
         fake={"step_seconds": 0.01, "speedup": 1.0},
-    )  # fmt: skip
+    )
     assert code == 0, err
     assert time.monotonic() - started > 18, "all four together took longer than one of them may"
 
@@ -146,7 +179,16 @@ def test_pauses_do_not_count_for_the_timeout(command: CommandLine) -> None:
 def test_losses_are_those_of_a_training_that_never_pauses(
     command: CommandLine, sides: tuple[str, str], backend: str, style: str
 ) -> None:
-    options = ("--dataset", "synthetic-digits", "--steps", "3000", "--repeats", "1", "--budget", "0")
+    options = (
+        "--dataset",
+        "synthetic-digits",
+        "--steps",
+        "3000",
+        "--repeats",
+        "1",
+        "--budget",
+        "0",
+    )
     options += ("--device", "cpu", "--threads", "1")
     found = []
     for number, (backends, styles) in enumerate((sides, (backend, style))):
@@ -155,7 +197,9 @@ def test_losses_are_those_of_a_training_that_never_pauses(
         code, _, err = command.run("run", "mnist-mlp128", *options, *words)
         assert code == 0, err
         records = CommandLine(command.data, command.cache_home, out).records()
-        found += [each for each in records if (each.backend.name, each.backend.style) == (backend, style)]
+        found += [
+            each for each in records if (each.backend.name, each.backend.style) == (backend, style)
+        ]
     together, lonely = found
     assert takes_turns(together)
     assert not any(epoch.windows for epoch in lonely.epochs)

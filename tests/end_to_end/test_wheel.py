@@ -1,4 +1,5 @@
-"""What a user gets: the wheel, in an empty environment, away from this repository, without any framework."""
+"""What a user gets: the wheel, in an empty environment, away from this repository, without any
+framework."""
 
 from __future__ import annotations
 
@@ -41,29 +42,63 @@ class Installed:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """One command of the environment, as a user's shell would start it."""
-        kept = {name: os.environ[name] for name in ("HOME", "LANG", "TRAINMARK_DATA") if name in os.environ}
-        environment = {**kept, "PATH": f"{self.bin}:/usr/bin:/bin", "XDG_CACHE_HOME": str(self.cache_home)}
+        kept = {
+            name: os.environ[name]
+            for name in ("HOME", "LANG", "TRAINMARK_DATA")
+            if name in os.environ
+        }
+        environment = {
+            **kept,
+            "PATH": f"{self.bin}:/usr/bin:/bin",
+            "XDG_CACHE_HOME": str(self.cache_home),
+        }
         return subprocess.run(
-            [self.bin / words[0], *words[1:]], cwd=self.folder, env=environment, capture_output=True, text=True
+            [self.bin / words[0], *words[1:]],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
         )
 
     def add(self, what: str) -> None:
-        """``pip install`` it there, with the pip that is here: an empty environment is made sooner without one."""
-        pip = [sys.executable, "-m", "pip", "--python", str(self.bin / "python"), "--disable-pip-version-check"]
-        done = subprocess.run([*pip, "install", "--quiet", what], cwd=self.folder, capture_output=True, text=True)
+        """``pip install`` it there, with the pip that is here: an empty environment is made sooner
+        without one."""
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(self.bin / "python"),
+            "--disable-pip-version-check",
+        ]
+        done = subprocess.run(
+            [*pip, "install", "--quiet", what], cwd=self.folder, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory, cache_home: Path, drawn: Located) -> Installed:
+def installed(
+    tmp_path_factory: pytest.TempPathFactory, cache_home: Path, drawn: Located
+) -> Installed:
     pytest.importorskip("build", reason="the dev extra is not installed")
     folder = tmp_path_factory.mktemp("user")
     source = folder / "source"
-    # Of a copy: building leaves traces in the tree, and other tests stand on it. Of caches files vanish meanwhile.
+    # Of a copy: building leaves traces in the tree, and other tests stand on it. Of caches files
+    # vanish meanwhile.
     left_out = shutil.ignore_patterns(".*", "__pycache__", "docs", "tests", "build", "dist")
     shutil.copytree(ROOT, source, ignore=left_out)
     environment = {**os.environ, "SETUPTOOLS_SCM_PRETEND_VERSION": "7.8.9"}
-    made = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
+    made = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(folder),
+        str(source),
+    ]
     subprocess.run(made, env=environment, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     shutil.rmtree(source)
@@ -76,14 +111,29 @@ def installed(tmp_path_factory: pytest.TempPathFactory, cache_home: Path, drawn:
 def test_it_holds_the_package_and_nothing_else(installed: Installed) -> None:
     inside = {Path(name) for name in zipfile.ZipFile(installed.wheel).namelist()}
     assert {path.parts[0] for path in inside} == {"trainmark", "trainmark-7.8.9.dist-info"}
-    tracked = {path.relative_to(ROOT / "src") for path in (ROOT / "src" / "trainmark").rglob("*") if path.is_file()}
-    expected = {path for path in tracked if "__pycache__" not in path.parts} | {Path("trainmark/_version.py")}
+    tracked = {
+        path.relative_to(ROOT / "src")
+        for path in (ROOT / "src" / "trainmark").rglob("*")
+        if path.is_file()
+    }
+    expected = {path for path in tracked if "__pycache__" not in path.parts} | {
+        Path("trainmark/_version.py")
+    }
     assert {path for path in inside if path.parts[0] == "trainmark"} == expected
 
 
 def test_it_trains_without_any_framework(installed: Installed) -> None:
     done = installed.run(
-        "trainmark", "run", "--steps", "5", "--repeats", "1", "--budget", "0", "--dataset", "synthetic-digits"
+        "trainmark",
+        "run",
+        "--steps",
+        "5",
+        "--repeats",
+        "1",
+        "--budget",
+        "0",
+        "--dataset",
+        "synthetic-digits",
     )
     assert done.returncode == 0, done.stderr
     assert "numpy" in done.stdout
@@ -98,7 +148,9 @@ def test_it_says_what_there_is(installed: Installed) -> None:
     listed = json.loads(installed.run("trainmark", "list", "--json").stdout)
     assert [row["name"] for row in listed["backends"] if row["installed"]] == ["numpy"]
     assert installed.run("trainmark", "--version").stdout == "trainmark 7.8.9\n"
-    imported = installed.run("python", "-c", "import trainmark; print(trainmark.__version__, trainmark.run.__name__)")
+    imported = installed.run(
+        "python", "-c", "import trainmark; print(trainmark.__version__, trainmark.run.__name__)"
+    )
     assert imported.stdout == "7.8.9 run\n"
 
 
@@ -126,10 +178,23 @@ def test_the_page_is_made_once_the_extra_is_there(installed: Installed) -> None:
 @pytest.mark.slow
 def test_a_users_program_is_checked_against_its_types(installed: Installed) -> None:
     (installed.folder / "program.py").write_text(PROGRAM)
-    words = ["-m", "mypy", "--strict", "--python-executable", str(installed.bin / "python"), "program.py"]
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MYPYPATH")}
+    words = [
+        "-m",
+        "mypy",
+        "--strict",
+        "--python-executable",
+        str(installed.bin / "python"),
+        "program.py",
+    ]
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MYPYPATH")
+    }
     said = subprocess.run(
-        [sys.executable, *words], cwd=installed.folder, env=environment, capture_output=True, text=True
+        [sys.executable, *words],
+        cwd=installed.folder,
+        env=environment,
+        capture_output=True,
+        text=True,
     ).stdout
     assert 'Revealed type is "float | None"' in said
     assert 'Argument "repeats" to "run" has incompatible type "str"; expected "int | None"' in said

@@ -1,4 +1,5 @@
-"""Each recipe in ``examples/recipes`` trains as the style that it shows: same weights, same batches, same losses."""
+"""Each recipe in ``examples/recipes`` trains as the style that it shows: same weights, same
+batches, same losses."""
 
 from __future__ import annotations
 
@@ -39,17 +40,24 @@ SEVERAL = [
     slow("keras_idiomatic", "keras:torch", "idiomatic"),
     slow("keras_idiomatic", "keras:jax", "idiomatic"),
 ]
-"""A recipe and each style that it shows: one that only calls ``fit`` runs on any engine of Keras."""
+"""A recipe and each style that it shows: one that only calls ``fit`` runs on any engine of
+Keras."""
 ENGINES = {"keras:torch": "torch", "keras:jax": "jax"}
-STEPS, BATCH, EXAMPLES = 5, 20, 100
+STEPS = 5
+BATCH = 20
+EXAMPLES = 100
 TOLERANCE = 2e-6
-"""Relative, of a loss: a few units in the last place of float32; a skipped update or another batch is far beyond it."""
+"""Relative, of a loss: a few units in the last place of float32; a skipped update or another batch
+is far beyond it."""
 
 
 def data() -> Dataset:
     rng = np.random.default_rng(3)
     labels = rng.integers(0, 10, EXAMPLES, dtype=np.uint8)
-    images = rng.integers(0, 60, (EXAMPLES, 28, 28, 1), dtype=np.uint8) + 19 * labels[:, None, None, None]
+    images = (
+        rng.integers(0, 60, (EXAMPLES, 28, 28, 1), dtype=np.uint8)
+        + 19 * labels[:, None, None, None]
+    )
     return Dataset("patterns", Split(images, labels), Split(images[:10], labels[:10]), "", True)
 
 
@@ -70,15 +78,33 @@ def order() -> np.ndarray:
 
 
 def losses_of_recipe(name: str, backend: str, folder: Path) -> np.ndarray:
-    model, examples = lay_out(catalog.find("mnist-mlp128")), data().train
+    model = lay_out(catalog.find("mnist-mlp128"))
+    examples = data().train
     weights = initial_weights(model, seed=3)
-    arrays = {"images": examples.images[..., 0], "labels": examples.labels.astype(np.int64), "epochs": order()}
+    arrays = {
+        "images": examples.images[..., 0],
+        "labels": examples.labels.astype(np.int64),
+        "epochs": order(),
+    }
     for index, plan in enumerate(model.weighted_layers):
-        arrays |= {f"kernel{index}": weights[plan.kernel_name], f"bias{index}": weights[plan.bias_name]}
+        arrays |= {
+            f"kernel{index}": weights[plan.kernel_name],
+            f"bias{index}": weights[plan.bias_name],
+        }
     np.savez(folder / "given.npz", **arrays)
     done = subprocess.run(
-        [sys.executable, "-c", TRAIN_RECIPE, str(FOLDER), name, str(folder / "given.npz"), str(folder / "losses.npy")],
-        env=os.environ if backend == RECIPES[name][0] else {**os.environ, "KERAS_BACKEND": ENGINES[backend]},
+        [
+            sys.executable,
+            "-c",
+            TRAIN_RECIPE,
+            str(FOLDER),
+            name,
+            str(folder / "given.npz"),
+            str(folder / "losses.npy"),
+        ],
+        env=os.environ
+        if backend == RECIPES[name][0]
+        else {**os.environ, "KERAS_BACKEND": ENGINES[backend]},
         capture_output=True,
         text=True,
     )
@@ -91,7 +117,9 @@ def losses_of_recipe(name: str, backend: str, folder: Path) -> np.ndarray:
 def losses_of_style(backend: str, style: str) -> np.ndarray:
     workload = catalog.find("mnist-mlp128")
     model = lay_out(workload)
-    made = registry.load(backend).trainer(workload, model, data(), Options(style, "cpu", "fp32", seed=1))  # type: ignore[arg-type]
+    made = registry.load(backend).trainer(
+        workload, model, data(), Options(style, "cpu", "fp32", seed=1)
+    )  # type: ignore[arg-type]
     made.load(initial_weights(model, seed=3))
     made.begin_epoch(EpochPlan((BATCH,) * STEPS, order().reshape(-1)))
     return made.read(made.train(STEPS, lambda: None)).losses

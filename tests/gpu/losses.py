@@ -19,13 +19,16 @@ from trainmark.backends.base import Options
 from trainmark.workload.model import initial_weights, lay_out
 
 FLOAT64_BOUND = 1e-8
-"""Relative bound in float64. A GPU adds in a different order each time; on an H200, `cifar10-cnn` once differed by
-1.1e-9."""
+"""Relative bound in float64. A GPU adds in a different order each time; on an H200, `cifar10-cnn`
+once differed by 1.1e-9."""
 FLOAT32_FACTOR = 8
-"""The bound in float32, as a multiple of the rounding error on a CPU, as in the conformance tests."""
+"""The bound in float32, as a multiple of the rounding error on a CPU, as in the conformance
+tests."""
 
 
-def losses_on(backend: str, style: str, device: str, precision: str, name: str) -> NDArray[np.float64]:
+def losses_on(
+    backend: str, style: str, device: str, precision: str, name: str
+) -> NDArray[np.float64]:
     """Train the first steps of a workload without random parts, ``[steps]``."""
     workload = against_oracle.workload(name)
     model = lay_out(workload)
@@ -42,7 +45,8 @@ def losses_on(backend: str, style: str, device: str, precision: str, name: str) 
 
 
 def bound(precision: str, name: str) -> float:
-    """Return the largest relative difference between a correct backend's losses and the oracle's."""
+    """Return the largest relative difference between a correct backend's losses and the
+    oracle's."""
     if precision == "fp64":
         return FLOAT64_BOUND
     return FLOAT32_FACTOR * against_oracle.float32_tolerance(name)

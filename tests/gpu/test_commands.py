@@ -1,4 +1,5 @@
-"""The real commands on a real GPU: interleaved slices, experiments on a script, a script on both devices."""
+"""The real commands on a real GPU: interleaved slices, experiments on a script, a script on both
+devices."""
 
 from __future__ import annotations
 
@@ -67,15 +68,21 @@ def test_the_cpu_and_the_gpu_take_turns(
     assert {record.outcome.status for record in records} == {"ok"}
     assert len({side_of(record) for record in records}) == 2 * len(devices.split(","))
     first = [record for record in records if record.round == min(each.round for each in records)]
-    sides_by_turn = sorted((each.order, side_of(record)) for record in first for each in record.slices)
-    assert len({order for order, _ in sides_by_turn}) == len(sides_by_turn), "no two had the same turn"
+    sides_by_turn = sorted(
+        (each.order, side_of(record)) for record in first for each in record.slices
+    )
+    assert len({order for order, _ in sides_by_turn}) == len(sides_by_turn), (
+        "no two had the same turn"
+    )
     changes = sum(one[1] != other[1] for one, other in itertools.pairwise(sides_by_turn))
     assert changes >= 2, "the sides alternate"
     for record in records:
         assert record.device.kind == ("accelerator" if record.device.id == GPU else "cpu")
 
 
-def test_a_script_is_measured_on_each_device(device: str, tmp_path: Path, trainmark: Callable[..., str]) -> None:
+def test_a_script_is_measured_on_each_device(
+    device: str, tmp_path: Path, trainmark: Callable[..., str]
+) -> None:
     require("torch", device)
     devices = ("cpu", device) if device == GPU else (device,)
     words = f"measure --device {','.join(devices)} --repeats 1 --steps 200 --quiet --out records --"

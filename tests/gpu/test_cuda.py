@@ -19,11 +19,16 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("style", ["idiomatic", "fast"])
-@pytest.mark.parametrize("name", ["mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn"])
+@pytest.mark.parametrize(
+    "name", ["mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn"]
+)
 def test_float64_losses_are_those_of_the_oracle(name: str, style: str) -> None:
     workload = against_oracle.workload(name)
-    model, data = lay_out(workload), against_oracle.data(name)
-    trainer = registry.load("torch").trainer(workload, model, data, Options(style, "cuda:0", "fp64", seed=0))  # type: ignore[arg-type]
+    model = lay_out(workload)
+    data = against_oracle.data(name)
+    trainer = registry.load("torch").trainer(
+        workload, model, data, Options(style, "cuda:0", "fp64", seed=0)
+    )  # type: ignore[arg-type]
     trainer.load(initial_weights(model, seed=3))
     plan = against_oracle.plan(workload, len(data.train))
     trainer.compile(plan)
@@ -31,15 +36,21 @@ def test_float64_losses_are_those_of_the_oracle(name: str, style: str) -> None:
     results = trainer.train(against_oracle.STEPS, lambda: None)
     trainer.synchronize()
     found = trainer.read(results).losses
-    assert against_oracle.apart(found, against_oracle.oracle(name)) < 1e-8  # its sums have another order each time
+    # its sums have another order each time
+    assert against_oracle.apart(found, against_oracle.oracle(name)) < 1e-8
 
 
 @pytest.mark.parametrize("style", ["idiomatic", "fast"])
 def test_the_loss_of_a_16_bit_step_is_not_rounded(style: str) -> None:
     workload = against_oracle.workload("mnist-mlp128")
-    model, data = lay_out(workload), against_oracle.data("mnist-mlp128")
-    trainer = registry.load("torch").trainer(workload, model, data, Options(style, "cuda:0", "bf16", seed=0))  # type: ignore[arg-type]
-    trainer.load({name: np.zeros_like(value) for name, value in initial_weights(model, seed=3).items()})
+    model = lay_out(workload)
+    data = against_oracle.data("mnist-mlp128")
+    trainer = registry.load("torch").trainer(
+        workload, model, data, Options(style, "cuda:0", "bf16", seed=0)
+    )  # type: ignore[arg-type]
+    trainer.load(
+        {name: np.zeros_like(value) for name, value in initial_weights(model, seed=3).items()}
+    )
     plan = against_oracle.plan(workload, len(data.train))
     trainer.compile(plan)
     trainer.begin_epoch(plan)
@@ -48,14 +59,18 @@ def test_the_loss_of_a_16_bit_step_is_not_rounded(style: str) -> None:
 
 
 def test_a_captured_step_of_every_batch_size() -> None:
-    """mnist-mlp512 ends an epoch with a smaller batch: two graphs, one network, and the eager losses."""
+    """mnist-mlp512 ends an epoch with a smaller batch: two graphs, one network, and the eager
+    losses."""
     workload = against_oracle.workload("mnist-mlp512")
-    model, data = lay_out(workload), against_oracle.data("mnist-mlp512")
+    model = lay_out(workload)
+    data = against_oracle.data("mnist-mlp512")
     sizes = workload.batches.sizes(len(data.train))
     plan = EpochPlan(sizes, np.random.default_rng(0).permutation(len(data.train)))
     losses = {}
     for device in ("cpu", "cuda:0"):
-        trainer = registry.load("torch").trainer(workload, model, data, Options("fast", device, "fp64", seed=0))
+        trainer = registry.load("torch").trainer(
+            workload, model, data, Options("fast", device, "fp64", seed=0)
+        )
         trainer.load(initial_weights(model, seed=3))
         assert trainer.compile(plan) == (device != "cpu")
         for _ in range(2):

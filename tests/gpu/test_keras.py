@@ -37,7 +37,9 @@ def device(request: pytest.FixtureRequest) -> str:
         ("keras:torch", "fast", "fp32", "mnist-mlp128"),
     ],
 )
-def test_losses_are_those_of_the_oracle(entry: str, style: str, precision: str, name: str, device: str) -> None:
+def test_losses_are_those_of_the_oracle(
+    entry: str, style: str, precision: str, name: str, device: str
+) -> None:
     require(entry, "cpu")  # its own process finds out whether it sees the GPU
     command = [sys.executable, "-m", "tests.gpu.losses", entry, style, device, precision, name]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

@@ -16,7 +16,9 @@ torch.manual_seed(0)
 examples = torch.randn(20_000, 64)
 labels = (examples[:, :2].sum(dim=1) > 0).long()
 loader = DataLoader(TensorDataset(examples, labels), batch_size=64, shuffle=True)
-model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 2)).to(DEVICE)
+model = nn.Sequential(
+    nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 2)
+).to(DEVICE)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for epoch in range(5):
     total = 0.0

@@ -25,8 +25,13 @@ def compared(tmp_path: Path) -> Compared:
 
 
 def test_importing_it_imports_nothing_of_it() -> None:
-    script = "import sys, trainmark; print([name for name in sys.modules if name.startswith('trainmark.')])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    script = (
+        "import sys, trainmark; print([name for name in sys.modules if "
+        "name.startswith('trainmark.')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -56,9 +61,9 @@ def test_records_are_a_sequence(tmp_path: Path) -> None:
 def test_a_comparison_shows_itself(compared: Compared) -> None:
     assert "8.00× faster" in compared._repr_html_()
     assert "8.00× faster" in repr(compared)
-    assert trainmark.compare(list(compared.records), baseline="device=cuda:0").comparison.groups[0].speedup.ratio == (
-        pytest.approx(1 / 8)
-    )
+    assert trainmark.compare(list(compared.records), baseline="device=cuda:0").comparison.groups[
+        0
+    ].speedup.ratio == (pytest.approx(1 / 8))
 
 
 def test_html_of_a_record_is_only_ever_text() -> None:
@@ -70,11 +75,9 @@ def test_html_of_a_record_is_only_ever_text() -> None:
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_frames(compared: Compared, library: str) -> None:
     pytest.importorskip(library, reason=f"{library} is not installed")
-    groups, runs, epochs = (
-        compared.to_frame(library),
-        compared.records.to_frame(library),
-        compared.records.epochs(library),
-    )
+    groups = compared.to_frame(library)
+    runs = compared.records.to_frame(library)
+    epochs = compared.records.epochs(library)
     assert type(groups).__module__.startswith(library)
     assert list(groups["device"]) == ["cpu", "cuda:0"]
     assert len(runs) == 10
@@ -116,9 +119,16 @@ def test_what_is_trained_comes_back(
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_home))
     monkeypatch.delenv("TRAINMARK_DATA", raising=False)
     records = trainmark.run(
-        "mnist-mlp128", backend="numpy", device="cpu", repeats=1, steps=5, dataset="synthetic-digits",
-        labels={"site": "a=b"}, out=tmp_path / "out", quiet=True,
-    )  # fmt: skip
+        "mnist-mlp128",
+        backend="numpy",
+        device="cpu",
+        repeats=1,
+        steps=5,
+        dataset="synthetic-digits",
+        labels={"site": "a=b"},
+        out=tmp_path / "out",
+        quiet=True,
+    )
     assert [record.outcome.status for record in records] == ["ok"]
     assert records[0].machine.labels == {"site": "a=b"}
     assert len(trainmark.load_records(tmp_path / "out")) == 1
@@ -150,7 +160,9 @@ def test_values_out_of_bounds(wrong: dict[str, Any], tmp_path: Path) -> None:
     (name,) = wrong
     words = name.replace("_", "[ _-]")
     with pytest.raises(UsageError, match=f"{words}.*expected .* found"):
-        trainmark.run("mnist-mlp32", backend="fake", dataset="synthetic-digits", out=tmp_path, **wrong)
+        trainmark.run(
+            "mnist-mlp32", backend="fake", dataset="synthetic-digits", out=tmp_path, **wrong
+        )
 
 
 @pytest.mark.parametrize(
@@ -199,6 +211,8 @@ def test_a_protocol_that_there_is_not(tmp_path: Path) -> None:
         ({"margin": -1.0}, "expected a number from 0"),
     ],
 )
-def test_a_comparison_that_can_not_be_made(wrong: dict[str, Any], words: str, compared: Compared) -> None:
+def test_a_comparison_that_can_not_be_made(
+    wrong: dict[str, Any], words: str, compared: Compared
+) -> None:
     with pytest.raises(UsageError, match=words):
         compared.records.compare(**wrong)

@@ -1,4 +1,5 @@
-"""Public dataclasses, records and option dictionaries document every field, which pydoclint does not check."""
+"""Public dataclasses, records and option dictionaries document every field, which pydoclint does
+not check."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ NAME = re.compile(r"^ {4}(\w+):", re.MULTILINE)
 def fields(kind: type) -> list[str]:
     if dataclasses.is_dataclass(kind):
         return [field.name for field in dataclasses.fields(kind)]
-    return list(kind.__annotations__ if is_typeddict(kind) else getattr(kind, "__struct_fields__", ()))
+    return list(
+        kind.__annotations__ if is_typeddict(kind) else getattr(kind, "__struct_fields__", ())
+    )
 
 
 def documented(kind: type) -> list[str]:
@@ -46,4 +49,6 @@ def test_every_field_is_documented(kind: type) -> None:
 
 
 def test_all_kinds_of_classes_are_found() -> None:
-    assert {api.Compared, base.Capabilities, cases.Case, options.RunOptions, record.Record} <= set(CLASSES)
+    assert {api.Compared, base.Capabilities, cases.Case, options.RunOptions, record.Record} <= set(
+        CLASSES
+    )

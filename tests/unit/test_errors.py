@@ -20,14 +20,17 @@ from trainmark.errors import TrainingDiverged, TrainmarkError, UnknownName, Usag
         ({"expected": "tea", "fix": "Pour again."}, "the cup is wrong: expected tea. Pour again."),
     ],
 )
-def test_message_says_what_was_expected_what_was_found_and_what_to_do(parts: dict[str, str], text: str) -> None:
+def test_message_says_what_was_expected_what_was_found_and_what_to_do(
+    parts: dict[str, str], text: str
+) -> None:
     assert str(TrainmarkError("the cup is wrong", **parts)) == text
 
 
 def test_unknown_name_lists_what_is_known_and_suggests_the_nearest() -> None:
     error = UnknownName("workload", "mnist-mlp33", ["mnist-mlp32", "cifar10-cnn"])
     assert str(error) == (
-        "unknown workload 'mnist-mlp33': expected one of cifar10-cnn, mnist-mlp32. Did you mean mnist-mlp32?"
+        "unknown workload 'mnist-mlp33': expected one of cifar10-cnn, mnist-mlp32. Did you mean "
+        "mnist-mlp32?"
     )
     assert error.near == ("mnist-mlp32",)
     assert isinstance(error, UsageError)
@@ -45,7 +48,14 @@ def test_unknown_name_lists_what_is_known_and_suggests_the_nearest() -> None:
     ],
 )
 def test_what_people_shorten_a_name_to_is_near(name: str, near: str) -> None:
-    known = ["learning_rate", "weight_decay", "batch_size", "momentum", "hidden", "optimizer.learning_rate"]
+    known = [
+        "learning_rate",
+        "weight_decay",
+        "batch_size",
+        "momentum",
+        "hidden",
+        "optimizer.learning_rate",
+    ]
     assert UnknownName("key", name, known).near[0] == near
 
 
@@ -60,7 +70,10 @@ def test_unknown_name_suggests_nothing_when_nothing_is_near() -> None:
 
 
 def test_names_are_listed_in_order_when_they_come_from_a_generator() -> None:
-    assert UnknownName("device", "c", (name for name in ("cuda:0", "cpu"))).expected == "one of cpu, cuda:0"
+    assert (
+        UnknownName("device", "c", (name for name in ("cuda:0", "cpu"))).expected
+        == "one of cpu, cuda:0"
+    )
 
 
 @pytest.mark.parametrize(

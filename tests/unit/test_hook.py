@@ -39,13 +39,19 @@ def test_every_event_is_a_line_and_times_grow(place: Path) -> None:
     assert {line["trainmark"] for line in lines} == {1}
 
 
-def said(code: str, place: Path, python: str = sys.executable, **environment: str) -> list[dict[str, Any]]:
+def said(
+    code: str, place: Path, python: str = sys.executable, **environment: str
+) -> list[dict[str, Any]]:
     """What a program with a copy of the file says to ``place``."""
     script = place.parent / "script.py"
     script.write_text(code)
     (place.parent / "hook.py").write_text(HOOK.read_text())
     place.write_text("")
-    subprocess.run([python, str(script)], check=True, env={**os.environ, "TRAINMARK_HOOK": str(place), **environment})
+    subprocess.run(
+        [python, str(script)],
+        check=True,
+        env={**os.environ, "TRAINMARK_HOOK": str(place), **environment},
+    )
     return [json.loads(line) for line in place.read_text().splitlines()]
 
 
@@ -109,7 +115,9 @@ def trains(steps):
     ],
     ids=["batches", "begin", "epochs"],
 )
-def test_it_pauses_until_its_turn(place: Path, code: str, events: list[str], settled: list[bool]) -> None:
+def test_it_pauses_until_its_turn(
+    place: Path, code: str, events: list[str], settled: list[bool]
+) -> None:
     turns = place.parent / "turns"
     turns.write_text("0.2 0.02\ninf 0.02\n")
     lines = said(code, place, TRAINMARK_TURNS=str(turns))
@@ -141,7 +149,10 @@ def test_a_descriptor_is_as_good_as_a_file(tmp_path: Path) -> None:
     reads, writes = os.pipe()
     code = f"import sys; sys.path.insert(0, {str(HOOK.parent)!r})\nimport hook\nhook.epoch(loss=1)"
     subprocess.run(
-        [sys.executable, "-c", code], check=True, pass_fds=[writes], env={**os.environ, "TRAINMARK_HOOK": str(writes)}
+        [sys.executable, "-c", code],
+        check=True,
+        pass_fds=[writes],
+        env={**os.environ, "TRAINMARK_HOOK": str(writes)},
     )
     os.close(writes)
     with os.fdopen(reads) as lines:
@@ -152,7 +163,8 @@ def test_a_descriptor_is_as_good_as_a_file(tmp_path: Path) -> None:
 def test_a_pipe_that_nobody_reads_does_not_keep_it_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     code = (
-        f"import sys; sys.path.insert(0, {str(HOOK.parent)!r})\nimport hook\nhook.epoch(); print(hook.is_listening())"
+        f"import sys; sys.path.insert(0, {str(HOOK.parent)!r})\nimport hook\nhook.epoch(); "
+        "print(hook.is_listening())"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -168,7 +180,8 @@ def test_a_pipe_that_nobody_reads_does_not_keep_it_waiting(tmp_path: Path) -> No
 def test_who_listened_and_has_gone_ends_nothing(tmp_path: Path) -> None:
     reads, writes = os.pipe()
     code = (
-        f"import sys; sys.path.insert(0, {str(HOOK.parent)!r})\nimport hook, sys\nsys.stdin.read()\n"
+        f"import sys; sys.path.insert(0, {str(HOOK.parent)!r})\nimport hook, "
+        "sys\nsys.stdin.read()\n"
         "hook.epoch(); hook.epoch(); print(hook.is_listening())"
     )
     with subprocess.Popen(

@@ -1,4 +1,5 @@
-"""What is imported when: no framework by anybody but its backend, nothing heavy for `--help`, a light child."""
+"""What is imported when: no framework by anybody but its backend, nothing heavy for `--help`, a
+light child."""
 
 from __future__ import annotations
 
@@ -15,8 +16,13 @@ HEAVY = {"numpy", "rich", "msgspec", "psutil", "pynvml"}
 
 def imported_by(code: str) -> set[str]:
     """Top-level modules in a fresh interpreter after ``code``."""
-    report = "import sys, json; print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
-    answer = subprocess.run([sys.executable, "-c", f"{code}\n{report}"], check=True, capture_output=True, text=True)
+    report = (
+        "import sys, json; print(json.dumps(sorted({name.partition('.')[0] for name in "
+        "sys.modules})))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{report}"], check=True, capture_output=True, text=True
+    )
     return set(json.loads(answer.stdout.splitlines()[-1]))
 
 
@@ -29,11 +35,16 @@ def test_this_way_of_looking_can_see_one() -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    assert not imported_by("from trainmark.cli.main import run; run(['--help'])") & (FRAMEWORKS | HEAVY)
+    assert not imported_by("from trainmark.cli.main import run; run(['--help'])") & (
+        FRAMEWORKS | HEAVY
+    )
 
 
 def test_the_parent_of_a_run_imports_no_framework() -> None:
-    code = "import trainmark.cli.run, trainmark.study.run, trainmark.progress.terminal, trainmark.report.tables"
+    code = (
+        "import trainmark.cli.run, trainmark.study.run, trainmark.progress.terminal, "
+        "trainmark.report.tables"
+    )
     assert not imported_by(code) & FRAMEWORKS
 
 
@@ -53,8 +64,20 @@ def test_the_child_imports_the_standard_library_and_numpy_alone() -> None:
 
 def test_a_training_imports_no_other_request() -> None:
     """Each import delays the start of every measured process."""
-    code = "import sys, trainmark.execute.worker.main; from trainmark.backends import registry; registry.find('numpy')"
-    code += "; print([name for name in sys.modules if name.partition('.')[0] in ('trainmark', 'importlib')])"
+    code = (
+        "import sys, trainmark.execute.worker.main; from trainmark.backends import registry; "
+        "registry.find('numpy')"
+    )
+    code += (
+        "; print([name for name in sys.modules if name.partition('.')[0] in ('trainmark', "
+        "'importlib')])"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    for name in ("worker.dissect", "worker.check_steps", "worker.script", "trainmark.inject", "importlib.metadata"):
+    for name in (
+        "worker.dissect",
+        "worker.check_steps",
+        "worker.script",
+        "trainmark.inject",
+        "importlib.metadata",
+    ):
         assert name not in done.stdout

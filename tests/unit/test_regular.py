@@ -50,7 +50,10 @@ def test_what_is_found_is_said_and_nothing_is_raised(tmp_path: Path) -> None:
     for name, words in found.items():
         path = tmp_path / name
         assert regular.found_at(path) == words
-        assert (regular.is_file(path), regular.is_folder(path)) == (words == "a file", words == "a folder")
+        assert (regular.is_file(path), regular.is_folder(path)) == (
+            words == "a file",
+            words == "a folder",
+        )
 
 
 def test_a_file_of_many_gigabytes_is_not_read(tmp_path: Path) -> None:

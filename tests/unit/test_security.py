@@ -13,8 +13,28 @@ from trainmark.data.catalog import CATALOG
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "yaml", "xmlrpc"}
-CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "np.load", "numpy.load", "torch.load"}
+MODULES = {
+    "pickle",
+    "cPickle",
+    "dill",
+    "cloudpickle",
+    "joblib",
+    "marshal",
+    "shelve",
+    "yaml",
+    "xmlrpc",
+}
+CALLS = {
+    "eval",
+    "exec",
+    "compile",
+    "__import__",
+    "os.system",
+    "os.popen",
+    "np.load",
+    "numpy.load",
+    "torch.load",
+}
 SHELLS = {"shell", "allow_pickle"}
 
 
@@ -22,12 +42,15 @@ def dangers(source: str) -> Iterator[str]:
     """What in a module could make code of data."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in MODULES)
+            yield from (
+                alias.name for alias in node.names if alias.name.partition(".")[0] in MODULES
+            )
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in MODULES:
             yield node.module or ""
         elif isinstance(node, ast.Call):
             name = ast.unparse(node.func)
-            plain = any(each.arg == "allow_pickle" for each in node.keywords)  # whose value is looked at below
+            # whose value is looked at below
+            plain = any(each.arg == "allow_pickle" for each in node.keywords)
             if (name in CALLS and not (name == "np.load" and plain)) or name.endswith(
                 (".loads_pickle", ".read_pickle")
             ):
@@ -74,7 +97,9 @@ def test_every_file_that_can_be_fetched_has_a_checksum() -> None:
 
 def test_each_promise_names_a_test_that_is_there() -> None:
     promises = [
-        line for line in (ROOT / "docs" / "security.md").read_text("utf-8").splitlines() if line.startswith("| ")
+        line
+        for line in (ROOT / "docs" / "security.md").read_text("utf-8").splitlines()
+        if line.startswith("| ")
     ]
     rows = [line for line in promises if not line.startswith(("| promise", "| ---"))]
     assert len(rows) > 15

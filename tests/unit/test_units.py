@@ -60,7 +60,13 @@ def test_seconds(value: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(512, "512 B"), (1024, "1.00 KiB"), (149 * 2**20, "149 MiB"), (3 * 2**40, "3.00 TiB"), (5 * 2**50, "5,120 TiB")],
+    [
+        (512, "512 B"),
+        (1024, "1.00 KiB"),
+        (149 * 2**20, "149 MiB"),
+        (3 * 2**40, "3.00 TiB"),
+        (5 * 2**50, "5,120 TiB"),
+    ],
 )
 def test_bytes(value: float, text: str) -> None:
     assert units.bytes_(value) == text
@@ -68,13 +74,20 @@ def test_bytes(value: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(50_816, "50.8 kFLOP"), (961_000, "961 kFLOP"), (13.4778e9, "13.5 GFLOP"), (1.348e15, "1.35 PFLOP")],
+    [
+        (50_816, "50.8 kFLOP"),
+        (961_000, "961 kFLOP"),
+        (13.4778e9, "13.5 GFLOP"),
+        (1.348e15, "1.35 PFLOP"),
+    ],
 )
 def test_flops(value: float, text: str) -> None:
     assert units.flops(value) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(594.4, "594 x/s"), (11_312, "11.3k x/s"), (25_000_000, "25.0M x/s")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(594.4, "594 x/s"), (11_312, "11.3k x/s"), (25_000_000, "25.0M x/s")]
+)
 def test_rate(value: float, text: str) -> None:
     assert units.rate(value, "x/s") == text
 
@@ -88,7 +101,9 @@ def test_count_loss_percent_and_ratio() -> None:
     assert units.ratio(2.414) == "2.41×"
 
 
-@pytest.mark.parametrize("write", [units.seconds, units.count, units.flops, units.bytes_, units.percent, units.loss])
+@pytest.mark.parametrize(
+    "write", [units.seconds, units.count, units.flops, units.bytes_, units.percent, units.loss]
+)
 def test_unknown_is_never_a_number(write: object) -> None:
     assert callable(write)
     assert write(None) == units.MISSING
@@ -108,4 +123,8 @@ def test_moment(iso: str, text: str) -> None:
 
 
 def test_many() -> None:
-    assert (units.many(0, "run"), units.many(1, "run"), units.many(1200, "step")) == ("0 runs", "1 run", "1,200 steps")
+    assert (units.many(0, "run"), units.many(1, "run"), units.many(1200, "step")) == (
+        "0 runs",
+        "1 run",
+        "1,200 steps",
+    )

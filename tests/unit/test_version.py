@@ -35,7 +35,9 @@ def clone(tmp_path: Path) -> Path:
 def built(clone: Path) -> str:
     scm = pytest.importorskip("setuptools_scm")
     found: str = scm.get_version(
-        root=clone, version_scheme=OPTIONS["version_scheme"], fallback_version=OPTIONS["fallback_version"]
+        root=clone,
+        version_scheme=OPTIONS["version_scheme"],
+        fallback_version=OPTIONS["fallback_version"],
     )
     return found
 
@@ -60,14 +62,17 @@ def test_it_is_what_would_be_built(clone: Path) -> None:
 def test_a_hook_of_another_repository_changes_nothing(
     clone: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine, other = version.version_of(clone), tmp_path_factory.mktemp("other")
+    mine = version.version_of(clone)
+    other = tmp_path_factory.mktemp("other")
     git(other, "init")
     git(other, "commit", "--allow-empty", "-m", "first")
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     assert version.version_of(clone) == mine
 
 
-def test_without_git_nothing_is_guessed(tmp_path: Path, clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_nothing_is_guessed(
+    tmp_path: Path, clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     assert version.version_of(clone) == version.UNKNOWN
 
@@ -81,7 +86,9 @@ def test_the_module_and_the_command_line_say_the_same(capsys: pytest.CaptureFixt
 def test_what_a_build_wrote_down_is_said_outside_a_clone(tmp_path: Path) -> None:
     for name in ("__init__", "version"):
         (tmp_path / "trainmark").mkdir(exist_ok=True)
-        (tmp_path / "trainmark" / f"{name}.py").write_text((ROOT / "src/trainmark" / f"{name}.py").read_text())
+        (tmp_path / "trainmark" / f"{name}.py").write_text(
+            (ROOT / "src/trainmark" / f"{name}.py").read_text()
+        )
 
     def said() -> str:
         code = "import trainmark; print(trainmark.__version__)"

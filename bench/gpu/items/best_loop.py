@@ -42,8 +42,10 @@ class BestLoop:
     question = "How near is `fast` to the best known loop?"
     limit = sum(SECONDS.values())
     how = (
-        "runs `bench/gpu/styles`. One process per workload trains in bf16 with trainmark's `fast` and with every other "
-        "way to run the same step, one after the other, 2.5 s each. All do the same work: gather, compute, clip, "
+        "runs `bench/gpu/styles`. One process per workload trains in bf16 with trainmark's "
+        "`fast` and with every other "
+        "way to run the same step, one after the other, 2.5 s each. All do the same work: "
+        "gather, compute, clip, "
         "update and record; only nanoGPT's own model does not count hits. "
         "Caveat `shared-process`."
     )
@@ -81,7 +83,10 @@ def _nearness(workload: str, rows: Sequence[Row]) -> str:
         return ""
     best = others[0]
     share = _speed(mine[0]) / _speed(best)
-    return f"- {workload}: `fast` has {share:.2f}× the speed of the best other way, {best['facts']['candidate']}."
+    return (
+        f"- {workload}: `fast` has {share:.2f}× the speed of the best other way, "
+        f"{best['facts']['candidate']}."
+    )
 
 
 def _cells(row: Row, rows: Sequence[Row], device_name: str | None) -> list[str]:

@@ -14,8 +14,8 @@ from gpu.session import Session
 from gpu.store import Result
 
 BUDGET_SHARE = 0.7
-"""Share of a measurement's seconds that is trainmark's budget. The budget covers start-up, peaks and trainings; the
-rest is a reserve, since a training may end later."""
+"""Share of a measurement's seconds that is trainmark's budget. The budget covers start-up, peaks
+and trainings; the rest is a reserve, since a training may end later."""
 QUICK = ("--steps", "20", "--repeats", "1", "--budget", "1")
 """Options of a rehearsal."""
 COLUMNS = (

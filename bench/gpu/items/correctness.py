@@ -24,8 +24,8 @@ BACKENDS = ("torch", "jax", "keras")
 PRECISIONS = ("fp32", "tf32", "bf16")
 TEST_SECONDS = 90.0
 COMMANDS_SECONDS = 200.0
-"""Time limit of :data:`COMMANDS`. On an H200, one of its three tests took longer than 68 s: a comparison starts
-processes twice."""
+"""Time limit of :data:`COMMANDS`. On an H200, one of its three tests took longer than 68 s: a
+comparison starts processes twice."""
 PARITY_SECONDS = 40.0
 NO_SUCH_PRECISION = "does not have the precision"
 """Part of trainmark's message that a device lacks a precision; then there is nothing to check."""
@@ -66,8 +66,12 @@ def _counted(file: str, report: Path) -> list[Row]:
         return []
     cases = list(xml.etree.ElementTree.parse(report).getroot().iter("testcase"))
     skipped = [case for case in cases if case.find("skipped") is not None]
-    failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
-    reasons = {skip.get("message") or "" for case in skipped if (skip := case.find("skipped")) is not None}
+    failed = [
+        case for case in cases if case.find("failure") is not None or case.find("error") is not None
+    ]
+    reasons = {
+        skip.get("message") or "" for case in skipped if (skip := case.find("skipped")) is not None
+    }
     return [
         {
             "file": file,
@@ -125,7 +129,8 @@ class Correctness:
     question = "Does the code work on a GPU?"
     limit = 250.0
     how = (
-        f"runs `tests/gpu`, and `trainmark parity {WORKLOAD}` for each framework's `fast`. A share of a bound above 1 "
+        f"runs `tests/gpu`, and `trainmark parity {WORKLOAD}` for each framework's `fast`. A "
+        "share of a bound above 1 "
         "is an alarm."
     )
 
@@ -137,7 +142,12 @@ class Correctness:
 
     def tables(self, results: Mapping[str, Result]) -> str:
         """Write a table of tests and one of parity."""
-        rows = [row for each in self.measurements() if each.name in results for row in results[each.name].rows]
+        rows = [
+            row
+            for each in self.measurements()
+            if each.name in results
+            for row in results[each.name].rows
+        ]
         tests = [row for row in rows if "file" in row]
         parity = [row for row in rows if "precision" in row]
         columns = (
@@ -146,7 +156,12 @@ class Correctness:
             Column("failed"),
             Column("skipped"),
         )
-        more = (*(Column(title, number=False) for title in ("framework", "precision", "side", "verdict")),)
+        more = (
+            *(
+                Column(title, number=False)
+                for title in ("framework", "precision", "side", "verdict")
+            ),
+        )
         written = [
             table((*columns, Column("reasons", number=False)), map(_test_cells, tests)),
             table((*more, Column("largest share of a bound")), map(_parity_cells, parity)),
@@ -161,7 +176,9 @@ def _test_cells(row: Row) -> list[str]:
 
 
 def _parity_cells(row: Row) -> list[str]:
-    verdict = {True: "PASS", False: "**FAIL**", None: "the device has no such precision"}[row["passed"]]
+    verdict = {True: "PASS", False: "**FAIL**", None: "the device has no such precision"}[
+        row["passed"]
+    ]
     return [
         row["backend"],
         row["precision"],

@@ -1,4 +1,5 @@
-"""Item 2: what would make your own script faster on a GPU, and do the changes help if applied by hand?"""
+"""Item 2: what would make your own script faster on a GPU, and do the changes help if applied by
+hand?"""
 
 from __future__ import annotations
 
@@ -21,10 +22,11 @@ SCRIPTS = Path(__file__).parents[1] / "scripts"
 EXPLAIN_SECONDS = 125.0
 BY_HAND_SECONDS = 75.0
 EXPLAIN_SHARE = 0.7
-"""Share of its time limit that `explain` gets as `--seconds`: on an H100, it once took 160 s with 130."""
+"""Share of its time limit that `explain` gets as `--seconds`: on an H100, it once took 160 s with
+130."""
 BUDGET_SHARE = 0.6
-"""Share of :data:`BY_HAND_SECONDS` that is trainmark's budget. The budget covers start-up; the rest is a reserve, since
-a script may end later."""
+"""Share of :data:`BY_HAND_SECONDS` that is trainmark's budget. The budget covers start-up; the rest
+is a reserve, since a script may end later."""
 SMALLEST_GAIN = 1.03
 """`explain` advises no change with a smaller speed-up."""
 EXCLUSIVE = ({"bf16", "fp16"}, {"compile", "cuda-graphs"}, {"fused", "foreach"})
@@ -131,7 +133,9 @@ class Explained:
 
 
 def _finding(found: Mapping[str, Any]) -> Row:
-    return {name: found[name] for name in ("change", "kind", "speedup", "fresh", "learning", "memory")}
+    return {
+        name: found[name] for name in ("change", "kind", "speedup", "fresh", "learning", "memory")
+    }
 
 
 @dataclass(frozen=True)
@@ -189,13 +193,16 @@ def to_apply(findings: Sequence[Row], offered: frozenset[str], *, every: bool = 
     able = [
         row
         for row in findings
-        if row["kind"] == "change" and all(_name(part) in offered for part in row["change"].split("+"))
+        if row["kind"] == "change"
+        and all(_name(part) in offered for part in row["change"].split("+"))
     ]
     winning = [row for row in able if every or _wins(row)]
     single = sorted((row for row in winning if "+" not in row["change"]), key=_gain, reverse=True)
     together: list[str] = []
     for row in single:
-        if not any({_name(row["change"]), _name(other)} <= pair for pair in EXCLUSIVE for other in together):
+        if not any(
+            {_name(row["change"]), _name(other)} <= pair for pair in EXCLUSIVE for other in together
+        ):
             together.append(row["change"])
     combined = [row["change"] for row in winning if "+" in row["change"]]
     if len(together) > 1 and not any(set(each.split("+")) == set(together) for each in combined):
@@ -235,8 +242,10 @@ class ExplainedScripts:
     question = "What would make your own script faster on a GPU?"
     limit = 2 * (EXPLAIN_SECONDS + BY_HAND_SECONDS)
     how = (
-        "runs `trainmark explain` on the scripts in `bench/gpu/scripts`. Each winning change, and all of them "
-        "together, are then applied with the script's own switches, and `trainmark measure` compares them with the "
+        "runs `trainmark explain` on the scripts in `bench/gpu/scripts`. Each winning change, "
+        "and all of them "
+        "together, are then applied with the script's own switches, and `trainmark measure` "
+        "compares them with the "
         "unchanged script."
     )
 

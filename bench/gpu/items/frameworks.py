@@ -20,7 +20,9 @@ class Frameworks:
     number = "6"
     question = "Is the GPU worth it with JAX and Keras?"
     limit = 450.0
-    how = "measures what item 1 measures, with the style `fast` of JAX and of Keras (on TensorFlow)."
+    how = (
+        "measures what item 1 measures, with the style `fast` of JAX and of Keras (on TensorFlow)."
+    )
 
     def measurements(self) -> list[DeviceComparison]:
         """List each workload with each framework."""
@@ -32,4 +34,6 @@ class Frameworks:
 
     def tables(self, results: Mapping[str, Result]) -> str:
         """Write one table of all sides."""
-        return device_table(results[each.name] for each in self.measurements() if each.name in results)
+        return device_table(
+            results[each.name] for each in self.measurements() if each.name in results
+        )

@@ -35,7 +35,11 @@ class SharedProcess:
             *(sys.executable, "-m", self.module, *self.arguments),
             *("--device", session.device, "--rows", str(rows), "--seconds", f"{seconds:.0f}"),
             *(("--quick",) if session.quick else ()),
-            *(("--nanogpt", str(session.nanogpt)) if session.nanogpt and self.module == STYLES else ()),
+            *(
+                ("--nanogpt", str(session.nanogpt))
+                if session.nanogpt and self.module == STYLES
+                else ()
+            ),
             seconds=seconds,
         )
         return Outcome(store.read_rows(rows), ran.problems)

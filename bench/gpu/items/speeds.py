@@ -35,7 +35,8 @@ class Speeds:
     question = "How fast is everything else?"
     limit = sum(SECONDS.values())
     how = (
-        "trains every workload, style and precision in one process per framework, one after the other, 1.5 s each "
+        "trains every workload, style and precision in one process per framework, one after the "
+        "other, 1.5 s each "
         "after a warm-up. Caveat `shared-process`: a survey, not a comparison."
     )
 
@@ -48,7 +49,9 @@ class Speeds:
 
     def tables(self, results: Mapping[str, Result]) -> str:
         """Write one table of all configurations."""
-        return table(COLUMNS, (_cells(row) for framework in SECONDS for row in _rows(results, framework)))
+        return table(
+            COLUMNS, (_cells(row) for framework in SECONDS for row in _rows(results, framework))
+        )
 
 
 def _rows(results: Mapping[str, Result], framework: str) -> list[Row]:

@@ -86,7 +86,9 @@ class Try:
         others = [side for side in sides if f"python={side['python']}" != reference]
         others = [side for side in others if f"backend={side['backend']}" != reference]
         if len(sides) != 2 or len(others) != 1:
-            return Outcome([], ran.problems or [f"expected records of two sides, found {len(sides)}"])
+            return Outcome(
+                [], ran.problems or [f"expected records of two sides, found {len(sides)}"]
+            )
         second = others[0]
         if second["speedup"]["ratio"] is None:
             return Outcome([], ran.problems or ["there is no ratio"])
@@ -106,11 +108,15 @@ class Try:
 
 
 def _install(folder: Path) -> None:
-    """Make the backends of ``gpu.planted`` known to interpreters that have ``folder`` on the path."""
+    """Make the backends of ``gpu.planted`` known to interpreters that have ``folder`` on the
+    path."""
     information = folder / "planted-1.0.dist-info"
     information.mkdir(parents=True, exist_ok=True)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n")
-    entries = "[trainmark.backends]\nstretched = gpu.planted:Stretched\nrepeating = gpu.planted:Repeating\n"
+    entries = (
+        "[trainmark.backends]\nstretched = gpu.planted:Stretched\nrepeating = "
+        "gpu.planted:Repeating\n"
+    )
     (information / "entry_points.txt").write_text(entries)
 
 
@@ -136,8 +142,10 @@ class TrueVerdicts:
     question = "Are verdicts true on a GPU?"
     limit = 400.0
     how = (
-        f"runs `trainmark run {WORKLOAD}` with PyTorch `fast`, {TRY_SECONDS:.0f} s per try. It compares equal sides, "
-        "where *faster* and *slower* are false, and sides of which the second takes one step in 20 twice."
+        f"runs `trainmark run {WORKLOAD}` with PyTorch `fast`, {TRY_SECONDS:.0f} s per try. It "
+        "compares equal sides, "
+        "where *faster* and *slower* are false, and sides of which the second takes one step in "
+        "20 twice."
     )
 
     def measurements(self) -> list[Try]:
@@ -150,7 +158,9 @@ class TrueVerdicts:
     def tables(self, results: Mapping[str, Result]) -> str:
         """Write one line for each kind."""
         rows = [row for result in results.values() for row in result.rows]
-        kinds = [(kind, [row for row in rows if row["kind"] == kind.name]) for kind in (EQUAL, MORE)]
+        kinds = [
+            (kind, [row for row in rows if row["kind"] == kind.name]) for kind in (EQUAL, MORE)
+        ]
         return table(COLUMNS, (_cells(kind, of_kind) for kind, of_kind in kinds if of_kind))
 
 
@@ -158,7 +168,10 @@ def _cells(kind: Kind, rows: Sequence[Row]) -> list[str]:
     known = [row for row in rows if row["low"] is not None]
     holding = [row for row in known if row["low"] <= kind.truth <= row["high"]]
     widths = [(row["high"] / row["low"]) ** 0.5 - 1 for row in known]
-    verdicts = [str(sum(row["verdict"] == name for row in rows)) for name in ("faster", "slower", "same", "unclear")]
+    verdicts = [
+        str(sum(row["verdict"] == name for row in rows))
+        for name in ("faster", "slower", "same", "unclear")
+    ]
     return [
         kind.about,
         f"{kind.truth:.3f}",

@@ -21,14 +21,20 @@ class WorthIt:
     question = "Is the GPU worth it, on the five published workloads?"
     limit = 500.0
     how = (
-        "runs `trainmark run` for each workload with PyTorch `fast` and `idiomatic`, on the CPU and on the GPU. "
+        "runs `trainmark run` for each workload with PyTorch `fast` and `idiomatic`, on the CPU "
+        "and on the GPU. "
         "A round has one process for each side; their slices alternate."
     )
 
     def measurements(self) -> list[DeviceComparison]:
         """List the workloads."""
-        return [DeviceComparison(self.name, each, "torch", ("fast", "idiomatic"), SECONDS) for each in WORKLOADS]
+        return [
+            DeviceComparison(self.name, each, "torch", ("fast", "idiomatic"), SECONDS)
+            for each in WORKLOADS
+        ]
 
     def tables(self, results: Mapping[str, Result]) -> str:
         """Write one table of all sides."""
-        return device_table(results[each.name] for each in self.measurements() if each.name in results)
+        return device_table(
+            results[each.name] for each in self.measurements() if each.name in results
+        )

@@ -45,7 +45,8 @@ def interval(estimate: dict[str, Any] | None) -> str:
     value = estimate.get("ratio", estimate.get("value"))
     if value is None:
         return UNKNOWN
-    low, high = estimate.get("low"), estimate.get("high")
+    low = estimate.get("low")
+    high = estimate.get("high")
     if low is None and high is None:
         return f"{value:.2f}×"
     if high is None:

@@ -1,4 +1,5 @@
-"""Writes FOLDER/README.md: a section for each item, between markers; the rest of the page stays as it is."""
+"""Writes FOLDER/README.md: a section for each item, between markers; the rest of the page stays as
+it is."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from gpu.store import Result
 NOT_MEASURED = "*not measured*"
 TITLE = """# Measurements on GPUs
 
-`python bench/gpu ITEM FOLDER` writes each section from the results in its folder. A section without a table says
-*not measured*.
+`python bench/gpu ITEM FOLDER` writes each section from the results in its folder. A section without
+a table says *not measured*.
 """
 
 
@@ -63,8 +64,10 @@ def _condition(context: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in context["versions"].items())
     driver = f", driver {context['driver']}, CUDA {context['cuda']}" if context["driver"] else ""
     text = (
-        f"{context['device']}: {context['device_name'] or 'unknown'}{driver}; {context['cores']} cores of "
-        f"{context['cpu']}; Python {context['python']}, {versions}; {context['date']}, commit {context['commit']}"
+        f"{context['device']}: {context['device_name'] or 'unknown'}{driver}; {context['cores']} "
+        "cores of "
+        f"{context['cpu']}; Python {context['python']}, {versions}; {context['date']}, commit "
+        f"{context['commit']}"
     )
     if context["quick"]:
         text += ". **A rehearsal with tiny sizes: the figures mean nothing**"

@@ -3,8 +3,8 @@
     python classifier.py --device cuda:0
     python classifier.py --device cuda:0 --changes tf32+compile
 
-`trainmark explain` gets the script without --changes. With --changes, it applies by hand what `explain`
-advises.
+`trainmark explain` gets the script without --changes. With --changes, it applies by hand what
+`explain` advises.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ parser.add_argument("--changes", default="none", help=f"some of {', '.join(CHANG
 options = parser.parse_args()
 changes = options.changes.split("+")
 if unknown := set(changes) - set(CHANGES):
-    parser.error(f"--changes: expected some of {', '.join(CHANGES)}; found {', '.join(sorted(unknown))}")
+    parser.error(
+        f"--changes: expected some of {', '.join(CHANGES)}; found {', '.join(sorted(unknown))}"
+    )
 torch.manual_seed(0)
 if "tf32" in changes:
     torch.set_float32_matmul_precision("high")

@@ -3,8 +3,8 @@
     python images.py --device cuda:0
     python images.py --device cuda:0 --changes workers=4+channels-last
 
-`trainmark explain` gets the script without --changes. With --changes, it applies by hand what `explain`
-advises.
+`trainmark explain` gets the script without --changes. With --changes, it applies by hand what
+`explain` advises.
 """
 
 from __future__ import annotations
@@ -39,11 +39,17 @@ parser.add_argument("--width", type=int, default=64)
 parser.add_argument("--batch", type=int, default=128)
 parser.add_argument("--side", type=int, default=64)
 parser.add_argument("--examples", type=int, default=20_000)
-parser.add_argument("--changes", default="none", help=f"some of {', '.join(CHANGES)}, such as workers=4+bf16")
+parser.add_argument(
+    "--changes", default="none", help=f"some of {', '.join(CHANGES)}, such as workers=4+bf16"
+)
 options = parser.parse_args()
-changes = {name: value for name, _, value in (each.partition("=") for each in options.changes.split("+"))}
+changes = {
+    name: value for name, _, value in (each.partition("=") for each in options.changes.split("+"))
+}
 if unknown := set(changes) - set(CHANGES):
-    parser.error(f"--changes: expected some of {', '.join(CHANGES)}; found {', '.join(sorted(unknown))}")
+    parser.error(
+        f"--changes: expected some of {', '.join(CHANGES)}; found {', '.join(sorted(unknown))}"
+    )
 torch.manual_seed(0)
 if "tf32" in changes:
     torch.set_float32_matmul_precision("high")
@@ -57,7 +63,9 @@ class Images(Dataset):
         generator = torch.Generator().manual_seed(1)
         side = options.side
         self.labels = torch.randint(CLASSES, (examples,), generator=generator)
-        self.pictures = torch.randint(256, (CLASSES, 3, 2 * side, 2 * side), generator=generator, dtype=torch.uint8)
+        self.pictures = torch.randint(
+            256, (CLASSES, 3, 2 * side, 2 * side), generator=generator, dtype=torch.uint8
+        )
 
     def __len__(self):
         return len(self.labels)
@@ -66,8 +74,12 @@ class Images(Dataset):
         label = self.labels[index]
         side = options.side
         top, left = torch.randint(side // 2, (2,)).tolist()
-        cut = self.pictures[label, :, top : top + 3 * side // 2, left : left + 3 * side // 2].float()
-        image = functional.interpolate(cut[None], size=(side, side), mode="bilinear", antialias=True)[0]
+        cut = self.pictures[
+            label, :, top : top + 3 * side // 2, left : left + 3 * side // 2
+        ].float()
+        image = functional.interpolate(
+            cut[None], size=(side, side), mode="bilinear", antialias=True
+        )[0]
         if torch.rand(()) < 0.5:
             image = image.flip(2)
         return (image - 127.5) / 64.0, label
@@ -115,7 +127,9 @@ elif "compile" in changes:
     model = torch.compile(network)
 fused = True if "fused" in changes else None
 foreach = True if "foreach" in changes and not fused else None
-optimizer = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9, fused=fused, foreach=foreach)
+optimizer = torch.optim.SGD(
+    network.parameters(), lr=0.05, momentum=0.9, fused=fused, foreach=foreach
+)
 loss_fn = nn.CrossEntropyLoss()
 step = 0
 total = 0.0

@@ -18,9 +18,13 @@ if __name__ == "__main__":
     START = time.monotonic()
     parser = argparse.ArgumentParser()
     parser.add_argument("--workload", required=True)
-    parser.add_argument("--nanogpt", type=Path, help="a checkout of nanoGPT, whose model.py is measured, too")
+    parser.add_argument(
+        "--nanogpt", type=Path, help="a checkout of nanoGPT, whose model.py is measured, too"
+    )
     shared.add_arguments(parser)
     parsed = parser.parse_args()
     options = shared.read_options(parsed)
-    asked = configurations(parsed.workload, options.device, quick=options.quick, nanogpt=parsed.nanogpt)
+    asked = configurations(
+        parsed.workload, options.device, quick=options.quick, nanogpt=parsed.nanogpt
+    )
     sys.exit(shared.measure_all(asked, options, freeing("torch"), START))

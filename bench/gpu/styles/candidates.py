@@ -31,7 +31,8 @@ class Candidate:
 
 
 MOST_PROMISING = 2
-"""Number of candidates that come before those with nanoGPT's model; the others compile for a minute on a GPU."""
+"""Number of candidates that come before those with nanoGPT's model; the others compile for a minute
+on a GPU."""
 
 
 def candidates(*, images: bool, nanogpt: bool) -> list[Candidate]:
@@ -46,7 +47,9 @@ def candidates(*, images: bool, nanogpt: bool) -> list[Candidate]:
     if nanogpt:
         found[MOST_PROMISING:MOST_PROMISING] = [
             Candidate("nanoGPT's model, compiled", compiled=True, nanogpt=True),
-            Candidate("nanoGPT's model, compiled in a graph", compiled=True, captured=True, nanogpt=True),
+            Candidate(
+                "nanoGPT's model, compiled in a graph", compiled=True, captured=True, nanogpt=True
+            ),
             Candidate("nanoGPT's model, eager", nanogpt=True),
         ]
     return found
@@ -55,7 +58,9 @@ def candidates(*, images: bool, nanogpt: bool) -> list[Candidate]:
 def _of_layout(layout: bool | None) -> list[Candidate]:
     where = {True: ", channels last", False: ", contiguous", None: ""}[layout]
     found = [
-        Candidate(f"compiled in a graph{where}", compiled=True, captured=True, channels_last=layout),
+        Candidate(
+            f"compiled in a graph{where}", compiled=True, captured=True, channels_last=layout
+        ),
         Candidate(f"eager in a graph{where}", captured=True, channels_last=layout),
         Candidate(f"eager{where}", channels_last=layout),
         Candidate(f"compiled{where}", compiled=True, channels_last=layout),

@@ -66,13 +66,17 @@ class StyleConfiguration:
             backend = registry.load("torch")
             trainer = backend.trainer(subject.workload, subject.model, subject.data, options)
             trainer.load(subject.weights())
-            row = stretches.measure(trainer, functools.partial(subject.plans, "fast"), timing, began)
+            row = stretches.measure(
+                trainer, functools.partial(subject.plans, "fast"), timing, began
+            )
             row["settings"] = trainer.settings()
         else:
             ours = CandidateTrainer(subject, self.candidate, self.device, self.nanogpt)
             # It has the methods of a trainer that a timed epoch calls.
             trainer = cast(Trainer, ours)
-            row = stretches.measure(trainer, functools.partial(_endless, subject.workload.batches.size), timing, began)
+            row = stretches.measure(
+                trainer, functools.partial(_endless, subject.workload.batches.size), timing, began
+            )
         return {
             **row,
             "name": subject.workload.name,
@@ -87,7 +91,9 @@ def _endless(batch: int | Literal["full"]) -> Iterator[EpochPlan]:
     yield EpochPlan((batch,) * STEPS_PER_EPOCH, None)
 
 
-def configurations(workload: str, device: str, *, quick: bool, nanogpt: Path | None) -> list[StyleConfiguration]:
+def configurations(
+    workload: str, device: str, *, quick: bool, nanogpt: Path | None
+) -> list[StyleConfiguration]:
     """List the ways to train a workload."""
     find_device(registry.load("torch").capabilities(), device)
     spec = subjects.load(workload, quick=quick).workload

@@ -25,7 +25,9 @@ class BatchesOnDevice:
         layout: memory format of the images; None for text.
     """
 
-    def __init__(self, subject: Subject, device: torch.device, layout: torch.memory_format | None) -> None:
+    def __init__(
+        self, subject: Subject, device: torch.device, layout: torch.memory_format | None
+    ) -> None:
         size = subject.workload.batches.size
         assert isinstance(size, int), "a batch that is the whole training set is not gathered"
         self._spec: Any = subject.workload.input

@@ -38,7 +38,9 @@ class CandidateTrainer:
         nanogpt: the checkout of nanoGPT, if the candidate needs it.
     """
 
-    def __init__(self, subject: Subject, candidate: Candidate, device: str, nanogpt: Path | None) -> None:
+    def __init__(
+        self, subject: Subject, candidate: Candidate, device: str, nanogpt: Path | None
+    ) -> None:
         torch.manual_seed(SEED)
         self._device = torch.device(device)
         self._candidate = candidate
@@ -52,7 +54,11 @@ class CandidateTrainer:
             network = networks.nanogpt(nanogpt, subject, self._device)
         if layout is not None:
             network.to(memory_format=layout)
-        forward: Any = torch.compile(network, mode=candidate.mode, dynamic=False) if candidate.compiled else network
+        forward: Any = (
+            torch.compile(network, mode=candidate.mode, dynamic=False)
+            if candidate.compiled
+            else network
+        )
         if candidate.nanogpt:
             self._compute = networks.loss_of_nanogpt(forward, self._device)
         else:
@@ -70,10 +76,16 @@ class CandidateTrainer:
 
     def _build_optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
         spec = self._workload.optimizer
-        decays = {each: weight_decay_of(spec, name, each.ndim) for name, each in network.named_parameters()}
-        # A compiled update is one kernel already; PyTorch compiles the `foreach` optimiser, not the fused one.
+        decays = {
+            each: weight_decay_of(spec, name, each.ndim)
+            for name, each in network.named_parameters()
+        }
+        # A compiled update is one kernel already; PyTorch compiles the `foreach` optimiser, not the
+        # fused one.
         quick = not self._candidate.compiled_optimizer
-        return optimizers.build(spec, network, decays=decays, quick=quick, capturable=self._captures)
+        return optimizers.build(
+            spec, network, decays=decays, quick=quick, capturable=self._captures
+        )
 
     def compile(self, _plan: EpochPlan) -> bool:
         """Run the first steps, which compile, and capture one."""
@@ -114,7 +126,9 @@ class CandidateTrainer:
         total = loss * y.numel() if self._sums else loss
         total.backward()
         if self._workload.optimizer.clip_norm is not None:
-            nn.utils.clip_grad_norm_(self._parameters, self._workload.optimizer.clip_norm, foreach=True)
+            nn.utils.clip_grad_norm_(
+                self._parameters, self._workload.optimizer.clip_norm, foreach=True
+            )
         self._update()
         row = torch.zeros(2, device=self._device)
         row[0] = loss.detach()
@@ -135,7 +149,9 @@ class CandidateTrainer:
 
     def device_peak_bytes(self) -> int | None:
         """Return PyTorch's peak memory on a CUDA device."""
-        return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
+        return (
+            torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
+        )
 
 
 def _layout(candidate: Candidate) -> torch.memory_format | None:

@@ -74,7 +74,9 @@ class TrainerConfiguration:
         trainer = backend.trainer(subject.workload, subject.model, subject.data, options)
         trainer.load(subject.weights())
         timing = Timing(QUICK_SECONDS if self.quick else TIMED_SECONDS)
-        row = stretches.measure(trainer, functools.partial(subject.plans, self.style), timing, began)
+        row = stretches.measure(
+            trainer, functools.partial(subject.plans, self.style), timing, began
+        )
         return {
             **row,
             "name": subject.workload.name,
@@ -99,7 +101,8 @@ def find_device(can: Capabilities, device: str) -> Device:
 
 
 def configurations(framework: str, device: str, *, quick: bool) -> list[TrainerConfiguration]:
-    """List what a framework offers on a device: all workloads, then the next style and precision."""
+    """List what a framework offers on a device: all workloads, then the next style and
+    precision."""
     can = _backend(framework).capabilities()
     precisions = find_device(can, device).precisions
     kinds = [kind for kind in KINDS if kind[0] in can.styles and kind[1] in precisions]

@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 
 def freeing(framework: str) -> Callable[[], None]:
-    """Return the function that frees what the framework keeps; for an unknown framework, it does nothing."""
-    return {"torch": _free_torch, "jax": _free_jax, "keras": _free_keras}.get(framework, _free_nothing)
+    """Return the function that frees what the framework keeps; for an unknown framework, it does
+    nothing."""
+    return {"torch": _free_torch, "jax": _free_jax, "keras": _free_keras}.get(
+        framework, _free_nothing
+    )
 
 
 def _free_nothing() -> None:

@@ -1,4 +1,5 @@
-"""Tests of the MXNet backend that ``test_mxnet.py`` runs in MXNet's interpreter, which has no pytest plug-ins."""
+"""Tests of the MXNet backend that ``test_mxnet.py`` runs in MXNet's interpreter, which has no
+pytest plug-ins."""
 
 from __future__ import annotations
 
@@ -25,7 +26,14 @@ from trainmark.execute.worker.rehearse import problems, rehearse
 from trainmark.workload import catalog
 from trainmark.workload.layers import Dropout, Flatten, ReLU
 from trainmark.workload.model import initial_weights, lay_out
-from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, WeightAverage, learning_rate_at
+from trainmark.workload.optimizers import (
+    SGD,
+    Adam,
+    RMSprop,
+    Staircase,
+    WeightAverage,
+    learning_rate_at,
+)
 from trainmark.workload.products import Convolution, Product
 from trainmark.workload.schedule import Batches
 from trainmark_conformance import BackendConformance
@@ -43,17 +51,21 @@ class TestIdiomatic(BackendConformance):
 
 
 class TestFast(BackendConformance):
-    backend, style = "mxnet", "fast"
+    backend = "mxnet"
+    style = "fast"
 
 
 class TestIdiomaticSinglePrecision(ArithmeticConformance):
     """With MXNet's own update operators, which float64 can't use."""
 
-    backend, precision = "mxnet", "fp32"
+    backend = "mxnet"
+    precision = "fp32"
 
 
 class TestFastSinglePrecision(ArithmeticConformance):
-    backend, style, precision = "mxnet", "fast", "fp32"
+    backend = "mxnet"
+    style = "fast"
+    precision = "fp32"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +86,9 @@ def trainer(style: str, examples: int = 230, **changes: Any) -> Any:
     split = Split(images, (np.arange(examples) % 10).astype(np.uint8))
     data = Dataset("made-up", split, split, "", True)
     model = lay_out(workload)
-    made = registry.load("mxnet").trainer(workload, model, data, Options(style, "cpu", "fp32", seed=2**40 + 1))  # type: ignore[arg-type]
+    made = registry.load("mxnet").trainer(
+        workload, model, data, Options(style, "cpu", "fp32", seed=2**40 + 1)
+    )  # type: ignore[arg-type]
     made.load(initial_weights(model, seed=1))
     return made
 
@@ -85,15 +99,20 @@ def in_stored_order(sizes: tuple[int, ...]) -> EpochPlan:
 
 @BOTH
 def test_steps_are_queued_and_not_waited_for(style: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In ``fast`` nothing comes to the host; ``fit`` fetches the weights at its end, and nothing before."""
-    made, fetched, ticks = trainer(style), list[int](), list[int]()
+    """In ``fast`` nothing comes to the host; ``fit`` fetches the weights at its end, and nothing
+    before."""
+    made = trainer(style)
+    fetched = list[int]()
+    ticks = list[int]()
     plan = in_stored_order((100, 100, 30))
     made.compile(plan)
     made.begin_epoch(plan)
     for name in ("asnumpy", "wait_to_read", "asscalar"):
         original = getattr(mx.nd.NDArray, name)
         monkeypatch.setattr(
-            mx.nd.NDArray, name, lambda array, original=original: (fetched.append(len(ticks)), original(array))[1]
+            mx.nd.NDArray,
+            name,
+            lambda array, original=original: (fetched.append(len(ticks)), original(array))[1],
         )
     results = made.train(3, lambda: ticks.append(1))
     assert isinstance(results, mx.nd.NDArray)
@@ -118,21 +137,31 @@ def test_a_run_is_quiet(style: str, caplog: pytest.LogCaptureFixture) -> None:
 def test_the_published_workload_uses_the_operators_that_mxnet_has() -> None:
     spec = catalog.find("mnist-mlp128")
     model = lay_out(spec)
-    names = [name for plan in model.weighted_layers for name in (network.kernel(plan), network.bias(plan))]
+    names = [
+        name
+        for plan in model.weighted_layers
+        for name in (network.kernel(plan), network.bias(plan))
+    ]
     built = optimizers.build(spec.optimizer, model, names, batch=100, float64=False)
     assert type(built) is mx.optimizer.SGD
-    assert [built._get_wd(index) for index in range(len(names))] == pytest.approx([1e-5] * len(names))
+    assert [built._get_wd(index) for index in range(len(names))] == pytest.approx(
+        [1e-5] * len(names)
+    )
     exact = optimizers.build(spec.optimizer, model, names, batch=100, float64=True)
     assert type(exact) is optimizers.Defined
 
 
-@pytest.mark.parametrize("spec", [SGD(0.1, 0.9, "velocity"), Adam(0.1, epsilon=0.05), RMSprop(0.1, epsilon=0.05)])
+@pytest.mark.parametrize(
+    "spec", [SGD(0.1, 0.9, "velocity"), Adam(0.1, epsilon=0.05), RMSprop(0.1, epsilon=0.05)]
+)
 def test_the_fused_and_the_written_out_update_are_one(spec: Any) -> None:
     model = lay_out(a_workload())
     names = [network.kernel(plan) for plan in model.weighted_layers]
     ends = []
     for float64 in (False, True):
-        update = mx.optimizer.get_updater(optimizers.build(spec, model, names, batch=4, float64=float64))
+        update = mx.optimizer.get_updater(
+            optimizers.build(spec, model, names, batch=4, float64=float64)
+        )
         weight = mx.nd.array(np.linspace(-1, 1, 7), dtype="float64" if float64 else "float32")
         for step in range(5):
             update([0], [mx.nd.sin(weight * (3 + step))], [weight])
@@ -141,11 +170,16 @@ def test_the_fused_and_the_written_out_update_are_one(spec: Any) -> None:
 
 
 def test_mxnets_own_adam_and_rmsprop_are_others() -> None:
-    """Why there is a class for them: with an ε of the gradient's size its updates are another number."""
-    gradient, epsilon = 1e-2, 1e-2
+    """Why there is a class for them: with an ε of the gradient's size its updates are another
+    number."""
+    gradient = 1e-2
+    epsilon = 1e-2
     for spec, theirs in (
         (Adam(1.0, epsilon=epsilon), mx.optimizer.Adam(learning_rate=1.0, epsilon=epsilon)),
-        (RMSprop(1.0, epsilon=epsilon), mx.optimizer.RMSProp(learning_rate=1.0, gamma1=0.9, epsilon=epsilon)),
+        (
+            RMSprop(1.0, epsilon=epsilon),
+            mx.optimizer.RMSProp(learning_rate=1.0, gamma1=0.9, epsilon=epsilon),
+        ),
     ):
         model = lay_out(a_workload())
         ours = optimizers.build(spec, model, ["w"], batch=1, float64=False)
@@ -163,7 +197,9 @@ def test_mxnets_own_adam_and_rmsprop_are_others() -> None:
 def test_the_staircase_is_that_of_the_workload() -> None:
     spec = SGD(0.5, staircase=Staircase(0.3, 2))
     rate = optimizers.Rate(spec)
-    assert [rate(update) for update in range(1, 7)] == [learning_rate_at(spec, step) for step in range(6)]
+    assert [rate(update) for update in range(1, 7)] == [
+        learning_rate_at(spec, step) for step in range(6)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +213,9 @@ def test_the_staircase_is_that_of_the_workload() -> None:
         ((7,), [(7, 7)]),
     ],
 )
-def test_batches_are_cut_into_what_an_iterator_can_give(sizes: tuple[int, ...], runs: list[tuple[int, int]]) -> None:
+def test_batches_are_cut_into_what_an_iterator_can_give(
+    sizes: tuple[int, ...], runs: list[tuple[int, int]]
+) -> None:
     assert list(_runs(sizes)) == runs
 
 
@@ -213,13 +251,19 @@ def test_products_and_convolutions_take_as_their_flops_and_copies_take_time(prec
     limits = registry.load("mxnet").limits(Options("fast", "cpu", precision, 0, threads=1))  # type: ignore[arg-type, attr-defined]
 
     def growth(small: Any, large: Any) -> float:
-        return best_seconds(large, time.perf_counter, 0.5) / best_seconds(small, time.perf_counter, 0.5)
+        return best_seconds(large, time.perf_counter, 0.5) / best_seconds(
+            small, time.perf_counter, 0.5
+        )
 
-    products = [limits.products([Product(n, n, n), Product(8, n, 8, turned=True)]) for n in (512, 2048)]
+    products = [
+        limits.products([Product(n, n, n), Product(8, n, 8, turned=True)]) for n in (512, 2048)
+    ]
     assert growth(*products) > 16, "64 times the work"
     layers = [limits.convolutions([Convolution(n, 24, 24, 8, 5, 16, True, 2)]) for n in (4, 256)]
     assert growth(*layers) > 6, "64 times the work"
-    assert 2 * 2**26 / best_seconds(limits.copy(2**26), time.perf_counter, 0.5) < 1e12, "faster than any memory"
+    assert 2 * 2**26 / best_seconds(limits.copy(2**26), time.perf_counter, 0.5) < 1e12, (
+        "faster than any memory"
+    )
 
 
 def test_every_workload_of_2017_can_be_asked_for_and_no_newer_one() -> None:
@@ -238,7 +282,8 @@ def test_a_kind_that_is_listed_but_not_implemented_is_named(
 ) -> None:
     """No last branch takes it for another kind. Without being listed it is refused earlier."""
     case = Case("planted", a_workload(), (8, 8))
-    model, planted = lay_out(case.workload), Planted()
+    model = lay_out(case.workload)
+    planted = Planted()
     changed = (*case.workload.model, planted) if place == "model" else planted
     workload = dataclasses.replace(case.workload, **{place: changed})  # type: ignore[arg-type]
     if place == "model":
@@ -248,7 +293,9 @@ def test_a_kind_that_is_listed_but_not_implemented_is_named(
     with pytest.raises(Unsupported, match=r"mxnet on cpu does not have .* 'planted'"):
         registry.load("mxnet").trainer(workload, model, case.data, options)
     monkeypatch.setattr(plugin, "KINDS", plugin.KINDS | {"planted"})
-    with pytest.raises(Unsupported, match=r"'planted' is not implemented here|MXNet does not have the .* 'planted'"):
+    with pytest.raises(
+        Unsupported, match=r"'planted' is not implemented here|MXNet does not have the .* 'planted'"
+    ):
         registry.load("mxnet").trainer(workload, model, case.data, options).load(case.weights)
 
 
@@ -263,7 +310,13 @@ class InMemory:
 
 
 WITH_STATE = [
-    *("sgd, momentum", "sgd, velocity", "sgd, momentum, staircase", "adam, staircase", "rmsprop, staircase"),
+    *(
+        "sgd, momentum",
+        "sgd, velocity",
+        "sgd, momentum, staircase",
+        "adam, staircase",
+        "rmsprop, staircase",
+    ),
     "sgd, velocity, weight decay without biases, staircase",
 ]
 
@@ -275,12 +328,18 @@ def test_steps_from_any_state_are_those_of_the_reference(
     case: Case, precision: Any, style: Any, tmp_path: Path
 ) -> None:
     """With L2 terms, an average, an image that is flattened, and dropout."""
-    # In float64 too, MXNet's dropout multiplies by a float32 number: 2 is one, 1 / (1 - 0.25) isn't.
+    # In float64 too, MXNet's dropout multiplies by a float32 number: 2 is one, 1 / (1 - 0.25)
+    # isn't.
     layers = (conv(3, 2, l2=0.1), ReLU(), Flatten(), Dropout(0.5), dense(10, l2=0.02))
-    case = dataclasses.replace(case, train=60).changed(model=layers, weight_average=WeightAverage(0.9))
+    case = dataclasses.replace(case, train=60).changed(
+        model=layers, weight_average=WeightAverage(0.9)
+    )
     training: Any = case.workload, InMemory(case.data)
     place = str(tmp_path / "steps.npz")
-    rehearse(Rehearse("numpy", *training, Options("idiomatic", "cpu", precision, 1), place), lambda _: None)
+    rehearse(
+        Rehearse("numpy", *training, Options("idiomatic", "cpu", precision, 1), place),
+        lambda _: None,
+    )
 
     options = Options(style, "cpu", precision, 1)
     made: Any = registry.load("mxnet").trainer(case.workload, case.model, case.data, options)
@@ -298,8 +357,15 @@ def test_steps_from_any_state_are_those_of_the_reference(
     np.testing.assert_equal(outputs["dropout1"], outputs["flatten1"])
 
     said: list[Any] = []
-    check_steps(CheckSteps("mxnet", *training, options, place, free_steps=1), said.append, lambda: None)
-    checks = [check for answer in said if isinstance(answer, StepChecked) for check in answer.checks.checks]
+    check_steps(
+        CheckSteps("mxnet", *training, options, place, free_steps=1), said.append, lambda: None
+    )
+    checks = [
+        check
+        for answer in said
+        if isinstance(answer, StepChecked)
+        for check in answer.checks.checks
+    ]
     parts = {"input", "forward", "loss", "gradient", "update", "state", "order", "dropout"}
     assert {check.part for check in checks} == parts
     assert not [check for check in checks if check.share >= 1]

@@ -12,7 +12,8 @@ import pytest
 PLUGIN = Path(__file__).parents[1]
 SOURCE = PLUGIN.parents[1] / "src"
 TOLERANCE = 2e-6
-"""Relative, of a loss: a few units in the last place of float32; a skipped update or another batch is far beyond it."""
+"""Relative, of a loss: a few units in the last place of float32; a skipped update or another batch
+is far beyond it."""
 
 STYLE_AND_RECIPE = """
 import sys
@@ -35,9 +36,9 @@ workload = catalog.find("mnist-mlp128")
 model = lay_out(workload)
 weights = initial_weights(model, seed=3)
 split = Split(images, labels)
-trainer = registry.load("mxnet").trainer(
-    workload, model, Dataset("patterns", split, split, "", True), Options(style, "cpu", "fp32", seed=1)
-)
+data = Dataset("patterns", split, split, "", True)
+options = Options(style, "cpu", "fp32", seed=1)
+trainer = registry.load("mxnet").trainer(workload, model, data, options)
 trainer.load(weights)
 expected = []
 for _ in range(2):
@@ -70,4 +71,13 @@ def test_a_recipe_trains_as_its_style(python: Path, style: str, tmp_path: Path) 
 def test_a_recipe_is_short_and_stands_alone(style: str) -> None:
     text = (PLUGIN / "recipes" / f"mxnet_{style}.py").read_text()
     assert "trainmark" not in text
-    assert len([line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]) <= 90
+    assert (
+        len(
+            [
+                line
+                for line in text.splitlines()
+                if line.strip() and not line.strip().startswith("#")
+            ]
+        )
+        <= 90
+    )

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trainmark.analysis.attribution import FAST, LARGER, Attribution, Cause, Dissection, Share, speedup
+from trainmark.analysis.attribution import (
+    FAST,
+    LARGER,
+    Attribution,
+    Cause,
+    Dissection,
+    Share,
+    speedup,
+)
 from trainmark.analysis.statistics import Estimate
 
 WORDS: dict[Cause, tuple[str, str]] = {
@@ -28,9 +36,15 @@ WORDS: dict[Cause, tuple[str, str]] = {
         "the optimiser's update",
         "Use the framework's fused or compiled optimiser, which passes over the weights once.",
     ),
-    "attention": ("attention, with its projections", "Use the framework's fused attention, or a shorter context."),
+    "attention": (
+        "attention, with its projections",
+        "Use the framework's fused attention, or a shorter context.",
+    ),
     "norms": ("normalisation layers", "Compile the network, which fuses these layers with others."),
-    "embedding": ("token and position embeddings and their gradients", "Use a lower precision (--precision)."),
+    "embedding": (
+        "token and position embeddings and their gradients",
+        "Use a lower precision (--precision).",
+    ),
     "memory": (
         "memory-bound operations: activations, dropout, pooling, the loss",
         "Compile the network, which fuses these operations.",
@@ -48,7 +62,10 @@ WORDS: dict[Cause, tuple[str, str]] = {
         "Use a larger batch or wider layers, in multiples of 64.",
     ),
     "evaluation": ("evaluation on the test set", "Evaluate less often."),
-    "compile": ("compilation", "It happens once: train longer, or keep the framework's compilation cache."),
+    "compile": (
+        "compilation",
+        "It happens once: train longer, or keep the framework's compilation cache.",
+    ),
 }
 """The meaning of each cause, and the advice if no remedy was measured."""
 
@@ -68,7 +85,8 @@ class Advice:
         cause: the cause that it reduces.
         measured: whether the promise was timed, rather than computed by removing the cause.
         style, batch: the change in trainmark's own terms, if there is one.
-        fixed: for a larger batch, the share of a step that does not depend on the number of examples.
+        fixed: for a larger batch, the share of a step that does not depend on the number of
+            examples.
     """
 
     do: str
@@ -83,19 +101,25 @@ class Advice:
 
 
 def advise(found: Dissection, attribution: Attribution, recipe: str = "") -> tuple[Advice, ...]:
-    """Return advice on the largest cause that can be reduced, the best first; timed advice comes first.
+    """Return advice on the largest cause that can be reduced, the best first; timed advice comes
+    first.
 
     Args:
-        recipe: path of the script that shows the style ``fast`` of this backend; empty if there is none.
+        recipe: path of the script that shows the style ``fast`` of this backend; empty if there is
+            none.
     """
     if largest_cause(attribution) is None:
         return ()
-    every = (tuple(_against(share, found, recipe)) for share in attribution.shares if _is_certain(share))
+    every = (
+        tuple(_against(share, found, recipe)) for share in attribution.shares if _is_certain(share)
+    )
     return next(filter(None, every), ())
 
 
 def largest_cause(attribution: Attribution) -> Share | None:
-    """Return the largest share of a step that exceeds both the noise and the unexplained share; None if none does."""
+    """Return the largest share of a step that exceeds both the noise and the unexplained share;
+    None if none does.
+    """
     certain = filter(_is_certain, attribution.shares)
     share = max(certain, key=lambda share: share.share, default=None)
     return None if share is None or share.share <= abs(attribution.unexplained.value) else share
@@ -110,20 +134,32 @@ def _against(largest: Share, found: Dissection, recipe: str) -> Iterator[Advice]
     measured = []
     if cause not in _NOT_BY_STYLE and FAST in found.variants:
         shown = f" (see {recipe})" if recipe else ""
-        do = f"Train like --style fast{shown}: keep the prepared data on the device, and the host out of the loop."
+        do = (
+            f"Train like --style fast{shown}: keep the prepared data on the device, and the "
+            "host out of the loop."
+        )
         measured.append(_timed(do, cause, speedup(found, FAST), style="fast"))
     if cause in _BY_BATCH and LARGER in found.variants:
         size = found.batch * found.larger
-        do = f"Use a batch of {size:,} instead of {found.batch:,}. This changes learning, so check the accuracy."
+        do = (
+            f"Use a batch of {size:,} instead of {found.batch:,}. This changes learning, so "
+            "check the accuracy."
+        )
         ratio = speedup(found, LARGER, found.larger)
-        # A step of n examples takes f + n·e seconds, so the ratio of two sizes gives the share of f in the smaller one.
+        # A step of n examples takes f + n·e seconds, so the ratio of two sizes gives the share of f
+        # in the smaller one.
         fixed = (1 - 1 / ratio.value) * found.larger / (found.larger - 1)
         measured.append(_timed(do, cause, ratio, batch=size, fixed=min(fixed, 1.0)))
-    yield from sorted((each for each in measured if each.promise >= _WORTH), key=lambda each: -each.promise)
+    yield from sorted(
+        (each for each in measured if each.promise >= _WORTH), key=lambda each: -each.promise
+    )
     if cause != "compute" and largest.share > 1 - 1 / _WORTH:
         # With noise, one cause can exceed a whole step.
         promise = 1 / (1 - min(largest.share, 0.99))
-        low, high = (None if bound is None else 1 / (1 - min(bound, 0.999)) for bound in (largest.low, largest.high))
+        low, high = (
+            None if bound is None else 1 / (1 - min(bound, 0.999))
+            for bound in (largest.low, largest.high)
+        )
         yield Advice(WORDS[cause][1], promise, low, high, cause, measured=cause == "threads")
 
 

@@ -55,7 +55,8 @@ class ValueResult:
 
 @dataclass(frozen=True)
 class TimingResult:
-    """One published duration or rate next to the measured one; never judged, since the hardware differs.
+    """One published duration or rate next to the measured one; never judged, since the hardware
+    differs.
 
     Args:
         ratio: measured speed / published speed; above 1 is faster.
@@ -74,7 +75,9 @@ class TimingResult:
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """One published run next to a group that followed its schedule; ``key`` is None if no group did."""
+    """One published run next to a group that followed its schedule; ``key`` is None if no group
+    did.
+    """
 
     workload: str
     source: str
@@ -86,15 +89,22 @@ class PublishedResult:
 
 
 def trainings(records: Iterable[Record]) -> list[Record]:
-    """Return the records that trained a workload; commands and rounds of slices have no published figures."""
-    return [each for each in records if each.process is None and (each.epochs or each.outcome.status != "ok")]
+    """Return the records that trained a workload; commands and rounds of slices have no published
+    figures.
+    """
+    return [
+        each
+        for each in records
+        if each.process is None and (each.epochs or each.outcome.status != "ok")
+    ]
 
 
 def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:
-    """Return every published run of the records' workloads, next to each group with the same schedule.
+    """Return every published run of the records' workloads, next to each group with the same
+    schedule.
 
-    A figure published for the other kind of device is compared too, since learning does not depend on the device,
-    unless the same figure was published with bounds for the group's own kind.
+    A figure published for the other kind of device is compared too, since learning does not depend
+    on the device, unless the same figure was published with bounds for the group's own kind.
 
     Raises:
         RecordError: this version can't read the workload of a record.
@@ -106,16 +116,22 @@ def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:
             continue
         for run in workload.published.runs:
             scheduled = workload.scheduled_as(run)
-            followers: list[Repeats | None] = [group for group in groups if _follows(group, scheduled, run)]
-            results += [_beside(workload, workload.published.source, run, group) for group in followers or [None]]
+            followers: list[Repeats | None] = [
+                group for group in groups if _follows(group, scheduled, run)
+            ]
+            results += [
+                _beside(workload, workload.published.source, run, group)
+                for group in followers or [None]
+            ]
     return tuple(results)
 
 
 def _workloads(groups: Iterable[Repeats]) -> list[Workload]:
     """Return each workload once, as defined in the catalogue.
 
-    A record's schedule may have been changed by options of ``run``, and could match a published run that it did not
-    follow. A workload of the same name that computes something else is the user's, and is used as recorded.
+    A record's schedule may have been changed by options of ``run``, and could match a published run
+    that it did not follow. A workload of the same name that computes something else is the user's,
+    and is used as recorded.
     """
     found: dict[tuple[str, str], Workload] = {}
     for group in groups:
@@ -124,7 +140,9 @@ def _workloads(groups: Iterable[Repeats]) -> list[Workload]:
             continue
         own = _decoded(group.records[0])
         listed = catalog.find(name) if name in catalog.names() else own
-        found[name, step_fingerprint] = listed if listed.step_fingerprint == step_fingerprint else own
+        found[name, step_fingerprint] = (
+            listed if listed.step_fingerprint == step_fingerprint else own
+        )
     return list(found.values())
 
 
@@ -147,30 +165,47 @@ def _follows(group: Repeats, scheduled: Workload, run: PublishedRun) -> bool:
     return run.only_on in (None, group.records[0].device.kind)
 
 
-def _beside(workload: Workload, source: str, run: PublishedRun, group: Repeats | None) -> PublishedResult:
-    values = [value for value in run.values if group is None or not _displaced(value, run, _kind(group))]
-    timings = [timing for timing in run.timings if group is None or _concerns(timing, run, _kind(group))]
+def _beside(
+    workload: Workload, source: str, run: PublishedRun, group: Repeats | None
+) -> PublishedResult:
+    values = [
+        value for value in run.values if group is None or not _displaced(value, run, _kind(group))
+    ]
+    timings = [
+        timing for timing in run.timings if group is None or _concerns(timing, run, _kind(group))
+    ]
     return PublishedResult(
         workload=workload.name,
         source=source,
         run=run.name,
         note=run.note,
         key=group.key if group else None,
-        values=tuple(_judge(value, run, workload, group, sum(map(_bounded, values))) for value in values),
+        values=tuple(
+            _judge(value, run, workload, group, sum(map(_bounded, values))) for value in values
+        ),
         timings=tuple(_time(timing, group) for timing in timings),
     )
 
 
 def _judge(
-    value: PublishedValue, run: PublishedRun, workload: Workload, group: Repeats | None, figures: int
+    value: PublishedValue,
+    run: PublishedRun,
+    workload: Workload,
+    group: Repeats | None,
+    figures: int,
 ) -> ValueResult:
-    measured, reason = read_value(chains_of(group.records, run), value, run) if group else (None, "nothing measured")
+    measured, reason = (
+        read_value(chains_of(group.records, run), value, run)
+        if group
+        else (None, "nothing measured")
+    )
     if group and not reason:
         reason = _unfit(value, run, workload, group)
     verdict: Agreement = "not judged"
     low, high = band(value, figures)
     if measured is not None and not reason:
-        above, below = low is None or low <= measured, high is None or measured <= high
+        above = low is None or low <= measured
+        below = high is None or measured <= high
         verdict = "agrees" if above and below else "differs"
     return ValueResult(
         quantity=value.quantity,
@@ -189,15 +224,18 @@ def _judge(
 def band(value: PublishedValue, figures: int) -> tuple[float | None, float | None]:
     """Return the band of a right run: the prediction interval of its seeds, if there are any.
 
-    At most :data:`WRONGLY_DIFFERS` of right runs lie outside any of the ``figures`` of a run (Bonferroni). If the
-    published value, which is random as well, lies outside, the band is widened to it.
+    At most :data:`WRONGLY_DIFFERS` of right runs lie outside any of the ``figures`` of a run
+    (Bonferroni). If the published value, which is random as well, lies outside, the band is widened
+    to it.
     """
-    seeds, confidence = value.seeds, 1 - WRONGLY_DIFFERS / max(figures, 1)
+    seeds = value.seeds
+    confidence = 1 - WRONGLY_DIFFERS / max(figures, 1)
     if seeds is None:
         return value.low, value.high
     half = t_quantile(confidence, seeds.count - 1) * seeds.sd * math.sqrt(1 + 1 / seeds.count)
     published = value.value if isinstance(value.value, float) else seeds.mean
-    low, high = max(min(seeds.mean - half, published), 0.0), max(seeds.mean + half, published)
+    low = max(min(seeds.mean - half, published), 0.0)
+    high = max(seeds.mean + half, published)
     return low, min(high, 1.0) if value.quantity.endswith("accuracy") else high
 
 
@@ -259,5 +297,17 @@ def _time(timing: PublishedTiming, group: Repeats | None) -> TimingResult:
     measured = median(getattr(summarize(record), timing.quantity) for record in records)
     ratio = None
     if measured:
-        ratio = measured / timing.value if timing.quantity == "samples_per_second" else timing.value / measured
-    return TimingResult(timing.quantity, timing.device, timing.value, measured, ratio, timing.hardware, timing.includes)
+        ratio = (
+            measured / timing.value
+            if timing.quantity == "samples_per_second"
+            else timing.value / measured
+        )
+    return TimingResult(
+        timing.quantity,
+        timing.device,
+        timing.value,
+        measured,
+        ratio,
+        timing.hardware,
+        timing.includes,
+    )

@@ -17,8 +17,8 @@ def answering_pair(
 
     Pairs that learn, and of which trainings were completed, are preferred.
 
-    A device is compared with the CPU, or with the device measured first. Without several devices, with a baseline or
-    with ``by``, as in ``comparison``.
+    A device is compared with the CPU, or with the device measured first. Without several devices,
+    with a baseline or with ``by``, as in ``comparison``.
 
     Args:
         positions: positions of one workload's groups.
@@ -27,7 +27,11 @@ def answering_pair(
     comparisons = [comparison]
     if comparison.baseline is None and comparison.by is None:
         groups = [comparison.measured[position] for position in positions]
-        cpu = ("device", "cpu") if any(group.records and group.key.device == "cpu" for group in groups) else None
+        cpu = (
+            ("device", "cpu")
+            if any(group.records and group.key.device == "cpu" for group in groups)
+            else None
+        )
         by_device = compare_groups(groups, "device", cpu, comparison.margin, confidence=confidence)
         comparisons.insert(0, by_device)
     own = {comparison.groups[position].key for position in positions}
@@ -35,7 +39,9 @@ def answering_pair(
         held = [
             (group, each.groups[group.reference])
             for position, group in enumerate(each.groups)
-            if group.reference not in (None, position) and group.speedup.ratio is not None and group.key in own
+            if group.reference not in (None, position)
+            and group.speedup.ratio is not None
+            and group.key in own
         ]
         if held:
             return min(held, key=_rank)
@@ -49,5 +55,7 @@ def _rank(pair: tuple[GroupResult, GroupResult]) -> tuple[bool, float, float]:
 
 
 def _slowness(group: GroupResult) -> tuple[float, float]:
-    seconds = (group.epoch_seconds if group.speedup.of != "process" else group.process_seconds).median
+    seconds = (
+        group.epoch_seconds if group.speedup.of != "process" else group.process_seconds
+    ).median
     return math.inf if seconds is None else seconds, -(group.speedup.ratio or 0.0)

@@ -1,15 +1,18 @@
-"""Attribute a step's time to causes by ablation: time variants of the step that omit ever more components.
+"""Attribute a step's time to causes by ablation: time variants of the step that omit ever more
+components.
 
-Each variant omits one component more than the previous one; the difference is that component's cost, so the costs add
-up to the step. Embeddings, matrix products and convolutions remain: a network of embeddings alone gives the time of
-those, the measured peak that of the FLOPs, and timing the same products alone gives the cost of their shapes. Nothing
-else is assumed, and the remainder is *unexplained*.
+Each variant omits one component more than the previous one; the difference is that component's
+cost, so the costs add up to the step. Embeddings, matrix products and convolutions remain: a
+network of embeddings alone gives the time of those, the measured peak that of the FLOPs, and timing
+the same products alone gives the cost of their shapes. Nothing else is assumed, and the remainder
+is *unexplained*.
 
-Times are lower quartiles over rounds, since other processes only ever add time, averaged over processes, since memory
-layout varies between processes. The interval of a share is a bootstrap over processes, each with all its rounds
-(Davison and Hinkley 1997, section 3.8), for all variants together. Since there are few processes, each sample draws
-one process less than there are, or the variance would be too small (Rao and Wu 1988), and the interval is widened by
-the ratio of Student's t to the normal quantile. With only one process, rounds are drawn (Efron 1979), and the interval
+Times are lower quartiles over rounds, since other processes only ever add time, averaged over
+processes, since memory layout varies between processes. The interval of a share is a bootstrap over
+processes, each with all its rounds (Davison and Hinkley 1997, section 3.8), for all variants
+together. Since there are few processes, each sample draws one process less than there are, or the
+variance would be too small (Rao and Wu 1988), and the interval is widened by the ratio of Student's
+t to the normal quantile. With only one process, rounds are drawn (Efron 1979), and the interval
 shows only their spread.
 """
 
@@ -26,18 +29,42 @@ from trainmark.analysis.student import t_quantile
 from trainmark.record.record import Record
 
 Cause = Literal[
-    "threads", "epoch", "fetch", "input", "copy", "optimizer", "attention", "norms", "embedding", "memory", "dispatch",
-    "compute", "shapes", "evaluation", "compile",
-]  # fmt: skip
+    "threads",
+    "epoch",
+    "fetch",
+    "input",
+    "copy",
+    "optimizer",
+    "attention",
+    "norms",
+    "embedding",
+    "memory",
+    "dispatch",
+    "compute",
+    "shapes",
+    "evaluation",
+    "compile",
+]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
-WHOLE, LARGER, FAST = "whole", "larger batch", "the style fast"
-PARTS: tuple[Literal["fetch", "input", "copy", "optimizer"], ...] = ("fetch", "input", "copy", "optimizer")
-CAPTURED, SHRUNK = "captured", "shrunk"
+WHOLE = "whole"
+LARGER = "larger batch"
+FAST = "the style fast"
+PARTS: tuple[Literal["fetch", "input", "copy", "optimizer"], ...] = (
+    "fetch",
+    "input",
+    "copy",
+    "optimizer",
+)
+CAPTURED = "captured"
+SHRUNK = "shrunk"
 LAYERS: tuple[Cause, ...] = ("attention", "norms", "memory", "embedding")
-"""What is removed after the parts, each in addition to the previous ones; last, everything but the embeddings."""
+"""What is removed after the parts, each in addition to the previous ones; last, everything but the
+embeddings."""
 _OF_SOME_NETWORKS: tuple[Cause, ...] = ("attention", "norms", "embedding")
-PRODUCTS, EMPTY, PEAK = "products", "empty", "peak"
+PRODUCTS = "products"
+EMPTY = "empty"
+PEAK = "peak"
 
 RESAMPLES = 1_000
 
@@ -45,7 +72,8 @@ _OF_A_PROBE = (0, 1)
 _Stretches = Mapping[tuple[str, int], float]
 """Seconds by variant and number of steps."""
 Round = Mapping[str, float]
-"""Seconds per step of each variant, of the ``products`` of a step, of as many empty ones, and of the peak product."""
+"""Seconds per step of each variant, of the ``products`` of a step, of as many empty ones, and of
+the peak product."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +139,9 @@ class Dissection:
 
 @dataclass(frozen=True)
 class Share:
-    """A cause's share of a steady step, as a fraction, with its interval; ``on_top`` is time outside the step."""
+    """A cause's share of a steady step, as a fraction, with its interval; ``on_top`` is time
+    outside the step.
+    """
 
     cause: Cause
     share: float
@@ -149,20 +179,26 @@ def attribute(found: Dissection) -> Attribution:
     # If only some of the cores were requested, the variants were still measured with all of them.
     scale = 1.0 if found.threads_ratio is None else found.threads_ratio.value
     shares = [
-        _share(cause, _estimate([scale * causes[cause] / seconds for seconds, causes in splits], few))
+        _share(
+            cause, _estimate([scale * causes[cause] / seconds for seconds, causes in splits], few)
+        )
         for cause in splits[0][1]
     ]
     if found.threads_ratio is not None:
         shares.append(_share("threads", found.threads_ratio.mapped(lambda ratio: 1 - ratio)))
     shares.sort(key=lambda share: -share.share)
-    if found.threads_ratio is None:  # else the shares on top were measured with a different number of cores
+    # else the shares on top were measured with a different number of cores
+    if found.threads_ratio is None:
         shares += _on_top(found, step.value)
-    unexplained = _estimate([scale * (1 - sum(causes.values()) / seconds) for seconds, causes in splits], few)
+    unexplained = _estimate(
+        [scale * (1 - sum(causes.values()) / seconds) for seconds, causes in splits], few
+    )
     return Attribution(step.mapped(lambda seconds: seconds / scale), tuple(shares), unexplained)
 
 
 def from_record(record: Record) -> Attribution | None:
-    """Attribute from a record alone: the share of the products at the measured peak, evaluation and compilation.
+    """Attribute from a record alone: the share of the products at the measured peak, evaluation and
+    compilation.
 
     None if no epoch was finished.
     """
@@ -177,21 +213,29 @@ def from_record(record: Record) -> Attribution | None:
     if peak and peak > 0 and record.model and (examples := steady[0][0].examples):
         flops = record.model.training_flops_per_example * examples / steady[0][1]
         shares.append(Share("compute", flops / peak / step, None, None))
-    evaluated = [epoch.evaluation_seconds for epoch in record.epochs if epoch.evaluation_seconds is not None]
+    evaluated = [
+        epoch.evaluation_seconds for epoch in record.epochs if epoch.evaluation_seconds is not None
+    ]
     unexplained = 1 - sum(share.share for share in shares)
     if evaluated:
         shares.append(Share("evaluation", sum(evaluated) / steps / step, None, None, on_top=True))
     if record.compile_seconds is not None:
-        shares.append(Share("compile", record.compile_seconds / steps / step, None, None, on_top=True))
+        shares.append(
+            Share("compile", record.compile_seconds / steps / step, None, None, on_top=True)
+        )
     return Attribution(Estimate(step, None, None), tuple(shares), Estimate(unexplained, None, None))
 
 
 def speedup(found: Dissection, name: str, times: int = 1) -> Estimate:
-    """Return how many times as fast the variant ``name`` trains, whose steps have ``times`` as many examples."""
+    """Return how many times as fast the variant ``name`` trains, whose steps have ``times`` as many
+    examples.
+    """
     spread = found.steps_per_epoch
 
     def ratio(steps: Round, starts: Round) -> float:
-        return (steps[WHOLE] + starts[WHOLE] / spread) / (steps[name] / times + starts[name] / spread)
+        return (steps[WHOLE] + starts[WHOLE] / spread) / (
+            steps[name] / times + starts[name] / spread
+        )
 
     return _estimate([ratio(*each) for each in _typical(found)], _stretch(len(found.sittings)))
 
@@ -206,7 +250,8 @@ def _split(seconds: Round, starts: Round, found: Dissection) -> tuple[float, dic
             causes[part] = left - without
             left = without
     if CAPTURED in seconds:
-        causes["dispatch"], left = left - seconds[CAPTURED], seconds[CAPTURED]
+        causes["dispatch"] = left - seconds[CAPTURED]
+        left = seconds[CAPTURED]
     elif SHRUNK in seconds:
         causes["dispatch"] = seconds[SHRUNK]
         left -= seconds[SHRUNK]
@@ -224,24 +269,32 @@ def _split(seconds: Round, starts: Round, found: Dissection) -> tuple[float, dic
 
 
 def _without_launches(name: str, seconds: Round, found: Dissection) -> float | None:
-    """Return the seconds of a variant without its launches, which are counted already; None if these are unknown."""
+    """Return the seconds of a variant without its launches, which are counted already; None if
+    these are unknown.
+    """
     unknown = CAPTURED in found.dropped if found.accelerator else SHRUNK not in seconds
     launches = seconds.get(f"{SHRUNK} {name}", 0.0 if found.accelerator else None)
     return None if unknown or launches is None or name not in seconds else seconds[name] - launches
 
 
 def _on_top(found: Dissection, step: float) -> Iterator[Share]:
-    """Yield the shares of evaluation and compilation, averaged over the scheduled steps of the training."""
+    """Yield the shares of evaluation and compilation, averaged over the scheduled steps of the
+    training.
+    """
     if found.evaluations:
         each = found.looks / found.steps / step
         low, high = (bound(found.evaluations) * each for bound in (min, max))
-        yield Share("evaluation", statistics.median(found.evaluations) * each, low, high, on_top=True)
+        yield Share(
+            "evaluation", statistics.median(found.evaluations) * each, low, high, on_top=True
+        )
     if found.compile_seconds is not None:
         yield Share("compile", found.compile_seconds / found.steps / step, None, None, on_top=True)
 
 
 def _typical(found: Dissection) -> Iterator[tuple[Round, Round]]:
-    """Yield the seconds of a step and of an epoch's start by variant: as measured, then for every resample."""
+    """Yield the seconds of a step and of an epoch's start by variant: as measured, then for every
+    resample.
+    """
     variants = found.variants
     measured = [(sitting, _stretches(sitting, variants)) for sitting in found.sittings]
     typical = [_of_sitting(sitting, stretches, variants) for sitting, stretches in measured]
@@ -267,10 +320,17 @@ def _stretches(sitting: Sitting, variants: Sequence[str]) -> list[_Stretches]:
     ]
 
 
-def _of_sitting(sitting: Sitting, rounds: Sequence[_Stretches], variants: Sequence[str]) -> tuple[Round, Round]:
-    """Return the seconds of a step and of an epoch's start by variant, from these rounds of the sitting."""
-    seconds = {each: lower_quartile([stretches[each] for stretches in rounds]) for each in rounds[0]}
-    steps, starts = {}, {}
+def _of_sitting(
+    sitting: Sitting, rounds: Sequence[_Stretches], variants: Sequence[str]
+) -> tuple[Round, Round]:
+    """Return the seconds of a step and of an epoch's start by variant, from these rounds of the
+    sitting.
+    """
+    seconds = {
+        each: lower_quartile([stretches[each] for stretches in rounds]) for each in rounds[0]
+    }
+    steps = {}
+    starts = {}
     for name in variants:
         few, many = sitting.lengths.get(name, _OF_A_PROBE)
         steps[name] = (seconds[name, many] - seconds[name, few]) / (many - few)
@@ -287,19 +347,26 @@ def _mean(sittings: Sequence[tuple[Round, Round]]) -> tuple[Round, Round]:
 
 
 def _estimate(values: Sequence[float], stretch: float) -> Estimate:
-    """Return the first value with the middle 95 % of the others, its resamples, as interval; ``stretch`` widens it."""
+    """Return the first value with the middle 95 % of the others, its resamples, as interval;
+    ``stretch`` widens it.
+    """
     value, *others = values
     others.sort()
     outside = int((1 - CONFIDENCE) / 2 * len(others))
-    low, high = others[outside], others[-1 - outside]
+    low = others[outside]
+    high = others[-1 - outside]
     return Estimate(value, value - stretch * (value - low), value + stretch * (high - value))
 
 
 def _stretch(sittings: int) -> float:
-    """Return the factor that widens an interval from few processes; 1 for a single one, where nothing is known."""
+    """Return the factor that widens an interval from few processes; 1 for a single one, where
+    nothing is known.
+    """
     if sittings < 2:
         return 1.0
-    return t_quantile(CONFIDENCE, sittings - 1) / statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    return t_quantile(CONFIDENCE, sittings - 1) / statistics.NormalDist().inv_cdf(
+        (1 + CONFIDENCE) / 2
+    )
 
 
 def _share(cause: Cause, estimate: Estimate) -> Share:

@@ -15,7 +15,8 @@ from trainmark.record.caveats import Caveat
 class Bar:
     """Groups that clear the bar, miss it, or can't be judged.
 
-    A group can't be judged if it has no bound or one that doesn't decide, or if other programs disturbed it too much.
+    A group can't be judged if it has no bound or one that doesn't decide, or if other programs
+    disturbed it too much.
     """
 
     ratio: float
@@ -28,18 +29,33 @@ class Bar:
 def fail_below(comparison: Comparison, ratio: float) -> Bar:
     """Compare every group except the references with the bar.
 
-    A group misses it if the upper bound of its interval is below ``ratio``, so that noise alone never fails a build;
-    also if it does not learn, or none of its runs or trainings finished. A group can't be judged if other processes
-    disturbed it too much, or if only one bound of its interval is known and allows both.
+    A group misses it if the upper bound of its interval is below ``ratio``, so that noise alone
+    never fails a build; also if it does not learn, or none of its runs or trainings finished. A
+    group can't be judged if other processes disturbed it too much, or if only one bound of its
+    interval is known and allows both.
 
     Raises:
         UsageError: ``ratio`` is not above 0.
     """
     if not 0 < ratio < math.inf:
-        raise UsageError("the value of --fail-below is out of range", expected="a number above 0", found=f"{ratio:g}")
-    compared = (group for position, group in enumerate(comparison.groups) if not comparison.is_reference(position))
+        raise UsageError(
+            "the value of --fail-below is out of range",
+            expected="a number above 0",
+            found=f"{ratio:g}",
+        )
+    compared = (
+        group
+        for position, group in enumerate(comparison.groups)
+        if not comparison.is_reference(position)
+    )
     found = grouped(compared, lambda group: _judged(group, ratio))
-    return Bar(ratio, **{name: tuple(found.get(name, ())) for name in ("cleared", "missed", "unjudged", "disturbed")})
+    return Bar(
+        ratio,
+        **{
+            name: tuple(found.get(name, ()))
+            for name in ("cleared", "missed", "unjudged", "disturbed")
+        },
+    )
 
 
 def _judged(group: GroupResult, ratio: float) -> str:

@@ -56,8 +56,8 @@ Changing only the seed changes the catalogue's workloads by 0.3 to 0.4 points.
 """
 
 LOSS_MARGIN = 0.02
-"""Final losses on text within ±0.02 count as the same: a different seed alone changes those of ``shakespeare-gpt`` by
-0.02."""
+"""Final losses on text within ±0.02 count as the same: a different seed alone changes those of
+``shakespeare-gpt`` by 0.02."""
 
 WIDE = 1.2
 """Ratio of the slowest to the fastest round of a group above which a caveat is shown."""
@@ -102,11 +102,17 @@ class _Side:
     @property
     def timed_by(self) -> SpeedOf:
         """What can be compared; a command that reports no epochs is compared as a whole."""
-        return "epoch" if self.known("epoch_seconds") or not self.known("process_seconds") else "process"
+        return (
+            "epoch"
+            if self.known("epoch_seconds") or not self.known("process_seconds")
+            else "process"
+        )
 
     @property
     def examples(self) -> frozenset[int]:
-        """Numbers of examples of a steady epoch, as far as known; equal for two sides that do the same work."""
+        """Numbers of examples of a steady epoch, as far as known; equal for two sides that do the
+        same work.
+        """
         if self.group.key.dataset_sha256 is not None:
             return frozenset()  # for trainings, the key covers this
         return frozenset(run.examples for run in self.runs if run.examples is not None)
@@ -114,7 +120,9 @@ class _Side:
     @property
     def trainmarks(self) -> frozenset[str]:
         """The versions of trainmark that measured it, as far as known."""
-        return frozenset(record.trainmark for record in self.group.records if record.trainmark is not None)
+        return frozenset(
+            record.trainmark for record in self.group.records if record.trainmark is not None
+        )
 
     def known(self, figure: str) -> list[float]:
         return [value for run in self.runs if (value := getattr(run, figure)) is not None]
@@ -129,14 +137,16 @@ def compare(
 ) -> Comparison:
     """Group ``records`` and compare each group with its reference.
 
-    Without ``by``, every group of a workload is compared with one reference; with it, groups that are otherwise equal
-    are compared along that dimension. A run that does not learn is never called faster: if either side has one, the
-    verdict on speed is ``unclear``, whatever the interval.
+    Without ``by``, every group of a workload is compared with one reference; with it, groups that
+    are otherwise equal are compared along that dimension. A run that does not learn is never called
+    faster: if either side has one, the verdict on speed is ``unclear``, whatever the interval.
 
     Args:
-        records: records of any workloads, backends, devices and machines; only equal workloads are compared.
+        records: records of any workloads, backends, devices and machines; only equal workloads are
+            compared.
         by: the dimension to compare along.
-        baseline: key and value of the reference, such as ``("device", "cpu")``; default: the first measured group.
+        baseline: key and value of the reference, such as ``("device", "cpu")``; default: the first
+            measured group.
         margin: largest difference that counts as the same speed, as a fraction.
         confidence: confidence level of the intervals of slices.
 
@@ -145,10 +155,14 @@ def compare(
         UsageError: the baseline is not of the dimension ``by``, or the margin is negative.
     """
     if not 0 <= margin < math.inf:
-        raise UsageError("the margin is out of range", expected="a number from 0", found=f"{100 * margin:g} %")
+        raise UsageError(
+            "the margin is out of range", expected="a number from 0", found=f"{100 * margin:g} %"
+        )
     records = list(records)
     told = differences(records) if by == "machine" else ()
-    return compare_groups(group_records(records), by, baseline, margin, limits_of(records), told, confidence)
+    return compare_groups(
+        group_records(records), by, baseline, margin, limits_of(records), told, confidence
+    )
 
 
 def compare_groups(
@@ -180,12 +194,15 @@ def compare_groups(
             alone = _held_against(alone, side, sides[reference], by, margin, confidence)
         results.append(alone)
     margins = margin, LEARNING_MARGIN, LOSS_MARGIN
-    return Comparison(tuple(results), (), by, baseline, *margins, differences, measured=tuple(groups))
+    return Comparison(
+        tuple(results), (), by, baseline, *margins, differences, measured=tuple(groups)
+    )
 
 
 def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) -> GroupResult:
     """Return a group's own figures, not yet compared."""
-    records, pace = side.group.records, median(side.known("samples_per_second"))
+    records = side.group.records
+    pace = median(side.known("samples_per_second"))
     caveats = {caveat for run in side.runs for caveat in run.caveats}
     if side.group.failed:
         caveats.add(Caveat.FAILED_RUNS)
@@ -204,8 +221,12 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         breaks=side.breaks,
         reference=reference,
         epochs=max((len(record.epochs) for record in records), default=0),
-        steps=max((sum(epoch.steps or 0 for epoch in record.epochs) for record in records), default=0),
-        by_steps=any((record.workload.spec.get("schedule") or {}).get("steps") for record in records),
+        steps=max(
+            (sum(epoch.steps or 0 for epoch in record.epochs) for record in records), default=0
+        ),
+        by_steps=any(
+            (record.workload.spec.get("schedule") or {}).get("steps") for record in records
+        ),
         epoch_seconds=MedianInterval.of(side.known("epoch_seconds")),
         process_seconds=MedianInterval.of(side.known("process_seconds")),
         samples_per_second=pace,
@@ -214,7 +235,9 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         speedup=_UNKNOWN_SPEED,
         learning=_UNKNOWN_LEARNING,
         caveats=ordered(caveats),
-        efficiency=efficiency(complete[0], pace, limits) if (complete := [r for r in records if r.epochs]) else None,
+        efficiency=efficiency(complete[0], pace, limits)
+        if (complete := [r for r in records if r.epochs])
+        else None,
         cost=cost(records),
         reached=_reached(records),
         best_threads=_best_threads(records),
@@ -225,8 +248,12 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
 
 
 def _best_threads(records: Sequence[Record]) -> BestThreads | None:
-    """Return the best number of CPU threads that was found for these runs; None if there was no search."""
-    search = next((record.threads_search for record in records if record.threads_search is not None), None)
+    """Return the best number of CPU threads that was found for these runs; None if there was no
+    search.
+    """
+    search = next(
+        (record.threads_search for record in records if record.threads_search is not None), None
+    )
     if search is None:
         return None
     seconds = search.step_seconds
@@ -240,53 +267,84 @@ def _reached(records: Sequence[Record]) -> Reached | None:
         return None
     there = _to_target(records)
     time = MedianInterval.of([seconds for seconds, _ in there])
-    target, runs = str(Target(until["quantity"], until["bound"])), sum(seconds < math.inf for seconds, _ in there)
-    return Reached(target, runs, time.median, time.low, time.high, median([epochs for _, epochs in there]))
+    target = str(Target(until["quantity"], until["bound"]))
+    runs = sum(seconds < math.inf for seconds, _ in there)
+    return Reached(
+        target, runs, time.median, time.low, time.high, median([epochs for _, epochs in there])
+    )
 
 
 def _to_target(records: Sequence[Record]) -> list[tuple[float, float]]:
     """Return seconds and epochs to the target of each training, infinite if it missed it."""
     whole = [record for record in records if not FACTS["slices_alone"].of(record)]
     times = [(record.final.time_to_target_seconds, len(record.epochs)) for record in whole]
-    return [(math.inf, math.inf) if seconds is None else (seconds, epochs) for seconds, epochs in times]
+    return [
+        (math.inf, math.inf) if seconds is None else (seconds, epochs) for seconds, epochs in times
+    ]
 
 
 def _converges_faster(side: _Side, reference: _Side) -> bool:
     """Return whether runs need significantly fewer epochs to their target than the reference's.
 
-    A faster device or framework trains the same, in the same number of epochs. MLPerf checks its submissions likewise,
-    against the reference's convergence points.
+    A faster device or framework trains the same, in the same number of epochs. MLPerf checks its
+    submissions likewise, against the reference's convergence points.
     """
-    these, those = ([epochs for _, epochs in _to_target(each.group.records)] for each in (side, reference))
+    these, those = (
+        [epochs for _, epochs in _to_target(each.group.records)] for each in (side, reference)
+    )
     if not (these and those) or math.inf in these + those:
         return False
     difference = unpaired_difference(these, those, WHOLE)
-    return difference.high is not None and difference.high < 0 and difference.value < -1  # epochs are whole
+    # epochs are whole
+    return difference.high is not None and difference.high < 0 and difference.value < -1
 
 
 def _held_against(
-    result: GroupResult, side: _Side, reference: _Side, by: Dimension | None, margin: float, confidence: float
+    result: GroupResult,
+    side: _Side,
+    reference: _Side,
+    by: Dimension | None,
+    margin: float,
+    confidence: float,
 ) -> GroupResult:
-    """Return ``result`` with its speed-up and difference in learning, both relative to ``reference``."""
+    """Return ``result`` with its speed-up and difference in learning, both relative to
+    ``reference``.
+    """
     caveats = set(result.caveats) | _differences(side, reference, by)
-    speedup, learning = _UNKNOWN_SPEED, _UNKNOWN_LEARNING
-    # Epochs of commands may differ in their number of examples, which may be unknown; then they aren't comparable.
+    speedup = _UNKNOWN_SPEED
+    learning = _UNKNOWN_LEARNING
+    # Epochs of commands may differ in their number of examples, which may be unknown; then they
+    # aren't comparable.
     same_length = side.group.key.train_examples == reference.group.key.train_examples
     if same_length and not _known_to_differ(side.examples, reference.examples):
         speedup, found = _by_runs(side, reference, margin)
         # Slices of a command count examples or, if it doesn't report them, steps or epochs.
-        counts = {not side.group.key.dataset and bool(each.known("samples_per_second")) for each in (side, reference)}
-        sliced = compare_slices(reference.group.records, side.group.records) if len(counts) == 1 else None
+        counts = {
+            not side.group.key.dataset and bool(each.known("samples_per_second"))
+            for each in (side, reference)
+        }
+        sliced = (
+            compare_slices(reference.group.records, side.group.records)
+            if len(counts) == 1
+            else None
+        )
         # A training of a few steps may end before it has a block in every round.
-        enough = sliced is not None and (len(sliced.rounds) >= FEWEST_FOR_INTERVAL or sliced.is_obvious)
+        enough = sliced is not None and (
+            len(sliced.rounds) >= FEWEST_FOR_INTERVAL or sliced.is_obvious
+        )
         if sliced is not None and (enough or speedup.low is None):
-            of_slices, its_caveats = by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)
-            # Trainings that confirm an obvious difference have an interval, which says more than the bound.
+            of_slices, its_caveats = by_slices(
+                sliced, margin, confidence, learns=side.learns and reference.learns
+            )
+            # Trainings that confirm an obvious difference have an interval, which says more than
+            # the bound.
             is_confirmed = speedup.low is not None and speedup.verdict == of_slices.verdict
             if of_slices.at_least is None or not is_confirmed:
-                speedup, found = of_slices, its_caveats
+                speedup = of_slices
+                found = its_caveats
         elif sliced is not None and sliced.too_disturbed:
-            speedup, found = dataclasses.replace(speedup, verdict="unclear"), found | {Caveat.TOO_DISTURBED}
+            speedup = dataclasses.replace(speedup, verdict="unclear")
+            found = found | {Caveat.TOO_DISTURBED}
         caveats |= found
     if _converges_faster(side, reference):
         caveats.add(Caveat.CONVERGES_FASTER)
@@ -298,7 +356,9 @@ def _held_against(
 def _by_runs(side: _Side, reference: _Side, margin: float) -> tuple[Speedup, set[Caveat]]:
     """Return the speed-up by steady epochs or whole processes, paired by round, and its caveats."""
     of: SpeedOf = "epoch" if side.timed_by == reference.timed_by == "epoch" else "process"
-    times = match(reference.runs, side.runs, _logarithm(of), pairs=side.group.key.protocol == "fresh")
+    times = match(
+        reference.runs, side.runs, _logarithm(of), pairs=side.group.key.protocol == "fresh"
+    )
     difference = times.difference(TRIMMED)
     if difference is None:
         return _UNKNOWN_SPEED, set()
@@ -313,17 +373,24 @@ def by_slices(
 ) -> tuple[Speedup, set[Caveat]]:
     """Return the speed-up by undisturbed blocks, and its caveats.
 
-    It is ``unclear`` if too many blocks are disturbed, or if they would change the verdict. The interval over rounds
-    decides. If there is none, or it is unclear, an obvious difference in the first two rounds decides.
+    It is ``unclear`` if too many blocks are disturbed, or if they would change the verdict. The
+    interval over rounds decides. If there is none, or it is unclear, an obvious difference in the
+    first two rounds decides.
     """
     caveats = {Caveat.DISTURBED} if sliced.disturbed else set()
     caveats |= {Caveat.PACE_CHANGED} if changes_pace(sliced.ratios) else set()
     ratio = _decisive(sliced.ratio(confidence), sliced.obvious(), margin)
-    of_all = _decisive(sliced.ratio(confidence, disturbed=True), sliced.obvious(disturbed=True), margin)
+    of_all = _decisive(
+        sliced.ratio(confidence, disturbed=True), sliced.obvious(disturbed=True), margin
+    )
     if len(sliced.all) < FEWEST_FOR_INTERVAL and not sliced.is_obvious:
         caveats.add(Caveat.FEW_ROUNDS)
     fewer = len(sliced.kept) < min(FEWEST_FOR_INTERVAL, len(sliced.all))
-    if sliced.too_disturbed or fewer or speed_verdict(ratio, margin) != speed_verdict(of_all, margin):
+    if (
+        sliced.too_disturbed
+        or fewer
+        or speed_verdict(ratio, margin) != speed_verdict(of_all, margin)
+    ):
         caveats = caveats - {Caveat.DISTURBED} | {Caveat.TOO_DISTURBED}
     trusted = learns and Caveat.TOO_DISTURBED not in caveats
     return _speedup(ratio, margin, "slice", learns=trusted), caveats
@@ -342,29 +409,48 @@ def _speedup(ratio: Estimate, margin: float, of: SpeedOf, *, learns: bool) -> Sp
 
 
 def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:
-    """Return the difference of the final accuracies or losses; two sides that both learn nothing are not *the same*."""
-    these, those = (side.runs, reference.runs) if pairs else map(_last_repeats, (side.runs, reference.runs))
+    """Return the difference of the final accuracies or losses; two sides that both learn nothing
+    are not *the same*.
+    """
+    these, those = (
+        (side.runs, reference.runs) if pairs else map(_last_repeats, (side.runs, reference.runs))
+    )
     for quantity in side.learning_quantities:
         # match() returns the first minus the second; above 0 is better.
-        ends, margin = ((those, these), LOSS_MARGIN) if side.tokens else ((these, those), LEARNING_MARGIN)
+        ends, margin = (
+            ((those, these), LOSS_MARGIN) if side.tokens else ((these, those), LEARNING_MARGIN)
+        )
         difference = match(*ends, attrgetter(quantity), pairs=pairs).difference(WHOLE)
         if difference is not None:
-            found, learns = learning_verdict(difference, margin), side.learns and reference.learns
-            verdict = found if learns or (found == "differs" and (side.learns or reference.learns)) else "unclear"
+            found = learning_verdict(difference, margin)
+            learns = side.learns and reference.learns
+            verdict = (
+                found
+                if learns or (found == "differs" and (side.learns or reference.learns))
+                else "unclear"
+            )
             return Learning(quantity, difference.value, difference.low, difference.high, verdict)
     return _UNKNOWN_LEARNING
 
 
 def _last_repeats(runs: Sequence[RunSummary]) -> tuple[RunSummary, ...]:
-    """Return the last repeats of continued trainings, whose repeats are stages of one training, not independent."""
+    """Return the last repeats of continued trainings, whose repeats are stages of one training, not
+    independent.
+    """
     last = max((run.round for run in runs), default=0)
     return tuple(run for run in runs if run.round == last)
 
 
 def _differences(side: _Side, reference: _Side, by: Dimension | None) -> set[Caveat]:
-    """Return caveats for what differs between the two sides without being the compared dimension."""
-    these, those = side.group.key, reference.group.key
-    data = (these.dataset_sha256, these.train_examples) != (those.dataset_sha256, those.train_examples)
+    """Return caveats for what differs between the two sides without being the compared
+    dimension.
+    """
+    these = side.group.key
+    those = reference.group.key
+    data = (these.dataset_sha256, these.train_examples) != (
+        those.dataset_sha256,
+        those.train_examples,
+    )
     machines = (these.machine, these.cpu, these.cores) != (those.machine, those.cpu, those.cores)
     differs = {
         Caveat.DIFFERENT_DATA: data or _known_to_differ(side.examples, reference.examples),
@@ -382,12 +468,16 @@ def _known_to_differ(these: frozenset[Any], those: frozenset[Any]) -> bool:
 
 
 def _weights_differ(these: Sequence[RunSummary], those: Sequence[RunSummary]) -> bool:
-    """Return whether the runs of a round (of all rounds, if none is common) started from different weights."""
+    """Return whether the runs of a round (of all rounds, if none is common) started from different
+    weights.
+    """
     a = {(run.group, run.round): run.weights_sha256 for run in these if run.weights_sha256}
     b = {(run.group, run.round): run.weights_sha256 for run in those if run.weights_sha256}
     if shared := a.keys() & b.keys():
         return any(a[round] != b[round] for round in shared)
-    return bool(a and b) and not (set(a.values()) <= set(b.values()) or set(b.values()) <= set(a.values()))
+    return bool(a and b) and not (
+        set(a.values()) <= set(b.values()) or set(b.values()) <= set(a.values())
+    )
 
 
 def ordered(caveats: Set[Caveat]) -> tuple[Caveat, ...]:

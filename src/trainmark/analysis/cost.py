@@ -1,4 +1,6 @@
-"""Energy and cost of training: of the training epochs only, without start-up, compilation and evaluation."""
+"""Energy and cost of training: of the training epochs only, without start-up, compilation and
+evaluation.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,17 @@ class Cost:
 
 def cost(records: tuple[Record, ...]) -> Cost:
     """Return the cost of runs that are repeats of each other."""
-    records = tuple(record for record in records if record.outcome.status == "ok")  # others are incomplete
+    # others are incomplete
+    records = tuple(record for record in records if record.outcome.status == "ok")
     whole = [record for record in records if not (record.observed and record.observed.ended_early)]
     sources = {record.energy.source for record in records if record.energy is not None}
     prices = {record.price_per_hour for record in records}
     return Cost(
         joules=median(each.energy.joules for each in whole if each.energy),
         source=sources.pop() if len(sources) == 1 else None,
-        joules_per_million_samples=median(_per_million(each.energy.joules, each) for each in records if each.energy),
+        joules_per_million_samples=median(
+            _per_million(each.energy.joules, each) for each in records if each.energy
+        ),
         money=median(map(_money, whole)),
         money_per_million_samples=median(_per_million(_money(each), each) for each in records),
         price_per_hour=prices.pop() if len(prices) == 1 else None,

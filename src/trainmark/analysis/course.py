@@ -35,7 +35,9 @@ class Station:
 
 def course(records: Sequence[Record]) -> tuple[Station, ...]:
     """Summarise runs that are repeats of each other, epoch by epoch."""
-    elapsed = [[*itertools.accumulate(epoch.seconds for epoch in record.epochs)] for record in records]
+    elapsed = [
+        [*itertools.accumulate(epoch.seconds for epoch in record.epochs)] for record in records
+    ]
     longest = max((len(record.epochs) for record in records), default=0)
     stations = []
     for index in range(longest):
@@ -52,7 +54,9 @@ def course(records: Sequence[Record]) -> tuple[Station, ...]:
 
 
 def seconds_to(record: Record, accuracy: float) -> float | None:
-    """Return the training seconds until the end of the first epoch with this test accuracy; None if there is none."""
+    """Return the training seconds until the end of the first epoch with this test accuracy; None if
+    there is none.
+    """
     elapsed = itertools.accumulate(epoch.seconds for epoch in record.epochs)
     for epoch, seconds in zip(record.epochs, elapsed, strict=True):
         if epoch.test_accuracy is not None and epoch.test_accuracy >= accuracy:

@@ -14,7 +14,8 @@ class Crossing:
 
     Args:
         seconds: seconds per example by batch size, as (on the CPU, on the accelerator).
-        batch: batch size from which on the accelerator is faster; None if it is at every size, or at none.
+        batch: batch size from which on the accelerator is faster; None if it is at every size, or
+            at none.
         faster: whether the accelerator is faster at the largest size.
     """
 
@@ -24,7 +25,8 @@ class Crossing:
 
 
 def crossing(cpu: Mapping[int, float], accelerator: Mapping[int, float]) -> Crossing:
-    """Find from which size on the accelerator is always faster, by log-linear interpolation between two sizes.
+    """Find from which size on the accelerator is always faster, by log-linear interpolation between
+    two sizes.
 
     Args:
         cpu, accelerator: seconds of a step by batch size, with at least one size in common.

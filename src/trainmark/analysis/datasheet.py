@@ -1,7 +1,8 @@
 """Peak FLOP/s of GPUs by their manufacturers' datasheets: dense products, no sparsity.
 
-From NVIDIA's datasheets and architecture white papers. ``fp32`` is arithmetic without tensor cores, ``fp64`` with them
-if available; 16 bits accumulate in fp32. They hold at the highest clock, so measurements stay below them.
+From NVIDIA's datasheets and architecture white papers. ``fp32`` is arithmetic without tensor cores,
+``fp64`` with them if available; 16 bits accumulate in fp32. They hold at the highest clock, so
+measurements stay below them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ def _sheet(fp64: float, fp32: float, tf32: float | None, half: float) -> dict[st
     return flops
 
 
-# By the end of the driver's name of the GPU; the name of a partition (MIG) continues, so it doesn't match.
+# By the end of the driver's name of the GPU; the name of a partition (MIG) continues, so it doesn't
+# match.
 _MODELS = (
     (r"\bH200$", _sheet(67, 67, 494.7, 989.4)),
     (r"\bH100 PCIe$", _sheet(51, 51, 378, 756)),

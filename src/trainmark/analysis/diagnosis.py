@@ -13,15 +13,25 @@ from trainmark.record.inspection import StepInspection
 from trainmark.workload.precision import PRECISIONS
 
 Failure = Literal[
-    "labels-out-of-range", "nan-in-data", "softmax-underflow", "precision-overflow", "nothing-is-training",
-    "dead-relus", "learning-rate", "not-found",
-]  # fmt: skip
+    "labels-out-of-range",
+    "nan-in-data",
+    "softmax-underflow",
+    "precision-overflow",
+    "nothing-is-training",
+    "dead-relus",
+    "learning-rate",
+    "not-found",
+]
 
 UNDERFLOW_GAP = 88.72
-"""Largest safe gap between two logits: beyond it 1/e^-gap overflows float32, and beyond 103.9 e^-gap is 0."""
-_LABEL_REFUSED = re.compile(r"(target|label|class)\b.*\b(out of (bounds|range)|outside)", re.IGNORECASE)
+"""Largest safe gap between two logits: beyond it 1/e^-gap overflows float32, and beyond 103.9
+e^-gap is 0."""
+_LABEL_REFUSED = re.compile(
+    r"(target|label|class)\b.*\b(out of (bounds|range)|outside)", re.IGNORECASE
+)
 _INDEX_REFUSED = re.compile(r"index (\d+) is out of bounds for dimension \d+ with size (\d+)")
-"""Error messages for labels out of range; the second, for any index, counts if its size is that of the classes."""
+"""Error messages for labels out of range; the second, for any index, counts if its size is that of
+the classes."""
 _TWO_STAGE = "softmax-then-log"
 _MOSTLY = 0.9
 _LARGE_MOVE = 1.0
@@ -74,9 +84,11 @@ class Diagnosis:
 DO: dict[Failure, str] = {
     "labels-out-of-range": "Give the last layer one output per class, and count labels from 0.",
     "nan-in-data": "Check how the input is prepared: it contains values that are not finite.",
-    "softmax-underflow": "Compute the loss directly from the logits (a fused softmax cross-entropy).",
+    "softmax-underflow": "Compute the loss directly from the logits (a fused softmax "
+    "cross-entropy).",
     "precision-overflow": "Scale the loss, or train in bf16 or fp32, whose range is wider.",
-    "nothing-is-training": "Check that the optimiser is given these weights, and that they get a gradient.",
+    "nothing-is-training": "Check that the optimiser is given these weights, and that they get a "
+    "gradient.",
     "dead-relus": "Use a smaller learning rate, or another initialisation or activation.",
     "learning-rate": "Use a learning rate ten times smaller.",
     "not-found": "Run it again with another seed, and with another backend (`trainmark parity`).",
@@ -88,7 +100,11 @@ def diagnose(replay: Replay) -> Diagnosis:
     for look in (_labels, _overflow, _data, _underflow, _frozen, _leap, _dead, _rate):
         if (found := look(replay)) is not None:
             return found
-    said = (f"the process ended: {replay.stopped}",) if replay.stopped else ("the replay showed nothing unusual",)
+    said = (
+        (f"the process ended: {replay.stopped}",)
+        if replay.stopped
+        else ("the replay showed nothing unusual",)
+    )
     return Diagnosis("not-found", replay.failed_at, None, said, DO["not-found"])
 
 
@@ -100,11 +116,17 @@ def _labels(replay: Replay) -> Diagnosis | None:
     for each in replay.opened:
         if each.bad_labels:
             written = ", ".join(map(str, each.bad_labels))
-            return _diagnosis("labels-out-of-range", each.step, "labels", f"invalid labels: {written}")
+            return _diagnosis(
+                "labels-out-of-range", each.step, "labels", f"invalid labels: {written}"
+            )
     index = _INDEX_REFUSED.search(replay.stopped or "")
-    refused = _LABEL_REFUSED.search(replay.stopped or "") or (index and int(index[2]) == replay.classes)
+    refused = _LABEL_REFUSED.search(replay.stopped or "") or (
+        index and int(index[2]) == replay.classes
+    )
     if refused:
-        return _diagnosis("labels-out-of-range", None, "labels", f"the framework reported: {replay.stopped}")
+        return _diagnosis(
+            "labels-out-of-range", None, "labels", f"the framework reported: {replay.stopped}"
+        )
     return None
 
 
@@ -112,11 +134,17 @@ def _data(replay: Replay) -> Diagnosis | None:
     for each in replay.opened:
         bad = each.first_bad
         if bad is not None and bad.kind == "input":
-            return _diagnosis("nan-in-data", each.step, "input", "the prepared images have values that are not finite")
+            return _diagnosis(
+                "nan-in-data",
+                each.step,
+                "input",
+                "the prepared images have values that are not finite",
+            )
         if each.alone and bad is None:
             first = each.alone[0]
             evidence = (
-                f"training example {first.example} alone gives a loss of {first.loss}, the reference "
+                f"training example {first.example} alone gives a loss of {first.loss}, the "
+                "reference "
                 f"{first.reference:.4g} with the same weights: its prepared image is not finite"
             )
             return _diagnosis("nan-in-data", each.step, "input", evidence)
@@ -133,7 +161,8 @@ def _overflow(replay: Replay) -> Diagnosis | None:
         for tensor in each.tensors:
             if tensor.finite and tensor.largest > largest:
                 evidence = (
-                    f"its largest value in float32 is {tensor.largest:.4g}; {replay.precision} ends at {largest:,.0f}"
+                    f"its largest value in float32 is {tensor.largest:.4g}; {replay.precision} "
+                    f"ends at {largest:,.0f}"
                 )
                 return _diagnosis("precision-overflow", each.step, tensor.title, evidence)
     return None
@@ -144,45 +173,63 @@ def _underflow(replay: Replay) -> Diagnosis | None:
         return None
     for each in replay.opened:
         bad = each.first_bad
-        if each.gap is not None and each.gap > UNDERFLOW_GAP and (bad is None or bad.kind in ("loss", "gradient")):
+        if (
+            each.gap is not None
+            and each.gap > UNDERFLOW_GAP
+            and (bad is None or bad.kind in ("loss", "gradient"))
+        ):
             evidence = (
-                f"the true class's logit is {each.gap:.1f} below the largest: its probability is e^-{each.gap:.1f}, "
-                "subnormal or 0 in float32, so its logarithm or the reciprocal in its gradient is infinite"
+                f"the true class's logit is {each.gap:.1f} below the largest: its probability is "
+                f"e^-{each.gap:.1f}, "
+                "subnormal or 0 in float32, so its logarithm or the reciprocal in its gradient "
+                "is infinite"
             )
-            return _diagnosis("softmax-underflow", each.step, "loss" if bad is None else bad.title, evidence)
+            return _diagnosis(
+                "softmax-underflow", each.step, "loss" if bad is None else bad.title, evidence
+            )
     return None
 
 
 def _frozen(replay: Replay) -> Diagnosis | None:
     if not replay.opened:
         return None
-    first, last = replay.opened[0], replay.opened[-1]
+    first = replay.opened[0]
+    last = replay.opened[-1]
     matrices = [name for name in first.unchanged if name in first.moved and name in last.unchanged]
     if not matrices:
         return None
-    gradients = {tensor.name: tensor.largest for tensor in first.tensors if tensor.kind == "gradient"}
+    gradients = {
+        tensor.name: tensor.largest for tensor in first.tensors if tensor.kind == "gradient"
+    }
     asleep = [name for name in matrices if gradients.get(name, 0.0) > 0]
     if asleep:
         evidence = (
-            f"{', '.join(asleep)} did not change at all, although the gradient of {asleep[0]} reaches "
+            f"{', '.join(asleep)} did not change at all, although the gradient of {asleep[0]} "
+            "reaches "
             f"{gradients[asleep[0]]:.3g} in the reference"
         )
         return _diagnosis("nothing-is-training", first.step, f"update {asleep[0]}", evidence)
     evidence = f"the gradient of {', '.join(matrices)} is zero"
-    return _dead(replay) or _diagnosis("nothing-is-training", first.step, f"gradient {matrices[0]}", evidence)
+    return _dead(replay) or _diagnosis(
+        "nothing-is-training", first.step, f"gradient {matrices[0]}", evidence
+    )
 
 
 def _dead(replay: Replay) -> Diagnosis | None:
     for each in replay.opened:
         for tensor in each.tensors:
             if tensor.dead is not None and tensor.dead >= _MOSTLY:
-                evidence = f"{100 * tensor.dead:.0f} % of its units give 0 for every example of the batch"
+                evidence = (
+                    f"{100 * tensor.dead:.0f} % of its units give 0 for every example of the batch"
+                )
                 return _diagnosis("dead-relus", each.step, f"activation {tensor.name}", evidence)
     return None
 
 
 def _leap(replay: Replay) -> Diagnosis | None:
-    """Check for a too large learning rate; it can also cause dead ReLUs, so it is checked before them."""
+    """Check for a too large learning rate; it can also cause dead ReLUs, so it is checked before
+    them.
+    """
     leaps = [each for each in replay.opened if _largest(each.moved) > _LARGE_MOVE]
     return _rate(dataclasses.replace(replay, opened=tuple(leaps))) if leaps else None
 
@@ -202,7 +249,9 @@ def _rate(replay: Replay) -> Diagnosis | None:
 
 
 def _largest(moved: Mapping[str, float | None]) -> float:
-    """Return the largest finite change; a step that ends in NaN says nothing about the learning rate."""
+    """Return the largest finite change; a step that ends in NaN says nothing about the learning
+    rate.
+    """
     return max((value for value in moved.values() if value is not None), default=0.0)
 
 

@@ -1,4 +1,6 @@
-"""Differences between the compared machines, so that a driver's effect is not mistaken for a GPU's."""
+"""Differences between the compared machines, so that a driver's effect is not mistaken for a
+GPU's.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,15 @@ class Difference:
 
 
 def differences(records: Iterable[Record]) -> tuple[Difference, ...]:
-    """Return all properties that differ between the machines of ``records``; none if there is only one machine."""
+    """Return all properties that differ between the machines of ``records``; none if there is only
+    one machine.
+    """
     return tuple(fact for fact in facts(records) if fact.differs)
+
+
+def _version_of(package: str) -> Fact:
+    """Return the version of a package as a property of the machine."""
+    return Fact(lambda record: record.python.packages.get(package), package)
 
 
 def facts(records: Iterable[Record], machine_of: MachineOf | None = None) -> tuple[Difference, ...]:
@@ -43,11 +52,12 @@ def facts(records: Iterable[Record], machine_of: MachineOf | None = None) -> tup
     by_machine = grouped(records, lambda record: machine_of(record).title)
     packages = sorted({name for record in records for name in record.python.packages})
     known = [fact for fact in FACTS.values() if fact.machine]
-    known += [Fact(lambda record, name=name: record.python.packages.get(name), name) for name in packages]  # type: ignore[misc]
+    known += [_version_of(name) for name in packages]
     found = []
     for fact in known:
         values = {
-            machine: ", ".join(sorted({told for record in records if (told := fact.told(record))})) or UNKNOWN
+            machine: ", ".join(sorted({told for record in records if (told := fact.told(record))}))
+            or UNKNOWN
             for machine, records in by_machine.items()
         }
         if set(values.values()) != {UNKNOWN}:

@@ -1,7 +1,7 @@
 """Efficiency of a run relative to its device's peak.
 
-FLOPs and bytes come from the specification; the limits are measured on the device itself. If several frameworks
-measured the same device in the same precision, the highest limit counts for all.
+FLOPs and bytes come from the specification; the limits are measured on the device itself. If
+several frameworks measured the same device in the same precision, the highest limit counts for all.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Limit:
     Args:
         measured_by: framework that reached the matrix-product limit.
         measured_at: when it was measured, in ISO 8601.
-        disturbed: whether other programs used the machine or the device then, so the true peak may be higher.
+        disturbed: whether other programs used the machine or the device then, so the true peak may
+            be higher.
     """
 
     flops_per_second: float
@@ -46,15 +47,17 @@ class Efficiency:
     """The efficiency of a steady epoch.
 
     Args:
-        flops_per_second: achieved, counting the matrix products and convolutions of the specification.
+        flops_per_second: achieved, counting the matrix products and convolutions of the
+            specification.
         mfu: model FLOP utilisation, the share of the measured peak.
-        peak_flops_per_second: measured peak; for ``measured_by``, ``measured_at`` and ``disturbed`` see :class:`Limit`.
+        peak_flops_per_second: measured peak; for ``measured_by``, ``measured_at`` and ``disturbed``
+            see :class:`Limit`.
         datasheet_flops_per_second: peak of the manufacturer's datasheet; None if unknown.
         intensity: FLOPs per byte that a step has to move at least.
         roofline_seconds: duration of a step limited only by the device's limits.
         gap: step time / ``roofline_seconds``.
-        nanogpt_mfu: MFU by nanoGPT's formula, 6N + 12·L·H·Q·T FLOPs per token, where N leaves out the position
-            embedding; None without attention.
+        nanogpt_mfu: MFU by nanoGPT's formula, 6N + 12·L·H·Q·T FLOPs per token, where N leaves out
+            the position embedding; None without attention.
     """
 
     flops_per_second: float
@@ -78,7 +81,9 @@ def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
         if peaks and (flops := _real(peaks.matmul_flops_per_second)):
             busy = (peaks.others_share or 0.0) > BUSY_SHARE  # all that older records tell
             copied = _real(peaks.copy_bytes_per_second)
-            limit = Limit(flops, copied, record.backend.name, peaks.created, peaks.disturbed or busy)
+            limit = Limit(
+                flops, copied, record.backend.name, peaks.created, peaks.disturbed or busy
+            )
             found.setdefault(place_of(record), []).insert(0, limit)  # if equal, the newest counts
     best = {}
     for place, limits in found.items():
@@ -94,14 +99,27 @@ def _real(limit: float | None) -> float | None:
 
 
 def place_of(record: Record) -> Place:
-    """Return a key that is equal for records with the same device, precision and threads, and so the same limits."""
-    machine, device = record.machine, record.device
-    host = (machine.name, machine.identity, machine.labelled, machine.cpu, machine.usable_cores, machine.cpu_quota)
+    """Return a key that is equal for records with the same device, precision and threads, and so
+    the same limits.
+    """
+    machine = record.machine
+    device = record.device
+    host = (
+        machine.name,
+        machine.identity,
+        machine.labelled,
+        machine.cpu,
+        machine.usable_cores,
+        machine.cpu_quota,
+    )
     return *host, record.threads, device.id, device.name, record.backend.precision
 
 
-def efficiency(record: Record, samples_per_second: float | None, limits: Mapping[Place, Limit]) -> Efficiency | None:
-    """Return the efficiency of runs like ``record`` at a throughput; None if either the limit or that is unknown.
+def efficiency(
+    record: Record, samples_per_second: float | None, limits: Mapping[Place, Limit]
+) -> Efficiency | None:
+    """Return the efficiency of runs like ``record`` at a throughput; None if either the limit or
+    that is unknown.
 
     Args:
         record: any of the runs.
@@ -109,13 +127,15 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
         limits: result of :func:`limits_of`.
     """
     limit = limits.get(place_of(record))
-    model, precision = record.model, record.backend.precision or ""
+    model = record.model
+    precision = record.backend.precision or ""
     arithmetic = PRECISIONS.get(precision, PRECISIONS["fp32"])
     if limit is None or not samples_per_second or model is None or not record.epochs:
         return None
     if (record.group.world or 1) > 1:  # the limit is for one device
         return None
-    examples, steps = record.epochs[0].examples, record.epochs[0].steps
+    examples = record.epochs[0].examples
+    steps = record.epochs[0].steps
     if not examples or not steps:
         return None
     try:
@@ -144,7 +164,9 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
         intensity=flops / moved,
         roofline_seconds=roofline,
         gap=gap,
-        nanogpt_mfu=samples_per_second * of_nanogpt / limit.flops_per_second if of_nanogpt else None,
+        nanogpt_mfu=samples_per_second * of_nanogpt / limit.flops_per_second
+        if of_nanogpt
+        else None,
     )
 
 
@@ -154,6 +176,9 @@ def _nanogpt_flops(plan: Model) -> int:
     Source: PaLM, Chowdhery et al. 2022, appendix B.
     """
     attending = [each for each in plan.every_layer if isinstance(each.layer, Attention)]
-    positions = sum(each.parameters for each in plan.every_layer if isinstance(each.layer, PositionEmbedding))
-    squares = sum(12 * math.prod(each.input_shape) for each in attending)  # heads · width of a head · length
+    positions = sum(
+        each.parameters for each in plan.every_layer if isinstance(each.layer, PositionEmbedding)
+    )
+    # heads · width of a head · length
+    squares = sum(12 * math.prod(each.input_shape) for each in attending)
     return plan.input_shape[0] * (6 * (plan.parameters - positions) + squares) if attending else 0

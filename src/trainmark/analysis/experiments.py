@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["change", "diagnosis", "learning"]
-"""A ``change`` to make, a ``diagnosis``, which is not a valid training, or one that affects ``learning``."""
+"""A ``change`` to make, a ``diagnosis``, which is not a valid training, or one that affects
+``learning``."""
 NOT_ENOUGH_TIME = "not enough time"
 """Why an experiment was left out; begins the reason."""
-Part = Literal["loader", "sync", "evaluation", "save", "optimizer", "threads", "precision", "model", "line"]
+Part = Literal[
+    "loader", "sync", "evaluation", "save", "optimizer", "threads", "precision", "model", "line"
+]
 
 
 @dataclass(frozen=True)
@@ -59,11 +62,16 @@ EXPERIMENTS = {
     "fp32": Experiment(
         "precision",
         "single instead of double precision",
-        "Use single precision: avoid float64 inputs, .double() and set_default_dtype(torch.float64).",
+        "Use single precision: avoid float64 inputs, .double() and "
+        "set_default_dtype(torch.float64).",
     ),
     "fused": Experiment("optimizer", "the fused optimiser", "Pass fused=True to the optimiser."),
-    "threads": Experiment("threads", "torch.set_num_threads({value})", "Call torch.set_num_threads({value})."),
-    "no-grad": Experiment("evaluation", "evaluation without gradients", "Evaluate under torch.inference_mode()."),
+    "threads": Experiment(
+        "threads", "torch.set_num_threads({value})", "Call torch.set_num_threads({value})."
+    ),
+    "no-grad": Experiment(
+        "evaluation", "evaluation without gradients", "Evaluate under torch.inference_mode()."
+    ),
     "batch": Experiment(
         "loader",
         "{value}× larger batches",
@@ -73,15 +81,20 @@ EXPERIMENTS = {
     "workers": Experiment(
         "loader",
         "loading in worker processes",
-        "Load batches in worker processes: DataLoader(..., num_workers={value}, persistent_workers=True).",
+        "Load batches in worker processes: DataLoader(..., num_workers={value}, "
+        "persistent_workers=True).",
     ),
     "no-accumulation": Experiment(
         "loader",
         "one large batch instead of {value} accumulated ones",
         "Use {value}× larger batches instead of accumulating gradients.",
     ),
-    "bf16": Experiment("precision", "bf16 autocast", "Run the model under torch.autocast(device, torch.bfloat16)."),
-    "foreach": Experiment("optimizer", "the foreach optimiser", "Pass foreach=True to the optimiser."),
+    "bf16": Experiment(
+        "precision", "bf16 autocast", "Run the model under torch.autocast(device, torch.bfloat16)."
+    ),
+    "foreach": Experiment(
+        "optimizer", "the foreach optimiser", "Pass foreach=True to the optimiser."
+    ),
     "channels-last": Experiment(
         "model",
         "images in channels-last format",
@@ -95,9 +108,12 @@ EXPERIMENTS = {
     "pin": Experiment(
         "loader",
         "copies from pinned memory",
-        "Copy from pinned memory: DataLoader(..., pin_memory=True) and .to(device, non_blocking=True).",
+        "Copy from pinned memory: DataLoader(..., pin_memory=True) and .to(device, "
+        "non_blocking=True).",
     ),
-    "tf32": Experiment("precision", "TF32 matrix products", 'Call torch.set_float32_matmul_precision("high").'),
+    "tf32": Experiment(
+        "precision", "TF32 matrix products", 'Call torch.set_float32_matmul_precision("high").'
+    ),
     "fp16": Experiment(
         "precision",
         "fp16 autocast without a GradScaler",
@@ -108,19 +124,25 @@ EXPERIMENTS = {
     ),
     "jit": Experiment("model", "XLA toggled", "Toggle jit_compile in model.compile."),
     "mixed-bf16": Experiment(
-        "precision", "mixed precision (bf16)", 'Call keras.mixed_precision.set_global_policy("mixed_bfloat16").'
+        "precision",
+        "mixed precision (bf16)",
+        'Call keras.mixed_precision.set_global_policy("mixed_bfloat16").',
     ),
     "attention": Experiment(
         "model",
         "fused attention",
-        'Use fused attention: need_weights=False in nn.MultiheadAttention, or attn_implementation="sdpa".',
+        "Use fused attention: need_weights=False in nn.MultiheadAttention, or "
+        'attn_implementation="sdpa".',
     ),
     "compile": Experiment("model", "compiled model", "Compile the model: torch.compile(model)."),
     "cuda-graphs": Experiment(
-        "model", "compiled model with CUDA graphs", 'Use torch.compile(model, mode="reduce-overhead").'
+        "model",
+        "compiled model with CUDA graphs",
+        'Use torch.compile(model, mode="reduce-overhead").',
     ),
 }
-"""By name; if there is no time for all, those at the end are left out. Changes to a slow part come first."""
+"""By name; if there is no time for all, those at the end are left out. Changes to a slow part come
+first."""
 ONLY_KERAS = ("steps-per-execution", "jit", "mixed-bf16")
 OF_KERAS = ("same-batch", "no-saves", "fp32", *ONLY_KERAS)
 

@@ -45,11 +45,13 @@ def key_of(record: Record, machine: Told | None = None) -> Key:
 
 
 def group_records(records: Iterable[Record]) -> list[Repeats]:
-    """Group the records by key, in the order of each group's first measurement; duplicates count once.
+    """Group the records by key, in the order of each group's first measurement; duplicates count
+    once.
 
-    A run that failed early has unknown fields (no framework version, no device name): it is counted with the group
-    that has the same known fields. A run that failed after its slices has two records, and counts as one failed run. If
-    the user interrupted it, it counts as a run that has slices alone.
+    A run that failed early has unknown fields (no framework version, no device name): it is counted
+    with the group that has the same known fields. A run that failed after its slices has two
+    records, and counts as one failed run. If the user interrupted it, it counts as a run that has
+    slices alone.
     """
     unique = {content(record): record for record in records if _counts(record)}  # a copy is equal
     ordered = sorted(unique.values(), key=lambda record: (record.created, record.round, record.id))
@@ -59,8 +61,15 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
     met: dict[Key, None] = {}  # each once, in the order of their first runs
     failed: Counter[Key] = Counter()
     broken: Counter[Key] = Counter()
-    slices_of_failed = {record.slices_in for record in ordered if record.outcome.status != "interrupted"}
-    succeeded = [record for records in measured.values() for record in records if record.id not in slices_of_failed]
+    slices_of_failed = {
+        record.slices_in for record in ordered if record.outcome.status != "interrupted"
+    }
+    succeeded = [
+        record
+        for records in measured.values()
+        for record in records
+        if record.id not in slices_of_failed
+    ]
     kept = {record.id for record in succeeded}
     redone = {_run_of(record) for record in succeeded if _is_whole(record)}
     for record in ordered:
@@ -83,21 +92,34 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
 
 
 def _counts(record: Record) -> bool:
-    """Return whether the record counts as a run. A rank's data is also in the record of the whole, and some runs of a
-    scale study exist only for their losses: round 0 in float64, and in older records those with nudged weights."""
-    group, in_float64 = record.group, record.backend.precision == "fp64"
+    """Return whether the record counts as a run. A rank's data is also in the record of the whole,
+    and some runs of a scale study exist only for their losses: round 0 in float64, and in older
+    records those with nudged weights.
+    """
+    group = record.group
+    in_float64 = record.backend.precision == "fp64"
     for_losses = group.trial is not None or (record.round == 0 and in_float64)
     return group.rank is None and not (group.kind == "scale" and for_losses)
 
 
 _PLANNED = (
-    "repeat", "threads", "layout", "step_fingerprint", "schedule_fingerprint", "backend", "style", "precision",
-    "device", "python",
-)  # fmt: skip
+    "repeat",
+    "threads",
+    "layout",
+    "step_fingerprint",
+    "schedule_fingerprint",
+    "backend",
+    "style",
+    "precision",
+    "device",
+    "python",
+)
 
 
 def _run_of(record: Record) -> tuple[object, ...]:
-    """Return what was planned, whether or not it succeeded; without a command's backend, known only once it trains."""
+    """Return what was planned, whether or not it succeeded; without a command's backend, known only
+    once it trains.
+    """
     planned = (name for name in _PLANNED if record.process is None or name != "backend")
     return (record.group.id, record.group.trial, *(FACTS[name].of(record) for name in planned))
 
@@ -109,7 +131,8 @@ def _is_whole(record: Record) -> bool:
 
 def _fits(partial: Key, whole: Key) -> bool:
     """Return whether all known fields of ``partial`` equal those of ``whole``."""
-    if partial.precision is None and partial.version is None:  # a command that ended before its framework was known
+    # a command that ended before its framework was known
+    if partial.precision is None and partial.version is None:
         partial = dataclasses.replace(partial, backend=whole.backend)
     pairs = zip(dataclasses.astuple(partial), dataclasses.astuple(whole), strict=True)
     return all(said is None or said == known for said, known in pairs)

@@ -10,7 +10,8 @@ from trainmark.analysis.statistics import mean
 from trainmark.analysis.summary import summarize
 from trainmark.record.record import Record, Samples
 
-MOST_WINDOWS, FEWEST_WINDOWS = 120, 24
+MOST_WINDOWS = 120
+FEWEST_WINDOWS = 24
 MOST_CELLS = 4_000
 """Windows times cores that a chart can show."""
 
@@ -25,7 +26,8 @@ class Window:
         cores: utilisation of every core, in percent.
         tree_cpu: CPU time of the run's processes, in percent of a core.
         resident_bytes: resident memory of these processes.
-        gpus: percent of time with a kernel running, by GPU; the other fields have their memory and power.
+        gpus: percent of time with a kernel running, by GPU; the other fields have their memory and
+            power.
     """
 
     start: float
@@ -52,10 +54,17 @@ class Load:
 
 
 def load_of(records: Sequence[Record]) -> Load | None:
-    """Return the load of the run whose epochs are nearest to the median of ``records``; None if none was sampled."""
-    seen = [record for record in records if record.samples is not None and len(record.samples.t) > 1]
+    """Return the load of the run whose epochs are nearest to the median of ``records``; None if
+    none was sampled.
+    """
+    seen = [
+        record for record in records if record.samples is not None and len(record.samples.t) > 1
+    ]
     runs = [(record, summarize(record)) for record in seen]
-    paces = [(record, run.process_seconds if run.epoch_seconds is None else run.epoch_seconds) for record, run in runs]
+    paces = [
+        (record, run.process_seconds if run.epoch_seconds is None else run.epoch_seconds)
+        for record, run in runs
+    ]
     known = [(record, seconds) for record, seconds in paces if seconds is not None]
     if not known:
         return None
@@ -66,7 +75,9 @@ def load_of(records: Sequence[Record]) -> Load | None:
     most = max(FEWEST_WINDOWS, min(MOST_WINDOWS, MOST_CELLS // max(cores, 1)))
     rows = len(record.samples.t)
     each = -(-rows // most)
-    windows = (_window(record.samples, first, min(first + each, rows)) for first in range(0, rows, each))
+    windows = (
+        _window(record.samples, first, min(first + each, rows)) for first in range(0, rows, each)
+    )
     return Load(record, tuple(windows), rows)
 
 
@@ -88,4 +99,6 @@ def _means(table: Sequence[_Column] | None, first: int, last: int) -> tuple[floa
     """Return the mean of each column; missing entries of shorter rows are skipped."""
     lines = (table or ())[first:last]
     width = max((len(line) for line in lines), default=0)
-    return tuple(mean([line[column] for line in lines if column < len(line)]) for column in range(width))
+    return tuple(
+        mean([line[column] for line in lines if column < len(line)]) for column in range(width)
+    )

@@ -1,5 +1,6 @@
-"""Find which records were made on the same machine. Host names are not enough: virtual machines and containers share
-them, and a machine keeps its name when its processor is replaced."""
+"""Find which records were made on the same machine. Host names are not enough: virtual machines and
+containers share them, and a machine keeps its name when its processor is replaced.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from trainmark.analysis.grouping import grouped
 from trainmark.record.record import Machine, Record
 
 MEMORY_STEP = 1.1
-"""Ratio of memory from which machines are different; less may be memory reserved by a kernel or firmware."""
+"""Ratio of memory from which machines are different; less may be memory reserved by a kernel or
+firmware."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +37,25 @@ Splitter: TypeAlias = Callable[[Sequence[Machine]], list[list[Machine]]]
 
 
 def tell_apart(records: Iterable[Record]) -> MachineOf:
-    """Return a function that gives the machine of each of ``records``; numbers follow the order of their first runs.
+    """Return a function that gives the machine of each of ``records``; numbers follow the order of
+    their first runs.
 
-    Two records are of one machine if all properties known in both are equal. One with unknown properties (such as no
-    label) belongs to the others of its name if these all agree, and is separate if they don't.
+    Two records are of one machine if all properties known in both are equal. One with unknown
+    properties (such as no label) belongs to the others of its name if these all agree, and is
+    separate if they don't.
     """
     ordered = sorted(records, key=lambda record: (record.created, record.round, record.id))
-    every = {_seen(record.machine): record.machine for record in ordered}  # each once, in that order
+    # each once, in that order
+    every = {_seen(record.machine): record.machine for record in ordered}
     apart = [list(every.values())] if every else []
     labels = sorted({key for machine in every.values() for key in machine.tags})
     by_identity: Splitter = partial(_split, of=lambda machine: machine.identity)
-    splitters: list[Splitter] = [partial(_split, of=_hardware), _by_memory, by_identity, *map(_by_label, labels)]
+    splitters: list[Splitter] = [
+        partial(_split, of=_hardware),
+        _by_memory,
+        by_identity,
+        *map(_by_label, labels),
+    ]
     for split in splitters:
         apart = [part for machines in apart for part in split(machines)]
     first = {seen: number for number, seen in enumerate(every)}
@@ -62,11 +72,22 @@ def tell_apart(records: Iterable[Record]) -> MachineOf:
 
 def _seen(machine: Machine) -> Hashable:
     """Return the properties that identify a machine, without those that change between two runs."""
-    return _hardware(machine), machine.memory_bytes, machine.identity, frozenset(machine.tags.items())
+    return (
+        _hardware(machine),
+        machine.memory_bytes,
+        machine.identity,
+        frozenset(machine.tags.items()),
+    )
 
 
 def _hardware(machine: Machine) -> Hashable:
-    return (machine.name, machine.cpu, machine.architecture, machine.usable_cores, machine.cpu_quota)
+    return (
+        machine.name,
+        machine.cpu,
+        machine.architecture,
+        machine.usable_cores,
+        machine.cpu_quota,
+    )
 
 
 def _by_memory(machines: Sequence[Machine]) -> list[list[Machine]]:

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 
 from trainmark.analysis.comparison import by_slices
 from trainmark.analysis.slices import compare_slices, deviations
-from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, SLICES_CONFIDENCE, Estimate, SpeedVerdict
+from trainmark.analysis.statistics import (
+    FEWEST_FOR_INTERVAL,
+    SLICES_CONFIDENCE,
+    Estimate,
+    SpeedVerdict,
+)
 from trainmark.analysis.student import t_quantile
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
@@ -21,7 +26,8 @@ HORIZONS = (60.0, 600.0, 3600.0)
 
 @dataclass(frozen=True)
 class Smallest:
-    """The smallest difference that 80 % of comparisons of this many seconds detect; None if unknown.
+    """The smallest difference that 80 % of comparisons of this many seconds detect; None if
+    unknown.
 
     Args:
         rounds: number of rounds with undisturbed blocks in that time.
@@ -34,7 +40,8 @@ class Smallest:
 
 @dataclass(frozen=True)
 class Noise:
-    """The noise between two equal sides; its field names are the keys of ``trainmark noise --json``.
+    """The noise between two equal sides; its field names are the keys of ``trainmark noise
+    --json``.
 
     Args:
         side: framework with its version, style, precision and device.
@@ -46,11 +53,13 @@ class Noise:
         kept: number of rounds with at least one undisturbed block.
         disturbed: number of blocks that are excluded.
         withheld: whether other processes disturbed too much for a verdict.
-        others, stolen: mean share of the cores' time that other processes and this virtual machine's host took.
+        others, stolen: mean share of the cores' time that other processes and this virtual
+            machine's host took.
         seconds: duration of all rounds.
         round_seconds: mean duration of a round, including the start of its processes.
         ratio: ratio of the two sides; its true value is 1.
-        between_processes: standard deviation of the ratio between pairs of processes, as a fraction.
+        between_processes: standard deviation of the ratio between pairs of processes, as a
+            fraction.
         between_blocks: likewise, between blocks of a pair of processes.
         smallest: smallest detectable differences for a minute, ten minutes and an hour.
     """
@@ -79,7 +88,9 @@ class Noise:
     smallest: tuple[Smallest, ...]
 
 
-def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, margin: float) -> Noise | None:
+def noise_of(
+    one: Sequence[Record], other: Sequence[Record], seconds: float, margin: float
+) -> Noise | None:
     """Return the noise in the records of two equal sides; None if they share no block.
 
     Args:
@@ -89,7 +100,9 @@ def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, mar
     if sliced is None:
         return None
     speedup, caveats = by_slices(sliced, margin, SLICES_CONFIDENCE, learns=True)
-    first, every, kept = one[0], len(sliced.rounds), len(sliced.kept)
+    first = one[0]
+    every = len(sliced.rounds)
+    kept = len(sliced.kept)
     slices = [each for record in (*one, *other) for each in record.slices]
     found = deviations(sliced.ratios)
     spread = statistics.stdev(sliced.kept) if len(sliced.kept) >= FEWEST_FOR_INTERVAL else None
@@ -115,14 +128,22 @@ def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, mar
         verdict=speedup.verdict,
         between_processes=None if found is None else found.between,
         between_blocks=None if found is None else found.within,
-        smallest=tuple(_smallest(spread, horizon, horizon * kept / seconds) for horizon in HORIZONS),
+        smallest=tuple(
+            _smallest(spread, horizon, horizon * kept / seconds) for horizon in HORIZONS
+        ),
     )
 
 
 def _side(record: Record) -> str:
-    backend, device = record.backend, record.device
+    backend = record.backend
+    device = record.device
     model = f"({device.name})" if device.kind == "accelerator" and device.name else None
-    return " ".join(filter(None, (backend.name, backend.version, backend.style, backend.precision, device.id, model)))
+    return " ".join(
+        filter(
+            None,
+            (backend.name, backend.version, backend.style, backend.precision, device.id, model),
+        )
+    )
 
 
 def _smallest(spread: float | None, seconds: float, rounds: float) -> Smallest:
@@ -135,7 +156,9 @@ def _mean(shares: Iterable[float | None]) -> float | None:
 
 
 def smallest_difference(spread: float | None, rounds: float) -> float | None:
-    """Return the difference that this many rounds detect, given the standard deviation of their log ratios."""
+    """Return the difference that this many rounds detect, given the standard deviation of their log
+    ratios.
+    """
     if spread is None or rounds < FEWEST_FOR_INTERVAL:
         return None
     degrees = math.floor(rounds) - 1

@@ -18,11 +18,15 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record, Samples
 
 _IDLE_SHARE = 0.25
-"""Share of the cores below which a command counts as idle, and of a GPU's time above which gaps are reported."""
+"""Share of the cores below which a command counts as idle, and of a GPU's time above which gaps are
+reported."""
 _GROWTH = 1.2
 """Ratio of memory at the end to that at the first quarter, from which on it counts as growing."""
 _FEWEST_ROWS = 8
-_ADVICE = "more workers or prefetching, cheaper preparation, or data prepared once and kept in memory would help"
+_ADVICE = (
+    "more workers or prefetching, cheaper preparation, or data prepared once and kept in "
+    "memory would help"
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,11 @@ class Observation:
 
 def observe(record: Record) -> tuple[Observation, ...]:
     """Return all observations of ``record``, the most informative first."""
-    return tuple(itertools.chain(_waiting(record), _start_up(record), _busy(record), _gpu(record), _memory(record)))
+    return tuple(
+        itertools.chain(
+            _waiting(record), _start_up(record), _busy(record), _gpu(record), _memory(record)
+        )
+    )
 
 
 def _start_up(record: Record) -> Iterator[Observation]:
@@ -56,26 +64,36 @@ def _start_up(record: Record) -> Iterator[Observation]:
     longer = first - statistics.median(others) if others else 0.0
     words = "share of the command outside epochs and evaluation: imports, reading data, saving"
     if longer > _IDLE_SHARE * first:
-        words += f"; the first epoch took {units.seconds(longer)} more than the others, which may also be start-up"
+        words += (
+            f"; the first epoch took {units.seconds(longer)} more than the others, which "
+            "may also be start-up"
+        )
     yield Observation("start-up", share, "share", f"{words}.")
 
 
 def _waiting(record: Record) -> Iterator[Observation]:
     if (share := _waiting_share(record)) is not None:
-        verdict = f"the loader is the bottleneck; {_ADVICE}" if share > _IDLE_SHARE else "the loader keeps up"
+        verdict = (
+            f"the loader is the bottleneck; {_ADVICE}"
+            if share > _IDLE_SHARE
+            else "the loader keeps up"
+        )
         words = f"share of the steady epochs spent waiting for batches: {verdict}."
         yield Observation("data wait", share, "share", words)
 
 
 def _waiting_share(record: Record) -> float | None:
-    """Return the share of the steady epochs that a command waited for batches; None if it did not report that."""
+    """Return the share of the steady epochs that a command waited for batches; None if it did not
+    report that.
+    """
     epochs = [each for each in steady_epochs(record.epochs) if each.data_wait_seconds is not None]
     total = sum(each.seconds for each in epochs)
     return sum(each.data_wait_seconds or 0.0 for each in epochs) / total if total else None
 
 
 def _busy(record: Record) -> Iterator[Observation]:
-    samples, machine = record.samples, record.machine
+    samples = record.samples
+    machine = record.machine
     if samples is None or samples.tree_cpu_percent is None or not machine.usable_cores:
         return
     cores = min(machine.usable_cores, machine.cpu_quota or math.inf)
@@ -87,51 +105,79 @@ def _busy(record: Record) -> Iterator[Observation]:
     if (_waiting_share(record) or 0.0) > _IDLE_SHARE:
         words = f"{used:.1f} of {cores:g} cores busy: the training waits for its loader."
     elif Caveat.BUSY_MACHINE in record.caveats:
-        words = f"{used:.1f} of {cores:g} cores busy; other programs used the machine, so the bottleneck is unclear."
+        words = (
+            f"{used:.1f} of {cores:g} cores busy; other programs used the machine, so the "
+            "bottleneck is unclear."
+        )
     elif share >= 1 - _IDLE_SHARE:
         words = f"{used:.1f} of {cores:g} cores busy: CPU-bound."
     elif used > 1 - _IDLE_SHARE and used < 1.25 and cores > 1:
         words = f"{used:.1f} of {cores:g} cores busy: one thread does the work."
     elif share < _IDLE_SHARE:
-        words = f"{used:.1f} of {cores:g} cores busy: the CPU is mostly idle, so it waits for something else."
+        words = (
+            f"{used:.1f} of {cores:g} cores busy: the CPU is mostly idle, so it waits for "
+            "something else."
+        )
     else:
         words = f"{used:.1f} of {cores:g} cores busy."
     yield Observation("CPU", share, "share", words)
 
 
 def _gpu(record: Record) -> Iterator[Observation]:
-    samples, gpu = record.samples, record.device.gpu
+    samples = record.samples
+    gpu = record.device.gpu
     if Caveat.THROTTLED in record.caveats:
-        yield Observation("throttling", 1.0, "seen", "the device lowered its clocks because of heat or a power limit.")
+        yield Observation(
+            "throttling",
+            1.0,
+            "seen",
+            "the device lowered its clocks because of heat or a power limit.",
+        )
     if samples is None or gpu is None or samples.gpu_percent is None:
         return
     table = samples.gpu_percent
-    busy = mean([table[row][gpu] for row in _while_it_ran(record, samples) if gpu < len(table[row])])
+    busy = mean(
+        [table[row][gpu] for row in _while_it_ran(record, samples) if gpu < len(table[row])]
+    )
     if busy is None:
         return
     gap = 1 - busy / 100
     words = "the GPU waits for the host" if gap > _IDLE_SHARE else "the GPU is kept busy"
-    yield Observation("GPU gaps", gap, "share", f"share of the time without a running kernel: {words}.")
+    yield Observation(
+        "GPU gaps", gap, "share", f"share of the time without a running kernel: {words}."
+    )
 
 
 def _memory(record: Record) -> Iterator[Observation]:
     samples = record.samples
     if samples is None or samples.tree_resident_bytes is None:
         return
-    sizes = [size for row in _while_it_ran(record, samples) if (size := samples.tree_resident_bytes[row])]
+    sizes = [
+        size for row in _while_it_ran(record, samples) if (size := samples.tree_resident_bytes[row])
+    ]
     steady = sizes[len(sizes) // 4 :]
     if len(steady) < _FEWEST_ROWS:
         return
     quarter = len(steady) // 4
     grown = statistics.median(steady[-quarter:]) / statistics.median(steady[:quarter])
-    words = "it grows during training: a leak or a cache." if grown > _GROWTH else "it stays about the same."
-    yield Observation("memory growth", grown, "times", f"memory at the end / memory after the start: {words}")
+    words = (
+        "it grows during training: a leak or a cache."
+        if grown > _GROWTH
+        else "it stays about the same."
+    )
+    yield Observation(
+        "memory growth", grown, "times", f"memory at the end / memory after the start: {words}"
+    )
 
 
 def _while_it_ran(record: Record, samples: Samples) -> list[int]:
-    """Return the rows of samples within epochs; without epochs, those within the process, whose end may be unknown."""
+    """Return the rows of samples within epochs; without epochs, those within the process, whose end
+    may be unknown.
+    """
     process = record.process
-    windows = [(epoch.start_seconds, epoch.start_seconds + epoch.seconds) for epoch in record.epochs]
+    windows = [
+        (epoch.start_seconds, epoch.start_seconds + epoch.seconds) for epoch in record.epochs
+    ]
     if not windows and process is not None and process.start_seconds is not None:
         length = math.inf if process.seconds is None else process.seconds
         windows = [(process.start_seconds, process.start_seconds + length)]

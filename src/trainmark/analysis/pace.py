@@ -1,8 +1,9 @@
 """Detect whether a side's speed changes within a run, relative to the other.
 
-Warm-up longer than the untimed start, or a clock that falls under load, shows as a step in the log ratios of
-successive blocks, at the same place in every round. The largest step over all places is compared with those of rounds
-with shuffled blocks (a permutation test), which accounts for the number of places.
+Warm-up longer than the untimed start, or a clock that falls under load, shows as a step in the log
+ratios of successive blocks, at the same place in every round. The largest step over all places is
+compared with those of rounds with shuffled blocks (a permutation test), which accounts for the
+number of places.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def changes_pace(rounds: Sequence[Sequence[float]]) -> bool:
     found = _largest_step(rounds)
     if found < LEAST_STEP:
         return False
-    rng, larger = random.Random(0), 0
+    rng = random.Random(0)
+    larger = 0
     for _ in range(SHUFFLES):
         larger += _largest_step([rng.sample(ratios, len(ratios)) for ratios in rounds]) >= found
         if (1 + larger) / (1 + SHUFFLES) > CHANCE:
@@ -45,7 +47,8 @@ def _largest_step(rounds: Sequence[Sequence[float]]) -> float:
 
 def _steps(ratios: Sequence[float]) -> Iterator[float]:
     """Yield the step at each place, in order."""
-    before, count = 0.0, len(ratios)
+    before = 0.0
+    count = len(ratios)
     total = sum(ratios)
     for place, ratio in enumerate(ratios[:-1], start=1):
         before += ratio

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from trainmark.analysis.grouping import grouped
-from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, Estimate, paired_difference, unpaired_difference
+from trainmark.analysis.statistics import (
+    FEWEST_FOR_INTERVAL,
+    Estimate,
+    paired_difference,
+    unpaired_difference,
+)
 from trainmark.analysis.summary import RunSummary
 
 Reading = Callable[[RunSummary], float | None]
@@ -39,28 +44,40 @@ class Match:
             return None
         if not self.paired:
             return unpaired_difference(self.reference, self.these, trimmed)
-        return paired_difference([a - b for a, b in zip(self.reference, self.these, strict=True)], trimmed)
+        return paired_difference(
+            [a - b for a, b in zip(self.reference, self.these, strict=True)], trimmed
+        )
 
 
-def match(reference: Sequence[RunSummary], these: Sequence[RunSummary], of: Reading, *, pairs: bool) -> Match:
+def match(
+    reference: Sequence[RunSummary], these: Sequence[RunSummary], of: Reading, *, pairs: bool
+) -> Match:
     """Pair the values of two groups by round.
 
-    Runs of one round share the machine's slow drifts, which then cancel. If too few rounds are shared for an interval
-    and both sides have enough runs without pairing, they are compared unpaired.
+    Runs of one round share the machine's slow drifts, which then cancel. If too few rounds are
+    shared for an interval and both sides have enough runs without pairing, they are compared
+    unpaired.
 
     Args:
         reference: runs of one group.
         these: runs of the other.
         of: the compared figure; runs without it are omitted.
-        pairs: False for ``continued`` repeats, which follow each other in one process and are never interleaved.
+        pairs: False for ``continued`` repeats, which follow each other in one process and are never
+            interleaved.
     """
-    left, right = _known(reference, of), _known(these, of)
-    a, b = _by_round(left), _by_round(right)
+    left = _known(reference, of)
+    right = _known(these, of)
+    a = _by_round(left)
+    b = _by_round(right)
     shared = sorted(a.keys() & b.keys()) if pairs else []
     enough_unpaired = min(len(left), len(right)) >= FEWEST_FOR_INTERVAL
     if len(shared) >= FEWEST_FOR_INTERVAL or (shared and not enough_unpaired):
-        return Match(tuple(a[round] for round in shared), tuple(b[round] for round in shared), paired=True)
-    return Match(tuple(value for _, value in left), tuple(value for _, value in right), paired=False)
+        return Match(
+            tuple(a[round] for round in shared), tuple(b[round] for round in shared), paired=True
+        )
+    return Match(
+        tuple(value for _, value in left), tuple(value for _, value in right), paired=False
+    )
 
 
 def _known(runs: Sequence[RunSummary], of: Reading) -> list[tuple[Round, float]]:

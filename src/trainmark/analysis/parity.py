@@ -11,16 +11,22 @@ from trainmark.record.checks import PARTS, Check, CheckedPart, StepChecks
 
 SUSPECTS: dict[CheckedPart, str] = {
     "input": "the scale of the pixels, standardisation, the crop, the order of channels",
-    "forward": "a transposed kernel, padding on the other side, a missing bias, the layer's constants",
+    "forward": "a transposed kernel, padding on the other side, a missing bias, the layer's "
+    "constants",
     "loss": "sum instead of mean, clipping, the L2 terms",
-    "gradient": "sum instead of mean over the batch, the gradient of L2 terms, a part without a gradient",
-    "update": "the learning rate, weight decay, the form of momentum, epsilon inside the root, bias correction",
-    "state": "the form of momentum, decay of moments, the weight average, running averages, state kept between steps",
-    "order": "a batch taken twice or left out, another order, the smaller batch at the end of an epoch",
+    "gradient": "sum instead of mean over the batch, the gradient of L2 terms, a part without a "
+    "gradient",
+    "update": "the learning rate, weight decay, the form of momentum, epsilon inside the root, "
+    "bias correction",
+    "state": "the form of momentum, decay of moments, the weight average, running averages, "
+    "state kept between steps",
+    "order": "a batch taken twice or left out, another order, the smaller batch at the end of an "
+    "epoch",
     "dropout": "the share that is dropped, the scale of the rest, dropout that is off in training",
 }
 SUSPECTS_OF_LAYERS = {
-    "attention": "the scale of the scores, the causal mask, the order of queries, keys, values and heads",
+    "attention": "the scale of the scores, the causal mask, the order of queries, keys, values "
+    "and heads",
     "layer-norm": "epsilon, the axis, a missing or extra shift",
     "batch-norm": "epsilon, batch statistics instead of running averages",
     "gelu": "the tanh approximation instead of the exact form",
@@ -96,7 +102,9 @@ def judge(
     mistake = _mistake(steps)
     near = sum(step.near_kinks for step in steps)
     passed = mistake is None and trouble is None
-    return SideParity(title, passed, mistake, shares, near, tuple(notes), trouble, tuple(losses), tuple(steps))
+    return SideParity(
+        title, passed, mistake, shares, near, tuple(notes), trouble, tuple(losses), tuple(steps)
+    )
 
 
 def _mistake(steps: Sequence[StepChecks]) -> Mistake | None:
@@ -143,7 +151,10 @@ class Parity:
 
 def pairs_of(sides: Sequence[SideParity]) -> tuple[PairParity, ...]:
     """Return the verdict of every pair of sides."""
-    return tuple(PairParity(a.title, b.title, a.passed and b.passed) for a, b in itertools.combinations(sides, 2))
+    return tuple(
+        PairParity(a.title, b.title, a.passed and b.passed)
+        for a, b in itertools.combinations(sides, 2)
+    )
 
 
 def _suspects(part: CheckedPart, wrong: Sequence[Check]) -> str:
@@ -153,8 +164,14 @@ def _suspects(part: CheckedPart, wrong: Sequence[Check]) -> str:
         middle = statistics.median(factors)
         alike = all(abs(factor - middle) <= _SAME_FACTOR * abs(middle - 1) for factor in factors)
         if alike and abs(middle - 1) > _SEEN:
-            what = {"input": "divisor of the pixels", "update": "learning rate", "dropout": "scale of dropout"}
-            scale = f"the {what.get(part, 'scale')}: the values are {middle:.6g} times the reference's"
+            what = {
+                "input": "divisor of the pixels",
+                "update": "learning rate",
+                "dropout": "scale of dropout",
+            }
+            scale = (
+                f"the {what.get(part, 'scale')}: the values are {middle:.6g} times the reference's"
+            )
             return scale if part in what else f"{scale}; or {SUSPECTS[part]}"
     if part in ("update", "state") and all(check.name.endswith(_VECTORS) for check in wrong):
         return "weight decay of biases and scales: only they are wrong"

@@ -17,22 +17,30 @@ Chain = tuple[Record, ...]
 def chains_of(records: Sequence[Record], run: PublishedRun) -> list[Chain]:
     """Return the records of each plan, in the order of their repeats.
 
-    ``continued`` repeats train one network on. Only as many as were published count; a chain that lacks one has no
-    comparable states and is omitted, unless it ended because the loss became non-finite.
+    ``continued`` repeats train one network on. Only as many as were published count; a chain that
+    lacks one has no comparable states and is omitted, unless it ended because the loss became
+    non-finite.
     """
     plans = grouped(records, lambda record: record.group.id)
     chains = [tuple(sorted(plan, key=lambda record: record.repeat)) for plan in plans.values()]
     if run.protocol == "fresh":
         return chains
     cut = [chain[: run.repeats] for chain in chains]
-    return [chain for chain in cut if _whole(chain, run.repeats) or chain[-1].outcome.status == "diverged"]
+    return [
+        chain
+        for chain in cut
+        if _whole(chain, run.repeats) or chain[-1].outcome.status == "diverged"
+    ]
 
 
-def read_value(chains: Sequence[Chain], value: PublishedValue, run: PublishedRun) -> tuple[float | None, str]:
-    """Return the measured counterpart of ``value``: the median over all repeats, or over each chain's ``value.repeat``.
+def read_value(
+    chains: Sequence[Chain], value: PublishedValue, run: PublishedRun
+) -> tuple[float | None, str]:
+    """Return the measured counterpart of ``value``: the median over all repeats, or over each
+    chain's ``value.repeat``.
 
-    NaN if a network diverged before that position, since the published scripts crashed there and lost their results.
-    None, with the reason, if there is no value to compare.
+    NaN if a network diverged before that position, since the published scripts crashed there and
+    lost their results. None, with the reason, if there is no value to compare.
     """
     if not chains:
         return None, f"needs {run.repeats} continued repeats"
@@ -41,7 +49,9 @@ def read_value(chains: Sequence[Chain], value: PublishedValue, run: PublishedRun
         return math.nan, ""
     span = slice(None) if value.repeat is None else slice(value.repeat - 1, value.repeat)
     read = [_read(record, value) for chain in chains for record in chain[span]]
-    found = math.nan if any(each is not None and math.isnan(each) for each in read) else median(read)
+    found = (
+        math.nan if any(each is not None and math.isnan(each) for each in read) else median(read)
+    )
     return found, "not measured" if found is None else ""
 
 
@@ -51,14 +61,20 @@ def _whole(chain: Chain, repeats: int) -> bool:
 
 
 def _read(record: Record, value: PublishedValue) -> float | None:
-    found = _read_steps(record, value) if value.quantity.startswith("step_") else _read_epochs(record, value)
+    found = (
+        _read_steps(record, value)
+        if value.quantity.startswith("step_")
+        else _read_epochs(record, value)
+    )
     if found is None and record.outcome.status == "diverged":
         return math.nan
     return found
 
 
 def _read_steps(record: Record, value: PublishedValue) -> float | None:
-    """Return the mean over steps; ``step_losses`` has total losses, ``step_l2_losses`` their L2 part."""
+    """Return the mean over steps; ``step_losses`` has total losses, ``step_l2_losses`` their L2
+    part.
+    """
     losses = record.step_losses if value.quantity == "step_loss" else record.step_l2_losses
     if not losses:
         return None
@@ -69,7 +85,9 @@ def _read_steps(record: Record, value: PublishedValue) -> float | None:
 
 
 def _read_epochs(record: Record, value: PublishedValue) -> float | None:
-    """Return the mean over epochs, the value before the first step (epoch 0), or the value at the end of the run."""
+    """Return the mean over epochs, the value before the first step (epoch 0), or the value at the
+    end of the run.
+    """
     if value.epochs is None:
         final: float | None = getattr(record.final, value.quantity)
         return final

@@ -17,18 +17,24 @@ def read_baseline(text: str | None) -> tuple[str, str] | None:
         return None
     key, sign, value = text.partition("=")
     if not (key and sign and value):
-        raise UsageError("invalid baseline", expected="KEY=VALUE, such as device=cpu", found=repr(text))
+        raise UsageError(
+            "invalid baseline", expected="KEY=VALUE, such as device=cpu", found=repr(text)
+        )
     return key, value
 
 
-def references(groups: Sequence[Repeats], by: Dimension | None, baseline: tuple[str, str] | None) -> list[int | None]:
+def references(
+    groups: Sequence[Repeats], by: Dimension | None, baseline: tuple[str, str] | None
+) -> list[int | None]:
     """Return the position of each group's reference.
 
-    Groups of one workload form a family; with ``by``, only those that differ along that dimension alone. A family's
-    reference is its first measured group that has the baseline's value, or its first measured group.
+    Groups of one workload form a family; with ``by``, only those that differ along that dimension
+    alone. A family's reference is its first measured group that has the baseline's value, or its
+    first measured group.
 
     Returns:
-        positions in ``groups``; None if a family has no group with the baseline's value, or none with a finished run.
+        positions in ``groups``; None if a family has no group with the baseline's value, or none
+        with a finished run.
 
     Raises:
         UnknownName: no such dimension, or baseline key, or no group has the baseline's value.

@@ -1,4 +1,6 @@
-"""The results of a comparison, as frozen data; field names are the keys of ``trainmark compare --json``."""
+"""The results of a comparison, as frozen data; field names are the keys of ``trainmark compare
+--json``.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from trainmark.record.facts import Dimension, Key
 
 @dataclass(frozen=True)
 class MedianInterval:
-    """A median over runs with the interval of :func:`~trainmark.analysis.statistics.median_interval`."""
+    """A median over runs with the interval of
+    :func:`~trainmark.analysis.statistics.median_interval`.
+    """
 
     median: float | None
     low: float | None
@@ -40,10 +44,11 @@ SpeedOf = Literal["slice", "epoch", "process"]
 class Speedup:
     """Reference seconds / these seconds with its interval; above 1 is faster.
 
-    It is a 95 % interval; for slices, a 97 % interval. An obvious difference in two rounds has one bound instead: "at
-    least this much faster" or "slower" (:mod:`~trainmark.analysis.obvious`).
+    It is a 95 % interval; for slices, a 97 % interval. An obvious difference in two rounds has one
+    bound instead: "at least this much faster" or "slower" (:mod:`~trainmark.analysis.obvious`).
 
-    ``of`` interleaved slices; else of a steady epoch, or of the whole process if a command reports no epochs.
+    ``of`` interleaved slices; else of a steady epoch, or of the whole process if a command reports
+    no epochs.
     """
 
     ratio: float | None
@@ -54,7 +59,9 @@ class Speedup:
 
     @property
     def at_least(self) -> float | None:
-        """How many times faster or slower it is at least; None if there is an interval, or no bound."""
+        """How many times faster or slower it is at least; None if there is an interval, or no
+        bound.
+        """
         if self.verdict == "faster" and self.high is None:
             return self.low
         if self.verdict == "slower" and self.low is None and self.high is not None:
@@ -64,11 +71,12 @@ class Speedup:
 
 @dataclass(frozen=True)
 class Learning:
-    """Final accuracy minus the reference's, as a fraction, with its 95 % interval; for text, the reference's final
-    loss minus this one.
+    """Final accuracy minus the reference's, as a fraction, with its 95 % interval; for text, the
+    reference's final loss minus this one.
 
     Args:
-        quantity: ``test_accuracy``, or ``train_accuracy`` if nothing was tested; for text, likewise the loss.
+        quantity: ``test_accuracy``, or ``train_accuracy`` if nothing was tested; for text, likewise
+            the loss.
         difference: above 0 if this group learnt more.
     """
 
@@ -86,7 +94,8 @@ class Reached:
     Args:
         target: target, such as ``test_accuracy>=0.98``.
         runs: number of runs that reached it.
-        seconds: median training time of all, without compilation and evaluation; infinite for those that missed it.
+        seconds: median training time of all, without compilation and evaluation; infinite for those
+            that missed it.
         low, high: the interval of ``seconds``; None with too few runs.
         epochs: median number of epochs, likewise.
     """
@@ -106,7 +115,8 @@ class BestThreads:
     Args:
         chosen: that number; the group was measured with it.
         default: number of threads that the framework would have used.
-        slowdown: time of a step with the framework's number / time with the best number, from a few steps each.
+        slowdown: time of a step with the framework's number / time with the best number, from a few
+            steps each.
     """
 
     chosen: int
@@ -116,23 +126,26 @@ class BestThreads:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """One group compared with its reference. Figures are medians over its runs; accuracies are means.
+    """One group compared with its reference. Figures are medians over its runs; accuracies are
+    means.
 
     Args:
         runs: number of measured runs.
         trainings: number of those that trained to the end; the others are rounds of slices.
         failed: number of runs that failed, timed out or were interrupted, and are excluded.
-        reference: position of the group it is compared with; its own for a reference, None without one.
+        reference: position of the group it is compared with; its own for a reference, None without
+            one.
         epochs: number of epochs of the longest run.
         steps: number of its steps.
         by_steps: whether the length was requested in steps, not epochs.
-        process_seconds: duration of a whole command, from start to end; unknown for trainmark's own trainings, and if
-            --steps or --budget ended it.
+        process_seconds: duration of a whole command, from start to end; unknown for trainmark's own
+            trainings, and if --steps or --budget ended it.
         efficiency: relative to the device's measured limit; None if unknown.
         reached: None if the runs had no target.
         breaks: whether runs failed and none was completed, so its speed says nothing yet.
         best_threads: None for an accelerator, or if no search had a result.
-        tokens, tokens_per_second, test_perplexity: tokens per example, and figures of text; None for images.
+        tokens, tokens_per_second, test_perplexity: tokens per example, and figures of text; None
+            for images.
     """
 
     key: Key
@@ -166,7 +179,9 @@ class GroupResult:
 
     @property
     def conditions(self) -> Key:
-        """The key, with the number of CPU threads that was found for its runs instead of the user's setting."""
+        """The key, with the number of CPU threads that was found for its runs instead of the user's
+        setting.
+        """
         if self.best_threads is None:
             return self.key
         return dataclasses.replace(self.key, threads=self.best_threads.chosen)
@@ -206,8 +221,8 @@ class Comparison:
 
     Args:
         margin: largest difference that counts as the same speed, as a fraction.
-        learning_margin, loss_margin: largest difference in accuracy, as a fraction, and in the loss of a text, that
-            counts as learning the same.
+        learning_margin, loss_margin: largest difference in accuracy, as a fraction, and in the loss
+            of a text, that counts as learning the same.
         differences: differences between the machines, if those are compared.
         references: the groups compared with reference devices, if requested.
         measured: the records of each group.
@@ -233,7 +248,9 @@ class Comparison:
     def works(self) -> list[list[int]]:
         """The positions of the groups, by workload and schedule, in the order measured."""
         positions = range(len(self.groups))
-        return list(grouped(positions, lambda position: self.groups[position].key.same_work).values())
+        return list(
+            grouped(positions, lambda position: self.groups[position].key.same_work).values()
+        )
 
     def is_reference(self, position: int) -> bool:
         """Return whether others are compared with the group at ``position``."""

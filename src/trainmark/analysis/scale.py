@@ -36,14 +36,17 @@ class LayoutResult:
 
     Args:
         ranks: total number of devices.
-        runs: number of finished timed runs; ``failed`` is the number of failed runs of any kind, also those without
-        all-reduce and those for losses.
+        runs: number of finished timed runs; ``failed`` is the number of failed runs of any kind,
+        also those without all-reduce and those for losses.
         batch: examples of a step, over all copies.
-        samples_per_second, tokens_per_second, step_seconds: median over the runs, with its interval.
+        samples_per_second, tokens_per_second, step_seconds: median over the runs, with its
+            interval.
         speedup: speed-up over one device, by slices.
         efficiency: speed-up per device.
-        communication: share of a step saved if the copies don't average their gradients; negative is noise.
-        agreement: None for one device, a batch that grows with the copies, and a device without float64.
+        communication: share of a step saved if the copies don't average their gradients; negative
+            is noise.
+        agreement: None for one device, a batch that grows with the copies, and a device without
+            float64.
         reason: why results are missing.
         caveats: caveats of all runs.
     """
@@ -103,6 +106,8 @@ class Scaling:
     def passed(self) -> bool:
         """Whether every run finished, with the losses of one device."""
         return all(
-            each.failed == 0 and each.reason is None and (each.agreement is None or each.agreement.passed)
+            each.failed == 0
+            and each.reason is None
+            and (each.agreement is None or each.agreement.passed)
             for each in self.layouts
         )

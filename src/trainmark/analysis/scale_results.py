@@ -1,7 +1,8 @@
-"""Results of a scaling study: throughput, efficiency, share of communication, and agreement of the losses.
+"""Results of a scaling study: throughput, efficiency, share of communication, and agreement of the
+losses.
 
-All from records of a ``scale`` plan: round 0 trained every layout to the end in float64, for its losses; in the other
-rounds the layouts were interleaved, so they are compared by slices.
+All from records of a ``scale`` plan: round 0 trained every layout to the end in float64, for its
+losses; in the other rounds the layouts were interleaved, so they are compared by slices.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from trainmark.record.facts import tokens_of
 from trainmark.record.record import Record, Spread
 
 AGREEMENT_STEPS = 100
-"""Steps over which losses are compared; later, rounding alone may change some trainings arbitrarily."""
+"""Steps over which losses are compared; later, rounding alone may change some trainings
+arbitrarily."""
 AGREEMENT_BOUND = 1e-9
 """Largest relative difference of two losses in float64 that counts as rounding.
 
-Adding in another order changes them by 1e-15, and a chaotic optimiser amplifies that by a few orders of magnitude at
-most in 100 steps. A mistake, such as adding gradients up without averaging them, changes them by 1e-3 or more.
+Adding in another order changes them by 1e-15, and a chaotic optimiser amplifies that by a few
+orders of magnitude at most in 100 steps. A mistake, such as adding gradients up without averaging
+them, changes them by 1e-3 or more.
 """
 LayoutKey = tuple[int, int]
 """Numbers of copies and of stages per copy."""
@@ -47,13 +50,19 @@ def results(records: Sequence[Record]) -> tuple[LayoutResult, ...]:
     )
 
 
-def _result(key: LayoutKey, runs: list[Record], apart: list[Record], alone: list[Record]) -> LayoutResult:
+def _result(
+    key: LayoutKey, runs: list[Record], apart: list[Record], alone: list[Record]
+) -> LayoutResult:
     data, pipeline = key
     ranks = data * pipeline
     speedup, found = _against(alone, runs)
     together, _ = _against(apart, runs)
-    seconds = [statistics.median(each.seconds / each.timed_steps for each in run.slices) for run in _timed(runs)]
-    pace, tokens = _median([_batch(runs[0]) / each for each in seconds]), tokens_of(runs[0])
+    seconds = [
+        statistics.median(each.seconds / each.timed_steps for each in run.slices)
+        for run in _timed(runs)
+    ]
+    pace = _median([_batch(runs[0]) / each for each in seconds])
+    tokens = tokens_of(runs[0])
     broken = [record for record in (*runs, *apart) if record.outcome.status != "ok"]
     return LayoutResult(
         data=data,
@@ -75,12 +84,16 @@ def _result(key: LayoutKey, runs: list[Record], apart: list[Record], alone: list
 
 
 def _agreement(runs: list[Record], alone: list[Record]) -> Agreement | None:
-    run, reference = (next((record for record in records if not record.round), None) for records in (runs, alone))
+    run, reference = (
+        next((record for record in records if not record.round), None) for records in (runs, alone)
+    )
     if run is None or reference is None:
         return None
     pairs = list(zip(run.step_losses, reference.step_losses, strict=False))[:AGREEMENT_STEPS]
     differences = [abs(a - b) / (max(abs(a), abs(b)) or 1.0) for a, b in pairs]
-    parts_at = next((step for step, each in enumerate(differences) if not each <= AGREEMENT_BOUND), None)
+    parts_at = next(
+        (step for step, each in enumerate(differences) if not each <= AGREEMENT_BOUND), None
+    )
     broken = [each for each in (reference, run) if each.outcome.status != "ok"]
     reason = None
     if parts_at is not None:
@@ -107,9 +120,15 @@ def _timed(records: Iterable[Record]) -> list[Record]:
     return [record for record in records if record.outcome.status == "ok" and record.slices]
 
 
-def _against(reference: Iterable[Record], these: Iterable[Record]) -> tuple[Speedup | None, set[Caveat]]:
+def _against(
+    reference: Iterable[Record], these: Iterable[Record]
+) -> tuple[Speedup | None, set[Caveat]]:
     sliced = compare_slices(_timed(reference), _timed(these))
-    return (None, set()) if sliced is None else by_slices(sliced, MARGIN, SLICES_CONFIDENCE, learns=True)
+    return (
+        (None, set())
+        if sliced is None
+        else by_slices(sliced, MARGIN, SLICES_CONFIDENCE, learns=True)
+    )
 
 
 def _batch(record: Record) -> int:

@@ -1,8 +1,8 @@
 """Compare speeds by interleaved slices: both sides are alive, and one computes at a time.
 
-There are two levels: the blocks of a round share its processes, whose memory layout is random, so their trimmed mean
-is one estimate; the rounds give the interval. A block disturbed by other processes is excluded, whichever side was
-affected.
+There are two levels: the blocks of a round share its processes, whose memory layout is random, so
+their trimmed mean is one estimate; the rounds give the interval. A block disturbed by other
+processes is excluded, whichever side was affected.
 """
 
 from __future__ import annotations
@@ -16,13 +16,20 @@ from operator import attrgetter
 
 from trainmark.analysis.grouping import grouped
 from trainmark.analysis.obvious import BLOCKS, ROUNDS, obvious_difference
-from trainmark.analysis.statistics import ROUNDS_TRIMMED, SLICES_CONFIDENCE, Estimate, paired_difference, trimmed_mean
+from trainmark.analysis.statistics import (
+    ROUNDS_TRIMMED,
+    SLICES_CONFIDENCE,
+    Estimate,
+    paired_difference,
+    trimmed_mean,
+)
 from trainmark.analysis.student import t_quantile
 from trainmark.record.record import Record, Slice, are_disturbed
 
 FEWEST_KEPT = 0.5
 """Smallest share of undisturbed blocks for a verdict."""
-FEWEST_BLOCKS, MOST_BLOCKS = 4, 24
+FEWEST_BLOCKS = 4
+MOST_BLOCKS = 24
 """Fewest and most blocks of a round."""
 
 
@@ -64,7 +71,9 @@ class SliceComparison:
     @property
     def ratios(self) -> list[list[float]]:
         """Log ratios of the undisturbed blocks of each round."""
-        return [[block.log_ratio for block in blocks if not block.disturbed] for blocks in self.rounds]
+        return [
+            [block.log_ratio for block in blocks if not block.disturbed] for blocks in self.rounds
+        ]
 
     @property
     def kept(self) -> tuple[float, ...]:
@@ -87,9 +96,11 @@ class SliceComparison:
         return paired_difference(of_rounds, ROUNDS_TRIMMED, confidence).exponential()
 
     def obvious(self, *, disturbed: bool = False) -> Estimate | None:
-        """Return the speed-up of the first blocks of the first two rounds, with its bound; None unless it is obvious.
+        """Return the speed-up of the first blocks of the first two rounds, with its bound; None
+        unless it is obvious.
 
-        No later block or round stands in for a disturbed one, because the rule may be looked at only once.
+        No later block or round stands in for a disturbed one, because the rule may be looked at
+        only once.
 
         Args:
             disturbed: include blocks that other processes disturbed.
@@ -110,7 +121,8 @@ class SliceComparison:
 
 def compare_slices(reference: Sequence[Record], these: Sequence[Record]) -> SliceComparison | None:
     """Return the blocks that both sides share; None if there are none."""
-    first, second = _by_round(reference), _by_round(these)
+    first = _by_round(reference)
+    second = _by_round(these)
     shared = [tuple(_blocks(first[key], second[key])) for key in first if key in second]
     rounds = tuple(blocks for blocks in shared if blocks)
     return SliceComparison(rounds) if rounds else None
@@ -120,24 +132,33 @@ def _by_round(records: Iterable[Record]) -> dict[tuple[str, str, int], Mapping[i
     """Return the slices of each block, by round, in the order in which the rounds began."""
     ordered = sorted(records, key=lambda record: (record.created, record.round))
     return {
-        (record.group.id, record.group.session or "", record.round): grouped(record.slices, attrgetter("block"))
+        (record.group.id, record.group.session or "", record.round): grouped(
+            record.slices, attrgetter("block")
+        )
         for record in ordered
         if record.slices
     }
 
 
-def _blocks(reference: Mapping[int, list[Slice]], these: Mapping[int, list[Slice]]) -> Iterator[Block]:
+def _blocks(
+    reference: Mapping[int, list[Slice]], these: Mapping[int, list[Slice]]
+) -> Iterator[Block]:
     for number in sorted(reference.keys() & these.keys()):
         pairs = reference[number], these[number]
         if any(len(slices) != 2 for slices in pairs):
             continue  # a side ended during the block, so its order is not balanced
-        before, after = (statistics.fmean(math.log(each.seconds / each.examples) for each in side) for side in pairs)
+        before, after = (
+            statistics.fmean(math.log(each.seconds / each.examples) for each in side)
+            for side in pairs
+        )
         yield Block(number, before - after, are_disturbed(itertools.chain(*pairs)))
 
 
 @dataclass(frozen=True)
 class Deviations:
-    """Standard deviations of log ratios: between processes, and between blocks of the same processes."""
+    """Standard deviations of log ratios: between processes, and between blocks of the same
+    processes.
+    """
 
     between: float
     within: float
@@ -164,8 +185,8 @@ def blocks_that_pay(
 ) -> int:
     """Return the number of blocks per further round that gives the narrowest interval.
 
-    More if blocks differ and processes start slowly, fewer if processes differ (Kalibera and Jones 2013), and fewer if
-    there are few rounds, since each additional one reduces Student's t.
+    More if blocks differ and processes start slowly, fewer if processes differ (Kalibera and Jones
+    2013), and fewer if there are few rounds, since each additional one reduces Student's t.
 
     Args:
         start_seconds: seconds until all processes of a round are ready.

@@ -1,10 +1,11 @@
 """Estimates with 95 % intervals, and the verdicts based on them.
 
-Times are compared on a logarithmic scale: ratios of 2 and 1/2 are then equally far from 1, and swapping the two sides
-swaps the verdict. Fewer than :data:`FEWEST_FOR_INTERVAL` values give no interval.
+Times are compared on a logarithmic scale: ratios of 2 and 1/2 are then equally far from 1, and
+swapping the two sides swaps the verdict. Fewer than :data:`FEWEST_FOR_INTERVAL` values give no
+interval.
 
-On a shared machine, some runs are slower by half. They would shift the mean and widen its interval, so the mean is
-trimmed; ``bench/calibrate.py`` shows the effect.
+On a shared machine, some runs are slower by half. They would shift the mean and widen its interval,
+so the mean is trimmed; ``bench/calibrate.py`` shows the effect.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ CONFIDENCE = 0.95
 SLICES_CONFIDENCE = 0.99
 """Confidence of the interval of slices that is printed.
 
-Rounds continue until there is a verdict, so the chances of an error add up (Bonferroni). The first look, after two
-rounds, may err in 0.5 % of all comparisons (:mod:`~trainmark.analysis.obvious`), each of the four that follow in
-0.25 %, and the last interval in 1 %: at most 2.5 % of equal sides get a false verdict. Stopping early costs coverage:
-simulated, the printed interval held the true ratio in at least 97.0 % of 3,000 comparisons in each of 48 conditions
-(``bench/looks.py``, docs/results/verdict).
+Rounds continue until there is a verdict, so the chances of an error add up (Bonferroni). The first
+look, after two rounds, may err in 0.5 % of all comparisons (:mod:`~trainmark.analysis.obvious`),
+each of the four that follow in 0.25 %, and the last interval in 1 %: at most 2.5 % of equal sides
+get a false verdict. Stopping early costs coverage:
+simulated, the printed interval held the true ratio in at least 97.0 % of 3,000 comparisons in each
+of 48 conditions (``bench/looks.py``, docs/results/verdict).
 """
 LOOK_CONFIDENCE = 0.9975
 """Confidence of the interval of slices at a look that may end the measuring."""
@@ -34,9 +36,11 @@ FEWEST_FOR_INTERVAL = 3
 TRIMMED = 0.2
 """Share of the times trimmed at each end of a trimmed mean, rounded down: one of five."""
 ROUNDS_TRIMMED = 0.125
-"""Likewise for rounds of slices, which other processes hardly affect and which are few: one of eight."""
+"""Likewise for rounds of slices, which other processes hardly affect and which are few: one of
+eight."""
 WHOLE = 0.0
-"""No trimming, for learning results: if one of five runs learns nothing, that is not due to the machine."""
+"""No trimming, for learning results: if one of five runs learns nothing, that is not due to the
+machine."""
 
 SpeedVerdict = Literal["faster", "slower", "same", "unclear"]
 LearningVerdict = Literal["same", "differs", "unclear"]
@@ -44,7 +48,9 @@ LearningVerdict = Literal["same", "differs", "unclear"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval. It has no bounds if there were too few values, or one if the other is unknown."""
+    """A value with its interval. It has no bounds if there were too few values, or one if the other
+    is unknown.
+    """
 
     value: float
     low: float | None
@@ -70,9 +76,11 @@ def mean(values: Iterable[float | None] | None) -> float | None:
 def paired_difference(
     differences: Sequence[float], trimmed: float = TRIMMED, confidence: float = CONFIDENCE
 ) -> Estimate:
-    """Return the trimmed mean of paired differences with its interval ``mean ± t·error`` (Tukey and McLaughlin 1963).
+    """Return the trimmed mean of paired differences with its interval ``mean ± t·error`` (Tukey and
+    McLaughlin 1963).
 
-    Needs at least one difference; with fewer than five, nothing is trimmed, and this is Student's interval.
+    Needs at least one difference; with fewer than five, nothing is trimmed, and this is Student's
+    interval.
     """
     middle = _middle(differences, trimmed)
     if len(differences) < FEWEST_FOR_INTERVAL:
@@ -86,26 +94,35 @@ def trimmed_mean(values: Sequence[float]) -> float:
     return _middle(values, TRIMMED).mean
 
 
-def unpaired_difference(these: Sequence[float], others: Sequence[float], trimmed: float = TRIMMED) -> Estimate:
-    """Return the trimmed mean of ``these`` minus that of ``others``, for unequal variances (Yuen 1974).
+def unpaired_difference(
+    these: Sequence[float], others: Sequence[float], trimmed: float = TRIMMED
+) -> Estimate:
+    """Return the trimmed mean of ``these`` minus that of ``others``, for unequal variances (Yuen
+    1974).
 
-    Each needs at least one value; with fewer than five, nothing is trimmed, and this is Welch's interval (1947).
+    Each needs at least one value; with fewer than five, nothing is trimmed, and this is Welch's
+    interval (1947).
     """
-    first, second = _middle(these, trimmed), _middle(others, trimmed)
+    first = _middle(these, trimmed)
+    second = _middle(others, trimmed)
     difference = first.mean - second.mean
     if min(len(these), len(others)) < FEWEST_FOR_INTERVAL:
         return Estimate(difference, None, None)
     squared_error = first.squared_error + second.squared_error
     if squared_error == 0:
         return Estimate(difference, difference, difference)
-    degrees = squared_error**2 / sum(each.squared_error**2 / (each.kept - 1) for each in (first, second))
+    degrees = squared_error**2 / sum(
+        each.squared_error**2 / (each.kept - 1) for each in (first, second)
+    )
     half = t_quantile(CONFIDENCE, degrees) * math.sqrt(squared_error)
     return Estimate(difference, difference - half, difference + half)
 
 
 @dataclass(frozen=True)
 class _Middle:
-    """The mean of the ``kept`` values in the middle; its error is that of all values, winsorised."""
+    """The mean of the ``kept`` values in the middle; its error is that of all values,
+    winsorised.
+    """
 
     mean: float
     squared_error: float
@@ -113,7 +130,8 @@ class _Middle:
 
 
 def _middle(values: Sequence[float], trimmed: float) -> _Middle:
-    ordered, count = sorted(values), len(values)
+    ordered = sorted(values)
+    count = len(values)
     cut = int(trimmed * count)
     middle = ordered[cut : count - cut]
     kept = len(middle)
@@ -125,26 +143,31 @@ def _middle(values: Sequence[float], trimmed: float) -> _Middle:
 
 
 def median(values: Iterable[float | None]) -> float | None:
-    """Return the median of the known values; NaN counts as worse than any number. None without any."""
+    """Return the median of the known values; NaN counts as worse than any number. None without
+    any.
+    """
     known = (value for value in values if value is not None)
     ordered = sorted(known, key=lambda value: (math.isnan(value), value))
     return statistics.median(ordered) if ordered else None
 
 
 def lower_quartile(values: Sequence[float]) -> float:
-    """Return the lower quartile of at least one value: a quarter of the values are below or equal to it.
+    """Return the lower quartile of at least one value: a quarter of the values are below or equal
+    to it.
 
-    It is used for times in one process: other processes only ever add to them, so it is closer to the undisturbed
-    time than the median, and more stable than the minimum.
+    It is used for times in one process: other processes only ever add to them, so it is closer to
+    the undisturbed time than the median, and more stable than the minimum.
     """
     return sorted(values)[(len(values) - 1) // 4]
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the distribution-free interval of the median: two of the ordered values (David and Nagaraja 2003, 7.1).
+    """Return the distribution-free interval of the median: two of the ordered values (David and
+    Nagaraja 2003, 7.1).
 
-    It is the narrowest symmetric pair that covers the median with at least 95 %. For 3, 4 or 5 values no pair does, so
-    it is their whole range, which covers it with 75, 87.5 or 93.75 %. None for fewer than 3.
+    It is the narrowest symmetric pair that covers the median with at least 95 %. For 3, 4 or 5
+    values no pair does, so it is their whole range, which covers it with 75, 87.5 or 93.75 %. None
+    for fewer than 3.
     """
     count = len(values)
     if count < FEWEST_FOR_INTERVAL:
@@ -159,8 +182,9 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
 def speed_verdict(ratio: Estimate, margin: float) -> SpeedVerdict:
     """Return the verdict on a speed-up: the first that applies.
 
-    ``faster`` or ``slower``: the interval, or the only known bound, excludes 1, however close to 1 it is. ``same``: the
-    interval contains 1 and is inside ``[1/(1 + margin), 1 + margin]``. Else, or without a bound, ``unclear``.
+    ``faster`` or ``slower``: the interval, or the only known bound, excludes 1, however close to 1
+    it is. ``same``: the interval contains 1 and is inside ``[1/(1 + margin), 1 + margin]``. Else,
+    or without a bound, ``unclear``.
 
     Args:
         ratio: reference seconds / these seconds.
@@ -176,10 +200,11 @@ def speed_verdict(ratio: Estimate, margin: float) -> SpeedVerdict:
 
 
 def learning_verdict(difference: Estimate, margin: float) -> LearningVerdict:
-    """Return the verdict on a difference of accuracies: an equivalence test first, since *same* is the question.
+    """Return the verdict on a difference of accuracies: an equivalence test first, since *same* is
+    the question.
 
-    ``same``: the interval is inside ``±margin``, even if it excludes 0. ``differs``: it excludes 0. Else, or
-    without an interval, ``unclear``.
+    ``same``: the interval is inside ``±margin``, even if it excludes 0. ``differs``: it excludes 0.
+    Else, or without an interval, ``unclear``.
     """
     if difference.low is None or difference.high is None:
         return "unclear"

@@ -12,7 +12,8 @@ from trainmark.record.record import Epoch, Record
 
 _LARGEST_EXPONENT = 700
 MEASURED = ("ok", "diverged")
-"""Outcomes whose epochs count. The times of a diverged run are valid, so it is shown, as one that does not learn."""
+"""Outcomes whose epochs count. The times of a diverged run are valid, so it is shown, as one that
+does not learn."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,13 @@ class RunSummary:
         group: plan and session in which the run was measured.
         round: its round in them.
         epoch_seconds: median of the steady epochs.
-        process_seconds: duration of a whole command, from start to end; unknown for trainmark's own trainings, and if
-            --steps or --budget ended it.
+        process_seconds: duration of a whole command, from start to end; unknown for trainmark's own
+            trainings, and if --steps or --budget ended it.
         samples_per_second: examples of a steady epoch / ``epoch_seconds``.
-        examples: examples of a steady epoch; unknown if the training was ended early and has slices instead.
-        training_seconds: sum of all epochs, with warm-up, without evaluation; unknown for an incomplete run.
+        examples: examples of a steady epoch; unknown if the training was ended early and has slices
+            instead.
+        training_seconds: sum of all epochs, with warm-up, without evaluation; unknown for an
+            incomplete run.
         compile_seconds: compilation time before the first epoch; never part of the other durations.
         weights_sha256: hash of the initial weights.
     """
@@ -61,7 +64,8 @@ def perplexity(loss: float | None) -> float | None:
 
 
 def whole_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:
-    """Return the epochs with the most steps; ``--steps`` may end a run in the middle of its last one.
+    """Return the epochs with the most steps; ``--steps`` may end a run in the middle of its last
+    one.
 
     The first one may lack the first step, whose start is not observed.
     """
@@ -70,7 +74,9 @@ def whole_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:
 
 
 def steady_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:
-    """Return the whole epochs except the first, which includes warm-up, unless it is the only one."""
+    """Return the whole epochs except the first, which includes warm-up, unless it is the only
+    one.
+    """
     whole = whole_epochs(epochs)
     return whole[1:] or whole
 
@@ -83,7 +89,8 @@ def summarize(record: Record) -> RunSummary:
     if seconds is not None and seconds <= 0:
         seconds = None  # the clock is too coarse for this epoch, so its rate is unknown
     rate = None if seconds is None or steady[0].examples is None else steady[0].examples / seconds
-    seen, ended_early = record.observed, record.observed is not None and record.observed.ended_early
+    seen = record.observed
+    ended_early = record.observed is not None and record.observed.ended_early
     if seen and not record.epochs and seen.examples_per_step and seen.seconds:
         rate = (seen.steps - 1) * seen.examples_per_step / seen.seconds
     train_loss = record.final.train_loss

@@ -44,8 +44,8 @@ class Sweep:
     Args:
         side: their backend, style, device and precision.
         grid: the values of each key, in the order of the trials.
-        trials: best first, by test accuracy, then by test loss; trials stopped early follow complete ones, and failed
-        ones are last.
+        trials: best first, by test accuracy, then by test loss; trials stopped early follow
+        complete ones, and failed ones are last.
         best: number of the best trial; None if none finished.
         side_by_side: whether trials were trained at the same time.
         is_text: whether the examples are windows of a text, without an accuracy.
@@ -69,7 +69,9 @@ def is_trial(record: Record) -> bool:
 
 
 def without_trials(records: Iterable[Record]) -> list[Record]:
-    """Return the records with comparable speeds: trials of a sweep differ in what they train, and run in parallel."""
+    """Return the records with comparable speeds: trials of a sweep differ in what they train, and
+    run in parallel.
+    """
     return [record for record in records if not is_trial(record)]
 
 
@@ -98,7 +100,10 @@ def _sweep(every: list[Record]) -> Sweep:
         workload=first.workload.name,
         dataset=first.dataset.name if first.dataset else "",
         side=f"{backend.name} {backend.style} {first.device.id}{precision}{_layout(first)}",
-        grid={key: _ordered(dict.fromkeys(point[key] for point in points if key in point)) for key in keys},
+        grid={
+            key: _ordered(dict.fromkeys(point[key] for point in points if key in point))
+            for key in keys
+        },
         trials=tuple(results),
         best=results[0].trial if results[0].outcome == "ok" else None,
         side_by_side=any(Caveat.SIDE_BY_SIDE in record.caveats for record in records),
@@ -115,7 +120,9 @@ def _layout(record: Record) -> str:
 def _ordered(values: Iterable[Value]) -> tuple[Value, ...]:
     """Sort numbers by size; keep the order of anything else."""
     listed = list(values)
-    numbers = [value for value in listed if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    numbers = [
+        value for value in listed if isinstance(value, (int, float)) and not isinstance(value, bool)
+    ]
     return tuple(sorted(numbers)) if len(numbers) == len(listed) else tuple(listed)
 
 

@@ -30,7 +30,8 @@ class TwoRecords:
     """A comparison of two runs.
 
     Args:
-        ratio: seconds per example in a / in b, of steady epochs; above 1, b is faster; None if one has no epoch.
+        ratio: seconds per example in a / in b, of steady epochs; above 1, b is faster; None if one
+            has no epoch.
         spread: slowest / fastest steady epoch within one run, of the run where it is larger.
         contrasts: differences that affect speed or arithmetic, the most likely causes first.
         noise: whether nothing differs and the ratio is no larger than the spread within a run.
@@ -66,9 +67,16 @@ def set_against(a: Record, b: Record) -> TwoRecords:
 
 
 def _paces(a: Record, b: Record) -> tuple[list[float], list[float]]:
-    """Return comparable seconds of both: per example, else per epoch, else of the whole process; empty if unknown."""
-    for of in (_of_examples, lambda record: [epoch.seconds for epoch in _steady(record)], _of_process):
-        first, second = of(a), of(b)
+    """Return comparable seconds of both: per example, else per epoch, else of the whole process;
+    empty if unknown.
+    """
+    for of in (
+        _of_examples,
+        lambda record: [epoch.seconds for epoch in _steady(record)],
+        _of_process,
+    ):
+        first = of(a)
+        second = of(b)
         if first and second:
             return first, second
     return [], []
@@ -94,16 +102,22 @@ def _not_said(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in titles}
 
 
-def _of_dictionaries(what: str, a: dict[str, Any], b: dict[str, Any], only_shared: bool) -> list[Contrast]:
+def _of_dictionaries(
+    what: str, a: dict[str, Any], b: dict[str, Any], only_shared: bool
+) -> list[Contrast]:
     names = sorted(a.keys() & b.keys() if only_shared else a.keys() | b.keys())
-    every = (Contrast(f"{what} {name}", str(a.get(name, UNKNOWN)), str(b.get(name, UNKNOWN))) for name in names)
+    every = (
+        Contrast(f"{what} {name}", str(a.get(name, UNKNOWN)), str(b.get(name, UNKNOWN)))
+        for name in names
+    )
     return [each for each in every if each.a != each.b]
 
 
 def _clocks(a: Record, b: Record) -> Iterator[Contrast]:
     """Yield the mean clocks of the CPU and the training GPU, if both were read and differ."""
     for what, of in (("CPU clock", _cpu_hertz), ("GPU clock", _gpu_hertz)):
-        first, second = of(a), of(b)
+        first = of(a)
+        second = of(b)
         if first and second and abs(first / second - 1) > CLOCKS_APART:
             yield Contrast(what, f"{first / 1e6:,.0f} MHz", f"{second / 1e6:,.0f} MHz")
 
@@ -113,7 +127,8 @@ def _cpu_hertz(record: Record) -> float | None:
 
 
 def _gpu_hertz(record: Record) -> float | None:
-    gpu, samples = record.device.gpu, record.samples
+    gpu = record.device.gpu
+    samples = record.samples
     if gpu is None or samples is None or samples.gpu_sm_hertz is None:
         return None
     return mean([row[gpu] for row in samples.gpu_sm_hertz if gpu < len(row)])

@@ -1,7 +1,8 @@
 """Compare a device with others of its model, and with reference devices.
 
-The references are a small set of measured machines (``yardsticks.json``, made by ``bench/yardsticks.py`` from the
-records in ``docs/results``), and the catalogue's published timings that name their hardware.
+The references are a small set of measured machines (``yardsticks.json``, made by
+``bench/yardsticks.py`` from the records in ``docs/results``), and the catalogue's published timings
+that name their hardware.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class Yardstick(msgspec.Struct, frozen=True):
 
     def is_model_of(self, device: str | None, kind: str, cores: int | None) -> bool:
         """Return whether a device is the same model, and for CPUs has the same number of cores."""
-        return self.device == device and self.kind == kind and (kind != "cpu" or self.cores == cores)
+        return (
+            self.device == device and self.kind == kind and (kind != "cpu" or self.cores == cores)
+        )
 
 
 @functools.cache
@@ -58,8 +61,12 @@ def measured() -> tuple[Yardstick, ...]:
     return msgspec.json.decode(_FILE.read_bytes(), type=tuple[Yardstick, ...])
 
 
-def device_references(comparison: Comparison, known: Iterable[Yardstick] | None = None) -> tuple[DeviceReference, ...]:
-    """Compare every group with the reference devices of its workload: the same model first, then the fastest."""
+def device_references(
+    comparison: Comparison, known: Iterable[Yardstick] | None = None
+) -> tuple[DeviceReference, ...]:
+    """Compare every group with the reference devices of its workload: the same model first, then
+    the fastest.
+    """
     known = measured() if known is None else tuple(known)
     found: list[DeviceReference] = []
     for position, group in enumerate(comparison.groups):
@@ -70,21 +77,29 @@ def device_references(comparison: Comparison, known: Iterable[Yardstick] | None 
     return tuple(found)
 
 
-def _measured(position: int, group: GroupResult, known: Iterable[Yardstick]) -> Iterator[DeviceReference]:
+def _measured(
+    position: int, group: GroupResult, known: Iterable[Yardstick]
+) -> Iterator[DeviceReference]:
     key = group.key
     pace = group.samples_per_second or 0.0
     kind = "accelerator" if key.device_name is not None else "cpu"
     same_work = (key.step_fingerprint, key.precision)
     for yardstick in known:
-        rates = [rate for rate in yardstick.rates if (rate.step_fingerprint, rate.precision) == same_work]
+        rates = [
+            rate for rate in yardstick.rates if (rate.step_fingerprint, rate.precision) == same_work
+        ]
         same_model = yardstick.is_model_of(key.device_name or key.cpu, kind, key.cores)
         if same_model:  # with the same backend and style
-            rates = [rate for rate in rates if (rate.backend, rate.style) == (key.backend, key.style)]
+            rates = [
+                rate for rate in rates if (rate.backend, rate.style) == (key.backend, key.style)
+            ]
         if rates:
             best = max(rates, key=lambda rate: rate.samples_per_second)
             yield DeviceReference(
                 position,
-                yardstick.device if yardstick.cores is None else f"{yardstick.device}, {yardstick.cores} cores",
+                yardstick.device
+                if yardstick.cores is None
+                else f"{yardstick.device}, {yardstick.cores} cores",
                 same_model,
                 best.samples_per_second,
                 f"{best.backend} {best.version or ''} {best.style}",
@@ -94,14 +109,21 @@ def _measured(position: int, group: GroupResult, known: Iterable[Yardstick]) -> 
 
 
 def _published(position: int, group: GroupResult) -> Iterator[DeviceReference]:
-    """Yield published timings of the same steps that name their hardware; epochs cover the whole dataset."""
+    """Yield published timings of the same steps that name their hardware; epochs cover the whole
+    dataset.
+    """
     key = group.key
     listed = (catalog.find(name) for name in catalog.names() if ":" not in name)
-    workload = next((each for each in listed if each.step_fingerprint == key.step_fingerprint), None)
+    workload = next(
+        (each for each in listed if each.step_fingerprint == key.step_fingerprint), None
+    )
     if workload is None or workload.published is None or not key.train_examples:
         return
     for timing in (each for run in workload.published.runs for each in run.timings):
         if timing.quantity == "epoch_seconds" and "not named" not in timing.hardware:
-            pace, how = key.train_examples / timing.value, f"published, {timing.includes}"
+            pace = key.train_examples / timing.value
+            how = f"published, {timing.includes}"
             ratio = (group.samples_per_second or 0.0) / pace
-            yield DeviceReference(position, timing.hardware, False, pace, how, workload.published.source, ratio)
+            yield DeviceReference(
+                position, timing.hardware, False, pace, how, workload.published.source, ratio
+            )

@@ -1,7 +1,8 @@
 """The interface of a backend: a :class:`Backend` says what it supports, a :class:`Trainer` trains.
 
-The worker reads the time, only at synchronised edges. So a trainer queues the requested number of steps and returns
-results that may still be on the device; only ``synchronize`` waits for them, and only ``read`` fetches them.
+The worker reads the time, only at synchronised edges. So a trainer queues the requested number of
+steps and returns results that may still be on the device; only ``synchronize`` waits for them, and
+only ``read`` fetches them.
 """
 
 from __future__ import annotations
@@ -35,26 +36,58 @@ Part = Literal["fetch", "input", "copy", "optimizer", "loss"]
 """Parts that a trainer can omit if its backend is :class:`~trainmark.backends.parts.Separable`."""
 
 STYLES: tuple[Style, ...] = ("idiomatic", "compiled", "fast")
-"""``idiomatic``: the training loop of the framework's tutorials. ``compiled``: the same loop through the framework's
-compiler. ``fast``: the fastest loop of its public API. ``examples/recipes`` has each as a short script."""
+"""``idiomatic``: the training loop of the framework's tutorials. ``compiled``: the same loop
+through the framework's compiler. ``fast``: the fastest loop of its public API. ``examples/recipes``
+has each as a short script."""
 
 DEFAULT_STYLES: tuple[Style, ...] = ("idiomatic", "fast")
 """Styles that are compared by default; compiling takes longer than a short training saves."""
 
 KINDS_0_1 = frozenset(
     {
-        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
-        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
+        *(
+            "dense",
+            "conv2d",
+            "max-pool",
+            "local-response-norm",
+            "relu",
+            "dropout",
+            "channel-dropout",
+            "flatten",
+        ),
+        *(
+            "log-softmax",
+            "nll",
+            "softmax-cross-entropy",
+            "softmax-then-log",
+            "clipped-softmax-cross-entropy",
+        ),
         *("sgd", "adam", "rmsprop"),
     }
 )
-"""Layers, losses and optimisers of version 0.1. It never grows: a backend names each later kind that it implements."""
+"""Layers, losses and optimisers of version 0.1. It never grows: a backend names each later kind
+that it implements."""
 
 KINDS_0_2 = frozenset(
     {
-        *("average-pool", "global-average-pool", "batch-norm", "layer-norm", "token-embedding", "position-embedding"),
+        *(
+            "average-pool",
+            "global-average-pool",
+            "batch-norm",
+            "layer-norm",
+            "token-embedding",
+            "position-embedding",
+        ),
         *("attention", "tied-head", "gelu", "scale", "residual", "repeat", "adamw"),
-        *("strided-convolution", "padding-by-number", "no-bias", "sequences", "label-smoothing", "sum", "nesterov"),
+        *(
+            "strided-convolution",
+            "padding-by-number",
+            "no-bias",
+            "sequences",
+            "label-smoothing",
+            "sum",
+            "nesterov",
+        ),
         *("weight-groups", "clipping", "rate-course", "augmentation", "channel-standardisation"),
     }
 )
@@ -117,7 +150,8 @@ def device_of_rank(device: str, local_rank: int) -> str:
         local_rank: number of the rank among those of its machine.
 
     Returns:
-        Such as ``cuda:1`` for rank 1 of ``cuda:0``; the device itself if there is only one of its kind.
+        Such as ``cuda:1`` for rank 1 of ``cuda:0``; the device itself if there is only one of its
+        kind.
     """
     return f"{device.partition(':')[0]}:{local_rank}" if is_numbered(device) else device
 
@@ -131,12 +165,14 @@ class Capabilities:
         version: version of the framework.
         styles: the styles it has.
         devices: the devices it sees.
-        kinds: the layers, losses and optimisers it implements, each named by its ``kind``; any other is refused.
+        kinds: the layers, losses and optimisers it implements, each named by its ``kind``; any
+            other is refused.
         packages: versions of the packages that decide speed or arithmetic, by name.
         untested: whether the framework is newer than any that trainmark's own tests have run on.
-        spreads: how one training spreads over several devices: one process for each, or one process that uses all;
-            None if it can't.
-        compiles_already: whether the loop of ``idiomatic`` is compiled, so there is no other style ``compiled``.
+        spreads: how one training spreads over several devices: one process for each, or one process
+            that uses all; None if it can't.
+        compiles_already: whether the loop of ``idiomatic`` is compiled, so there is no other style
+            ``compiled``.
     """
 
     name: str
@@ -156,7 +192,9 @@ class Capabilities:
             TypeError: ``kinds`` is not a frozenset.
         """
         if not isinstance(self.kinds, frozenset):
-            raise TypeError(f"Capabilities(kinds=...) is a {type(self.kinds).__name__}, not a frozenset")
+            raise TypeError(
+                f"Capabilities(kinds=...) is a {type(self.kinds).__name__}, not a frozenset"
+            )
 
 
 class ResourceOptions(TypedDict, total=False):
@@ -164,7 +202,8 @@ class ResourceOptions(TypedDict, total=False):
 
     Attributes:
         threads: CPU threads; None leaves the framework's own choice.
-        memory_fraction: largest fraction of the device's memory to use, 0 to 1; None leaves it alone.
+        memory_fraction: largest fraction of the device's memory to use, 0 to 1; None leaves it
+            alone.
     """
 
     threads: int | None
@@ -177,7 +216,8 @@ class ResourceLimits:
 
     Args:
         threads: CPU threads; None leaves the framework's own choice.
-        memory_fraction: largest fraction of the device's memory to use, 0 to 1; None leaves it alone.
+        memory_fraction: largest fraction of the device's memory to use, 0 to 1; None leaves it
+            alone.
     """
 
     threads: int | None = None
@@ -193,7 +233,9 @@ def limits_of(holder: object) -> ResourceOptions:
     Returns:
         The limits by name.
     """
-    return cast(ResourceOptions, {each.name: getattr(holder, each.name) for each in fields(ResourceLimits)})
+    return cast(
+        ResourceOptions, {each.name: getattr(holder, each.name) for each in fields(ResourceLimits)}
+    )
 
 
 @dataclass(frozen=True)
@@ -205,9 +247,12 @@ class Options(ResourceLimits):
         device: id of the device.
         precision: precision of the arithmetic.
         seed: seed of the framework's own random numbers (dropout, its own shuffle, distortions).
-        without: parts of a step to omit, to measure what they cost; the result is not a valid training.
-        layout: how the training is spread over devices; None for an ordinary training on one device.
-        keeps_gradients: whether to keep the gradients of the last step, for :mod:`trainmark.backends.stepwise`.
+        without: parts of a step to omit, to measure what they cost; the result is not a valid
+            training.
+        layout: how the training is spread over devices; None for an ordinary training on one
+            device.
+        keeps_gradients: whether to keep the gradients of the last step, for
+            :mod:`trainmark.backends.stepwise`.
     """
 
     style: Style
@@ -247,9 +292,10 @@ class EpochPlan:
 
     Args:
         sizes: number of examples of each step.
-        order: indices of the examples in order of use, ``[sum(sizes)]``; None leaves a fresh shuffle to the framework,
-            as its own loader does it.
-        whole: whether every step takes the whole training set in stored order, so that nothing has to be gathered.
+        order: indices of the examples in order of use, ``[sum(sizes)]``; None leaves a fresh
+            shuffle to the framework, as its own loader does it.
+        whole: whether every step takes the whole training set in stored order, so that nothing has
+            to be gathered.
         augmented: how to augment each example, ``[sum(sizes), 5]``, as
             :func:`trainmark.workload.pixels.draw_augmentation` draws it; None for not at all.
     """
@@ -270,7 +316,8 @@ class EpochPlan:
             permutation: draws a random order of this many examples, ``[examples]``.
 
         Returns:
-            Indices of the examples in order of use, at least ``sum(sizes)``; None if nothing is gathered.
+            Indices of the examples in order of use, at least ``sum(sizes)``; None if nothing is
+            gathered.
         """
         if self.whole or self.order is not None:
             return None if self.whole else self.order
@@ -297,8 +344,8 @@ class Steps:
     Args:
         losses: mean loss of the batch before its update, L2 terms included, ``[steps]``.
         l2_losses: the L2 part of it, ``[steps]``; None if no layer has one.
-        hits: correct predictions of the batch, for a text of its tokens, ``[steps]``; any value where the workload has
-            exact metrics.
+        hits: correct predictions of the batch, for a text of its tokens, ``[steps]``; any value
+            where the workload has exact metrics.
     """
 
     losses: NDArray[np.float64]
@@ -316,7 +363,9 @@ class Steps:
         Returns:
             The results.
         """
-        return cls(rows[:, LOSS], rows[:, L2_LOSS] if has_l2 else None, rows[:, HITS].astype(np.int64))
+        return cls(
+            rows[:, LOSS], rows[:, L2_LOSS] if has_l2 else None, rows[:, HITS].astype(np.int64)
+        )
 
 
 @dataclass(frozen=True)
@@ -335,9 +384,9 @@ class Evaluation:
 class Trainer(Protocol):
     """One network on one device, ready to train.
 
-    If a trainer has a true attribute ``ticks_between_steps``, ``train`` calls ``tick`` between steps and nowhere else.
-    A training that pauses then does so within ``tick``, in the middle of one ``train``; otherwise ``train`` is called
-    more often.
+    If a trainer has a true attribute ``ticks_between_steps``, ``train`` calls ``tick`` between
+    steps and nowhere else. A training that pauses then does so within ``tick``, in the middle of
+    one ``train``; otherwise ``train`` is called more often.
     """
 
     def load(self, weights: Weights) -> None:
@@ -348,7 +397,8 @@ class Trainer(Protocol):
         """
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Compile ahead what an epoch like ``plan`` would compile later, without changing weights and optimiser.
+        """Compile ahead what an epoch like ``plan`` would compile later, without changing weights
+        and optimiser.
 
         Args:
             plan: an epoch with the batch sizes of the training.
@@ -393,14 +443,16 @@ class Trainer(Protocol):
 
         Args:
             split: which split of the dataset.
-            examples: indices of the examples to evaluate; only given if the workload evaluates samples. None is all.
+            examples: indices of the examples to evaluate; only given if the workload evaluates
+                samples. None is all.
 
         Returns:
             Loss and accuracy.
         """
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Compute the outputs of the last layer without dropout, with the trained weights and never the averaged ones.
+        """Compute the outputs of the last layer without dropout, with the trained weights and never
+        the averaged ones.
 
         Args:
             images: images as the dataset stores them, ``[n, height, width, channels]``.
@@ -449,7 +501,8 @@ class Backend(Protocol):
         """
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
-        """Make a trainer; :meth:`Trainer.load` gives it weights. :func:`require_support` makes the usual checks.
+        """Make a trainer; :meth:`Trainer.load` gives it weights. :func:`require_support` makes the
+        usual checks.
 
         Args:
             workload: the workload to train.
@@ -473,7 +526,8 @@ def is_untested(framework: str, found: str, *, oldest: str, newest: str) -> bool
         framework: name of the framework, for the error.
         found: version of the installed framework.
         oldest: oldest supported version.
-        newest: newest tested version; only as many parts as it has are compared, so 2.7.1 is not newer than 2.7.
+        newest: newest tested version; only as many parts as it has are compared, so 2.7.1 is not
+            newer than 2.7.
 
     Returns:
         Whether ``found`` is newer.
@@ -482,7 +536,9 @@ def is_untested(framework: str, found: str, *, oldest: str, newest: str) -> bool
         Unsupported: it is older than ``oldest``.
     """
     if _parts(found) < _parts(oldest):
-        raise Unsupported(f"this {framework} is too old", expected=f"{oldest} or newer", found=found)
+        raise Unsupported(
+            f"this {framework} is too old", expected=f"{oldest} or newer", found=found
+        )
     return _parts(found)[: len(_parts(newest))] > _parts(newest)
 
 
@@ -498,13 +554,18 @@ def kinds_of(workload: Workload) -> tuple[str, ...]:
         workload: the workload.
 
     Returns:
-        The ``kind`` of every layer, of the loss and of the optimiser, and the options of version 0.2 that it uses.
+        The ``kind`` of every layer, of the loss and of the optimiser, and the options of version
+        0.2 that it uses.
     """
     every_layer = tuple(layers.every(workload.model))
-    spec, loss, optimizer = workload.input, workload.loss, workload.optimizer
+    spec = workload.input
+    loss = workload.loss
+    optimizer = workload.optimizer
     standardize = None if isinstance(spec, Tokens) else spec.standardize
     convolutions = [layer for layer in every_layer if isinstance(layer, layers.Conv2D)]
-    paddings = [layer.padding for layer in every_layer if isinstance(layer, (layers.Conv2D, layers.MaxPool))]
+    paddings = [
+        layer.padding for layer in every_layer if isinstance(layer, (layers.Conv2D, layers.MaxPool))
+    ]
     newer = {
         "sequences": workload.is_text,
         "augmentation": spec.augment is not None,
@@ -536,8 +597,8 @@ def require_support(can: Capabilities, workload: Workload, options: Options) -> 
 
     Raises:
         AbsentDevice: the backend does not see the device.
-        Unsupported: the backend does not have a layer, loss, optimiser, style or precision, or the memory of a CPU is
-            to be limited.
+        Unsupported: the backend does not have a layer, loss, optimiser, style or precision, or the
+            memory of a CPU is to be limited.
     """
     seen = {device.id: device for device in can.devices}
     if options.device not in seen:
@@ -550,7 +611,10 @@ def require_support(can: Capabilities, workload: Workload, options: Options) -> 
     for what, value, known in (
         ("the style", options.style, can.styles),
         ("the precision", options.precision, device.precisions),
-        *(("the layer, loss or optimiser", kind, tuple(sorted(can.kinds))) for kind in kinds_of(workload)),
+        *(
+            ("the layer, loss or optimiser", kind, tuple(sorted(can.kinds)))
+            for kind in kinds_of(workload)
+        ),
     ):
         if value not in known:
             compiles = value == "compiled" and can.compiles_already
@@ -561,7 +625,9 @@ def require_support(can: Capabilities, workload: Workload, options: Options) -> 
             )
     if options.memory_fraction is not None and device.kind == "cpu":
         raise Unsupported(
-            "--memory-fraction has no meaning on a CPU", expected="an accelerator such as cuda:0", found=device.id
+            "--memory-fraction has no meaning on a CPU",
+            expected="an accelerator such as cuda:0",
+            found=device.id,
         )
     return device
 
@@ -577,15 +643,21 @@ def require_memory(workload: Workload, device: Device, options: Options) -> None
     Raises:
         Unsupported: it can't; the error names a batch size that could fit.
     """
-    memory, batch, arithmetic = device.memory_bytes, workload.batches.size, PRECISIONS[options.precision]
+    memory = device.memory_bytes
+    batch = workload.batches.size
+    arithmetic = PRECISIONS[options.precision]
     if device.kind == "cpu":
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    fixed, each = held(lay_out(workload), workload.optimizer, 2 if arithmetic.mixed else arithmetic.value_bytes)
+    fixed, each = held(
+        lay_out(workload), workload.optimizer, 2 if arithmetic.mixed else arithmetic.value_bytes
+    )
     if memory is not None and batch != "full" and fixed + batch * each > memory:
         fits = max(0, memory - fixed) // each
         raise Unsupported(
             f"the memory of {device.id} can't hold a step of {workload.name}",
             expected=f"at least {units.bytes_(fixed + batch * each)} for a batch of {batch:,}",
             found=units.bytes_(memory),
-            fix=f"A batch of at most {fits:,} could fit." if fits else "Not even a batch of one fits.",
+            fix=f"A batch of at most {fits:,} could fit."
+            if fits
+            else "Not even a batch of one fits.",
         )

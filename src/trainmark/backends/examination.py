@@ -37,9 +37,10 @@ class Examination:
     """How a framework can use this machine's devices.
 
     Args:
-        built_for: the accelerator that it was built for, such as ``CUDA 13.0``; None for a CPU build.
-        architectures: what its GPU code was compiled for, such as ``sm_90`` (machine code) and ``compute_90`` (compiled
-            at first use); None if it does not say.
+        built_for: the accelerator that it was built for, such as ``CUDA 13.0``; None for a CPU
+            build.
+        architectures: what its GPU code was compiled for, such as ``sm_90`` (machine code) and
+            ``compute_90`` (compiled at first use); None if it does not say.
         blind: why it sees no GPU, in its own words; None if it gives no reason.
         hidden_by: a framework setting that hides the GPUs, such as ``JAX_PLATFORMS=cpu``.
     """
@@ -55,11 +56,15 @@ class Examinable(Protocol):
     """A backend that can be examined; optional for plug-ins."""
 
     def examine(self) -> Examination:
-        """Return how it can use this machine's accelerators. Called before any device is used, and in parallel with
-        other frameworks, so it should prevent the framework from taking all of a device's memory."""
+        """Return how it can use this machine's accelerators. Called before any device is used, and
+        in parallel with other frameworks, so it should prevent the framework from taking all of a
+        device's memory.
+        """
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
-        """Compute ``LEFT @ RIGHT`` on ``device`` in float32, ``[2, 2]``; also return the device of the result."""
+        """Compute ``LEFT @ RIGHT`` on ``device`` in float32, ``[2, 2]``; also return the device of
+        the result.
+        """
 
 
 def try_product(backend: Examinable, device: str) -> DeviceProduct:

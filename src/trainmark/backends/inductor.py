@@ -15,11 +15,13 @@ _TORCH_CACHE_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def share_cache() -> None:
-    """Let PyTorch keep compiled code in the command's folder, so that its processes compile a step only once.
+    """Let PyTorch keep compiled code in the command's folder, so that its processes compile a step
+    only once.
 
-    PyTorch keeps its graphs and Triton's kernels below this folder, and looks for them there by default since 2.4.
-    PyTorch's own default is one folder for each user, so that compile times depend on earlier commands. A folder that
-    the user has set stays. The worker sets the variable, not the parent, so that a user's script keeps its usual cache.
+    PyTorch keeps its graphs and Triton's kernels below this folder, and looks for them there by
+    default since 2.4. PyTorch's own default is one folder for each user, so that compile times
+    depend on earlier commands. A folder that the user has set stays. The worker sets the variable,
+    not the parent, so that a user's script keeps its usual cache.
     """
     folder = os.environ.get(CACHE_VARIABLE)
     if folder:
@@ -27,10 +29,13 @@ def share_cache() -> None:
 
 
 def require_compiler(device: str) -> None:
-    """Raise :class:`~trainmark.errors.NotInstalled` if the compiler that ``torch.compile`` calls is missing."""
+    """Raise :class:`~trainmark.errors.NotInstalled` if the compiler that ``torch.compile`` calls is
+    missing.
+    """
     if device == "cpu":
         name = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
-        needed, found = f"the C++ compiler {name!r} on PATH", shutil.which(name) is not None
+        needed = f"the C++ compiler {name!r} on PATH"
+        found = shutil.which(name) is not None
     elif device == "mps":
         return  # macOS includes Metal's
     else:
@@ -42,6 +47,7 @@ def require_compiler(device: str) -> None:
             f"torch.compile has no compiler for {device}",
             expected=needed,
             found="none",
-            fix="Install it (CXX names another C++ compiler), or use --style idiomatic or fast. trainmark's container "
+            fix="Install it (CXX names another C++ compiler), or use --style idiomatic or fast. "
+            "trainmark's container "
             "image has no compiler and no headers for one (docs/containers.md).",
         )

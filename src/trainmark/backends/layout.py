@@ -1,4 +1,6 @@
-"""How one training is distributed over several processes ("ranks") or devices, and what they must agree on."""
+"""How one training is distributed over several processes ("ranks") or devices, and what they must
+agree on.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ class Layout:
         data: number of copies; each trains on its share of every batch.
         pipeline: number of stages of each copy, one per device.
         microbatches: number of pieces that a copy's share of a batch is split into.
-        reduces: whether the copies average their gradients. Without, each trains alone, which shows the cost of the
-            all-reduce but is not a valid training of the workload.
+        reduces: whether the copies average their gradients. Without, each trains alone, which shows
+            the cost of the all-reduce but is not a valid training of the workload.
         patience: seconds that a rank waits for the others before it gives up.
     """
 
@@ -69,7 +71,8 @@ class LaunchSpec:
     Args:
         command: command of one rank.
         ranks: number of ranks on this machine.
-        device: their device, such as ``cpu`` or ``cuda:0``; for the latter, every rank takes a separate GPU.
+        device: their device, such as ``cpu`` or ``cuda:0``; for the latter, every rank takes a
+            separate GPU.
         logs: an empty folder for the output of the ranks.
     """
 
@@ -97,7 +100,9 @@ class Fall:
 
 @runtime_checkable
 class RankTrainer(Protocol):
-    """What the trainer of a rank provides in addition to :class:`~trainmark.backends.base.Trainer`."""
+    """What the trainer of a rank provides in addition to
+    :class:`~trainmark.backends.base.Trainer`.
+    """
 
     def gather(self, value: Any) -> list[Any]:
         """Return the value of each rank, in rank order."""
@@ -119,7 +124,8 @@ def require_agreement(facts: Sequence[Mapping[str, str]]) -> None:
     """Raise :class:`~trainmark.errors.RanksDiffer` unless the facts of all ranks are equal.
 
     Args:
-        facts: the facts of each rank, in rank order, the most informative first; only ``host`` may differ.
+        facts: the facts of each rank, in rank order, the most informative first; only ``host`` may
+            differ.
     """
     first = facts[0]
     for rank, theirs in enumerate(facts):

@@ -1,7 +1,7 @@
 """Peak speed of a device with a framework, measured with only matrix products and copies.
 
-A backend provides the work; this module runs and times it in the same way for all. The highest rate counts, since
-noise only ever makes a device look slower.
+A backend provides the work; this module runs and times it in the same way for all. The highest rate
+counts, since noise only ever makes a device look slower.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _WINDOW_SECONDS = 0.05  # long compared with a synchronisation
 _SECONDS_A_SIZE = 0.6
 _LONGEST_SECONDS = 0.5  # no larger product is tried after one that takes this long
 _SHARE_OF_MEMORY = 1 / 16
-_CPU_BYTES, _LARGEST_COPY_BYTES = 2**28, 2**31  # far more than any cache holds
+_CPU_BYTES = 2**28
+_LARGEST_COPY_BYTES = 2**31  # far more than any cache holds
 
 Clock = Callable[[], float]
 
@@ -44,8 +45,9 @@ class DeviceLimits(Protocol):
     """A device that is ready for such work in one precision."""
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
-        """Return consecutive matrix products, computed as in a training step; in one program if the framework compiles
-        programs."""
+        """Return consecutive matrix products, computed as in a training step; in one program if the
+        framework compiles programs.
+        """
 
     def copy(self, size: int) -> QueuedWork:
         """Return a copy of ``size`` bytes within the device's memory."""
@@ -53,7 +55,9 @@ class DeviceLimits(Protocol):
 
 @runtime_checkable
 class Convolving(Protocol):
-    """DeviceLimits of a framework with native convolutions; for others, they are matrix products."""
+    """DeviceLimits of a framework with native convolutions; for others, they are matrix
+    products.
+    """
 
     def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
         """Return convolutions and their gradients, layer by layer, as in a training step."""
@@ -88,7 +92,9 @@ def measure(limits: DeviceLimits, device: Device, clock: Clock) -> DevicePeaks:
     """Measure the highest rates, in a second or two."""
     rate, size = max(_products(limits, device, clock))
     memory = device.memory_bytes
-    copied = _CPU_BYTES if memory is None else min(_LARGEST_COPY_BYTES, int(memory * _SHARE_OF_MEMORY))
+    copied = (
+        _CPU_BYTES if memory is None else min(_LARGEST_COPY_BYTES, int(memory * _SHARE_OF_MEMORY))
+    )
     return DevicePeaks(rate, size, 2 * copied / best_seconds(limits.copy(copied), clock), copied)
 
 
@@ -108,7 +114,9 @@ def _products(limits: DeviceLimits, device: Device, clock: Clock) -> Iterator[tu
     seconds = 0.0
     for before, size in itertools.pairwise((0, *SIZES)):
         matrices = 3 * 8 * size**2
-        too_large = device.memory_bytes is not None and matrices > device.memory_bytes * _SHARE_OF_MEMORY
+        too_large = (
+            device.memory_bytes is not None and matrices > device.memory_bytes * _SHARE_OF_MEMORY
+        )
         too_slow = before and seconds * (size / before) ** 3 > _LONGEST_SECONDS
         if before and (too_large or too_slow):
             return

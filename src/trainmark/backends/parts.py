@@ -2,13 +2,13 @@
 
 The parts, in the order in which they are removed, each in addition to the previous ones:
 
-``fetch``: reading a result on the host before the end of the epoch, which makes the host wait for the device.
-``input``: making a batch. Every step uses one that was made before, on the host if batches are made there. (Not the
-distortions of a workload, which are better removed from the workload.)
-``copy``: copying the batch to the device. It is already there; omitting this also omits ``input``.
-``optimizer``: the update of weights, states and averages. All gradients are still computed.
-``loss``: the loss of the workload. The mean of all outputs replaces it; its gradient costs almost nothing and goes
-back through the same layers.
+``fetch``: reading a result on the host before the end of the epoch, which makes the host wait for
+the device. ``input``: making a batch. Every step uses one that was made before, on the host if
+batches are made there. (Not the distortions of a workload, which are better removed from the
+workload.) ``copy``: copying the batch to the device. It is already there; omitting this also omits
+``input``. ``optimizer``: the update of weights, states and averages. All gradients are still
+computed. ``loss``: the loss of the workload. The mean of all outputs replaces it; its gradient
+costs almost nothing and goes back through the same layers.
 """
 
 from __future__ import annotations
@@ -31,5 +31,7 @@ class Separable(Protocol):
 
 
 def loss_left(workload: Workload, options: Options) -> Loss | None:
-    """Return the loss to train on; None if it is omitted and the mean of all outputs replaces it."""
+    """Return the loss to train on; None if it is omitted and the mean of all outputs replaces
+    it.
+    """
     return None if "loss" in options.without else workload.loss

@@ -1,7 +1,7 @@
 """The backends by name; none is imported before it is loaded.
 
-Built-in backends are listed here, because trainmark need not be installed in the interpreter that trains. Plug-ins are
-found by the entry point group ``trainmark.backends`` of that interpreter.
+Built-in backends are listed here, because trainmark need not be installed in the interpreter that
+trains. Plug-ins are found by the entry point group ``trainmark.backends`` of that interpreter.
 """
 
 from __future__ import annotations
@@ -55,15 +55,29 @@ class Entry:
 
 def _built_in(name: str, backend: str, *frameworks: str, install_gpu: str = "") -> Entry:
     module = f"trainmark.backends.{name.partition(':')[0]}.backend"
-    return Entry(name, f"{module}:{backend}", frameworks, f"pip install {' '.join(frameworks)}", install_gpu)
+    return Entry(
+        name, f"{module}:{backend}", frameworks, f"pip install {' '.join(frameworks)}", install_gpu
+    )
 
 
 # Best first: `run` without --backend takes the first that is installed.
 _BUILT_IN = (
     _built_in("torch", "TorchBackend", "torch", install_gpu="pip install --force-reinstall torch"),
     _built_in("jax", "JaxBackend", "jax", install_gpu="pip install 'jax[cuda13]'"),
-    _built_in("keras", "KerasOnTensorFlow", "keras", "tensorflow", install_gpu="pip install 'tensorflow[and-cuda]'"),
-    _built_in("keras:torch", "KerasOnTorch", "keras", "torch", install_gpu="pip install --force-reinstall torch"),
+    _built_in(
+        "keras",
+        "KerasOnTensorFlow",
+        "keras",
+        "tensorflow",
+        install_gpu="pip install 'tensorflow[and-cuda]'",
+    ),
+    _built_in(
+        "keras:torch",
+        "KerasOnTorch",
+        "keras",
+        "torch",
+        install_gpu="pip install --force-reinstall torch",
+    ),
     _built_in("keras:jax", "KerasOnJax", "keras", "jax", install_gpu="pip install 'jax[cuda13]'"),
     _built_in("numpy", "NumpyBackend", "numpy"),
 )
@@ -78,13 +92,16 @@ WELL_KNOWN_PLUGINS = {
 
 def entries() -> dict[str, Entry]:
     """Return every backend known to this interpreter, best first, plug-ins last."""
-    from importlib.metadata import entry_points  # slow to import, and not needed for a built-in backend
+    # slow to import, and not needed for a built-in backend
+    from importlib.metadata import entry_points
 
     known = {entry.name: entry for entry in _BUILT_IN}
     for point in entry_points(group=ENTRY_POINT_GROUP):
         distribution = point.dist.name if point.dist else point.name
         package = point.module.partition(".")[0]
-        entry = Entry(point.name, point.value, (package,), f"pip install {distribution}", plugin=distribution)
+        entry = Entry(
+            point.name, point.value, (package,), f"pip install {distribution}", plugin=distribution
+        )
         known.setdefault(point.name, entry)
     return known
 
@@ -101,7 +118,9 @@ def find(name: str) -> Entry:
 
 
 def recipe(backend: str) -> str:
-    """Return the path of this repository's recipe for ``fast`` of ``backend``; empty if there is none."""
+    """Return the path of this repository's recipe for ``fast`` of ``backend``; empty if there is
+    none.
+    """
     written = backend in {entry.name for entry in _BUILT_IN} - {"numpy"}
     return f"examples/recipes/{backend.replace(':', '_')}_fast.py" if written else ""
 
@@ -116,7 +135,9 @@ def load(name: str) -> Backend:
     """
     entry = find(name)
     if not entry.installed:
-        raise NotInstalled(f"the backend {name!r} needs {entry.needs}, which is not installed", fix=entry.install)
+        raise NotInstalled(
+            f"the backend {name!r} needs {entry.needs}, which is not installed", fix=entry.install
+        )
     module, _, attribute = entry.target.partition(":")
     try:
         return cast("Backend", getattr(importlib.import_module(module), attribute)())
@@ -142,7 +163,9 @@ def capabilities(name: str, backend: Backend) -> Capabilities:
 
 
 def _broken_plugin(entry: Entry, error: ImportError) -> TrainmarkError:
-    """Return why the import failed: trainmark lacks what the plug-in imports, or the plug-in's framework is missing."""
+    """Return why the import failed: trainmark lacks what the plug-in imports, or the plug-in's
+    framework is missing.
+    """
     if (error.name or "").partition(".")[0] != "trainmark":
         return NotInstalled(
             f"the plug-in {entry.plugin!r} can't be imported",
@@ -153,7 +176,10 @@ def _broken_plugin(entry: Entry, error: ImportError) -> TrainmarkError:
 
 
 def _outdated(entry: Entry, error: Exception) -> Unsupported:
-    kinds = "; a backend now names each kind it implements: Capabilities(kinds=frozenset({'dense', ...}))"
+    kinds = (
+        "; a backend now names each kind it implements: "
+        "Capabilities(kinds=frozenset({'dense', ...}))"
+    )
     return Unsupported(
         f"the plug-in {entry.plugin!r} was written for another version of trainmark",
         found=str(error),

@@ -1,8 +1,8 @@
 """Start a training again in the same process, as if nothing had been trained before.
 
-The sides of a comparison first train a few slices, to compare their speed, and then the whole training. Starting a
-framework can take more than ten seconds, so both happen in one process. Optional: without it, the worker makes a new
-trainer, which compiles again.
+The sides of a comparison first train a few slices, to compare their speed, and then the whole
+training. Starting a framework can take more than ten seconds, so both happen in one process.
+Optional: without it, the worker makes a new trainer, which compiles again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ class Restartable(Protocol):
     """A trainer that can start again."""
 
     def restart(self, weights: Weights) -> None:
-        """Set the weights, make a new optimiser, and restore random numbers to their state after the first ``load``.
+        """Set the weights, make a new optimiser, and restore random numbers to their state after
+        the first ``load``.
 
         Compiled code stays valid.
 

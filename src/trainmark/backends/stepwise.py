@@ -1,6 +1,7 @@
 """Set and read what a step changes, for ``trainmark parity``.
 
-With it, a step is compared from any state, so that rounding can't grow from step to step. Optional for plug-ins.
+With it, a step is compared from any state, so that rounding can't grow from step to step. Optional
+for plug-ins.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Arrays = Mapping[str, NDArray[Any]]
-"""Arrays by name of the weight, or of the layer, in canonical layout, in the trainer's own precision."""
+"""Arrays by name of the weight, or of the layer, in canonical layout, in the trainer's own
+precision."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class State:
 
     Args:
         weights: the weights.
-        slots: the optimiser's arrays, by name of the slot (:func:`trainmark.workload.optimizers.slots_of`).
+        slots: the optimiser's arrays, by name of the slot
+            (:func:`trainmark.workload.optimizers.slots_of`).
         average: the averaged weights; empty if the workload keeps none.
         step: number of updates so far.
     """
@@ -61,7 +64,8 @@ class Stepwise(Protocol):
         """
 
     def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
-        """Compute the output of every layer for training examples, prepared as the training prepares them.
+        """Compute the output of every layer for training examples, prepared as the training
+        prepares them.
 
         Args:
             examples: indices of the examples, none of which is distorted.

@@ -1,8 +1,9 @@
 """Change the number of CPU threads of a running training.
 
-Frameworks use as many threads as there are cores, which is not always the fastest number: a small network spends more
-time on waking threads than on computing. Next to an accelerator, the CPU should run with its best number of threads.
-Optional: without it, the CPU runs with the framework's choice, and the record has the caveat ``default-threads``.
+Frameworks use as many threads as there are cores, which is not always the fastest number: a small
+network spends more time on waking threads than on computing. Next to an accelerator, the CPU should
+run with its best number of threads. Optional: without it, the CPU runs with the framework's choice,
+and the record has the caveat ``default-threads``.
 """
 
 from __future__ import annotations

@@ -39,9 +39,17 @@ Examples:
     help="Compare only along this dimension, all else equal.",
 )
 @baseline_option
-@click.option("--published", is_flag=True, help="Compare with the published figures: agrees or differs.")
+@click.option(
+    "--published", is_flag=True, help="Compare with the published figures: agrees or differs."
+)
 @click.option("--reference", is_flag=True, help="Add reference devices with known throughput.")
-@number_option("--margin", "Speed-ups this close to 1 count as the same.", float, default=3.0, metavar="PERCENT")
+@number_option(
+    "--margin",
+    "Speed-ups this close to 1 count as the same.",
+    float,
+    default=3.0,
+    metavar="PERCENT",
+)
 @click.option(
     "--format",
     "form",
@@ -80,13 +88,18 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     from trainmark.record.store import load
     from trainmark.report.tables import tables_of
 
-    plot, charts, fail_below = options["plot"], options["charts"], options["fail_below"]
+    plot = options["plot"]
+    charts = options["charts"]
+    fail_below = options["fail_below"]
     _require_plot(plot, charts)
     records = output.comparable(load(paths))
-    comparison = compare(records, options["by"], read_baseline(options["baseline"]), options["margin"] / 100)
+    comparison = compare(
+        records, options["by"], read_baseline(options["baseline"]), options["margin"] / 100
+    )
     if len(comparison.works) == len(comparison.groups) > 1 and not options["published"]:
         output.say(
-            "nothing can be compared: the workloads, schedules or commands differ (`measure --vary` varies one command)"
+            "nothing can be compared: the workloads, schedules or commands differ (`measure "
+            "--vary` varies one command)"
         )
     bar = None if fail_below is None else bars.fail_below(comparison, fail_below)
     if options["published"]:
@@ -134,7 +147,8 @@ def _plot(path: Path, names: tuple[str, ...], comparison: Comparison) -> None:
 
 
 def _hold_against(bar: Bar, comparison: Comparison) -> int:
-    """Return the exit code of ``--fail-below``; print groups that miss the bar or can't be judged on stderr.
+    """Return the exit code of ``--fail-below``; print groups that miss the bar or can't be judged
+    on stderr.
 
     Raises:
         UsageError: no group could be judged, so none can miss the bar.
@@ -150,14 +164,23 @@ def _hold_against(bar: Bar, comparison: Comparison) -> int:
         output.say(f"{_named(group)} misses {the_bar}: {why}")
     for group in bar.unjudged:
         known = group.speedup.at_least
-        why = "it has no interval" if known is None else f"only its lower bound is known, {ratio(known)}"
+        why = (
+            "it has no interval"
+            if known is None
+            else f"only its lower bound is known, {ratio(known)}"
+        )
         output.say(f"{_named(group)} can't be judged by {the_bar}: {why}")
     for group in bar.disturbed:
-        output.say(f"{_named(group)} can't be judged by {the_bar}: other processes disturbed too many blocks")
+        output.say(
+            f"{_named(group)} can't be judged by {the_bar}: other processes disturbed too "
+            "many blocks"
+        )
     if not (bar.cleared or bar.missed or bar.disturbed):
-        lacking, fix = "speed-up", "Give both folders, or another --by or --baseline."
+        lacking = "speed-up"
+        fix = "Give both folders, or another --by or --baseline."
         if any(group.speedup.ratio is not None for group in bar.unjudged):
-            lacking, fix = "interval", "Add rounds: --repeats 5."
+            lacking = "interval"
+            fix = "Add rounds: --repeats 5."
         raise UsageError(
             f"no comparison could be judged by {the_bar}",
             expected="rounds of two sides of the same workload, one of them the reference",

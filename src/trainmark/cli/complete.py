@@ -15,7 +15,9 @@ Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[Compl
 def one_of(names: Callable[[], Iterable[str]], *, files: bool = False) -> Complete:
     """Complete one of ``names``, or a file if none matches and ``files`` is set."""
 
-    def complete(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    def complete(
+        _context: click.Context, _parameter: click.Parameter, begun: str
+    ) -> list[CompletionItem]:
         fitting = [CompletionItem(name) for name in names() if name.startswith(begun)]
         return fitting or ([CompletionItem(begun, type="file")] if files else [])
 
@@ -23,21 +25,31 @@ def one_of(names: Callable[[], Iterable[str]], *, files: bool = False) -> Comple
 
 
 def some_of(names: Callable[[], Iterable[str]]) -> Complete:
-    """Complete the last of several comma-separated ``names``; a name already given is not offered again."""
+    """Complete the last of several comma-separated ``names``; a name already given is not offered
+    again.
+    """
 
-    def complete(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    def complete(
+        _context: click.Context, _parameter: click.Parameter, begun: str
+    ) -> list[CompletionItem]:
         before, comma, last = begun.rpartition(",")
         given = before.split(",")
         return [
-            CompletionItem(before + comma + name) for name in names() if name.startswith(last) and name not in given
+            CompletionItem(before + comma + name)
+            for name in names()
+            if name.startswith(last) and name not in given
         ]
 
     return complete
 
 
 def workloads() -> list[str]:
-    """Return the workloads' names from the names of their files; parsing the files would be too slow here."""
-    return sorted(file.stem for file in (Path(__file__).parents[1] / "workload" / "catalog").glob("*.toml"))
+    """Return the workloads' names from the names of their files; parsing the files would be too
+    slow here.
+    """
+    return sorted(
+        file.stem for file in (Path(__file__).parents[1] / "workload" / "catalog").glob("*.toml")
+    )
 
 
 def backends() -> list[str]:
@@ -48,13 +60,19 @@ def backends() -> list[str]:
 
 
 def devices() -> list[str]:
-    """Guess this machine's devices; only a framework knows for sure, and importing one takes seconds."""
+    """Guess this machine's devices; only a framework knows for sure, and importing one takes
+    seconds.
+    """
     import os
     import sys
 
     from trainmark.measure.vendors import VENDORS
 
-    gpus = [device for vendor in VENDORS for device in vendor.devices(vendor.installed(Path("/"), os.environ))]
+    gpus = [
+        device
+        for vendor in VENDORS
+        for device in vendor.devices(vendor.installed(Path("/"), os.environ))
+    ]
     return ["cpu", *gpus, *(["mps"] if sys.platform == "darwin" else [])]
 
 

@@ -22,8 +22,8 @@ Examples:
   trainmark config run --repeats 5      the same, with this option
 
 \b
-Options come from the command line, else from TRAINMARK_OPTION (TRAINMARK_REPEATS=5), else from trainmark.toml or
-[tool.trainmark] in pyproject.toml, in this folder or one above:
+Options come from the command line, else from TRAINMARK_OPTION (TRAINMARK_REPEATS=5), else from
+trainmark.toml or [tool.trainmark] in pyproject.toml, in this folder or one above:
 
 \b
   repeats = 5                # for every verb that has --repeats
@@ -37,13 +37,19 @@ Options come from the command line, else from TRAINMARK_OPTION (TRAINMARK_REPEAT
 @click.argument("words", metavar="[OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
 @json_option
 @click.pass_context
-def command(context: click.Context, verb: str | None, words: tuple[str, ...], as_json: bool) -> None:
+def command(
+    context: click.Context, verb: str | None, words: tuple[str, ...], as_json: bool
+) -> None:
     """Show which options apply to VERB, and where each comes from.
 
     Without VERB, it shows only what a file or the environment sets.
     """
     group: Verbs = context.find_root().command  # type: ignore[assignment]  # the only group
-    names = [verb] if verb is not None else [name for name in group.list_commands(context) if name != "config"]
+    names = (
+        [verb]
+        if verb is not None
+        else [name for name in group.list_commands(context) if name != "config"]
+    )
     rows = [row for name in names for row in _rows(group, context, name, list(words))]
     if verb is None:
         rows = [row for row in rows if row["source"] != "default"]
@@ -60,7 +66,9 @@ def command(context: click.Context, verb: str | None, words: tuple[str, ...], as
     show(rows, [table], as_json=as_json)
 
 
-def _rows(group: Verbs, context: click.Context, verb: str, words: list[str]) -> list[dict[str, Any]]:
+def _rows(
+    group: Verbs, context: click.Context, verb: str, words: list[str]
+) -> list[dict[str, Any]]:
     command = group.configured(context, verb)
     made = command.make_context(verb, words, parent=context.find_root(), resilient_parsing=True)
     return [_row(group, made, verb, option) for option in options_of(command).values()]
@@ -72,14 +80,22 @@ def _row(group: Verbs, made: click.Context, verb: str, option: click.Option) -> 
         case ParameterSource.COMMANDLINE:
             source = where = "command line"
         case ParameterSource.ENVIRONMENT:
-            source, where = "environment", variable_of(option)
+            source = "environment"
+            where = variable_of(option)
         case ParameterSource.DEFAULT_MAP:
-            source, where = "file", group.configuration(made).place_of(verb, option)
+            source = "file"
+            where = group.configuration(made).place_of(verb, option)
         case _:  # not set, or without a source because the words could not be parsed
             source = where = "default"
     value = made.params.get(name)
     value = str(value) if isinstance(value, Path) else value
-    return {"verb": verb, "option": key_of(option), "value": value, "source": source, "where": where}
+    return {
+        "verb": verb,
+        "option": key_of(option),
+        "value": value,
+        "source": source,
+        "where": where,
+    }
 
 
 def _written(value: Any) -> str:
@@ -87,4 +103,6 @@ def _written(value: Any) -> str:
         return "-"
     if isinstance(value, (tuple, list)):
         return ", ".join(map(str, value))
-    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    return (
+        {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    )

@@ -1,8 +1,9 @@
-"""Defaults of options from a file: ``trainmark.toml``, or ``[tool.trainmark]`` in ``pyproject.toml``.
+"""Defaults of options from a file: ``trainmark.toml``, or ``[tool.trainmark]`` in
+``pyproject.toml``.
 
-The nearest of this folder and those above it holds. A key is an option without its dashes and holds for every verb that
-has the option; a table named after a verb holds for that verb alone. What is typed wins, then an environment variable
-``TRAINMARK_OPTION``, then the file.
+The nearest of this folder and those above it holds. A key is an option without its dashes and holds
+for every verb that has the option; a table named after a verb holds for that verb alone. What is
+typed wins, then an environment variable ``TRAINMARK_OPTION``, then the file.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import tomllib
 from trainmark import regular
 from trainmark.errors import UsageError, nearest
 
-NAME, SHARED = "trainmark.toml", "pyproject.toml"
+NAME = "trainmark.toml"
+SHARED = "pyproject.toml"
 MOST_BYTES = 1 << 20
 
 
@@ -35,7 +37,9 @@ class Configuration:
     path: tuple[str, ...] = ()
     table: Mapping[str, Any] = field(default_factory=dict)
 
-    def defaults(self, verb: str, verbs: Iterable[str], find: Callable[[str], click.Command]) -> dict[str, Any]:
+    def defaults(
+        self, verb: str, verbs: Iterable[str], find: Callable[[str], click.Command]
+    ) -> dict[str, Any]:
         """The values for the options of ``verb``, by parameter.
 
         Args:
@@ -43,9 +47,11 @@ class Configuration:
             find: the command of one.
 
         Raises:
-            UsageError: an unknown key, or a value that its option does not take; says file and line.
+            UsageError: an unknown key, or a value that its option does not take; says file and
+                line.
         """
-        known, found = options_of(find(verb)), dict[str, Any]()
+        known = options_of(find(verb))
+        found = dict[str, Any]()
         own = self.table.get(verb, {})
         if not isinstance(own, dict):
             raise self._error((verb,), "a table", own)
@@ -78,21 +84,37 @@ class Configuration:
             return value
         given = value if isinstance(value, list) and option.multiple else [value]
         if any(isinstance(each, bool) or not isinstance(each, (str, int, float)) for each in given):
-            raise self._error(path, "a string or a number" + (", or a list of them" if option.multiple else ""), value)
+            raise self._error(
+                path,
+                "a string or a number" + (", or a list of them" if option.multiple else ""),
+                value,
+            )
         written = [str(each) for each in given] if option.multiple else str(value)
         try:
             option.type_cast_value(click.Context(click.Command("config")), written)
         except click.BadParameter as error:
-            raise self._error(path, f"what --{key_of(option)} takes: {error.message}", value) from error
+            raise self._error(
+                path, f"what --{key_of(option)} takes: {error.message}", value
+            ) from error
         return written
 
     def _unknown(self, path: tuple[str, ...], known: Iterable[str]) -> UsageError:
         near = nearest(path[-1], known)
-        fix = f"Did you mean {' or '.join(near)}?" if near else "`trainmark run --help` lists options."
-        return UsageError(f"{self.place(*path)}: unknown key {path[-1]!r}", expected="an option or a verb", fix=fix)
+        fix = (
+            f"Did you mean {' or '.join(near)}?"
+            if near
+            else "`trainmark run --help` lists options."
+        )
+        return UsageError(
+            f"{self.place(*path)}: unknown key {path[-1]!r}",
+            expected="an option or a verb",
+            fix=fix,
+        )
 
     def _error(self, path: tuple[str, ...], expected: str, value: Any) -> UsageError:
-        return UsageError(f"{self.place(*path)}: {path[-1]}", expected=expected, found=repr(value)[:100])
+        return UsageError(
+            f"{self.place(*path)}: {path[-1]}", expected=expected, found=repr(value)[:100]
+        )
 
 
 def options_of(command: click.Command) -> dict[str, click.Option]:
@@ -102,7 +124,9 @@ def options_of(command: click.Command) -> dict[str, click.Option]:
 
 def key_of(option: click.Option) -> str:
     """The longest of its names without dashes, such as ``data-dir``."""
-    return max(option.opts, key=lambda flag: (flag.startswith("--"), -option.opts.index(flag))).lstrip("-")
+    return max(
+        option.opts, key=lambda flag: (flag.startswith("--"), -option.opts.index(flag))
+    ).lstrip("-")
 
 
 def variable_of(option: click.Option) -> str:
@@ -111,7 +135,9 @@ def variable_of(option: click.Option) -> str:
 
 
 def read(folder: Path) -> Configuration:
-    """The nearest configuration of ``folder`` and those above it; raises :class:`~trainmark.errors.UsageError`."""
+    """The nearest configuration of ``folder`` and those above it; raises
+    :class:`~trainmark.errors.UsageError`.
+    """
     for place in (folder, *folder.parents):
         for name, path in ((NAME, ()), (SHARED, ("tool", "trainmark"))):
             file = place / name

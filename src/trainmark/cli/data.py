@@ -40,39 +40,68 @@ _SOURCES = {
 
 @click.command("data", epilog=EPILOG)
 @click.argument("action", type=click.Choice(("list", "fetch", "verify", "show")))
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete.one_of(complete.datasets))
-@click.option("--split", type=click.Choice(("train", "test")), default="test", show_default=True, help="Split to show.")
+@click.argument(
+    "names", nargs=-1, metavar="[NAME]...", shell_complete=complete.one_of(complete.datasets)
+)
 @click.option(
-    "--index", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Example or token, from 0."
+    "--split",
+    type=click.Choice(("train", "test")),
+    default="test",
+    show_default=True,
+    help="Split to show.",
+)
+@click.option(
+    "--index",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Example or token, from 0.",
 )
 @data_dir_option
 @json_option
 def command(
-    action: str, names: tuple[str, ...], split: SplitName, index: int, data_dir: Path | None, as_json: bool
+    action: str,
+    names: tuple[str, ...],
+    split: SplitName,
+    index: int,
+    data_dir: Path | None,
+    as_json: bool,
 ) -> None:
     """List, fetch, verify or show datasets.
 
-    `list` shows which datasets you have and where, by file names only. `fetch` downloads or generates missing datasets
-    into the cache. `verify` checks every byte of the datasets you have, without downloading. `show` draws an example.
+    `list` shows which datasets you have and where, by file names only. `fetch` downloads or
+    generates missing datasets into the cache. `verify` checks every byte of the datasets you have,
+    without downloading. `show` draws an example.
     """
     if action == "show":
         _show(names, split, index, data_dir, as_json=as_json)
         return
-    rows = _listed(names, data_dir) if action == "list" else _located(names, data_dir, download=action == "fetch")
+    rows = (
+        _listed(names, data_dir)
+        if action == "list"
+        else _located(names, data_dir, download=action == "fetch")
+    )
     if as_json:
         print_json(rows)
         return
     screen = console()
     for row in rows:
-        screen.print(_listing(row) if action == "list" else _sentence(row), soft_wrap=True, markup=False)
+        screen.print(
+            _listing(row) if action == "list" else _sentence(row), soft_wrap=True, markup=False
+        )
 
 
-def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path | None, *, as_json: bool) -> None:
+def _show(
+    names: tuple[str, ...], split: SplitName, index: int, data_dir: Path | None, *, as_json: bool
+) -> None:
     from trainmark.data.load import load
     from trainmark.report.terminal_image import draw_image
 
     if len(names) != 1:
-        raise UsageError("show takes one dataset", expected="one NAME", found=", ".join(names) or "none")
+        raise UsageError(
+            "show takes one dataset", expected="one NAME", found=", ".join(names) or "none"
+        )
     (row,) = _located(names, data_dir, download=True)
     known = find(row["name"])
     part = getattr(load(row["name"], row["directory"] and Path(row["directory"])), split)
@@ -90,7 +119,8 @@ def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path |
         data |= {"tokens": tokens, "text": text}
         where = f"tokens {index:,} to {index + len(tokens) - 1:,}"
     else:
-        label, image = int(part.labels[index]), part.images[index]
+        label = int(part.labels[index])
+        image = part.images[index]
         data |= {"label": label, "class": str(known.classes[label]), "pixels": image.tolist()}
         where = f"example {index:,}: {known.classes[label]}"
     if as_json:
@@ -111,20 +141,35 @@ def _listed(names: tuple[str, ...], data_dir: Path | None) -> list[dict[str, Any
     rows = []
     for row in datasets():
         if row["name"] in wanted:
-            found = glimpse(row["name"], named=data_dir, environment=environment_dir(), cache=cache_dir())
+            found = glimpse(
+                row["name"], named=data_dir, environment=environment_dir(), cache=cache_dir()
+            )
             place = None if found.directory is None else str(found.directory)
-            rows.append(row | asdict(found) | {"directory": place, "problem": found.problem or None})
+            rows.append(
+                row | asdict(found) | {"directory": place, "problem": found.problem or None}
+            )
     return rows
 
 
-def _located(names: tuple[str, ...], data_dir: Path | None, *, download: bool) -> list[dict[str, Any]]:
+def _located(
+    names: tuple[str, ...], data_dir: Path | None, *, download: bool
+) -> list[dict[str, Any]]:
     from trainmark.data.locate import locate
 
-    located = partial(locate, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=download)
-    there = [] if download else [row["name"] for row in _listed((), data_dir) if row["directory"] or row["problem"]]
+    located = partial(
+        locate, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=download
+    )
+    there = (
+        []
+        if download
+        else [row["name"] for row in _listed((), data_dir) if row["directory"] or row["problem"]]
+    )
     with terminal_progress().preparing() as progress:
         every = [located(name, progress=progress) for name in names or there or CATALOG]
-    return [asdict(found) | {"directory": None if found.directory is None else str(found.directory)} for found in every]
+    return [
+        asdict(found) | {"directory": None if found.directory is None else str(found.directory)}
+        for found in every
+    ]
 
 
 def _size(row: dict[str, Any]) -> str:
@@ -143,7 +188,10 @@ def _listing(row: dict[str, Any]) -> str:
         return f"{what}; {_SOURCES['memory']}"
     if CATALOG[row["name"]].drawn:
         return f"{what}; generated when needed"
-    return f"{what}; not found: use --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch {row['name']}"
+    return (
+        f"{what}; not found: use --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch "
+        f"{row['name']}"
+    )
 
 
 def _sentence(row: dict[str, Any]) -> str:
@@ -151,4 +199,6 @@ def _sentence(row: dict[str, Any]) -> str:
     if row["directory"] is None:
         return f"{row['name']}: {size}, {_SOURCES[row['source']]}"
     part = "" if row["complete"] else ", but only part of it"
-    return f"{row['name']}: verified{part}, {size}, in {row['directory']} ({_SOURCES[row['source']]})"
+    return (
+        f"{row['name']}: verified{part}, {size}, in {row['directory']} ({_SOURCES[row['source']]})"
+    )

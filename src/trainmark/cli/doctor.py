@@ -30,30 +30,44 @@ Examples:
   trainmark doctor --quick --json
 
 \b
-PASS: OK.  WARN: slow, or doubtful numbers.  FAIL: unusable, or wrong results.  SKIP: not checked here.
+PASS: OK.  WARN: slow, or doubtful numbers.  FAIL: unusable, or wrong results.
+SKIP: not checked here.
 Exit codes: 0 no FAIL; 1 at least one; 2 usage.
 """
 
 
 @click.command("doctor", epilog=EPILOG)
-@click.option("--quick", is_flag=True, help="Skip the frameworks, which take a few seconds each to import.")
-@click.option("-v", "--verbose", "--all", is_flag=True, help="Show every check, not only the problems.")
+@click.option(
+    "--quick", is_flag=True, help="Skip the frameworks, which take a few seconds each to import."
+)
+@click.option(
+    "-v", "--verbose", "--all", is_flag=True, help="Show every check, not only the problems."
+)
 @data_dir_option
 @json_option
 def command(quick: bool, verbose: bool, data_dir: Path | None, as_json: bool) -> int:
     """Check this machine, and print a fix for each problem.
 
-    Each framework is checked in a separate process, in parallel, since importing one may crash or hang.
+    Each framework is checked in a separate process, in parallel, since importing one may crash or
+    hang.
     """
     from trainmark.data.locate import locate
     from trainmark.study import doctor
     from trainmark.study.options import working_folder
 
-    with console(to_stderr=True).status("Checking this machine" + ("" if quick else " and its frameworks")):
+    with console(to_stderr=True).status(
+        "Checking this machine" + ("" if quick else " and its frameworks")
+    ):
         facts = doctor.gather(quick=quick)
         checks = list(doctor.diagnose(facts))
         checks += doctor.look_at_data(
-            lambda name: locate(name, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=False),
+            lambda name: locate(
+                name,
+                named=data_dir,
+                environment=environment_dir(),
+                cache=cache_dir(),
+                download=False,
+            ),
             (cache_dir(), working_folder()),
         )
     show({"schema": SCHEMA, "checks": checks}, [_table(checks, verbose=verbose)], as_json=as_json)
@@ -79,11 +93,15 @@ def _table(checks: list[Check], *, verbose: bool) -> Table:
 
 
 def _verdict(checks: list[Check]) -> Cell:
-    failed, doubtful, passed = (sum(check.status == status for check in checks) for status in ("FAIL", "WARN", "PASS"))
+    failed, doubtful, passed = (
+        sum(check.status == status for check in checks) for status in ("FAIL", "WARN", "PASS")
+    )
     if failed:
         also = f" and {many(doubtful, 'warning')}" if doubtful else ""
         return Cell(f"This machine has {many(failed, 'problem')}{also}.", tone="bad")
     if doubtful:
-        text = f"This machine works, with {many(doubtful, 'warning')}; {many(passed, 'check')} passed."
+        text = (
+            f"This machine works, with {many(doubtful, 'warning')}; {many(passed, 'check')} passed."
+        )
         return Cell(text, tone="doubtful")
     return Cell(f"This machine is fine: {many(passed, 'check')} passed.", tone="good")

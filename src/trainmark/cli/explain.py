@@ -30,15 +30,16 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  trainmark explain mnist-mlp128 --backend torch            the tutorial's loop, on the best device
+  trainmark explain mnist-mlp128 --backend torch      the tutorial's loop, on the best device
   trainmark explain mnist-cnn --backend jax --style fast --device cpu
-  trainmark explain trainmark-results/RECORD.json           a recorded run; why it diverged, if it did
-  trainmark explain A.json B.json                           why two runs took different times
-  trainmark explain -- python train.py --epochs 10          what makes your own script faster
+  trainmark explain trainmark-results/RECORD.json     a recorded run; why it diverged, if it did
+  trainmark explain A.json B.json                     why two runs took different times
+  trainmark explain -- python train.py --epochs 10    what makes your own script faster
 
 \b
-A WORKLOAD or RECORD is trained in short, interleaved stretches, complete and with one component of the step removed at
-a time. The time saved is that component's share; the rest is reported as unexplained.
+A WORKLOAD or RECORD is trained in short, interleaved stretches, complete and with one component of
+the step removed at a time. The time saved is that component's share; the rest is reported as
+unexplained.
 
 \b
 Exit codes: 0 done; 1 a process failed, or no explanation was found; 2 usage; 130 interrupted.
@@ -46,7 +47,9 @@ Exit codes: 0 done; 1 a process failed, or no explanation was found; 2 usage; 13
 
 
 class BeforeCommand(click.Command):
-    """Takes the words after ``--`` as a command, which could otherwise be mistaken for a workload."""
+    """Takes the words after ``--`` as a command, which could otherwise be mistaken for a
+    workload.
+    """
 
     KEY = "trainmark.command"
 
@@ -54,14 +57,24 @@ class BeforeCommand(click.Command):
         """Keep what follows ``--``, and parse the rest."""
         if "--" in args:
             at = args.index("--")
-            ctx.meta[self.KEY], args = args[at + 1 :], args[:at]
+            ctx.meta[self.KEY] = args[at + 1 :]
+            args = args[:at]
         return super().parse_args(ctx, args)
 
 
 @click.command("explain", epilog=EPILOG, cls=BeforeCommand)
-@click.argument("target", metavar="WORKLOAD|RECORD|-- COMMAND...", required=False, shell_complete=workload_or_file)
+@click.argument(
+    "target",
+    metavar="WORKLOAD|RECORD|-- COMMAND...",
+    required=False,
+    shell_complete=workload_or_file,
+)
 @click.argument("other", metavar="[RECORD]", required=False, shell_complete=workload_or_file)
-@shared.names_option("--backend", "One backend; NAME@LABEL runs in --python LABEL.  [default: the best installed]", "a")
+@shared.names_option(
+    "--backend",
+    "One backend; NAME@LABEL runs in --python LABEL.  [default: the best installed]",
+    "a",
+)
 @shared.names_option("--style", "idiomatic, compiled or fast.  [default: idiomatic]", "a")
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: an accelerator if available]", "a")
 @shared.seed_option("Seed of the weights.")
@@ -72,20 +85,26 @@ class BeforeCommand(click.Command):
     default=100,
     metavar="S",
 )
-@click.option("--only", multiple=True, metavar="NAME", help="With a COMMAND: try only this, such as bf16; repeatable.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    help="With a COMMAND: try only this, such as bf16; repeatable.",
+)
 @file_option("--chart", "With a COMMAND: chart of the speed-ups (.svg or .png).")
 @shared.size_option
 @shared.conditions_options
 @shared.data_dir_option
 @json_option
 def command(target: str | None, other: str | None, **options: Any) -> int:
-    """Explain where the time of a training step goes and how to speed it up, or why a run did not learn.
+    """Explain where the time of a training step goes and how to speed it up, or why a run did not
+    learn.
 
-    A RECORD is explained with the options it was run with. If it diverged or did not learn, it is trained again up to
-    the step where it went wrong. Given two records, explains the difference.
+    A RECORD is explained with the options it was run with. If it diverged or did not learn, it is
+    trained again up to the step where it went wrong. Given two records, explains the difference.
 
-    Given a COMMAND that runs a PyTorch or Keras script, tries changes without editing the script, each in a separate
-    process, and compares speed and losses.
+    Given a COMMAND that runs a PyTorch or Keras script, tries changes without editing the script,
+    each in a separate process, and compares speed and losses.
     """
     from trainmark.study import explain
 
@@ -93,15 +112,22 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
         return _explain_command(words, target, options)
     _refuse(("only", "chart"), "these options need a COMMAND")
     if target is None:
-        raise UsageError("nothing to explain", expected="a WORKLOAD, a RECORD, or -- and a COMMAND", found="")
+        raise UsageError(
+            "nothing to explain", expected="a WORKLOAD, a RECORD, or -- and a COMMAND", found=""
+        )
     refuse_others(target)
     if other is not None:
         _refuse(_OF_MEASURING, "two records are explained without running anything")
         return _set_against(_existing(target), _existing(other), as_json=options["as_json"])
 
-    progress, request = terminal_progress(), shared.request_of(options)
+    progress = terminal_progress()
+    request = shared.request_of(options)
     if target.endswith(".json") or (regular.is_file(Path(target)) and not target.endswith(".toml")):
-        _refuse(_OF_A_RUN, "a record is explained with the options of its run", "Explain the workload instead.")
+        _refuse(
+            _OF_A_RUN,
+            "a record is explained with the options of its run",
+            "Explain the workload instead.",
+        )
         return _explain_record(_existing(target), request, progress, options)
     with progress.preparing() as watcher:
         subject = explain.prepare(dataclasses.replace(request, workloads=(target,)), watcher)
@@ -119,7 +145,9 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     from trainmark.study.options import working_folder
 
     if target is not None:
-        raise UsageError("a COMMAND takes no WORKLOAD or RECORD", expected="nothing before --", found=target)
+        raise UsageError(
+            "a COMMAND takes no WORKLOAD or RECORD", expected="nothing before --", found=target
+        )
     _refuse(
         ("backend", "style", "device", "dataset", "size", "precision", "pythons", "data_dir"),
         "these options don't apply to a COMMAND",
@@ -132,9 +160,13 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     commands.require_program(words[0], measured.directory)
     if not commands.is_protected(words):
         commands.require_small(measured.directory)
-    given = click.get_current_context().get_parameter_source("seconds") is not ParameterSource.DEFAULT
+    given = (
+        click.get_current_context().get_parameter_source("seconds") is not ParameterSource.DEFAULT
+    )
     seconds = options["seconds"] if given else own_script.SECONDS
-    settings = Settings(seed=options["seed"], timeout=options["timeout"], threads=options["threads"])
+    settings = Settings(
+        seed=options["seed"], timeout=options["timeout"], threads=options["threads"]
+    )
     title = f"{measured.name}: trying changes for {seconds:g} s, in copies of this folder"
     with terminal_progress().working(title) as tell:
         found = own_script.explain(measured, settings, tell, seconds, options["only"])
@@ -145,7 +177,9 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     data.pop("parts")
     shown = parts if found.gpu_busy is None else {**parts, "GPU busy": found.gpu_busy}
     place = f"{observed.framework} on {observed.device}"
-    table = changes_table(measured.name, place, found.step_seconds, shown, found.findings, found.left_out, said)
+    table = changes_table(
+        measured.name, place, found.step_seconds, shown, found.findings, found.left_out, said
+    )
     show(data, [table], as_json=options["as_json"])
     if options["chart"]:
         write_file(options["chart"], in_format_of(options["chart"], [gains(found.findings)]))
@@ -163,7 +197,11 @@ def _refuse(names: tuple[str, ...], because: str, fix: str = "") -> None:
     """Raise :class:`~trainmark.errors.UsageError` if one of these options was given."""
     context = click.get_current_context()
     flags = {each.name: each.opts[0] for each in context.command.params}
-    given = [flags[name] for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    given = [
+        flags[name]
+        for name in names
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
     if given:
         raise UsageError(because, expected="none of these options", found=", ".join(given), fix=fix)
 
@@ -180,8 +218,12 @@ def _existing(name: str) -> Path:
     return Path(name)
 
 
-def _explain_record(path: Path, request: Request, progress: TerminalProgress, options: dict[str, Any]) -> int:
-    """Explain what a record allows: why its run failed, why it is slow, or only what it contains."""
+def _explain_record(
+    path: Path, request: Request, progress: TerminalProgress, options: dict[str, Any]
+) -> int:
+    """Explain what a record allows: why its run failed, why it is slow, or only what it
+    contains.
+    """
     from trainmark.record.store import read
     from trainmark.study import again
     from trainmark.study.explain.measure import ExplainedSide
@@ -202,8 +244,17 @@ def _explain_record(path: Path, request: Request, progress: TerminalProgress, op
 
 
 def _choose_again(record: Record, request: Request, watcher: Watcher) -> ChosenSide | str:
-    """Return the side that runs a record again: an ``ExplainedSide``, unless its run failed; or why there is none."""
-    from trainmark.errors import AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported
+    """Return the side that runs a record again: an ``ExplainedSide``, unless its run failed; or why
+    there is none.
+    """
+    from trainmark.errors import (
+        AbsentDevice,
+        DataUnavailable,
+        ForeignRecord,
+        NotInstalled,
+        UnknownName,
+        Unsupported,
+    )
     from trainmark.study import again, explain
     from trainmark.study.chosen import choose
     from trainmark.study.explain import failure
@@ -213,7 +264,14 @@ def _choose_again(record: Record, request: Request, watcher: Watcher) -> ChosenS
         if failure.needs_diagnosis(record):
             return choose(again_as, watcher)
         return again.elsewhere(record) or explain.prepare(again_as, watcher)
-    except (AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported) as error:
+    except (
+        AbsentDevice,
+        DataUnavailable,
+        ForeignRecord,
+        NotInstalled,
+        UnknownName,
+        Unsupported,
+    ) as error:
         return str(error)
 
 
@@ -222,7 +280,8 @@ def _set_against(a: Path, b: Path, *, as_json: bool) -> int:
     from trainmark.record.store import read
     from trainmark.report.two_records_table import two_records_table
 
-    first, second = read(a), read(b)
+    first = read(a)
+    second = read(b)
     found = set_against(first, second)
     data = {"a": first.id, "b": second.id, **dataclasses.asdict(found)}
     show(data, [two_records_table(first.id, second.id, found)], as_json=as_json)
@@ -230,28 +289,43 @@ def _set_against(a: Path, b: Path, *, as_json: bool) -> int:
 
 
 def _take_apart(
-    subject: ExplainedSide, unlike: tuple[str, ...], progress: TerminalProgress, options: dict[str, Any]
+    subject: ExplainedSide,
+    unlike: tuple[str, ...],
+    progress: TerminalProgress,
+    options: dict[str, Any],
 ) -> int:
     from trainmark.study import explain
 
     training = f"{subject.course.workload.name}, {subject.side.title}"
-    with progress.working(f"{training}: {options['seconds']:g} s of measurement, plus start-up") as tell:
+    with progress.working(
+        f"{training}: {options['seconds']:g} s of measurement, plus start-up"
+    ) as tell:
         found = explain.explain(subject, tell, options["seconds"])
     show({**_data(found), "notes": unlike}, [_table(found, unlike)], as_json=options["as_json"])
     return OK
 
 
 def _diagnose(
-    record: Record, chosen: ChosenSide, unlike: tuple[str, ...], progress: TerminalProgress, options: dict[str, Any]
+    record: Record,
+    chosen: ChosenSide,
+    unlike: tuple[str, ...],
+    progress: TerminalProgress,
+    options: dict[str, Any],
 ) -> int:
     from trainmark.report.diagnosis_table import diagnosis_tables
     from trainmark.study.explain import failure
 
-    with progress.working(f"{record.id}: training again up to the step where it went wrong") as tell:
+    with progress.working(
+        f"{record.id}: training again up to the step where it went wrong"
+    ) as tell:
         found = failure.diagnose_run(record, chosen, tell)
     notes = (*found.notes, *unlike)
     data = {"record": record.id, **vars(found), "notes": notes}
-    show(data, diagnosis_tables(record.id, found.diagnosis, found.replay, notes), as_json=options["as_json"])
+    show(
+        data,
+        diagnosis_tables(record.id, found.diagnosis, found.replay, notes),
+        as_json=options["as_json"],
+    )
     return FAILED if found.replay.stopped and found.diagnosis.cause == "not-found" else OK
 
 
@@ -261,13 +335,20 @@ def _tell_from_outside(record: Record, options: dict[str, Any]) -> int:
     from trainmark.report.outside_table import outside_table
 
     found = observe(record)
-    data: dict[str, Any] = {"record": record.id, "observations": found, "step_seconds": None, "shares": []}
+    data: dict[str, Any] = {
+        "record": record.id,
+        "observations": found,
+        "step_seconds": None,
+        "shares": [],
+    }
     data |= {"unexplained": None, "advice": [], "crossover_batch": None}
     show(data, [outside_table(record.id, found)], as_json=options["as_json"])
     return OK
 
 
-def _tell_of_record(record: Record, why_not: str, progress: TerminalProgress, options: dict[str, Any]) -> int:
+def _tell_of_record(
+    record: Record, why_not: str, progress: TerminalProgress, options: dict[str, Any]
+) -> int:
     """Explain a record that can't be run again from its data alone."""
     from trainmark.analysis.attribution import from_record
     from trainmark.record.facts import facts_of
@@ -275,7 +356,9 @@ def _tell_of_record(record: Record, why_not: str, progress: TerminalProgress, op
 
     attribution = from_record(record)
     if attribution is None:
-        raise ExplanationFailed(f"{record.id} has nothing to explain", expected="a finished epoch", found=why_not)
+        raise ExplanationFailed(
+            f"{record.id} has nothing to explain", expected="a finished epoch", found=why_not
+        )
     if not options["as_json"]:
         progress.say(f"note: {why_not}; this explanation uses the record alone")
     data: dict[str, Any] = {
@@ -289,14 +372,20 @@ def _tell_of_record(record: Record, why_not: str, progress: TerminalProgress, op
         "advice": [],
         "crossover_batch": None,
     }
-    show(data, [explanation_table(record.id, (), attribution, rest="not measured")], as_json=options["as_json"])
+    show(
+        data,
+        [explanation_table(record.id, (), attribution, rest="not measured")],
+        as_json=options["as_json"],
+    )
     return OK
 
 
 def _data(found: Explanation) -> dict[str, Any]:
     from trainmark.report.explanation_table import sentences
 
-    subject, side, crossing = found.subject, found.subject.side, found.crossing
+    subject = found.subject
+    side = subject.side
+    crossing = found.crossing
     return {
         "workload": subject.course.workload.name,
         "backend": side.backend,
@@ -329,8 +418,13 @@ def _data(found: Explanation) -> dict[str, Any]:
 def _table(found: Explanation, unlike: tuple[str, ...]) -> Table:
     from trainmark.report.explanation_table import crossing_sentence, explanation_table, sentences
 
-    subject, side, dissection = found.subject, found.subject.side, found.found
-    how = f"{many(len(dissection.rounds), 'interleaved round')} in {many(len(dissection.sittings), 'process')}"
+    subject = found.subject
+    side = subject.side
+    dissection = found.found
+    how = (
+        f"{many(len(dissection.rounds), 'interleaved round')} in "
+        f"{many(len(dissection.sittings), 'process')}"
+    )
     given = subject.course.workload
     tokens = f" of {given.input.network_shape[0]:,} tokens" if given.is_text else ""
     size = f"{many(subject.batch, 'example')}{tokens} per step"
@@ -339,7 +433,9 @@ def _table(found: Explanation, unlike: tuple[str, ...]) -> Table:
         conditions.append(f"all rows except threads were measured with {subject.cores} threads")
     notes = [f"{each[0].upper()}{each[1:]}." for each in unlike]
     if subject.busy:
-        notes.append(f"{Caveat.BUSY_MACHINE.value}: other processes used the CPU; don't trust small shares.")
+        notes.append(
+            f"{Caveat.BUSY_MACHINE.value}: other processes used the CPU; don't trust small shares."
+        )
     notes += [f"{name} is missing: {reason}." for name, reason in dissection.dropped.items()]
     said = sentences(found.attribution, found.advice)
     if subject.busy:
@@ -347,6 +443,11 @@ def _table(found: Explanation, unlike: tuple[str, ...]) -> Table:
     if found.crossing is not None:
         said.append(crossing_sentence(found.crossing, side.device))
     elif found.no_crossing is not None:
-        said.append(f"The batch size at which {side.device} overtakes the CPU was not found: {found.no_crossing}.")
+        said.append(
+            f"The batch size at which {side.device} overtakes the CPU was not found: "
+            f"{found.no_crossing}."
+        )
     title = f"{given.name}: {side.title}"
-    return explanation_table(title, tuple(conditions), found.attribution, (*said[1:], *notes), answer=said[0])
+    return explanation_table(
+        title, tuple(conditions), found.attribution, (*said[1:], *notes), answer=said[0]
+    )

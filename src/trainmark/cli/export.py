@@ -17,13 +17,14 @@ FORMS = ("csv", "markdown", "tensorboard", "mlflow")
 EPILOG = """\b
 Examples:
   trainmark export trainmark-results/ --to csv -o runs.csv
-  trainmark export trainmark-results/ --to markdown -o comment.md     for a pull request
-  trainmark export trainmark-results/ --to tensorboard -o logs/       then: tensorboard --logdir logs
+  trainmark export trainmark-results/ --to markdown -o comment.md   for a pull request
+  trainmark export trainmark-results/ --to tensorboard -o logs/     then: tensorboard --logdir logs
   trainmark export trainmark-results/ --to mlflow -o http://localhost:5000
 
 \b
 Records are read and never changed. TensorBoard needs `pip install 'trainmark[tensorboard]'`,
-MLflow `pip install 'trainmark[mlflow]'`, which needs a server; for sqlite:///mlflow.db install the full mlflow.
+MLflow `pip install 'trainmark[mlflow]'`, which needs a server; for sqlite:///mlflow.db install the
+full mlflow.
 """
 
 
@@ -39,7 +40,8 @@ MLflow `pip install 'trainmark[mlflow]'`, which needs a server; for sqlite:///ml
 )
 @json_option
 def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> None:
-    """Write records for other tools: one line per run (csv), the comparison (markdown), or every number over time.
+    """Write records for other tools: one line per run (csv), the comparison (markdown), or every
+    number over time.
 
     RECORD is a file or a folder of records.
     """
@@ -82,4 +84,6 @@ def _told(output: str, *kinds: type[Exception]) -> Iterator[None]:
         yield
     except kinds as error:
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise OutputError(f"can't write to {output}", found=first_line, fix="Choose another place with -o.") from error
+        raise OutputError(
+            f"can't write to {output}", found=first_line, fix="Choose another place with -o."
+        ) from error

@@ -1,7 +1,8 @@
-"""Ctrl-C and SIGTERM (with which batch systems end jobs) interrupt a command anywhere, but wait for an import to end.
+"""Ctrl-C and SIGTERM (with which batch systems end jobs) interrupt a command anywhere, but wait for
+an import to end.
 
-A compiled module may swallow an exception raised while it is imported: `numpy.random` does. The command would continue,
-and you would have to interrupt it again.
+A compiled module may swallow an exception raised while it is imported: `numpy.random` does. The
+command would continue, and you would have to interrupt it again.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ LONGEST_IMPORT = 3.0
 """Seconds after which an import is interrupted anyway, since it may hang."""
 _LOOK_AGAIN = 0.02
 _AT_ONCE = 1.0
-"""Seconds within which several signals count as one: from a shell and a batch system, say, or repeated key presses."""
+"""Seconds within which several signals count as one: from a shell and a batch system, say, or
+repeated key presses."""
 
 
 def hear() -> None:
-    """Make both signals raise KeyboardInterrupt. If the parent process ignores Ctrl-C, it stays ignored."""
+    """Make both signals raise KeyboardInterrupt. If the parent process ignores Ctrl-C, it stays
+    ignored.
+    """
     ends = _Ends()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, ends)
@@ -26,7 +30,9 @@ def hear() -> None:
 
 
 def forget() -> None:
-    """Ignore both signals, since the command has ended; a signal still waiting for an import is dropped."""
+    """Ignore both signals, since the command has ended; a signal still waiting for an import is
+    dropped.
+    """
     signal.setitimer(signal.ITIMER_REAL, 0)
     for which in (signal.SIGINT, signal.SIGTERM):
         signal.signal(which, signal.SIG_IGN)
@@ -48,7 +54,8 @@ class _Ends:
                 signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(number))
                 signal.setitimer(signal.ITIMER_REAL, _LOOK_AGAIN)
                 return
-        self._until, self._deaf_until = None, now + _AT_ONCE
+        self._until = None
+        self._deaf_until = now + _AT_ONCE
         signal.setitimer(signal.ITIMER_REAL, 0)
         raise KeyboardInterrupt
 

@@ -40,8 +40,8 @@ _TESTED = "tested_on_hardware"
 def command(subject: str | None, pythons: tuple[str, ...], as_json: bool) -> None:
     """List workloads, backends, devices or datasets; without a subject, all of them.
 
-    Each installed backend reports its devices from a separate process. With --python, the backends of that interpreter
-    are listed as NAME@LABEL.
+    Each installed backend reports its devices from a separate process. With --python, the backends
+    of that interpreter are listed as NAME@LABEL.
     """
     from trainmark.study.options import read_interpreter
 
@@ -68,7 +68,8 @@ def _answers(
                 if interpreter not in there:
                     there[interpreter] = _there(interpreter, watcher)
                 for seen, install in there[interpreter]:
-                    name, version = f"{seen.backend}@{interpreter.label}", seen.can.version if seen.can else None
+                    name = f"{seen.backend}@{interpreter.label}"
+                    version = seen.can.version if seen.can else None
                     row = _backend_row(name, not seen.problem, version, install, seen.problem)
                     rows += [row] if subject == "backends" else _device_rows(name, seen)
         yield subject, rows
@@ -93,7 +94,9 @@ def workloads() -> list[dict[str, Any]]:
 
 
 def backends() -> list[dict[str, Any]]:
-    """Return one row per backend, installed or not. Only plug-ins are imported: they may need another version."""
+    """Return one row per backend, installed or not. Only plug-ins are imported: they may need
+    another version.
+    """
     from trainmark.backends import registry
     from trainmark.execute.parent.examine import version_of
     from trainmark.execute.parent.probe import THIS, probe
@@ -102,11 +105,15 @@ def backends() -> list[dict[str, Any]]:
     for entry in registry.entries().values():
         found = version_of(entry) if entry.installed else None
         problem = probe(THIS, entry.name).problem if entry.plugin and entry.installed else None
-        rows.append(_backend_row(entry.name, entry.installed and not problem, found, entry.install, problem))
+        rows.append(
+            _backend_row(entry.name, entry.installed and not problem, found, entry.install, problem)
+        )
     return rows
 
 
-def _backend_row(name: str, installed: bool, version: str | None, install: str, problem: str | None) -> dict[str, Any]:
+def _backend_row(
+    name: str, installed: bool, version: str | None, install: str, problem: str | None
+) -> dict[str, Any]:
     row = {"name": name, "installed": installed, "version": version, "install": install}
     return row | ({"problem": problem} if problem else {})
 
@@ -137,7 +144,9 @@ def _device_rows(name: str, seen: Seen) -> list[dict[str, Any]]:
         }
         for device in seen.devices
     ]
-    return rows + ([{"backend": name, "device": None, "name": seen.problem}] if seen.problem else [])
+    return rows + (
+        [{"backend": name, "device": None, "name": seen.problem}] if seen.problem else []
+    )
 
 
 def _there(interpreter: Interpreter, watcher: Watcher) -> list[tuple[Seen, str]]:
@@ -154,7 +163,9 @@ def _there(interpreter: Interpreter, watcher: Watcher) -> list[tuple[Seen, str]]
         found.append((probe(interpreter, name), install))
     built_in = {entry.name for entry in registry.entries().values() if not entry.plugin}
     working = [each for each in found if not each[0].problem]
-    return [each for each in found if each in working or not working or each[0].backend not in built_in]
+    return [
+        each for each in found if each in working or not working or each[0].backend not in built_in
+    ]
 
 
 def datasets() -> list[dict[str, Any]]:
@@ -178,7 +189,12 @@ def _table(title: str, rows: list[dict[str, Any]]) -> Table:
         names = [name for name in names if name != _TESTED]
     numbers = {name for row in rows for name, value in row.items() if type(value) is int}
     fields = [
-        Field(name.replace("_", " "), partial(_cell, name), "right" if name in numbers else "left", optional=place > 1)
+        Field(
+            name.replace("_", " "),
+            partial(_cell, name),
+            "right" if name in numbers else "left",
+            optional=place > 1,
+        )
         for place, name in enumerate(names)
     ]
     return table_of(rows, fields, title=title)

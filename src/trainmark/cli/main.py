@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
     from trainmark.cli.configuration import Configuration
 
-OK, FAILED, USAGE, MISSED_BAR, INTERRUPTED = 0, 1, 2, 3, 130
+OK = 0
+FAILED = 1
+USAGE = 2
+MISSED_BAR = 3
+INTERRUPTED = 130
 
 VERBS = {
     "doctor": "Check this machine, and print a fix for each problem.",
@@ -48,20 +52,26 @@ Examples:
   trainmark compare trainmark-results/           the table of earlier runs
 
 \b
-Exit codes: 0 done; 1 a run failed, or doctor, parity or scale reports FAIL; 2 usage; 3 below the --fail-below bar;
-130 interrupted.
+Exit codes: 0 done; 1 a run failed, or doctor, parity or scale reports FAIL; 2 usage; 3 below the
+--fail-below bar; 130 interrupted.
 Options may also come from TRAINMARK_OPTION or a file: `trainmark config --help`.
 """
 
 
 class Verbs(click.Group):
-    """Looks up verbs by name; a verb's file is imported when it is called, so that ``--help`` is quick."""
+    """Looks up verbs by name; a verb's file is imported when it is called, so that ``--help`` is
+    quick.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return all verbs, in the order of the help."""
         return list(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        cmd_name: str,
+    ) -> click.Command | None:
         """Import and return the verb's command."""
         return self._found(cmd_name) if cmd_name in VERBS else None
 
@@ -72,14 +82,17 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve as click does, but suggest the nearest verbs and apply options from the file and the environment."""
+        """Resolve as click does, but suggest the nearest verbs and apply options from the file and
+        the environment.
+        """
         if args and args[0] == "help":
             args = [*args[1:2], "--help"] if args[1:] else []
         if not args:
             raise click.exceptions.NoArgsIsHelpError(ctx)
         if args[0] not in VERBS and not ctx.resilient_parsing:
             raise unknown("command", args[0], VERBS)
-        own = args[: args.index("--")] if "--" in args else args  # behind it, a command has its own options
+        # behind it, a command has its own options
+        own = args[: args.index("--")] if "--" in args else args
         if not ctx.resilient_parsing and not {"--help", "-h"}.intersection(own):
             self.configured(ctx, args[0])
         return super().resolve_command(ctx, args)
@@ -96,7 +109,8 @@ class Verbs(click.Group):
         return found
 
     def configured(self, ctx: click.Context, verb: str) -> click.Command:
-        """Return the command of ``verb``, whose options take their defaults from the environment and the file.
+        """Return the command of ``verb``, whose options take their defaults from the environment
+        and the file.
 
         Raises:
             UsageError: no such verb, or the file has a value that its option does not accept.
@@ -110,10 +124,17 @@ class Verbs(click.Group):
             option.envvar = variable_of(option)
         root = ctx.find_root()
         file = self.configuration(ctx)
-        root.default_map = {**(root.default_map or {}), verb: file.defaults(verb, VERBS, self._found)}
+        root.default_map = {
+            **(root.default_map or {}),
+            verb: file.defaults(verb, VERBS, self._found),
+        }
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
         """List the verbs without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
@@ -122,7 +143,11 @@ class Verbs(click.Group):
         """Complete verbs and options without importing a verb."""
         from click.shell_completion import CompletionItem
 
-        verbs = [CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)]
+        verbs = [
+            CompletionItem(name, help=text)
+            for name, text in VERBS.items()
+            if name.startswith(incomplete)
+        ]
         return verbs + click.Command.shell_complete(self, ctx, incomplete)
 
 
@@ -147,13 +172,15 @@ def _say_version(context: click.Context, _parameter: click.Parameter, asked: boo
 def command() -> None:
     """Is the GPU worth it, does it learn the same thing, and if it is slow, why?
 
-    trainmark trains the same network, from the same weights, with several frameworks, on several devices and
-    machines, and compares time and accuracy.
+    trainmark trains the same network, from the same weights, with several frameworks, on several
+    devices and machines, and compares time and accuracy.
     """
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """Return the error for an unknown option or verb, with what to use instead or the nearest names."""
+    """Return the error for an unknown option or verb, with what to use instead or the nearest
+    names.
+    """
     from trainmark.cli.elsewhere import ANSWERS, REMOVED
 
     if name in REMOVED:
@@ -161,17 +188,22 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     if name in ANSWERS:
         return UsageError(f"unknown {kind} {name}", fix=ANSWERS[name])
     near = nearest(name, known)
-    return UsageError(f"unknown {kind} {name[:100]!r}", fix=f"Did you mean {' or '.join(near)}?" if near else "")
+    return UsageError(
+        f"unknown {kind} {name[:100]!r}", fix=f"Did you mean {' or '.join(near)}?" if near else ""
+    )
 
 
 def _in_our_words(error: click.ClickException) -> UsageError:
     """Turn a click error into one in the style of trainmark's errors."""
-    context, message = getattr(error, "ctx", None), error.format_message().removesuffix(".")
+    context = getattr(error, "ctx", None)
+    message = error.format_message().removesuffix(".")
     found = UsageError(f"{message[:1].lower()}{message[1:]}")
     if context is None:
         return found
     if isinstance(error, click.NoSuchOption):
-        known = [flag for each in context.command.params for flag in each.opts if flag.startswith("--")]
+        known = [
+            flag for each in context.command.params for flag in each.opts if flag.startswith("--")
+        ]
         found = unknown("option", error.option_name, known)
     found.fix = found.fix or f"See `{context.command_path} --help`."
     return found

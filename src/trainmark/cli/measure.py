@@ -1,4 +1,6 @@
-"""``trainmark measure``: any command in interleaved rounds, on each device and with each varied value."""
+"""``trainmark measure``: any command in interleaved rounds, on each device and with each varied
+value.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ Examples:
   trainmark measure -- ./train-in-c 10
 
 \b
-Placeholders in braces are filled in, and every combination is one side of the comparison. {seed} is --seed in the
-first round and increases by one per round. {{ and }} are literal braces.
-The steps of PyTorch, Keras and JAX scripts are observed. Other scripts report epochs with `from trainmark import hook`
-and `hook.epoch(loss=..., accuracy=..., examples=...)`; other languages use a protocol (docs/protocol.md).
+Placeholders in braces are filled in, and every combination is one side of the comparison. {seed} is
+--seed in the first round and increases by one per round. {{ and }} are literal braces.
+The steps of PyTorch, Keras and JAX scripts are observed. Other scripts report epochs with
+`from trainmark import hook` and `hook.epoch(loss=..., accuracy=..., examples=...)`; other languages
+use a protocol (docs/protocol.md).
 
 \b
 Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
@@ -33,10 +36,18 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.command("measure", epilog=EPILOG, context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @shared.names_option("--device", "Values of {device}: cpu, cuda:0, ...", "a,b")
-@click.option("--vary", multiple=True, metavar="NAME=a,b", help="Values of {NAME}, separated by commas.")
-@click.option("--vary-env", multiple=True, metavar="NAME=a,b", help="Values of the environment variable NAME.")
-@click.option("--inject/--no-inject", default=True, help="Observe the steps of Python scripts.  [default: on]")
-@click.option("--steps", type=click.IntRange(1), metavar="N", help="Stop training after N observed steps.")
+@click.option(
+    "--vary", multiple=True, metavar="NAME=a,b", help="Values of {NAME}, separated by commas."
+)
+@click.option(
+    "--vary-env", multiple=True, metavar="NAME=a,b", help="Values of the environment variable NAME."
+)
+@click.option(
+    "--inject/--no-inject", default=True, help="Observe the steps of Python scripts.  [default: on]"
+)
+@click.option(
+    "--steps", type=click.IntRange(1), metavar="N", help="Stop training after N observed steps."
+)
 @click.option("--scratch", is_flag=True, help="Run in a temporary copy of the working folder.")
 @shared.repeats_option()
 @shared.budget_option(0.0)
@@ -47,14 +58,17 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.label_option
 @shared.timeout_option
 @shared.resume_option
-@click.option("--ignore-failure", is_flag=True, help="Run all rounds, even if a run in the first one fails.")
+@click.option(
+    "--ignore-failure", is_flag=True, help="Run all rounds, even if a run in the first one fails."
+)
 @shared.results_options
 def command(words: tuple[str, ...], **options: Any) -> int:
     """Run any command in interleaved rounds, record each run, and compare them.
 
-    The command runs unchanged, without showing its output. trainmark measures its time, exit code, CPU and GPU
-    utilisation, memory and energy. In Python scripts that train with PyTorch, Keras or JAX, it also observes steps,
-    losses and epochs. With --budget, it ends them once their speed is measured.
+    The command runs unchanged, without showing its output. trainmark measures its time, exit code,
+    CPU and GPU utilisation, memory and energy. In Python scripts that train with PyTorch, Keras or
+    JAX, it also observes steps, losses and epochs. With --budget, it ends them once their speed is
+    measured.
     """
     from trainmark.cli.run import show_records
     from trainmark.execute.parent import command as commands
@@ -65,15 +79,28 @@ def command(words: tuple[str, ...], **options: Any) -> int:
 
     store = Store(options["out"])
     name = options["name"] or commands.name_of(words)
-    observer = {"inject": options["inject"], "most_steps": options["steps"], "scratch": options["scratch"]}
+    observer = {
+        "inject": options["inject"],
+        "most_steps": options["steps"],
+        "scratch": options["scratch"],
+    }
     measured = commands.Command(name, words, working_folder(), **observer)
-    prices, typed = read_prices(options["prices"]), shared.typed()
-    settings = Settings(seed=options["seed"], timeout=options["timeout"], prices=prices, command=typed)
-    sides = commands.sides(
-        measured, options["device"], _varied(options["vary"]), _varied(options["vary_env"], "--vary-env")
+    prices = read_prices(options["prices"])
+    typed = shared.typed()
+    settings = Settings(
+        seed=options["seed"], timeout=options["timeout"], prices=prices, command=typed
     )
-    progress, rounds = terminal_progress(quiet=options["quiet"]), shared.round_options(options)
-    records, earlier = measure(measured, sides, options["repeats"], settings, store, progress, rounds)
+    sides = commands.sides(
+        measured,
+        options["device"],
+        _varied(options["vary"]),
+        _varied(options["vary_env"], "--vary-env"),
+    )
+    progress = terminal_progress(quiet=options["quiet"])
+    rounds = shared.round_options(options)
+    records, earlier = measure(
+        measured, sides, options["repeats"], settings, store, progress, rounds
+    )
     return show_records(records, earlier, store, options)
 
 
@@ -86,6 +113,8 @@ def _varied(texts: tuple[str, ...], option: str = "--vary") -> dict[str, tuple[s
         if not (name.isidentifier() and values) or name == "device" or name in varied:
             more = "a value may be empty, as in NAME=,--flag; give devices with --device"
             example = more if option == "--vary" else "such as OMP_NUM_THREADS=1,2"
-            raise UsageError(f"{option} {text!r} can't be read", expected=f"NAME=a,b, each NAME once; {example}")
+            raise UsageError(
+                f"{option} {text!r} can't be read", expected=f"NAME=a,b, each NAME once; {example}"
+            )
         varied[name] = every
     return varied

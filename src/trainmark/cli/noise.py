@@ -27,7 +27,9 @@ Exit codes: 0 done; 1 a process failed; 2 usage; 130 interrupted.
 @shared.names_option("--backend", "One backend.  [default: the best installed]", "NAME")
 @shared.names_option("--style", "idiomatic, compiled or fast.  [default: idiomatic]", "NAME")
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: the backend's first device]", "NAME")
-@shared.number_option("--budget", "Seconds to measure for.", click.FloatRange(0), default=60.0, metavar="S")
+@shared.number_option(
+    "--budget", "Seconds to measure for.", click.FloatRange(0), default=60.0, metavar="S"
+)
 @shared.margin_option
 @shared.seed_option("Seed of the first round.")
 @shared.conditions_options
@@ -36,10 +38,11 @@ Exit codes: 0 done; 1 a process failed; 2 usage; 130 interrupted.
 @shared.out_option(f"Folder for the records, in its sub-folder {FOLDER}.")
 @json_option
 def command(**options: Any) -> None:
-    """Compare a training with itself: how small a difference can this machine detect, and how long does that take?
+    """Compare a training with itself: how small a difference can this machine detect, and how long
+    does that take?
 
-    Two identical sides are interleaved as in `trainmark run`. Any difference between them is noise: from other
-    programs, clock frequency or memory layout.
+    Two identical sides are interleaved as in `trainmark run`. Any difference between them is noise:
+    from other programs, clock frequency or memory layout.
     """
     from trainmark.record.store import Store
     from trainmark.report.noise_table import noise_table
@@ -52,5 +55,7 @@ def command(**options: Any) -> None:
     with progress.preparing() as watcher:
         chosen = choose(request, watcher)
     budget = Budget(options["budget"], options["margin"] / 100)
-    found = noise.measure(chosen, Store(options["out"] / FOLDER), progress, budget, options["labels"])
+    found = noise.measure(
+        chosen, Store(options["out"] / FOLDER), progress, budget, options["labels"]
+    )
     show(found, [noise_table(found)], as_json=options["as_json"])

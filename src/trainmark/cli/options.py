@@ -37,11 +37,22 @@ def number_option(
 ) -> Decorator:
     """Return an option that takes a number; ``others`` are its other names."""
     return click.option(
-        flag, *others, type=kind, default=default, show_default=True, metavar=metavar, help=text, callback=_finite
+        flag,
+        *others,
+        type=kind,
+        default=default,
+        show_default=True,
+        metavar=metavar,
+        help=text,
+        callback=_finite,
     )
 
 
-def _finite(ctx: click.Context, parameter: click.Parameter, value: float | None) -> float | None:  # noqa: ARG001
+def _finite(
+    ctx: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    value: float | None,
+) -> float | None:
     """Reject ``nan``, which is in every range, and ``inf``."""
     if isinstance(value, float) and not math.isfinite(value):
         raise click.BadParameter(f"{value} is not a finite number.")
@@ -58,21 +69,33 @@ def count_option(
 def name_option(flag: str, text: str, default: str | None = None) -> Decorator:
     """Return an option that takes one name."""
     known = complete.one_of(complete.NAMES[flag])
-    return click.option(flag, default=default, show_default=True, metavar="NAME", shell_complete=known, help=text)
+    return click.option(
+        flag, default=default, show_default=True, metavar="NAME", shell_complete=known, help=text
+    )
 
 
-def split_names(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001
+def split_names(
+    ctx: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    value: tuple[str, ...],
+) -> tuple[str, ...]:
     """Merge ``a,b`` and repeated options: each name once, in order."""
-    return tuple(dict.fromkeys(name.strip() for part in value for name in part.split(",") if name.strip()))
+    return tuple(
+        dict.fromkeys(name.strip() for part in value for name in part.split(",") if name.strip())
+    )
 
 
 def names_option(flag: str, text: str, metavar: str) -> Decorator:
     """Return an option that takes a list of names."""
     known = complete.some_of(complete.NAMES[flag])
-    return click.option(flag, multiple=True, callback=split_names, metavar=metavar, shell_complete=known, help=text)
+    return click.option(
+        flag, multiple=True, callback=split_names, metavar=metavar, shell_complete=known, help=text
+    )
 
 
-def _default_folder(ctx: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+def _default_folder(
+    ctx: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]
+) -> tuple[Path, ...]:
     if paths or ctx.resilient_parsing:
         return paths
     if not DEFAULT_OUT.is_dir():
@@ -87,47 +110,71 @@ data_dir_option: Decorator = click.option(
     "--data-dir",
     type=PATH,
     metavar="DIR",
-    help="Folder with the datasets; takes precedence over TRAINMARK_DATA, the cache and the mirrors.",
+    help="Folder with the datasets; takes precedence over TRAINMARK_DATA, the cache and the "
+    "mirrors.",
 )
-dataset_option = name_option("--dataset", "Another dataset of the same shape, such as synthetic-digits.")
+dataset_option = name_option(
+    "--dataset", "Another dataset of the same shape, such as synthetic-digits."
+)
 precision_option = name_option("--precision", f"{listed()}.", default="fp32")
 size_option: Decorator = click.option(
     "--size",
     metavar="KEY=N,...",
-    help="Train a smaller network of the same kind: width, depth, batch, length (tokens) or crop (pixels).",
+    help="Train a smaller network of the same kind: width, depth, batch, length (tokens) or crop "
+    "(pixels).",
 )
-threads_option = count_option("--threads", "CPU threads.  [default: the framework's choice]", most=MOST_THREADS)
+threads_option = count_option(
+    "--threads", "CPU threads.  [default: the framework's choice]", most=MOST_THREADS
+)
 python_option: Decorator = click.option(
-    "--python", "pythons", multiple=True, metavar="LABEL=PATH", help="Another interpreter, for --backend NAME@LABEL."
+    "--python",
+    "pythons",
+    multiple=True,
+    metavar="LABEL=PATH",
+    help="Another interpreter, for --backend NAME@LABEL.",
 )
 timeout_option = number_option(
-    "--timeout", "Time limit per process, in seconds.  [default: none]", click.FloatRange(0, min_open=True), metavar="S"
+    "--timeout",
+    "Time limit per process, in seconds.  [default: none]",
+    click.FloatRange(0, min_open=True),
+    metavar="S",
 )
 resume_option: Decorator = click.option(
     "--resume", is_flag=True, help="Skip recorded runs of the newest plan in --out."
 )
 price_option: Decorator = click.option(
-    "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="Price per hour, such as cuda:0=2.49."
+    "--price",
+    "prices",
+    multiple=True,
+    metavar="DEVICE=PER_HOUR",
+    help="Price per hour, such as cuda:0=2.49.",
 )
 baseline_option: Decorator = click.option(
     "--baseline", metavar="KEY=VALUE", help="Reference for the speed-ups, such as device=cpu."
 )
 margin_option = number_option(
-    "--margin", "Speed differences up to this count as the same.", click.FloatRange(0), default=3.0, metavar="PERCENT"
+    "--margin",
+    "Speed differences up to this count as the same.",
+    click.FloatRange(0),
+    default=3.0,
+    metavar="PERCENT",
 )
 
 
 def budget_option(default: float = 90.0) -> Decorator:
     """Return ``--budget``, with its default."""
     text = (
-        "Seconds for the whole comparison, start-up included: rounds are added until the verdict is decided or the "
+        "Seconds for the whole comparison, start-up included: rounds are added until the verdict "
+        "is decided or the "
         "time is used up."
     )
     return number_option("--budget", text, click.FloatRange(0), default=default, metavar="S")
 
 
 def conditions_options(command: Any) -> Any:
-    """Add the options of a study's conditions: --precision, --threads, --python, --dataset, --timeout."""
+    """Add the options of a study's conditions: --precision, --threads, --python, --dataset,
+    --timeout.
+    """
     for option in (timeout_option, dataset_option, python_option, threads_option, precision_option):
         command = option(command)
     return command
@@ -141,31 +188,50 @@ def seed_option(of: str) -> Decorator:
 def repeats_option(text: str = "Rounds.", default: int | None = 5) -> Decorator:
     """Return ``--repeats``, with its help and the names that other tools use for it."""
     most = click.IntRange(1, MOST_ROUNDS)
-    return number_option("--repeats", text, most, "-n", "--runs", "--rounds", "repeats", default=default)
+    return number_option(
+        "--repeats", text, most, "-n", "--runs", "--rounds", "repeats", default=default
+    )
 
 
 backends_option: Decorator = names_option(
-    "--backend", "Backends; NAME@LABEL runs in --python LABEL.  [default: the best installed]", "a,b@LABEL"
+    "--backend",
+    "Backends; NAME@LABEL runs in --python LABEL.  [default: the best installed]",
+    "a,b@LABEL",
 )
 
 
 def out_option(text: str = "Folder for the records.") -> Decorator:
     """Return ``--out``, with its help."""
-    return click.option("--out", type=PATH, default=DEFAULT_OUT, show_default=True, metavar="DIR", help=text)
+    return click.option(
+        "--out", type=PATH, default=DEFAULT_OUT, show_default=True, metavar="DIR", help=text
+    )
 
 
-dry_run_option: Decorator = click.option("--dry-run", is_flag=True, help="Show what would run, without running it.")
-quiet_option: Decorator = click.option("-q", "--quiet", is_flag=True, help="Show only results and errors.")
+dry_run_option: Decorator = click.option(
+    "--dry-run", is_flag=True, help="Show what would run, without running it."
+)
+quiet_option: Decorator = click.option(
+    "-q", "--quiet", is_flag=True, help="Show only results and errors."
+)
 
 
 def results_options(command: Any) -> Any:
     """Add the options for results: --out, --dry-run, the exports, --legend, --quiet, --json."""
-    for option in (json_option, quiet_option, legend_option, export_options, dry_run_option, out_option()):
+    for option in (
+        json_option,
+        quiet_option,
+        legend_option,
+        export_options,
+        dry_run_option,
+        out_option(),
+    ):
         command = option(command)
     return command
 
 
-def _read_labels(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+def _read_labels(
+    _context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, str]:
     if not texts:
         return {}  # shell completion also calls this, and must not wait for imports
     from trainmark.study.options import read_labels
@@ -184,7 +250,9 @@ label_option: Decorator = click.option(
 
 
 def request_of(options: Mapping[str, Any]) -> Request:
-    """Return the request that a verb's options make; raises :class:`~trainmark.errors.UsageError`."""
+    """Return the request that a verb's options make; raises
+    :class:`~trainmark.errors.UsageError`.
+    """
     from trainmark.study.options import request_of
 
     return request_of(options, typed())
@@ -196,9 +264,15 @@ def round_options(options: Mapping[str, Any]) -> RoundOptions:
     from trainmark.study.run import RoundOptions
 
     source = click.get_current_context().get_parameter_source("repeats")
-    budget = Budget(options["budget"], options["margin"] / 100, keeps_repeats=source is not ParameterSource.DEFAULT)
+    budget = Budget(
+        options["budget"],
+        options["margin"] / 100,
+        keeps_repeats=source is not ParameterSource.DEFAULT,
+    )
     goes_on = options.get("ignore_failure", True)
-    return RoundOptions(options["resume"], budget, options["labels"], dry_run=options["dry_run"], goes_on=goes_on)
+    return RoundOptions(
+        options["resume"], budget, options["labels"], dry_run=options["dry_run"], goes_on=goes_on
+    )
 
 
 def typed() -> str:

@@ -23,15 +23,21 @@ if TYPE_CHECKING:
     from trainmark.record.record import Record
     from trainmark.report.table import Table
 
-json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
+json_option: Callable[[Any], Any] = click.option(
+    "--json", "as_json", is_flag=True, help="Print only JSON on stdout."
+)
 
 EXPORTS = ("json", "markdown", "csv")
 
 
-def file_option(flag: str, text: str, *others: str, default: Path | None = None) -> Callable[[Any], Any]:
+def file_option(
+    flag: str, text: str, *others: str, default: Path | None = None
+) -> Callable[[Any], Any]:
     """Return an option that takes a file to write; ``others`` are its other names."""
     kind = click.Path(path_type=pathlib.Path, dir_okay=False)
-    return click.option(flag, *others, type=kind, default=default, show_default=True, metavar="FILE", help=text)
+    return click.option(
+        flag, *others, type=kind, default=default, show_default=True, metavar="FILE", help=text
+    )
 
 
 def export_options(command: Any) -> Any:
@@ -61,17 +67,24 @@ def text_of(comparison: Comparison, form: str) -> str:
     return (to_markdown if form == "markdown" else to_csv)(tables_of(comparison))
 
 
-legend_option: Callable[[Any], Any] = click.option("--legend", is_flag=True, help="Explain the columns of the table.")
+legend_option: Callable[[Any], Any] = click.option(
+    "--legend", is_flag=True, help="Explain the columns of the table."
+)
 
 
 def comparable(records: list[Record]) -> list[Record]:
-    """Return ``records`` without trials of a sweep, unless there are only trials. Prints how many it omits."""
+    """Return ``records`` without trials of a sweep, unless there are only trials. Prints how many
+    it omits.
+    """
     from trainmark.analysis.sweep import without_trials
 
     kept = without_trials(records)
     if not kept or len(kept) == len(records):
         return records
-    say(f"ignored {many(len(records) - len(kept), 'trial')} of a sweep; `trainmark report` shows them")
+    say(
+        f"ignored {many(len(records) - len(kept), 'trial')} of a sweep; `trainmark report` shows "
+        "them"
+    )
     return kept
 
 
@@ -94,7 +107,8 @@ def write_file(path: Path, content: bytes) -> None:
     except OSError as error:
         raise OutputError(
             f"can't write {path}",
-            expected="a file in an existing, writable folder, or a device or pipe that can be written",
+            expected="a file in an existing, writable folder, or a device or pipe that can be "
+            "written",
             found=error.strerror or str(error),
             fix="Choose another file.",
         ) from error
@@ -122,5 +136,7 @@ def as_json(value: Any) -> str:
 
 
 def print_file(text: str) -> None:
-    """Print text that may be redirected to a file, such as CSV: UTF-8 whatever the terminal's encoding."""
+    """Print text that may be redirected to a file, such as CSV: UTF-8 whatever the terminal's
+    encoding.
+    """
     click.echo(text.encode(errors="replace"), nl=False)

@@ -20,8 +20,9 @@ Examples:
   trainmark parity mnist-mlp128 --backend torch,torch@old --python old=/opt/old/bin/python
 
 \b
-Ten steps, including those around the end of an epoch, each start from the same state: weights, optimiser, step count.
-Loss, gradients, update and new state are compared with a float64 reference. The bound is what rounding may cause.
+Ten steps, including those around the end of an epoch, each start from the same state: weights,
+optimiser, step count. Loss, gradients, update and new state are compared with a float64 reference.
+The bound is what rounding may cause.
 
 \b
 Exit codes: 0 every side agrees; 1 a side differs or failed; 2 usage; 130 interrupted.
@@ -31,9 +32,13 @@ Exit codes: 0 every side agrees; 1 a side differs or failed; 2 usage; 130 interr
 @click.command("parity", epilog=EPILOG)
 @click.argument("workload", metavar="WORKLOAD", shell_complete=workload_or_file)
 @shared.backends_option
-@shared.names_option("--style", "idiomatic, compiled, fast.  [default: fast if the backend has it]", "a,b")
+@shared.names_option(
+    "--style", "idiomatic, compiled, fast.  [default: fast if the backend has it]", "a,b"
+)
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: cpu]", "a,b")
-@shared.count_option("--steps", "Steps of the free training, which is shown but not judged.", default=10)
+@shared.count_option(
+    "--steps", "Steps of the free training, which is shown but not judged.", default=10
+)
 @shared.seed_option("Seed of the weights and the order of batches.")
 @shared.size_option
 @shared.conditions_options
@@ -43,8 +48,9 @@ Exit codes: 0 every side agrees; 1 a side differs or failed; 2 usage; 130 interr
 def command(**options: Any) -> int:
     """Check that a backend computes what the workload's definition says.
 
-    Compares every side (a backend in a style on a device) with a float64 reference, step by step. If a side differs, it
-    says which part is wrong: input, forward pass, loss, gradient, update, state, batch order or dropout.
+    Compares every side (a backend in a style on a device) with a float64 reference, step by step.
+    If a side differs, it says which part is wrong: input, forward pass, loss, gradient, update,
+    state, batch order or dropout.
     """
     from trainmark.report.parity_table import parity_tables
     from trainmark.study import parity

@@ -10,7 +10,14 @@ from click.core import ParameterSource
 
 from trainmark import regular
 from trainmark.cli import options as shared
-from trainmark.cli.output import file_option, json_option, print_json, say, terminal_progress, write_file
+from trainmark.cli.output import (
+    file_option,
+    json_option,
+    print_json,
+    say,
+    terminal_progress,
+    write_file,
+)
 from trainmark.errors import UsageError
 from trainmark.execute.parent.bounds import MOST_SEED
 from trainmark.report.terminal import console, draw
@@ -38,13 +45,21 @@ Examples:
 @click.argument("path", metavar="RECORD", type=shared.PATH)
 @file_option("--output", "Write all probabilities: .csv or .parquet.", "-o")
 @file_option("--grid", "Draw right and wrong examples (.png, .svg), or --attention (.png).")
-@click.option("--index", type=click.IntRange(0), metavar="N", help="Show one test example, counted from 0.")
+@click.option(
+    "--index", type=click.IntRange(0), metavar="N", help="Show one test example, counted from 0."
+)
 @click.option("--prompt", metavar="TEXT", help="Text to continue.  [default: a newline]")
 @shared.count_option("--length", "Characters to generate.  [default: 200]")
-@shared.number_option("--temperature", "0: the likeliest character.  [default: 1]", click.FloatRange(0), metavar="T")
+@shared.number_option(
+    "--temperature", "0: the likeliest character.  [default: 1]", click.FloatRange(0), metavar="T"
+)
 @shared.count_option("--seed", "Seed for sampling.  [default: 1]", least=0, most=MOST_SEED)
 @shared.count_option("--top", "Show the N likeliest characters after the prompt.")
-@click.option("--attention", metavar="LAYER:HEAD", help="Show a head's attention weights over the prompt, such as 1:1.")
+@click.option(
+    "--attention",
+    metavar="LAYER:HEAD",
+    help="Show a head's attention weights over the prompt, such as 1:1.",
+)
 @shared.python_option
 @shared.timeout_option
 @shared.data_dir_option
@@ -59,11 +74,16 @@ def command(path: Path, **options: Any) -> None:
     from trainmark.record.store import read
     from trainmark.study import predict
 
-    output, grid, index = options["output"], options["grid"], options["index"]
+    output = options["output"]
+    grid = options["grid"]
+    index = options["index"]
     _require_endings(output, grid)
     if not regular.is_file(path):
-        raise UsageError(f"no record at {path}", expected="a record's file", found=regular.found_at(path))
-    record, progress = read(path), terminal_progress()
+        raise UsageError(
+            f"no record at {path}", expected="a record's file", found=regular.found_at(path)
+        )
+    record = read(path)
+    progress = terminal_progress()
     with progress.preparing() as watcher:
         model = predict.prepare(record, path, shared.request_of(options), watcher)
     of_text = {name: options[name] for name in _OF_TEXT if options[name] is not None}
@@ -72,7 +92,9 @@ def command(path: Path, **options: Any) -> None:
         return
     source = click.get_current_context().get_parameter_source
     if typed := [name for name in of_text if source(name) is ParameterSource.COMMANDLINE]:
-        raise UsageError(f"--{typed[0]} is only for text", found=f"a record of {record.workload.name}")
+        raise UsageError(
+            f"--{typed[0]} is only for text", found=f"a record of {record.workload.name}"
+        )
     dataset = model.chosen.course.dataset
     if index is not None and index >= dataset.test_examples:
         expected = f"an index from 0 to {dataset.test_examples - 1:,}"
@@ -100,11 +122,20 @@ def command(path: Path, **options: Any) -> None:
         _show(model, found, names, index, images)
 
 
-_OF_TEXT = {"prompt": "\n", "length": 200, "temperature": 1.0, "seed": 1, "top": None, "attention": None}
+_OF_TEXT = {
+    "prompt": "\n",
+    "length": 200,
+    "temperature": 1.0,
+    "seed": 1,
+    "top": None,
+    "attention": None,
+}
 """Options for text workloads, with their defaults."""
 
 
-def _continue(model: TrainedModel, progress: TerminalProgress, asked: dict[str, Any], options: dict[str, Any]) -> None:
+def _continue(
+    model: TrainedModel, progress: TerminalProgress, asked: dict[str, Any], options: dict[str, Any]
+) -> None:
     """Continue a text, and show the requested results; ``asked`` has the options for texts."""
     from trainmark.report.continuation import attention_image, attention_lines, next_table
     from trainmark.report.png import png
@@ -112,23 +143,37 @@ def _continue(model: TrainedModel, progress: TerminalProgress, asked: dict[str, 
 
     for name in ("output", "index"):
         if options[name] is not None:
-            raise UsageError(f"--{name} is only for images", found=f"a record of {model.record.workload.name}")
+            raise UsageError(
+                f"--{name} is only for images", found=f"a record of {model.record.workload.name}"
+            )
     picture: Path | None = options["grid"]
     if picture is not None and (asked["attention"] is None or picture.suffix != ".png"):
-        raise UsageError("for text, --grid needs --attention", expected="--attention LAYER:HEAD --grid FILE.png")
-    prompt, shares = asked["prompt"], None
+        raise UsageError(
+            "for text, --grid needs --attention", expected="--attention LAYER:HEAD --grid FILE.png"
+        )
+    prompt = asked["prompt"]
+    shares = None
     if asked["attention"] is not None:
         shares = generate.attention(model, prompt, *_layer_and_head(asked["attention"]))
     with progress.working(f"{model.record.id}: generating with {model.chosen.side.title}") as tell:
-        found = generate.generate(model, prompt, asked["length"], asked["temperature"], asked["seed"], tell)
+        found = generate.generate(
+            model, prompt, asked["length"], asked["temperature"], asked["seed"], tell
+        )
     order = found.probabilities.argsort(kind="stable")[::-1]
-    likeliest = [(found.characters[each], float(found.probabilities[each])) for each in order[: asked["top"]]]
+    likeliest = [
+        (found.characters[each], float(found.probabilities[each])) for each in order[: asked["top"]]
+    ]
     if picture is not None and shares is not None:
         write_file(picture, png(attention_image(shares)))
         say(f"wrote {picture}")
     if options["as_json"]:
         data = {name: asked[name] for name in ("temperature", "seed", "attention")}
-        data |= {"record": model.record.id, "prompt": prompt, "text": found.text, "notes": model.notes}
+        data |= {
+            "record": model.record.id,
+            "prompt": prompt,
+            "text": found.text,
+            "notes": model.notes,
+        }
         data["next"] = [{"character": each, "probability": share} for each, share in likeliest]
         print_json(data | {"attention_shares": None if shares is None else shares.tolist()})
         return
@@ -143,7 +188,10 @@ def _continue(model: TrainedModel, progress: TerminalProgress, asked: dict[str, 
 def _layer_and_head(text: str) -> tuple[int, int]:
     layer, _, head = text.partition(":")
     if not (layer.isdecimal() and head.isdecimal() and len(text) < 10):
-        raise UsageError(f"--attention {text!r} can't be read", expected="LAYER:HEAD, counted from 1, such as 1:1")
+        raise UsageError(
+            f"--attention {text!r} can't be read",
+            expected="LAYER:HEAD, counted from 1, such as 1:1",
+        )
     return int(layer), int(head)
 
 
@@ -153,14 +201,18 @@ def _require_endings(output: Path | None, grid: Path | None) -> None:
 
     for file, endings in ((output, (".csv", ".parquet")), (grid, (".png", ".svg"))):
         if file is not None and file.suffix not in endings:
-            raise UsageError(f"{file} can't be written", expected=f"a name that ends in {' or '.join(endings)}")
+            raise UsageError(
+                f"{file} can't be written", expected=f"a name that ends in {' or '.join(endings)}"
+            )
     if output is not None and output.suffix == ".parquet":
         require_extras("frame")
     if grid is not None and grid.suffix == ".png":
         require_extras("report")
 
 
-def _data(model: TrainedModel, found: Predictions, names: tuple[str, ...], index: int | None) -> dict[str, Any]:
+def _data(
+    model: TrainedModel, found: Predictions, names: tuple[str, ...], index: int | None
+) -> dict[str, Any]:
     from trainmark.analysis.predictions import confusion
 
     recorded = model.record.final.test_accuracy
@@ -186,14 +238,21 @@ def _data(model: TrainedModel, found: Predictions, names: tuple[str, ...], index
 
 
 def _show(
-    model: TrainedModel, found: Predictions, names: tuple[str, ...], index: int | None, images: NDArray[np.uint8]
+    model: TrainedModel,
+    found: Predictions,
+    names: tuple[str, ...],
+    index: int | None,
+    images: NDArray[np.uint8],
 ) -> None:
     from trainmark.report.predictions_table import confusion_table, probabilities_table
     from trainmark.report.terminal_image import draw_image
 
     screen = console()
     if index is None:
-        draw(screen, confusion_table(found, names, model.chosen.side.title, model.record, model.notes))
+        draw(
+            screen,
+            confusion_table(found, names, model.chosen.side.title, model.record, model.notes),
+        )
         return
     draw_image(screen, images[index])
     screen.print()

@@ -19,7 +19,8 @@ Examples:
   trainmark report trainmark-results/ --explanation why.json -o report.html
 
 \b
-The page is self-contained: it opens offline, also by double-click, and prints. It needs no framework.
+The page is self-contained: it opens offline, also by double-click, and prints. It needs no
+framework.
 For examples with predictions: trainmark predict RECORD --grid FILE.
 """
 
@@ -27,7 +28,13 @@ For examples with predictions: trainmark predict RECORD --grid FILE.
 @click.command("report", epilog=EPILOG)
 @records_argument
 @file_option("--output", "File for the page.", "-o", default=Path("report.html"))
-@click.option("--title", default="Training compared", show_default=True, metavar="WORDS", help="Title of the page.")
+@click.option(
+    "--title",
+    default="Training compared",
+    show_default=True,
+    metavar="WORDS",
+    help="Title of the page.",
+)
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @baseline_option
 @click.option(

@@ -36,14 +36,16 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.backends_option
 @shared.names_option(
     "--style",
-    "idiomatic (the framework's tutorial loop), compiled (the same loop through its compiler; PyTorch's may take a "
+    "idiomatic (the framework's tutorial loop), compiled (the same loop through its compiler; "
+    "PyTorch's may take a "
     "minute or more to start), fast (the fastest loop "
     "of its public API); examples/recipes has each as a short script.  [default: idiomatic,fast]",
     "a,b",
 )
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: all that the backend sees]", "a,b")
 @shared.repeats_option(
-    "Full training runs per side, which show whether it learns.  [default: 3; 1 with --published]", default=None
+    "Full training runs per side, which show whether it learns.  [default: 3; 1 with --published]",
+    default=None,
 )
 @shared.budget_option()
 @shared.margin_option
@@ -52,14 +54,16 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option(
     "--until",
     metavar="TARGET",
-    help="Stop after the first epoch that reaches, say, 'test_accuracy>=0.98', or after --epochs [default: 100].",
+    help="Stop after the first epoch that reaches, say, 'test_accuracy>=0.98', or after --epochs "
+    "[default: 100].",
 )
 @shared.seed_option("Seed of the first round.")
 @click.option("--published", is_flag=True, help="Run exactly the published protocol.")
 @click.option(
     "--protocol",
     type=click.Choice(["fresh", "continued"]),
-    help="fresh: new weights in each repeat; continued: the previous repeat's weights, in one process.",
+    help="fresh: new weights in each repeat; continued: the previous repeat's weights, in one "
+    "process.",
 )
 @shared.precision_option
 @shared.size_option
@@ -73,9 +77,13 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.python_option
 @shared.dataset_option
 @shared.count_option("--dataset-repeats", "Passes over the dataset per epoch.")
-@click.option("--weights-from", type=shared.PATH, metavar="RECORD", help="Start from a record's weights.")
+@click.option(
+    "--weights-from", type=shared.PATH, metavar="RECORD", help="Start from a record's weights."
+)
 @click.option("--save-weights", is_flag=True, help="Save each run's weights next to its record.")
-@shared.number_option("--log-every", "Print step, loss and samples/s every N steps.", click.IntRange(1), metavar="N")
+@shared.number_option(
+    "--log-every", "Print step, loss and samples/s every N steps.", click.IntRange(1), metavar="N"
+)
 @shared.price_option
 @shared.label_option
 @shared.timeout_option
@@ -85,21 +93,27 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 def command(**options: Any) -> int:
     """Train workloads on backends and devices, record each run, and compare them.
 
-    WORKLOAD is a name (see `trainmark list workloads`) or a TOML file. Without one, mnist-mlp512 is trained with the
-    best installed backend, in the styles idiomatic and fast, on every device. The sides are interleaved in slices of a
-    tenth of a second, and rounds continue until the verdict is decided or the --budget is used up.
+    WORKLOAD is a name (see `trainmark list workloads`) or a TOML file. Without one, mnist-mlp512 is
+    trained with the best installed backend, in the styles idiomatic and fast, on every device. The
+    sides are interleaved in slices of a tenth of a second, and rounds continue until the verdict is
+    decided or the --budget is used up.
     """
     from trainmark.record.store import Store
     from trainmark.study.run import run
 
-    store, request = Store(options["out"]), shared.request_of(options)
+    store = Store(options["out"])
+    request = shared.request_of(options)
     progress = terminal_progress(quiet=options["quiet"])
     records, earlier = run(request, store, progress, shared.round_options(options))
     return show_records(records, earlier, store, options)
 
 
-def show_records(records: list[Record], earlier: list[Record], store: Store, options: dict[str, Any]) -> int:
-    """Print the new records as JSON, or compare them with the earlier ones of the same plan; returns the exit code."""
+def show_records(
+    records: list[Record], earlier: list[Record], store: Store, options: dict[str, Any]
+) -> int:
+    """Print the new records as JSON, or compare them with the earlier ones of the same plan;
+    returns the exit code.
+    """
     from trainmark.analysis.comparison import compare
     from trainmark.report.tables import tables_of
 
@@ -121,10 +135,16 @@ def show_records(records: list[Record], earlier: list[Record], store: Store, opt
         return code
     news = "Nothing to do: every run already has a record"
     if records:
-        news = f"{many(len(records), 'new record')}, {len(list(store.folder.glob('*.json'))):,} in all"
+        news = (
+            f"{many(len(records), 'new record')}, {len(list(store.folder.glob('*.json'))):,} in all"
+        )
     folder = shlex.quote(str(store.folder))
-    again = "trainmark compare" if store.folder == shared.DEFAULT_OUT else f"trainmark compare {folder}"
+    again = (
+        "trainmark compare" if store.folder == shared.DEFAULT_OUT else f"trainmark compare {folder}"
+    )
     if records and records[-1].process is not None:
         again += f"; to explain one: trainmark explain {folder}/{records[-1].id}.json"
-    screen.print(f"\n{news}, in {store.folder}. To compare them: {again}", soft_wrap=True, markup=False)
+    screen.print(
+        f"\n{news}, in {store.folder}. To compare them: {again}", soft_wrap=True, markup=False
+    )
     return code

@@ -33,12 +33,12 @@ Examples:
                                                                run this on each of two machines
 
 \b
-Every layout is trained once in float64 to compare its losses. Then all layouts and one device are timed in
-interleaved rounds, with and without averaging gradients.
+Every layout is trained once in float64 to compare its losses. Then all layouts and one device are
+timed in interleaved rounds, with and without averaging gradients.
 
 \b
-Exit codes: 0 the losses of every layout match those of one device; 1 losses differ, or a run failed; 2 usage;
-130 interrupted.
+Exit codes: 0 the losses of every layout match those of one device; 1 losses differ, or a run
+failed; 2 usage; 130 interrupted.
 """
 
 
@@ -46,37 +46,63 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
     """Parse ``1,2,4``; each number is at least 1."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts or not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise click.BadParameter(f"expected whole numbers above 0 such as 1,2,4, found {text!r}", param=param)
+        raise click.BadParameter(
+            f"expected whole numbers above 0 such as 1,2,4, found {text!r}", param=param
+        )
     return tuple(dict.fromkeys(int(part) for part in parts))
 
 
 @click.command("scale", epilog=EPILOG)
 @click.argument("workload", metavar="WORKLOAD", shell_complete=workload_or_file)
 @click.option(
-    "--data-parallel", default="1,2", show_default=True, metavar="N,N", callback=_numbers, help="Copies of the network."
+    "--data-parallel",
+    default="1,2",
+    show_default=True,
+    metavar="N,N",
+    callback=_numbers,
+    help="Copies of the network.",
 )
-@click.option("--pipeline", default="1", show_default=True, metavar="N,N", callback=_numbers, help="Stages per copy.")
+@click.option(
+    "--pipeline",
+    default="1",
+    show_default=True,
+    metavar="N,N",
+    callback=_numbers,
+    help="Stages per copy.",
+)
 @shared.count_option("--microbatches", "Microbatches per batch of a pipeline.  [default: 4]")
 @click.option(
-    "--strong/--weak", default=True, help="Copies share one batch, or each has a whole one.  [default: strong]"
+    "--strong/--weak",
+    default=True,
+    help="Copies share one batch, or each has a whole one.  [default: strong]",
 )
 @shared.count_option("--batch-size", "Examples per step on one device; overrides the workload.")
 @click.option("--oversubscribe", is_flag=True, help="Allow more ranks than cores.")
 @shared.count_option("--nnodes", "Number of machines; run the same command on each.  [default: 1]")
-@click.option("--rdzv-endpoint", metavar="HOST:PORT", help="Rendezvous address, on one of the machines.")
+@click.option(
+    "--rdzv-endpoint", metavar="HOST:PORT", help="Rendezvous address, on one of the machines."
+)
 @shared.number_option(
-    "--rdzv-timeout", "Seconds to wait for the other machines.", click.FloatRange(1), default=60.0, metavar="S"
+    "--rdzv-timeout",
+    "Seconds to wait for the other machines.",
+    click.FloatRange(1),
+    default=60.0,
+    metavar="S",
 )
 @shared.names_option("--backend", "torch or jax.  [default: the best installed]", "NAME")
 @shared.names_option("--style", "idiomatic or fast.  [default: fast]", "NAME")
-@shared.names_option("--device", "cpu, or cuda:0 (rank k uses cuda:k).  [default: GPU if available]", "NAME")
+@shared.names_option(
+    "--device", "cpu, or cuda:0 (rank k uses cuda:k).  [default: GPU if available]", "NAME"
+)
 @shared.repeats_option()
 @shared.count_option("--steps", "Steps whose losses are compared.", default=120, least=2)
 @shared.seed_option("Seed of the first round.")
 @shared.size_option
 @shared.conditions_options
 @shared.label_option
-@click.option("--plot", type=shared.PATH, metavar="FILE", help="Draw the scaling curve: FILE.svg or FILE.png.")
+@click.option(
+    "--plot", type=shared.PATH, metavar="FILE", help="Draw the scaling curve: FILE.svg or FILE.png."
+)
 @shared.resume_option
 @shared.data_dir_option
 @shared.out_option(f"Folder for the records, in its sub-folder {FOLDER}.")
@@ -85,8 +111,8 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 def command(**options: Any) -> int:
     """Compare training on several devices with training on one.
 
-    Copies of the network share each batch and average their gradients; a pipeline splits each copy into stages. Every
-    rank has the same number of threads in all layouts.
+    Copies of the network share each batch and average their gradients; a pipeline splits each copy
+    into stages. Every rank has the same number of threads in all layouts.
     """
     from trainmark.record.store import Store, safe_name
     from trainmark.report.scale_table import scale_tables
@@ -99,12 +125,17 @@ def command(**options: Any) -> int:
 
         require_drawable(options["plot"])
     with progress.preparing() as watcher:
-        training = {name: value for name, value in options.items() if name not in ("repeats", "steps")}
+        training = {
+            name: value for name, value in options.items() if name not in ("repeats", "steps")
+        }
         plan = scale.prepare(shared.request_of(training), _question(options), watcher)
     for notice in plan.notices:
         progress.say(f"note: {notice}")
-    several = plan.question.rendezvous.nodes > 1  # they may share a disk, but must not wait for each other's lock
-    store = Store(options["out"] / FOLDER / safe_name(platform.node()) if several else options["out"] / FOLDER)
+    # they may share a disk, but must not wait for each other's lock
+    several = plan.question.rendezvous.nodes > 1
+    store = Store(
+        options["out"] / FOLDER / safe_name(platform.node()) if several else options["out"] / FOLDER
+    )
     with store.locked():
         progress.say(_announcement(plan))
         earlier = earlier_records(store, progress) if options["resume"] else []
@@ -116,14 +147,17 @@ def command(**options: Any) -> int:
         _plot(found, options["plot"], progress)
     progress.say(f"Records: {store.folder}")
     # A machine without rank 0 has no record of the whole training, only those of its ranks.
-    return OK if found.passed and all(record.outcome.status == "ok" for record in records) else FAILED
+    return (
+        OK if found.passed and all(record.outcome.status == "ok" for record in records) else FAILED
+    )
 
 
 def _question(options: dict[str, Any]) -> Question:
     from trainmark.execute.parent import rendezvous
     from trainmark.study.scale.question import Question
 
-    nodes, endpoint = options["nnodes"], options["rdzv_endpoint"]
+    nodes = options["nnodes"]
+    endpoint = options["rdzv_endpoint"]
     _require_meant(options)
     if nodes is None:
         nodes, found = rendezvous.from_slurm(os.environ) or (1, None)
@@ -142,18 +176,23 @@ def _question(options: dict[str, Any]) -> Question:
 
 
 def _require_meant(options: dict[str, Any]) -> None:
-    """Refuse options without effect; otherwise two machines could each train alone and report success."""
+    """Refuse options without effect; otherwise two machines could each train alone and report
+    success.
+    """
     if options["rdzv_endpoint"] and not options["nnodes"]:
         raise UsageError("--rdzv-endpoint has no effect here", expected="--nnodes N as well")
     if options["microbatches"] and max(options["pipeline"]) == 1:
-        raise UsageError("--microbatches has no effect here", expected="--pipeline with 2 or more as well")
+        raise UsageError(
+            "--microbatches has no effect here", expected="--pipeline with 2 or more as well"
+        )
 
 
 def _announcement(plan: ScalePlan) -> str:
     layouts = ", ".join(f"{data}×{stages}" for data, stages in plan.question.layouts)
     threads = plan.settings.threads
     each = "" if threads is None else f", {many(threads, 'thread')} per rank in all of them"
-    runs, name = many(len(plan.tasks), "run"), plan.course.workload.name
+    runs = many(len(plan.tasks), "run")
+    name = plan.course.workload.name
     return f"{runs}: {name} on {plan.side.title}, {layouts} (copies × stages){each}."
 
 

@@ -25,7 +25,8 @@ Examples:
 def command(what: str, as_json: bool) -> None:
     """Show a workload's layers and cost, or one record.
 
-    A path that ends in .json is a record; anything else is a workload: a name of the catalogue, or a .toml file.
+    A path that ends in .json is a record; anything else is a workload: a name of the catalogue, or
+    a .toml file.
     """
     refuse_others(what)
     if what.endswith(".json"):
@@ -45,10 +46,13 @@ def command(what: str, as_json: bool) -> None:
 
 
 def refuse_others(what: str) -> None:
-    """Raise :class:`~trainmark.errors.UsageError` for a folder or a program, with what to do instead."""
+    """Raise :class:`~trainmark.errors.UsageError` for a folder or a program, with what to do
+    instead.
+    """
     from trainmark.workload import catalog
 
-    path, expected = Path(what), "a workload or one record"
+    path = Path(what)
+    expected = "a workload or one record"
     if regular.is_folder(path) and what not in catalog.names():
         fix = f"Give one of its files, or run: trainmark compare {what}"
         raise UsageError(f"{what} is a folder", expected=expected, fix=fix)

@@ -1,6 +1,8 @@
-"""Make stdin, stdout and stderr safe: they may be closed, full, without a reader, or unable to encode a character.
+"""Make stdin, stdout and stderr safe: they may be closed, full, without a reader, or unable to
+encode a character.
 
-A failed write to stdout is an error. A failed write to stderr is ignored, so that it never ends a run.
+A failed write to stdout is an error. A failed write to stderr is ignored, so that it never ends a
+run.
 """
 
 from __future__ import annotations
@@ -37,10 +39,13 @@ class _Printed(io.FileIO):
         try:
             return super().write(content)
         except OSError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # later writes would fail again
+            # later writes would fail again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             if isinstance(error, BrokenPipeError):
                 raise ReaderGone from error
-            raise PrintingFailed("can't write to stdout", found=error.strerror or str(error)) from error
+            raise PrintingFailed(
+                "can't write to stdout", found=error.strerror or str(error)
+            ) from error
 
 
 class _Said(io.FileIO):

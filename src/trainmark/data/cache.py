@@ -13,8 +13,9 @@ from pathlib import Path
 def exclusive(directory: Path) -> Iterator[None]:
     """Create ``directory`` and wait until no other process uses it.
 
-    The lock ends with the process that holds it. On a file system without locks there is no waiting: since files are
-    written atomically and checked, two processes then only do the same work twice.
+    The lock ends with the process that holds it. On a file system without locks there is no
+    waiting: since files are written atomically and checked, two processes then only do the same
+    work twice.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as lock:

@@ -28,7 +28,8 @@ class KnownFile:
         holds: images, their labels, records of both, tokens, or the characters of a text.
         examples: number of examples, of tokens, or of characters.
         size: size in bytes, uncompressed.
-        sha256: checksum of the uncompressed bytes, since the same content can be compressed in many ways.
+        sha256: checksum of the uncompressed bytes, since the same content can be compressed in many
+            ways.
         part_of: the file that this is only the first part of; None for a whole file.
     """
 
@@ -50,13 +51,17 @@ class KnownFile:
 
 @dataclass(frozen=True)
 class Mirror:
-    """A server of one dataset. No mirror is trusted: the SHA-256 of the uncompressed files is checked.
+    """A server of one dataset. No mirror is trusted: the SHA-256 of the uncompressed files is
+    checked.
 
     Attributes:
-        url: URL of the archive; for ``gzip`` and ``plain`` of the folder, to which ``NAME.gz`` or ``NAME`` is added.
+        url: URL of the archive; for ``gzip`` and ``plain`` of the folder, to which ``NAME.gz`` or
+            ``NAME`` is added.
         packaging: how the files are packaged.
-        sha256: checksum of the archive, checked before it is opened; None if only its content is known.
-        folder: the folder inside the archive that contains the files, ending in ``/``; empty for none.
+        sha256: checksum of the archive, checked before it is opened; None if only its content is
+            known.
+        folder: the folder inside the archive that contains the files, ending in ``/``; empty for
+            none.
     """
 
     url: str
@@ -75,8 +80,8 @@ class KnownDataset:
         format: format of its files.
         image_shape: height, width, channels; empty for a text.
         files: all files, in reading order.
-        layouts: relative paths where the files may be in a folder, the most likely first; empty for a dataset that each
-            measured process generates in memory.
+        layouts: relative paths where the files may be in a folder, the most likely first; empty for
+            a dataset that each measured process generates in memory.
         parts: files that may replace one of ``files``; the dataset is then incomplete.
         splittable: whether a subset of the training files is a usable (partial) dataset.
         mirrors: where it can be downloaded, in order of preference; empty for a generated dataset.
@@ -125,19 +130,27 @@ def _idx_files(*digests: str) -> tuple[KnownFile, ...]:
     )
 
 
-def _cifar10_file(name: str, split: SplitName, sha256: str, examples: int = 10_000, part_of: str = "") -> KnownFile:
-    return KnownFile(f"{name}.bin", split, "records", examples, 3_073 * examples, sha256, part_of or None)
+def _cifar10_file(
+    name: str, split: SplitName, sha256: str, examples: int = 10_000, part_of: str = ""
+) -> KnownFile:
+    return KnownFile(
+        f"{name}.bin", split, "records", examples, 3_073 * examples, sha256, part_of or None
+    )
 
 
 def _array(
-    split: SplitName, holds: Literal["images", "labels", "tokens"], examples: int, bytes_each: int, sha256: str
+    split: SplitName,
+    holds: Literal["images", "labels", "tokens"],
+    examples: int,
+    bytes_each: int,
+    sha256: str,
 ) -> KnownFile:
     """Return an array that is generated in memory."""
     return KnownFile(f"{split}-{holds}", split, holds, examples, bytes_each * examples, sha256)
 
 
-# The mirrors are those of well-known loaders that serve the original files. Mirrors of Python pickles are excluded,
-# since unpickling runs code from the server.
+# The mirrors are those of well-known loaders that serve the original files. Mirrors of Python
+# pickles are excluded, since unpickling runs code from the server.
 MNIST = KnownDataset(
     name="mnist",
     title="MNIST: handwritten digits, 28×28 grey",
@@ -164,12 +177,34 @@ CIFAR10 = KnownDataset(
     format="cifar10",
     image_shape=(32, 32, 3),
     files=(
-        _cifar10_file("data_batch_1", "train", "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"),
-        _cifar10_file("data_batch_2", "train", "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"),
-        _cifar10_file("data_batch_3", "train", "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"),
-        _cifar10_file("data_batch_4", "train", "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"),
-        _cifar10_file("data_batch_5", "train", "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"),
-        _cifar10_file("test_batch", "test", "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"),
+        _cifar10_file(
+            "data_batch_1",
+            "train",
+            "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+        ),
+        _cifar10_file(
+            "data_batch_2",
+            "train",
+            "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+        ),
+        _cifar10_file(
+            "data_batch_3",
+            "train",
+            "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+        ),
+        _cifar10_file(
+            "data_batch_4",
+            "train",
+            "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+        ),
+        _cifar10_file(
+            "data_batch_5",
+            "train",
+            "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+        ),
+        _cifar10_file(
+            "test_batch", "test", "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"
+        ),
     ),
     layouts=("cifar10/cifar-10-batches-bin", "cifar-10-batches-bin", "."),
     parts=(
@@ -191,12 +226,23 @@ CIFAR10 = KnownDataset(
         )
         for scheme in ("https", "http")
     ),
-    classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
+    classes=(
+        "airplane",
+        "automobile",
+        "bird",
+        "cat",
+        "deer",
+        "dog",
+        "frog",
+        "horse",
+        "ship",
+        "truck",
+    ),
 )
 
-# Every machine generates the same bytes, so their digests are known. A cached copy of an older generator counts as
-# damaged and is generated again. There is only one layout: the files are named like MNIST's, so a folder of MNIST would
-# look like damaged synthetic digits.
+# Every machine generates the same bytes, so their digests are known. A cached copy of an older
+# generator counts as damaged and is generated again. There is only one layout: the files are named
+# like MNIST's, so a folder of MNIST would look like damaged synthetic digits.
 SYNTHETIC_DIGITS = KnownDataset(
     name="synthetic-digits",
     title="Synthetic digits, 28×28 grey: generated, needs no download",
@@ -227,7 +273,12 @@ SHAKESPEARE = KnownDataset(
         ),
     ),
     layouts=("shakespeare", "."),
-    mirrors=(Mirror("https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/", "plain"),),
+    mirrors=(
+        Mirror(
+            "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/",
+            "plain",
+        ),
+    ),
     classes="\n !$&',-.3:;?" + string.ascii_uppercase + string.ascii_lowercase,
 )
 
@@ -238,11 +289,33 @@ RANDOM_IMAGES = KnownDataset(
     image_shape=(224, 224, 3),
     files=(
         _array(
-            "train", "images", 512, 224 * 224 * 3, "b67806ec12fdab006d8da9d59b2ea8d6a5e3b83af3967f6135cd06654d391661"
+            "train",
+            "images",
+            512,
+            224 * 224 * 3,
+            "b67806ec12fdab006d8da9d59b2ea8d6a5e3b83af3967f6135cd06654d391661",
         ),
-        _array("train", "labels", 512, 2, "596e8133dbcbc15559798baadac45e71ce3bc8f88b7141805c1bea1b8f71018e"),
-        _array("test", "images", 64, 224 * 224 * 3, "bd600248f02ddd69bd86a09ccbd4375a79950379bfe2b56fd820bfb0c1162834"),
-        _array("test", "labels", 64, 2, "75be1b692c58a41f56aa029e371365cbc770033891c1862e373e414f47198e5f"),
+        _array(
+            "train",
+            "labels",
+            512,
+            2,
+            "596e8133dbcbc15559798baadac45e71ce3bc8f88b7141805c1bea1b8f71018e",
+        ),
+        _array(
+            "test",
+            "images",
+            64,
+            224 * 224 * 3,
+            "bd600248f02ddd69bd86a09ccbd4375a79950379bfe2b56fd820bfb0c1162834",
+        ),
+        _array(
+            "test",
+            "labels",
+            64,
+            2,
+            "75be1b692c58a41f56aa029e371365cbc770033891c1862e373e414f47198e5f",
+        ),
     ),
     layouts=(),
     classes=range(1_000),
@@ -254,8 +327,20 @@ RANDOM_TOKENS = KnownDataset(
     format="random",
     image_shape=(),
     files=(
-        _array("train", "tokens", 1 << 20, 2, "7addacd2ce8e450121f5a0794e9b87cb568318f54b6418d531623ee71b3f82b3"),
-        _array("test", "tokens", 1 << 16, 2, "446a2f5020685d14c6131b649a117b285ab267101d6097a73b73b1a07574e1e9"),
+        _array(
+            "train",
+            "tokens",
+            1 << 20,
+            2,
+            "7addacd2ce8e450121f5a0794e9b87cb568318f54b6418d531623ee71b3f82b3",
+        ),
+        _array(
+            "test",
+            "tokens",
+            1 << 16,
+            2,
+            "446a2f5020685d14c6131b649a117b285ab267101d6097a73b73b1a07574e1e9",
+        ),
     ),
     layouts=(),
     classes=range(50_304),
@@ -264,7 +349,8 @@ RANDOM_TOKENS = KnownDataset(
 Catalog: TypeAlias = Mapping[str, KnownDataset]
 
 CATALOG: Catalog = {
-    known.name: known for known in (MNIST, CIFAR10, SYNTHETIC_DIGITS, SHAKESPEARE, RANDOM_IMAGES, RANDOM_TOKENS)
+    known.name: known
+    for known in (MNIST, CIFAR10, SYNTHETIC_DIGITS, SHAKESPEARE, RANDOM_IMAGES, RANDOM_TOKENS)
 }
 
 
@@ -276,6 +362,8 @@ def find(name: str, catalog: Catalog = CATALOG) -> KnownDataset:
 
 
 def dataset_sha256(files: Iterable[KnownFile]) -> str:
-    """Return the SHA-256 of the output of ``sha256sum`` for these files, uncompressed, in the catalogue's order."""
+    """Return the SHA-256 of the output of ``sha256sum`` for these files, uncompressed, in the
+    catalogue's order.
+    """
     listing = "".join(f"{file.sha256}  {file.name}\n" for file in files)
     return hashlib.sha256(listing.encode()).hexdigest()

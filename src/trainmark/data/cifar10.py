@@ -28,7 +28,8 @@ def parse(payload: bytes, examples: int, path: Path) -> tuple[NDArray[np.uint8],
         path: path of the file, for errors.
 
     Returns:
-        Images uint8 [examples, 32, 32, 3], a view that is channel-major in memory, and labels uint8 [examples].
+        Images uint8 [examples, 32, 32, 3], a view that is channel-major in memory, and labels uint8
+        [examples].
 
     Raises:
         DamagedData: wrong length, or a label that is not a class.

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Examples for training or testing. The arrays are read-only, since repeats in one process share them.
+    """Examples for training or testing. The arrays are read-only, since repeats in one process
+    share them.
 
     Attributes:
-        images: uint8 [examples, height, width, channels], C-contiguous; 0 is dark (in MNIST, paper). For text, its
-            windows [examples, length], which are views.
-        labels: the class of each example [examples]; for text, the token after each one [examples, length].
+        images: uint8 [examples, height, width, channels], C-contiguous; 0 is dark (in MNIST,
+            paper). For text, its windows [examples, length], which are views.
+        labels: the class of each example [examples]; for text, the token after each one [examples,
+            length].
         tokens: the text that the examples are windows of; None for images.
     """
 
@@ -46,7 +48,9 @@ class Split:
         return Split(np.array(self.images[:count]), np.array(self.labels[:count]))
 
     def windows(self, length: int) -> Split:
-        """Return all windows of ``length`` tokens of a text that is still one example, without a copy."""
+        """Return all windows of ``length`` tokens of a text that is still one example, without a
+        copy.
+        """
         assert self.tokens is not None
         views = sliding_window_view(self.tokens, length)
         return Split(views[:-1], views[1:], self.tokens)

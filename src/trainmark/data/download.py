@@ -1,4 +1,6 @@
-"""Download one URL with requests. Only the parent process imports this module, and only when it needs a mirror."""
+"""Download one URL with requests. Only the parent process imports this module, and only when it
+needs a mirror.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _BLOCK = 1 << 16
 
 
 class DownloadFailed(Exception):
-    """Why a mirror could not serve a file, as a clause. ``fetch`` catches it and tries the next mirror."""
+    """Why a mirror could not serve a file, as a clause. ``fetch`` catches it and tries the next
+    mirror.
+    """
 
 
 class Unreachable(DownloadFailed):
@@ -22,7 +26,12 @@ class Unreachable(DownloadFailed):
 
 
 def download(
-    url: str, file: IO[bytes], *, most: int, progress: Progress, timeout: tuple[float, float] = TIMEOUT
+    url: str,
+    file: IO[bytes],
+    *,
+    most: int,
+    progress: Progress,
+    timeout: tuple[float, float] = TIMEOUT,
 ) -> None:
     """Write what ``url`` serves into ``file``.
 
@@ -34,12 +43,15 @@ def download(
         timeout: as in requests: for the connection, and for each read, in seconds.
 
     Raises:
-        DownloadFailed: the server can't be reached, refused, stopped sending, or sent something else.
+        DownloadFailed: the server can't be reached, refused, stopped sending, or sent something
+            else.
         OSError: ``file`` can't be written.
     """
     try:
         # "identity": compression by the server would make the announced length meaningless.
-        response = requests.get(url, stream=True, timeout=timeout, headers={"Accept-Encoding": "identity"})
+        response = requests.get(
+            url, stream=True, timeout=timeout, headers={"Accept-Encoding": "identity"}
+        )
     except requests.ConnectionError as error:
         raise Unreachable(f"no answer: {_cause(error)}") from error
     except (requests.RequestException, ValueError) as error:  # a redirect may have an invalid URL
@@ -57,7 +69,12 @@ def download(
 
 
 def _receive(
-    response: requests.Response, file: IO[bytes], most: int, total: int | None, name: str, progress: Progress
+    response: requests.Response,
+    file: IO[bytes],
+    most: int,
+    total: int | None,
+    name: str,
+    progress: Progress,
 ) -> None:
     done = 0
     progress(done, total, name)
@@ -73,8 +90,12 @@ def _receive(
 
 
 def _cause(error: Exception) -> str:
-    """Return the innermost message. The outer ones, from requests and urllib3, repeat host, port and URL."""
+    """Return the innermost message. The outer ones, from requests and urllib3, repeat host, port
+    and URL.
+    """
     inner = error
-    while isinstance(deeper := getattr(inner, "reason", None) or [None, *inner.args][-1], Exception):
+    while isinstance(
+        deeper := getattr(inner, "reason", None) or [None, *inner.args][-1], Exception
+    ):
         inner = deeper
     return str(inner).rpartition("): ")[2]

@@ -1,4 +1,6 @@
-"""Fill a cache folder from the mirrors, one after another, until every file is present and correct."""
+"""Fill a cache folder from the mirrors, one after another, until every file is present and
+correct.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,19 @@ _TIMEOUTS_IN_A_ROW = 3
 
 
 def fetch(
-    known: KnownDataset, directory: Path, *, progress: Progress, timeout: tuple[float, float] = TIMEOUT
+    known: KnownDataset,
+    directory: Path,
+    *,
+    progress: Progress,
+    timeout: tuple[float, float] = TIMEOUT,
 ) -> tuple[str, ...]:
     """Fetch the files of ``known`` that are missing or damaged in ``directory``.
 
-    Downloads go to an unnamed temporary file; a file appears in ``directory`` complete, and only after its SHA-256 was
-    verified.
+    Downloads go to an unnamed temporary file; a file appears in ``directory`` complete, and only
+    after its SHA-256 was verified.
 
-    Without a network, each connection attempt may time out. After three such waits, the remaining mirrors are skipped.
+    Without a network, each connection attempt may time out. After three such waits, the remaining
+    mirrors are skipped.
 
     Returns:
         The mirrors that failed, each with its reason; a later one may have served what was missing.
@@ -40,7 +47,10 @@ def fetch(
         if not wanted:
             break
         if waited >= _TIMEOUTS_IN_A_ROW * timeout[0]:
-            failures.append(f"{mirror.url}: not tried, since earlier mirrors could not be reached in {waited:.0f} s")
+            failures.append(
+                f"{mirror.url}: not tried, since earlier mirrors could not be reached in "
+                f"{waited:.0f} s"
+            )
             continue
         begin = time.monotonic()
         try:
@@ -64,7 +74,10 @@ def _fetch_from(
 ) -> None:
     """Write the wanted files into ``directory``, and remove each from the list."""
     for url, files in _requests(mirror, wanted):
-        most = sum(stored.most_bytes(file) for file in (known.files if mirror.packaging == "tar.gz" else files))
+        most = sum(
+            stored.most_bytes(file)
+            for file in (known.files if mirror.packaging == "tar.gz" else files)
+        )
         with tempfile.TemporaryFile(dir=directory) as archive:
             download(url, archive, most=most, progress=progress, timeout=timeout)
             archive.seek(0)
@@ -87,4 +100,6 @@ def _requests(mirror: Mirror, wanted: list[KnownFile]) -> list[tuple[str, list[K
 
 def _check(found: str, expected: str, name: str) -> None:
     if found != expected:
-        raise DownloadFailed(f"served a different {name}: expected SHA-256 {expected}, found {found}")
+        raise DownloadFailed(
+            f"served a different {name}: expected SHA-256 {expected}, found {found}"
+        )

@@ -17,20 +17,29 @@ def require_fit(workload: Workload) -> None:
 
     Raises:
         UnknownName: there is no such dataset.
-        SpecError: its images have another shape, its text is shorter than a window, or it has more classes or tokens
-            than the network has outputs.
+        SpecError: its images have another shape, its text is shorter than a window, or it has more
+            classes or tokens than the network has outputs.
     """
-    known, taken = catalog.find(workload.dataset), workload.input
+    known = catalog.find(workload.dataset)
+    taken = workload.input
     misfit = f"the workload {workload.name!r} does not fit the dataset {workload.dataset!r}"
-    wanted = f"images of {written(known.image_shape)} in input.shape" if known.image_shape else "tokens as input"
+    wanted = (
+        f"images of {written(known.image_shape)} in input.shape"
+        if known.image_shape
+        else "tokens as input"
+    )
     found = "tokens" if isinstance(taken, Tokens) else f"images of {written(taken.shape)}"
     if (() if isinstance(taken, Tokens) else taken.shape) != known.image_shape:
         raise SpecError(misfit, expected=wanted, found=found)
-    model, classes = lay_out(workload), len(known.classes)
+    model = lay_out(workload)
+    classes = len(known.classes)
     if isinstance(taken, Tokens):
         longest = min(known.examples("train"), known.examples("test")) - 1
         if taken.length > longest:
-            expected = f"windows of at most {longest:,} tokens in input.length, since the next token is predicted"
+            expected = (
+                f"windows of at most {longest:,} tokens in input.length, since the next "
+                "token is predicted"
+            )
             raise SpecError(misfit, expected=expected, found=f"{taken.length:,}")
     what = "tokens" if known.is_text else "classes"
     for plan in model.every_layer:

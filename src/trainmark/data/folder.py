@@ -52,7 +52,11 @@ def look(known: KnownDataset, directory: Path) -> Holding | None:
     missing: list[str] = []
     for file in known.files:
         candidates = (file, *(part for part in known.parts if part.part_of == file.name))
-        found = [Held(each, path) for each in candidates if (path := _path_of(each, directory)) is not None]
+        found = [
+            Held(each, path)
+            for each in candidates
+            if (path := _path_of(each, directory)) is not None
+        ]
         held += found[:1]
         if not found or found[0].known is not file:
             missing.append(file.name)
@@ -63,13 +67,16 @@ def look(known: KnownDataset, directory: Path) -> Holding | None:
 
 
 def search(known: KnownDataset, folder: Path) -> Holding | None:
-    """Return the first usable holding among the layouts of ``folder``; None if it has nothing of the dataset.
+    """Return the first usable holding among the layouts of ``folder``; None if it has nothing of
+    the dataset.
 
     Raises:
-        DamagedData: it has some of the files, but not enough. Ignoring these would surprise the user who put them
-            there.
+        DamagedData: it has some of the files, but not enough. Ignoring these would surprise the
+            user who put them there.
     """
-    holdings = [found for layout in known.layouts if (found := look(known, folder / layout)) is not None]
+    holdings = [
+        found for layout in known.layouts if (found := look(known, folder / layout)) is not None
+    ]
     for holding in holdings:
         if holding.usable:
             return holding
@@ -86,7 +93,8 @@ def search(known: KnownDataset, folder: Path) -> Holding | None:
 
 def _path_of(file: KnownFile, directory: Path) -> Path | None:
     for name in (file.name, f"{file.name}.gz"):
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # the caller reports any other error
+        # the caller reports any other error
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             if stat.S_ISREG((directory / name).stat().st_mode):
                 return directory / name
     return None

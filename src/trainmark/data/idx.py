@@ -1,8 +1,8 @@
 """IDX, the format of MNIST's files: big-endian words, then one byte per pixel or label.
 
-Word 0 is the magic number: two zero bytes, 0x08 for "unsigned bytes", and the number of dimensions. One word per
-dimension follows. Images are 0x00000803, count, rows, columns; labels are 0x00000801, count.
-Source: http://yann.lecun.com/exdb/mnist/.
+Word 0 is the magic number: two zero bytes, 0x08 for "unsigned bytes", and the number of dimensions.
+One word per dimension follows. Images are 0x00000803, count, rows, columns; labels are 0x00000801,
+count. Source: http://yann.lecun.com/exdb/mnist/.
 """
 
 from __future__ import annotations
@@ -38,19 +38,28 @@ def parse(payload: bytes, shape: tuple[int, ...], path: Path) -> NDArray[np.uint
     """
     words = 1 + len(shape)
     if len(payload) < 4 * words:
-        raise damaged(path, "too short for a header", expected=f"{4 * words} bytes", found=f"{len(payload)} bytes")
+        raise damaged(
+            path,
+            "too short for a header",
+            expected=f"{4 * words} bytes",
+            found=f"{len(payload)} bytes",
+        )
     magic, *dimensions = struct.unpack_from(f">{words}I", payload)
     if magic != (known := _UNSIGNED_BYTES | len(shape)):
         raise damaged(path, "wrong magic number", expected=f"0x{known:08x}", found=f"0x{magic:08x}")
     if tuple(dimensions) != shape:
         raise damaged(path, "wrong dimensions", expected=_by(shape), found=_by(dimensions))
     if len(payload) != (length := 4 * words + math.prod(shape)):
-        raise damaged(path, "wrong length", expected=f"{length:,} bytes", found=f"{len(payload):,} bytes")
+        raise damaged(
+            path, "wrong length", expected=f"{length:,} bytes", found=f"{len(payload):,} bytes"
+        )
     return np.frombuffer(payload, np.uint8, offset=4 * words).reshape(shape)
 
 
 def parse_labels(payload: bytes, examples: int, path: Path) -> NDArray[np.uint8]:
-    """Parse the labels uint8 [examples] in an IDX file; also raises DamagedData if one is not a class."""
+    """Parse the labels uint8 [examples] in an IDX file; also raises DamagedData if one is not a
+    class.
+    """
     labels = parse(payload, (examples,), path)
     check_labels(labels, path)
     return labels

@@ -1,6 +1,8 @@
-"""Generate ``random-images`` and ``random-tokens`` in memory, for workloads that measure speed and not learning.
+"""Generate ``random-images`` and ``random-tokens`` in memory, for workloads that measure speed and
+not learning.
 
-All machines generate the same bytes, since only raw words of PCG64 are used, whose stream NumPy keeps stable.
+All machines generate the same bytes, since only raw words of PCG64 are used, whose stream NumPy
+keeps stable.
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ _SEED = 3
 
 
 def draw(known: KnownDataset) -> Dataset:
-    """Generate all arrays of ``known``; raises DataUnavailable if they differ from the catalogue's."""
+    """Generate all arrays of ``known``; raises DataUnavailable if they differ from the
+    catalogue's.
+    """
     arrays = [_array(known, file, place) for place, file in enumerate(known.files)]
     if known.is_text:
         train, test = map(Split.of_text, arrays)
     else:
-        train, test = Split(*arrays[:2]), Split(*arrays[2:])
+        train = Split(*arrays[:2])
+        test = Split(*arrays[2:])
     return Dataset(known.name, train, test, dataset_sha256(known.files), complete=True)
 
 

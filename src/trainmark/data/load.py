@@ -38,7 +38,8 @@ def load(name: str, directory: Path | None, *, known_datasets: Catalog = CATALOG
 
     Args:
         name: a name in the catalogue.
-        directory: the folder with the files, each plain or as ``.gz``; None for a dataset generated in memory.
+        directory: the folder with the files, each plain or as ``.gz``; None for a dataset generated
+            in memory.
         known_datasets: the known datasets.
 
     Raises:
@@ -51,9 +52,13 @@ def load(name: str, directory: Path | None, *, known_datasets: Catalog = CATALOG
         return in_memory.draw(known)
     holding = folder.look(known, directory)
     if holding is None or not holding.usable:
-        missing = ", ".join([file.name for file in known.files] if holding is None else holding.missing)
+        missing = ", ".join(
+            [file.name for file in known.files] if holding is None else holding.missing
+        )
         raise DataUnavailable(
-            f"{directory} does not contain {name}", found=f"no {missing}", fix=f"Run: trainmark data fetch {name}"
+            f"{directory} does not contain {name}",
+            found=f"no {missing}",
+            fix=f"Run: trainmark data fetch {name}",
         )
     return read(known, holding)
 
@@ -64,7 +69,8 @@ def read(known: KnownDataset, holding: Holding) -> Dataset:
         train, test = _read_text(known, holding.files)
     else:
         read_split = {"idx": _read_idx, "cifar10": _read_cifar10}[known.format]
-        train, test = read_split(known, _of(holding, "train")), read_split(known, _of(holding, "test"))
+        train = read_split(known, _of(holding, "train"))
+        test = read_split(known, _of(holding, "test"))
     return Dataset(known.name, train, test, holding.sha256, holding.complete)
 
 
@@ -72,7 +78,8 @@ def _of(holding: Holding, split: SplitName) -> tuple[Held, ...]:
     return tuple(file for file in holding.files if file.known.split == split)
 
 
-# All parse before they compare digests: "label 12 at example 7" says more than two different checksums.
+# All parse before they compare digests: "label 12 at example 7" says more than two different
+# checksums.
 
 
 def _read_idx(known: KnownDataset, files: tuple[Held, ...]) -> Split:

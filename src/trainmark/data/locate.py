@@ -1,7 +1,8 @@
-"""Locate a dataset: in a named folder, in the cache, or else download or generate it into the cache.
+"""Locate a dataset: in a named folder, in the cache, or else download or generate it into the
+cache.
 
-A damaged file in a *named* folder is an error and nothing else is tried, since the user must not silently get other
-data. If the folder has nothing of the dataset, the next place is tried.
+A damaged file in a *named* folder is an error and nothing else is tried, since the user must not
+silently get other data. If the folder has nothing of the dataset, the next place is tried.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Located:
         source: how it was found.
         sha256: as in ``Dataset``.
         complete: False if it is only a part of the named dataset.
-        train_examples: number of training examples; for text, of windows, or of tokens before it has windows.
+        train_examples: number of training examples; for text, of windows, or of tokens before it
+            has windows.
         test_examples: number of test examples, likewise.
         window: tokens per example, for text.
     """
@@ -55,14 +57,19 @@ class Located:
     @property
     def folder(self) -> DataFolder:
         """The dataset and folder, as passed to a measured process."""
-        return DataFolder(self.name, None if self.directory is None else str(self.directory), self.window)
+        return DataFolder(
+            self.name, None if self.directory is None else str(self.directory), self.window
+        )
 
     def windows(self, length: int | None) -> Located:
-        """Return a text as windows of ``length`` tokens, each followed by another token; None changes nothing."""
+        """Return a text as windows of ``length`` tokens, each followed by another token; None
+        changes nothing.
+        """
         if length is None:
             return self
         fewer = length - (self.window or 0)
-        train, test = self.train_examples - fewer, self.test_examples - fewer
+        train = self.train_examples - fewer
+        test = self.test_examples - fewer
         return replace(self, train_examples=train, test_examples=test, window=length)
 
 
@@ -110,11 +117,13 @@ def locate(
         UnknownName: no such dataset.
         UsageError: a named folder does not exist.
         DamagedData: a named folder has a damaged file, or too few files.
-        DataUnavailable: it was not found; the text lists every place that was tried and why it failed.
+        DataUnavailable: it was not found; the text lists every place that was tried and why it
+            failed.
     """
     known = catalog.find(name, known_datasets)
     if not known.layouts:
-        train, test = known.examples("train"), known.examples("test")
+        train = known.examples("train")
+        test = known.examples("test")
         return Located(name, None, "memory", catalog.dataset_sha256(known.files), True, train, test)
     tried: list[str] = []
     for source, holding in places_of(known, named, environment):
@@ -129,7 +138,8 @@ def locate(
         raise DataUnavailable(
             f"{name} was not found, and the cache {cache} can't be used",
             found=str(error),
-            fix=f"Free space in it or make it writable, or name a folder that contains {name} with --data-dir.",
+            fix=f"Free space in it or make it writable, or name a folder that contains {name} "
+            "with --data-dir.",
         ) from error
 
 
@@ -142,7 +152,10 @@ def places_of(
         UsageError: a folder does not exist, or can't be read.
         DamagedData: a folder has too few files.
     """
-    places: tuple[tuple[Source, Path | None], ...] = (("named", named), ("environment", environment))
+    places: tuple[tuple[Source, Path | None], ...] = (
+        ("named", named),
+        ("environment", environment),
+    )
     for source, place in places:
         if place is None:
             continue
@@ -183,7 +196,9 @@ def glimpse(name: str, *, named: Path | None, environment: Path | None, cache: P
     return Glimpse(name)
 
 
-def _fill(known: KnownDataset, directory: Path, download: bool, progress: Progress, tried: list[str]) -> Located:
+def _fill(
+    known: KnownDataset, directory: Path, download: bool, progress: Progress, tried: list[str]
+) -> Located:
     """Generate or download what the cache lacks; replaces damaged files."""
     tried = [*tried, f"{directory} (the cache): no valid {known.name} in it"]
     if not (known.drawn or download):
@@ -206,7 +221,9 @@ def _fill(known: KnownDataset, directory: Path, download: bool, progress: Progre
 
 
 def _in_cache(known: KnownDataset, directory: Path) -> Located | None:
-    """Return the dataset in the cache; None unless complete and valid, since only a named folder may be incomplete."""
+    """Return the dataset in the cache; None unless complete and valid, since only a named folder
+    may be incomplete.
+    """
     holding = folder.look(known, directory)
     if holding is None or not holding.complete:
         return None
@@ -217,16 +234,26 @@ def _in_cache(known: KnownDataset, directory: Path) -> Located | None:
 
 
 def _located(known: KnownDataset, holding: Holding, source: Source) -> Located:
-    # The caller may be the parent of a run, which must stay small: it reads in blocks, and looks closer only to report
-    # what is wrong.
+    # The caller may be the parent of a run, which must stay small: it reads in blocks, and looks
+    # closer only to report what is wrong.
     if not all(is_sound(file.path, file.known) for file in holding.files):
         read(known, holding)
     train, test = (sum(file.known.count(split) for file in holding.files) for split in SPLITS)
-    return Located(known.name, holding.directory.resolve(), source, holding.sha256, holding.complete, train, test)
+    return Located(
+        known.name,
+        holding.directory.resolve(),
+        source,
+        holding.sha256,
+        holding.complete,
+        train,
+        test,
+    )
 
 
 def _unavailable(known: KnownDataset, tried: list[str]) -> DataUnavailable:
-    instead = ", or use synthetic digits: --dataset synthetic-digits" if known.format == "idx" else ""
+    instead = (
+        ", or use synthetic digits: --dataset synthetic-digits" if known.format == "idx" else ""
+    )
     return DataUnavailable(
         f"{known.name} was not found",
         expected="a copy in a named folder, the cache or a mirror",

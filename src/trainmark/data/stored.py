@@ -27,8 +27,9 @@ def most_bytes(known: KnownFile) -> int:
 def read(path: Path, known: KnownFile) -> bytes:
     """Read the uncompressed bytes of the file at ``path``, exactly ``known.size`` of them.
 
-    Compression is detected from the content, not the name: browsers decompress a download and keep ``.gz``. At most
-    one byte beyond the known size is decompressed, so a small file can't fill the memory.
+    Compression is detected from the content, not the name: browsers decompress a download and keep
+    ``.gz``. At most one byte beyond the known size is decompressed, so a small file can't fill the
+    memory.
 
     Raises:
         DamagedData: it can't be read, is truncated, not gzip, or has another size.
@@ -38,7 +39,9 @@ def read(path: Path, known: KnownFile) -> bytes:
     except OSError as error:
         if error.errno == errno.EFBIG:
             more = f"more than {known.size:,}"
-            raise damaged(path, "wrong length", expected=f"{known.size:,} bytes", found=more) from error
+            raise damaged(
+                path, "wrong length", expected=f"{known.size:,} bytes", found=more
+            ) from error
         raise damaged(path, "can't be read", found=error.strerror or str(error)) from error
     payload = _gunzip(stored, known, path) if stored.startswith(_GZIP_MAGIC) else stored
     if len(payload) != known.size:
@@ -48,11 +51,13 @@ def read(path: Path, known: KnownFile) -> bytes:
 
 
 def is_sound(path: Path, known: KnownFile) -> bool:
-    """Whether the file at ``path`` is the known one, byte for byte; reads in blocks, to save memory.
+    """Whether the file at ``path`` is the known one, byte for byte; reads in blocks, to save
+    memory.
 
     For the reason of False, use :func:`read` and the parsers.
     """
-    found, left = hashlib.sha256(), known.size
+    found = hashlib.sha256()
+    left = known.size
     try:
         if path.stat().st_size > most_bytes(known):
             return False
@@ -70,10 +75,14 @@ def is_sound(path: Path, known: KnownFile) -> bool:
 
 
 def check(payload: bytes, known: KnownFile, path: Path) -> None:
-    """Raise DamagedData unless the uncompressed ``payload``, read from ``path``, is exactly the known file."""
+    """Raise DamagedData unless the uncompressed ``payload``, read from ``path``, is exactly the
+    known file.
+    """
     found = hashlib.sha256(payload).hexdigest()
     if found != known.sha256:
-        raise damaged(path, f"not the known {known.name}", expected=f"SHA-256 {known.sha256}", found=found)
+        raise damaged(
+            path, f"not the known {known.name}", expected=f"SHA-256 {known.sha256}", found=found
+        )
 
 
 def _gunzip(stored: bytes, known: KnownFile, path: Path) -> bytes:

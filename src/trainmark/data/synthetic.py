@@ -1,8 +1,9 @@
-"""Generate ``synthetic-digits``: digits of a 5×7 font, randomly bent, moved and blurred, with noise.
+"""Generate ``synthetic-digits``: digits of a 5×7 font, randomly bent, moved and blurred, with
+noise.
 
-All machines must generate the same bytes, since the catalogue has their SHA-256. So this only uses operations that are
-exactly rounded by IEEE 754, one at a time (+, -, *, /, floor and comparisons; no exp, no sin, no matrix product), and
-only the uniform numbers of PCG64.
+All machines must generate the same bytes, since the catalogue has their SHA-256. So this only uses
+operations that are exactly rounded by IEEE 754, one at a time (+, -, *, /, floor and comparisons;
+no exp, no sin, no matrix product), and only the uniform numbers of PCG64.
 """
 
 from __future__ import annotations
@@ -35,12 +36,16 @@ FONT = (
     "01110 10001 10001 01110 10001 10001 01110",
     "01110 10001 10001 01111 00001 00010 01100",
 )
-_ROWS, _COLUMNS = 7, 5
+_ROWS = 7
+_COLUMNS = 5
 
-# A pixel at (x, y) shows the font at (u, v), each from -1 to 1. u and v are polynomials in (1, x, y, xy, x², y²). The
-# means of their coefficients scale the digit; their spreads shift, scale, rotate, shear and bend it.
-_MEAN_U, _SPREAD_U = (0.0, 2.2, 0.0, 0.0, 0.0, 0.0), (0.31, 0.36, 0.5, 0.54, 0.54, 0.54)
-_MEAN_V, _SPREAD_V = (0.0, 0.0, 1.5, 0.0, 0.0, 0.0), (0.19, 0.22, 0.17, 0.3, 0.3, 0.3)
+# A pixel at (x, y) shows the font at (u, v), each from -1 to 1. u and v are polynomials in (1, x,
+# y, xy, x², y²). The means of their coefficients scale the digit; their spreads shift, scale,
+# rotate, shear and bend it.
+_MEAN_U = (0.0, 2.2, 0.0, 0.0, 0.0, 0.0)
+_SPREAD_U = (0.31, 0.36, 0.5, 0.54, 0.54, 0.54)
+_MEAN_V = (0.0, 0.0, 1.5, 0.0, 0.0, 0.0)
+_SPREAD_V = (0.19, 0.22, 0.17, 0.3, 0.3, 0.3)
 
 _THRESHOLD = (0.25, 0.5)
 """Ink below this is not visible: for a broad pen, for a fine pen."""
@@ -50,7 +55,9 @@ _NOISE = 0.5
 """Largest share of a pixel's ink that is missing."""
 
 
-def draw(seed: int, examples: int, progress: Callable[[int], None]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def draw(
+    seed: int, examples: int, progress: Callable[[int], None]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Generate ``examples`` digits.
 
     Args:
@@ -59,7 +66,8 @@ def draw(seed: int, examples: int, progress: Callable[[int], None]) -> tuple[NDA
         progress: called with the number of images generated so far.
 
     Returns:
-        Images uint8 ``[examples, 28, 28]``, 0 for paper and 255 for ink, and labels uint8 ``[examples]``.
+        Images uint8 ``[examples, 28, 28]``, 0 for paper and 255 for ink, and labels uint8
+        ``[examples]``.
     """
     random = np.random.Generator(np.random.PCG64(seed))
     font = _font()
@@ -91,24 +99,37 @@ def _uniform(random: np.random.Generator, n: int, low: float, high: float) -> Fl
     return np.float32(low) + np.float32(high - low) * random.random((n, 1, 1), np.float32)
 
 
-def _map(random: np.random.Generator, n: int, mean: tuple[float, ...], spread: tuple[float, ...]) -> Floats:
+def _map(
+    random: np.random.Generator, n: int, mean: tuple[float, ...], spread: tuple[float, ...]
+) -> Floats:
     """Draw one coordinate of every pixel's place in the font, ``[n, 28, 28]``."""
     x = (np.arange(SIDE, dtype=np.float32) - np.float32((SIDE - 1) / 2)) / np.float32(SIDE / 2)
     y = x[:, None]
     place = np.zeros((n, SIDE, SIDE), np.float32)
-    for centre, width, term in zip(mean, spread, (np.float32(1), x, y, x * y, x * x, y * y), strict=True):
+    for centre, width, term in zip(
+        mean, spread, (np.float32(1), x, y, x * y, x * x, y * y), strict=True
+    ):
         # The sum of three uniform numbers: almost Gaussian, without a logarithm.
         bell = random.random((3, n, 1, 1), np.float32)
-        place += (np.float32(centre) + np.float32(width) * (2 * (bell[0] + bell[1] + bell[2]) - 3)) * term
+        place += (
+            np.float32(centre) + np.float32(width) * (2 * (bell[0] + bell[1] + bell[2]) - 3)
+        ) * term
     return place
 
 
 def _sample(font: Floats, labels: NDArray[np.uint8], row: Floats, column: Floats) -> Floats:
-    """Sample the font at these places, interpolated between the four nearest cells: ``[n, 28, 28]``."""
+    """Sample the font at these places, interpolated between the four nearest cells: ``[n, 28,
+    28]``.
+    """
     _, height, width = font.shape
-    row, column = (np.clip(place, 0, most - np.float32(1.001)) for place, most in ((row, height), (column, width)))
-    top, left = row.astype(np.int32), column.astype(np.int32)
-    down, right = row - top, column - left
+    row, column = (
+        np.clip(place, 0, most - np.float32(1.001))
+        for place, most in ((row, height), (column, width))
+    )
+    top = row.astype(np.int32)
+    left = column.astype(np.int32)
+    down = row - top
+    right = column - left
     cell = (labels.astype(np.int32)[:, None, None] * height + top) * width + left
     cells = font.ravel()
     upper = cells[cell] * (1 - right) + cells[cell + 1] * right

@@ -1,7 +1,7 @@
 """Read the files of a dataset from downloaded archives.
 
-Nothing is extracted to disk: members are looked up by their exact names and read into memory, at most a little more
-than their known size. So path traversal and decompression bombs have no effect.
+Nothing is extracted to disk: members are looked up by their exact names and read into memory, at
+most a little more than their known size. So path traversal and decompression bombs have no effect.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ class NotTheArchive(Exception):
 
 
 def unpack(archive: IO[bytes], mirror: Mirror, files: Sequence[KnownFile]) -> Members:
-    """Yield each of ``files`` with its content, not yet verified. A gzip or plain file contains exactly one.
+    """Yield each of ``files`` with its content, not yet verified. A gzip or plain file contains
+    exactly one.
 
     Raises:
         NotTheArchive: the archive is damaged or lacks a file.
@@ -47,7 +48,9 @@ def _tar(archive: IO[bytes], folder: str, files: Sequence[KnownFile]) -> Members
     wanted = {folder + file.name: file for file in files}
     with tarfile.open(fileobj=archive, mode="r:gz") as opened:
         for member in opened:
-            content = opened.extractfile(member) if member.isreg() and member.name in wanted else None
+            content = (
+                opened.extractfile(member) if member.isreg() and member.name in wanted else None
+            )
             if content is not None:
                 file = wanted.pop(member.name)
                 yield file, content.read(file.size + 1)

@@ -1,10 +1,11 @@
 """The observer of a measured command, loaded into the user's own interpreter.
 
-``site/sitecustomize.py`` loads this package by its path under the name ``trainmark_inject``, so that it works in
-interpreters without trainmark. It needs only the standard library of Python 3.8 or newer, and imports nothing else of
-trainmark; it reports through the hook (``hook.py``).
+``site/sitecustomize.py`` loads this package by its path under the name ``trainmark_inject``, so
+that it works in interpreters without trainmark. It needs only the standard library of Python 3.8 or
+newer, and imports nothing else of trainmark; it reports through the hook (``hook.py``).
 
-- ``watch`` waits until the command imports a framework, and then installs that framework's file here;
+- ``watch`` waits until the command imports a framework, and then installs that framework's file
+  here;
 - ``observer`` counts steps, epochs and evaluations, and pauses and ends the training;
 - ``torch`` (and one file for each other framework) report to the observer.
 """
@@ -24,7 +25,8 @@ def start() -> None:
     folder = os.environ.get(FOLDER)
     if folder is None:
         return
-    with open(os.path.join(folder, "attached"), "a"):  # noqa: PTH118, PTH123  (tells trainmark that this was reached)
+    # Tells trainmark that this was reached
+    with open(os.path.join(folder, "attached"), "a"):
         pass
     protect()
     sys.meta_path.insert(0, Watch(Observer(folder)))

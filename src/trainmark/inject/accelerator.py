@@ -1,4 +1,5 @@
-"""PyTorch's accelerator in the user's process: the only file of the observer that knows kinds of GPUs.
+"""PyTorch's accelerator in the user's process: the only file of the observer that knows kinds of
+GPUs.
 
 Only NVIDIA's GPUs were tested; AMD's report themselves as ``cuda``, too.
 """
@@ -16,13 +17,17 @@ COPIES = ("to", "cuda")
 
 
 def kind(torch: Any) -> str | None:
-    """Return the kind of the accelerator that this process can use, such as ``cuda``; None without one."""
+    """Return the kind of the accelerator that this process can use, such as ``cuda``; None without
+    one.
+    """
     if hasattr(torch, "accelerator"):  # since 2.6
         found = torch.accelerator.current_accelerator()
         built_for = [] if found is None else [found.type]
     else:
         built_for = [each for each in _KINDS if hasattr(torch, each)]
-    return next((each for each in _KINDS if each in built_for and getattr(torch, each).is_available()), None)
+    return next(
+        (each for each in _KINDS if each in built_for and getattr(torch, each).is_available()), None
+    )
 
 
 def synchronize(torch: Any) -> None:
@@ -33,7 +38,9 @@ def synchronize(torch: Any) -> None:
 
 
 def peak_bytes(torch: Any, device: Any) -> int | None:
-    """Return the peak of the memory that PyTorch has allocated on a device; None on a CPU or if it isn't counted."""
+    """Return the peak of the memory that PyTorch has allocated on a device; None on a CPU or if it
+    isn't counted.
+    """
     read = getattr(getattr(torch, device.type, None), "max_memory_allocated", None)
     return None if read is None or device.type == "cpu" else int(read(device))
 
@@ -50,5 +57,9 @@ def has_graphs(torch: Any) -> bool:
 
 def copies(torch: Any) -> tuple[str, ...]:
     """Return the methods of a tensor that copy it to a GPU, if PyTorch was built for one."""
-    on_gpus = torch.version.cuda or getattr(torch.version, "hip", None) or getattr(torch.version, "xpu", None)
+    on_gpus = (
+        torch.version.cuda
+        or getattr(torch.version, "hip", None)
+        or getattr(torch.version, "xpu", None)
+    )
     return COPIES if on_gpus else ()

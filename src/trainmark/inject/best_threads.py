@@ -1,11 +1,13 @@
-"""Finds the number of CPU threads with which the script's steps are fastest, next to an accelerator.
+"""Finds the number of CPU threads with which the script's steps are fastest, next to an
+accelerator.
 
-trainmark writes the numbers to try into a file before the first turn of the process. The search trains the script's own
-next steps, so the training stays the same; only these steps may be slower, and they are not timed.
+trainmark writes the numbers to try into a file before the first turn of the process. The search
+trains the script's own next steps, so the training stays the same; only these steps may be slower,
+and they are not timed.
 
-The algorithm is that of ``execute/worker/threads.py``: two passes over all numbers, the second in reverse order, so
-that a steady drift of the machine cancels out. The framework's own choice comes first, then many threads before few,
-since many threads matter most if steps are long.
+The algorithm is that of ``execute/worker/threads.py``: two passes over all numbers, the second in
+reverse order, so that a steady drift of the machine cancels out. The framework's own choice comes
+first, then many threads before few, since many threads matter most if steps are long.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from collections.abc import Generator
 from typing import Any
 
 FILE = "threads"
-"""Name of the file in the observer's folder with the numbers to try; a single number is set without a search."""
+"""Name of the file in the observer's folder with the numbers to try; a single number is set without
+a search."""
 VARIABLES = (
     "OMP_NUM_THREADS",
     "OMP_THREAD_LIMIT",
@@ -30,15 +33,19 @@ SLICE_SECONDS = 0.1
 FEWEST_STEPS = 2
 """Fewest timed steps with one number of threads, in each pass."""
 MOST_SECONDS = 4.0
-"""Seconds of steps after which the search ends. It has a result if every number was timed by then."""
+"""Seconds of steps after which the search ends. It has a result if every number was timed by
+then."""
 LONGEST_STEP_SECONDS = 0.5
-"""Duration of a step above which nothing is tried: two passes over several numbers would not fit into the time."""
+"""Duration of a step above which nothing is tried: two passes over several numbers would not fit
+into the time."""
 MOST_SHARE = 0.25
-"""Share of the steps of a training of known length that the search may take; the rest is for slices."""
+"""Share of the steps of a training of known length that the search may take; the rest is for
+slices."""
 
 
 class Settable:
-    """The number of CPU threads of a framework. Each framework that can change it in a running process has a subclass.
+    """The number of CPU threads of a framework. Each framework that can change it in a running
+    process has a subclass.
 
     Attributes:
         fixed: why the number must stay as it is; empty if it may change.
@@ -56,9 +63,11 @@ class Settable:
 
 
 def wanted(folder: str) -> list[int]:
-    """Return the numbers of threads that trainmark wants this process to try, or the only one that it should use."""
+    """Return the numbers of threads that trainmark wants this process to try, or the only one that
+    it should use.
+    """
     try:
-        with open(os.path.join(folder, FILE)) as file:  # noqa: PTH118, PTH123
+        with open(os.path.join(folder, FILE)) as file:
             return [int(word) for word in file.read().split()]
     except (OSError, ValueError):
         return []
@@ -81,16 +90,20 @@ class Search:
 
     Args:
         settable: the threads of the framework.
-        numbers: numbers of threads to try besides the framework's own choice; those above the cores are left out.
+        numbers: numbers of threads to try besides the framework's own choice; those above the cores
+            are left out.
         most_steps: number of steps after which the search gives up; None is no limit.
 
     Attributes:
         over: whether the search has ended.
         steps: number of steps that it has used.
-        result: the numbers ``chosen`` and ``default``, and ``step_seconds`` by number; None without a result.
+        result: the numbers ``chosen`` and ``default``, and ``step_seconds`` by number; None without
+            a result.
     """
 
-    def __init__(self, settable: Settable, numbers: list[int], most_steps: int | None = None) -> None:
+    def __init__(
+        self, settable: Settable, numbers: list[int], most_steps: int | None = None
+    ) -> None:
         self._settable = settable
         self._default = settable.get()
         usable = [number for number in numbers if number <= usable_cores()]

@@ -1,7 +1,9 @@
-"""What is observed of JAX: a step is a call of the outermost jitted function that is given its own earlier results.
+"""What is observed of JAX: a step is a call of the outermost jitted function that is given its own
+earlier results.
 
-``lax.scan`` in such a function counts as one step. Where gradients come from another jitted function, that one tells
-the loss and the examples. Loops that apply gradients outside of a jitted function need the hook.
+``lax.scan`` in such a function counts as one step. Where gradients come from another jitted
+function, that one tells the loss and the examples. Loops that apply gradients outside of a jitted
+function need the hook.
 """
 
 from __future__ import annotations
@@ -17,7 +19,16 @@ from typing import Any
 from .observer import Observer
 from .patch import around, time_reads
 
-_READS = ("item", "tolist", "block_until_ready", "__array__", "__float__", "__int__", "__bool__", "__format__")
+_READS = (
+    "item",
+    "tolist",
+    "block_until_ready",
+    "__array__",
+    "__float__",
+    "__int__",
+    "__bool__",
+    "__format__",
+)
 _MOST_CALLS = 50
 """A function that was called so often without its own results is never taken for a step."""
 
@@ -25,7 +36,8 @@ _MOST_CALLS = 50
 def install(jax: Any, observer: Observer) -> None:
     """Observe the trainings of this process."""
     steps = _Steps(jax, observer)
-    observer.describe["jax"], observer.read_losses["jax"] = steps.describe, lambda kept: [float(each) for each in kept]
+    observer.describe["jax"] = steps.describe
+    observer.read_losses["jax"] = lambda kept: [float(each) for each in kept]
     observer.attempt("jax.jit", steps.follow)
     arrays: Any = importlib.import_module("jax._src.array")
     observer.attempt("jax.Array reads", lambda: time_reads(arrays.ArrayImpl, _READS, observer))
@@ -43,7 +55,11 @@ class _Call:
         self.sizes = _sizes(given)
         self.examples = [_examples(each) for each in given]
         self._returned = [(weakref.ref(each), id(each)) for _, each in returned]
-        numbers = [at for at, (_, each) in enumerate(returned) if each.shape == () and "float" in str(each.dtype)]
+        numbers = [
+            at
+            for at, (_, each) in enumerate(returned)
+            if each.shape == () and "float" in str(each.dtype)
+        ]
         numbers.sort(key=lambda at: "loss" not in returned[at][0])
         self.losses = {at: returned[at][1] for at in numbers}
 
@@ -64,7 +80,8 @@ class _Training:
     """
 
     def __init__(self, loss: int | None, batch: int | None) -> None:
-        self._loss, self._batch = loss, batch
+        self._loss = loss
+        self._batch = batch
         self.loss: Any = None
         self.examples: int | None = None
         self.weight: int | None = None
@@ -76,7 +93,8 @@ class _Training:
 
     def called_earlier(self, call: _Call) -> None:
         """Keep those of an earlier call."""
-        self.loss, self.examples = call.losses.get(self._loss), _at(call.examples, self._batch)  # type: ignore[arg-type]
+        self.loss = None if self._loss is None else call.losses.get(self._loss)
+        self.examples = _at(call.examples, self._batch)
 
 
 def _at(values: list[Any], position: int | None) -> Any:
@@ -96,7 +114,8 @@ class _Steps:
     """Finds the functions whose calls are steps."""
 
     def __init__(self, jax: Any, observer: Observer) -> None:
-        self._jax, self._observer = jax, observer
+        self._jax = jax
+        self._observer = observer
         self._inside = threading.local()
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._calls: weakref.WeakKeyDictionary[Any, list[_Call]] = weakref.WeakKeyDictionary()
@@ -115,7 +134,11 @@ class _Steps:
 
         def jit(transform: Callable[..., Any], *args: Any, **more: Any) -> Any:
             found = transform(*args, **more)
-            return self._wrapped(found) if hasattr(found, "lower") else lambda each: self._wrapped(found(each))
+            return (
+                self._wrapped(found)
+                if hasattr(found, "lower")
+                else lambda each: self._wrapped(found(each))
+            )
 
         def called(call: Callable[..., Any], compiled: Any, /, *args: Any, **more: Any) -> Any:
             return self._call(compiled, functools.partial(call, compiled), args, more)
@@ -155,11 +178,13 @@ class _Steps:
             self._observer.evaluating()
         if function in self._steps or function not in self._calls:
             return
-        state, ids = self._calls[function][-1].returned(), {id(each) for each in given}
+        state = self._calls[function][-1].returned()
+        ids = {id(each) for each in given}
         if not state.keys() & ids:
             return
         computes = self._source(function, ids)
-        calls, itself = self._calls[computes], computes is function
+        calls = self._calls[computes]
+        itself = computes is function
         loss = next((at for at, each in calls[-1].losses.items() if id(each) not in ids), None)
         sizes = _sizes(given) if itself else calls[-1].sizes
         batches = [(size, -at) for at, (key, size) in enumerate(sizes) if size and key not in state]
@@ -176,7 +201,9 @@ class _Steps:
         training.called_earlier(calls[-1])
 
     def _source(self, function: Any, ids: set[int]) -> Any:
-        """Return the function that computes the loss: itself, or one called before it that gives it results."""
+        """Return the function that computes the loss: itself, or one called before it that gives it
+        results.
+        """
         earlier = [each for each in self._calls if self._counts[each] > self._counts[function]]
         for other in (function, *earlier):
             last = self._calls[other][-1]
@@ -187,7 +214,8 @@ class _Steps:
         return function
 
     def _look_after(self, function: Any, found: Any) -> None:
-        given, self._given = self._given, []
+        given = self._given
+        self._given = []
         leaves = self._jax.tree_util.tree_leaves(found)
         if not leaves or isinstance(leaves[0], self._jax.core.Tracer):
             return
@@ -206,7 +234,9 @@ class _Steps:
             self._calls.pop(function, None)
             return
         tree = self._jax.tree_util
-        returned = [(tree.keystr(path), each) for path, each in tree.tree_flatten_with_path(found)[0]]
+        returned = [
+            (tree.keystr(path), each) for path, each in tree.tree_flatten_with_path(found)[0]
+        ]
         self._calls[function] = [*self._calls.get(function, [])[-1:], _Call(given, returned)]
 
     def _step(self, function: Any) -> None:
@@ -220,6 +250,8 @@ class _Steps:
         return {**self._described, "device_peak_bytes": self._peak_bytes()}
 
     def _peak_bytes(self) -> int | None:
-        """Return the peak of the memory in use on the device; None on a CPU, where JAX does not count it."""
+        """Return the peak of the memory in use on the device; None on a CPU, where JAX does not
+        count it.
+        """
         stats = self._device.memory_stats() if self._device is not None else None
         return (stats or {}).get("peak_bytes_in_use")

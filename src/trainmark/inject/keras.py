@@ -1,6 +1,8 @@
-"""What is observed of Keras 3: ``fit``, ``train_on_batch``, and the user's own loops that apply an optimiser.
+"""What is observed of Keras 3: ``fit``, ``train_on_batch``, and the user's own loops that apply an
+optimiser.
 
-It computes by TensorFlow, JAX or PyTorch, whose own files here see the rest: loaders, reads and, of PyTorch, losses.
+It computes by TensorFlow, JAX or PyTorch, whose own files here see the rest: loaders, reads and, of
+PyTorch, losses.
 """
 
 from __future__ import annotations
@@ -18,37 +20,51 @@ from .tensorflow import Functions, examples, number
 
 _LEADS = ("fit", "train_on_batch", "evaluate", "predict", "test_on_batch", "predict_on_batch")
 """Methods in which Keras reports, not the framework that it computes by."""
-_ACCURACIES = ("accuracy", "acc", "sparse_categorical_accuracy", "categorical_accuracy", "binary_accuracy")
+_ACCURACIES = (
+    "accuracy",
+    "acc",
+    "sparse_categorical_accuracy",
+    "categorical_accuracy",
+    "binary_accuracy",
+)
 
 
 def install(keras: Any, observer: Observer) -> None:
     """Observe the trainings of this process."""
     fit = _Fit(keras, observer)
     if fit.engine == "torch":
-        about, reads = observer.describe["torch"], observer.read_losses["torch"]
+        about = observer.describe["torch"]
+        reads = observer.read_losses["torch"]
     else:
-        about, reads = fit.describe, _read
-    observer.describe["keras"], observer.read_losses["keras"] = about, reads
+        about = fit.describe
+        reads = _read
+    observer.describe["keras"] = about
+    observer.read_losses["keras"] = reads
     observer.attempt("Keras fit", fit.follow)
     observer.attempt("Keras optimizers", lambda: _optimizers(keras, observer))
-    observer.attempt("Keras saves", lambda: time_saves(keras.Model, ("save", "save_weights"), observer))
+    observer.attempt(
+        "Keras saves", lambda: time_saves(keras.Model, ("save", "save_weights"), observer)
+    )
 
 
 class _Fit:
-    """Follows a ``fit`` through its list of callbacks; one callback more could make Keras wait for results.
+    """Follows a ``fit`` through its list of callbacks; one callback more could make Keras wait for
+    results.
 
     Methods named ``on_...`` are called with those of the list.
     """
 
     def __init__(self, keras: Any, observer: Observer) -> None:
-        self._keras, self._observer = keras, observer
+        self._keras = keras
+        self._observer = observer
         self.engine = keras.backend.backend()
         self._callbacks: Any = None
         self._batches: Any = None
         self._evaluations = self._fetched = self._examples = 0
         self._logs: dict[str, Any] = {}
         self._enter = observer.guarded(self._places)
-        self._weight, self._mean = 0, None
+        self._weight = 0
+        self._mean = None
 
     def follow(self) -> None:
         """Patch the methods of models, the lists of callbacks, and the iterators over batches."""
@@ -63,7 +79,8 @@ class _Fit:
             around(trainer.JAXEpochIterator, "_get_iterator", self._loaded)
 
     def _follow(self, name: str, follow: Callable[..., None]) -> None:
-        last = name == "on_train_batch_end"  # the callbacks have seen the last step before the training is ended
+        # the callbacks have seen the last step before the training is ended
+        last = name == "on_train_batch_end"
 
         def called(real: Callable[..., Any], callbacks: Any, /, *args: Any, **more: Any) -> None:
             if not last:
@@ -100,11 +117,14 @@ class _Fit:
         self._stepped(model, 1, size)
 
     def on_train_begin(self, callbacks: Any, *_: Any, **__: Any) -> None:
-        self._callbacks, self._fetched, self._examples = callbacks, 0, 0
+        self._callbacks = callbacks
+        self._fetched = 0
+        self._examples = 0
         self._iterations = 0 if self.engine == "jax" else int(callbacks.model.optimizer._iterations)
 
     def on_epoch_begin(self, *_: Any, **__: Any) -> None:
-        self._weight, self._mean = 0, None
+        self._weight = 0
+        self._mean = None
 
     def _enumerated(self, real: Callable[..., Any], batches: Any) -> Any:
         if not self._evaluations:
@@ -112,7 +132,8 @@ class _Fit:
         return real(batches)
 
     def _loaded(self, real: Callable[..., Any], batches: Any) -> Iterator[Any]:
-        iterator, fetched = iter(real(batches)), self._observer.guarded(self._fetch)
+        iterator = iter(real(batches))
+        fetched = self._observer.guarded(self._fetch)
         while True:
             start = clock()
             try:
@@ -124,12 +145,14 @@ class _Fit:
 
     def _fetch(self, start: float, batch: Any) -> None:
         self._observer.fetched(start)
-        self._fetched, self._examples = self._fetched + 1, self._examples + (examples(batch) or 0)
+        self._fetched = self._fetched + 1
+        self._examples = self._examples + (examples(batch) or 0)
 
     def on_train_batch_end(self, callbacks: Any, last: int, logs: Any = None) -> None:
         if callbacks is not self._callbacks:
             return
-        steps, size = self._fetched, self._examples or None
+        steps = self._fetched
+        size = self._examples or None
         self._fetched = self._examples = 0
         if self.engine != "jax":
             steps, size = self._counted(callbacks.model, last)
@@ -140,23 +163,33 @@ class _Fit:
         self._stepped(callbacks.model, steps, size)
 
     def _counted(self, model: Any, last: int) -> tuple[int, int | None]:
-        """Return the numbers of steps and of examples of the steps up to ``last``, which the epoch may not have."""
-        at_once, total = self._batches.steps_per_execution, self._batches.num_batches
+        """Return the numbers of steps and of examples of the steps up to ``last``, which the epoch
+        may not have.
+        """
+        at_once = self._batches.steps_per_execution
+        total = self._batches.num_batches
         if total:
             steps = min(at_once, total - (last - at_once + 1))
         elif at_once > 1:
-            before, self._iterations = self._iterations, int(model.optimizer._iterations)
+            before = self._iterations
+            self._iterations = int(model.optimizer._iterations)
             steps = self._iterations - before
         else:
             steps = 1
-        return steps, _examples(self._batches.data_adapter, steps, ends=total is not None and last + 1 >= total)
+        return steps, _examples(
+            self._batches.data_adapter, steps, ends=total is not None and last + 1 >= total
+        )
 
     def _keep(self, model: Any, name: str, steps: int, size: int | None) -> None:
         """Keep what tells the loss of a step: the logs have the mean since the epoch began."""
-        mean, weight = self._mean, self._weight
+        mean = self._mean
+        weight = self._weight
         if type(model).train_step.__module__.startswith("keras."):
             self._weight += size or steps
-        elif any(each.name == name and isinstance(each, self._keras.metrics.Mean) for each in model.metrics):
+        elif any(
+            each.name == name and isinstance(each, self._keras.metrics.Mean)
+            for each in model.metrics
+        ):
             self._weight += steps
         self._mean = self._logs[name]
         self._observer.loss((self._mean, self._weight, mean, weight))
@@ -181,12 +214,20 @@ class _Fit:
             self._fetched = self._examples = 0
             self._observer.evaluated(**_figures(logs or {}))
 
-    on_predict_begin, on_predict_end = on_test_begin, on_test_end
+    on_predict_begin = on_test_begin
+    on_predict_end = on_test_end
 
     def describe(self) -> dict[str, Any]:
         """Return what it computes with."""
-        policy = self._callbacks.model.dtype_policy if self._callbacks else self._keras.config.dtype_policy()
-        described = {"precision": policy.compute_dtype, "device": str(self._keras.distribution.list_devices()[0])}
+        policy = (
+            self._callbacks.model.dtype_policy
+            if self._callbacks
+            else self._keras.config.dtype_policy()
+        )
+        described = {
+            "precision": policy.compute_dtype,
+            "device": str(self._keras.distribution.list_devices()[0]),
+        }
         if self.engine == "tensorflow":
             threads = sys.modules["tensorflow"].config.threading.get_intra_op_parallelism_threads()
             described["threads"] = threads or len(os.sched_getaffinity(0))
@@ -194,11 +235,16 @@ class _Fit:
 
 
 def _examples(data: Any, steps: int, *, ends: bool) -> int | None:
-    """Return the number of examples of some steps, with which an epoch may end; None if the data don't tell."""
-    size, rest, dataset = data.batch_size, data.partial_batch_size, getattr(data, "_dataset", None)
+    """Return the number of examples of some steps, with which an epoch may end; None if the data
+    don't tell.
+    """
+    size = data.batch_size
+    rest = data.partial_batch_size
+    dataset = getattr(data, "_dataset", None)
     while size is None and dataset is not None:
         if hasattr(dataset, "_batch_size"):
-            size, inside = int(dataset._batch_size), int(dataset._input_dataset.cardinality())
+            size = int(dataset._batch_size)
+            inside = int(dataset._input_dataset.cardinality())
             rest = inside % size if inside > 0 else None
         dataset = getattr(dataset, "_input_dataset", None)
     return None if size is None else int(steps * size - (size - rest if rest and ends else 0))
@@ -222,13 +268,17 @@ def _loss_between(mean: Any, weight: int, earlier: Any, before: int) -> float:
 
 def _figures(logs: dict[str, Any]) -> dict[str, float]:
     """Return loss and accuracy, as far as they are known."""
-    found = {"loss": _loss_of(logs), "accuracy": next((each for each in _ACCURACIES if each in logs), None)}
+    found = {
+        "loss": _loss_of(logs),
+        "accuracy": next((each for each in _ACCURACIES if each in logs), None),
+    }
     return {name: float(logs[key]) for name, key in found.items() if key is not None}
 
 
 def _optimizers(keras: Any, observer: Observer) -> None:
     """Optimisers that the user's own loop applies."""
-    tensorflow, jax = sys.modules.get("tensorflow"), sys.modules.get("jax")
+    tensorflow = sys.modules.get("tensorflow")
+    jax = sys.modules.get("jax")
     functions = Functions(tensorflow, observer) if tensorflow is not None else None
     if functions is not None:
         observer.attempt("tf.function", functions.follow)
@@ -240,7 +290,9 @@ def _optimizers(keras: Any, observer: Observer) -> None:
         elif jax is None or not any(isinstance(each, jax.core.Tracer) for each in gradients):
             observer.stepped(optimizer, "keras")
 
-    def applies(real: Callable[..., Any], optimizer: Any, /, grads: Any, *args: Any, **more: Any) -> Any:
+    def applies(
+        real: Callable[..., Any], optimizer: Any, /, grads: Any, *args: Any, **more: Any
+    ) -> Any:
         if observer.is_led:
             return real(optimizer, grads, *args, **more)
         grads = list(grads)

@@ -1,7 +1,8 @@
-"""What a training does, whatever its framework: steps, epochs, evaluations, waiting; where it pauses and ends.
+"""What a training does, whatever its framework: steps, epochs, evaluations, waiting; where it
+pauses and ends.
 
-The files of the frameworks call the methods below. Nothing here may break the user's script: wrap every callback with
-:meth:`Observer.guarded`, and every patch in :meth:`Observer.attempt`.
+The files of the frameworks call the methods below. Nothing here may break the user's script: wrap
+every callback with :meth:`Observer.guarded`, and every patch in :meth:`Observer.attempt`.
 """
 
 from __future__ import annotations
@@ -25,12 +26,16 @@ from typing import Any
 
 from . import best_threads
 
-FOLDER, STEPS = "TRAINMARK_OBSERVER", "TRAINMARK_STEPS"
-"""Environment variables: folder for agreements between processes; the step after which the training ends."""
+FOLDER = "TRAINMARK_OBSERVER"
+STEPS = "TRAINMARK_STEPS"
+"""Environment variables: folder for agreements between processes; the step after which the training
+ends."""
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 _WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 _HOOK = "TRAINMARK_HOOK"
-_MOST_LOSSES, _THEN_EVERY, _LOSSES_OF_LINE = 2_000, 100, 80
+_MOST_LOSSES = 2_000
+_THEN_EVERY = 100
+_LOSSES_OF_LINE = 80
 FEW = 3
 """Steps in which the input of the network is looked at more closely."""
 _OFTEN = 8
@@ -38,8 +43,13 @@ _OFTEN = 8
 _NEW_LEADER = 20
 """Steps of another optimiser without one of the leader, after which the other one leads."""
 _UNDECIDED, _SPEAKS, _FOLLOWS, _OFF = range(4)
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
-_NOT_THE_USERS = (_PACKAGE, os.path.dirname(os.__file__), "<frozen", os.path.join(os.path.dirname(_PACKAGE), "hook.py"))  # noqa: PTH118, PTH120
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_NOT_THE_USERS = (
+    _PACKAGE,
+    os.path.dirname(os.__file__),
+    "<frozen",
+    os.path.join(os.path.dirname(_PACKAGE), "hook.py"),
+)
 _NOT_IN = ("-packages", "__autograph_generated")
 _FILES = io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom
 clock = time.perf_counter
@@ -48,7 +58,7 @@ clock = time.perf_counter
 def _working_folder() -> str:
     """Return the working folder, with the separator after it; nothing if it has been removed."""
     try:
-        return os.path.join(os.getcwd(), "")  # noqa: PTH109, PTH118
+        return os.path.join(os.getcwd(), "")
     except OSError:
         return ""
 
@@ -63,19 +73,23 @@ class Observer:
     Attributes:
         framework: the framework that trains; set by the one that steps first.
         steps: number of steps so far.
-        describe: for each framework, returns ``threads``, ``precision``, ``device`` and ``device_peak_bytes``, as far
-            as they are known.
-        read_losses: of each framework: converts losses that were kept by reference to numbers; may synchronise.
-        threads: the CPU threads of each framework that can change their number in a running process.
+        describe: for each framework, returns ``threads``, ``precision``, ``device`` and
+            ``device_peak_bytes``, as far as they are known.
+        read_losses: of each framework: converts losses that were kept by reference to numbers; may
+            synchronise.
+        threads: the CPU threads of each framework that can change their number in a running
+            process.
         is_steady: whether another call of the network to train, with gradients, says nothing new.
         step_began: when the optimiser's current step began; 0 outside of one.
         leader: returns the optimiser whose steps count; None before the first step.
         evaluates_since: when the current evaluation began; None outside of one.
-        is_led: whether a framework that is built on another one reports the steps itself, as Keras does in ``fit``.
+        is_led: whether a framework that is built on another one reports the steps itself, as Keras
+            does in ``fit``.
     """
 
     def __init__(self, folder: str) -> None:
-        self._folder, self._claimed = folder, os.path.join(folder, "claimed")  # noqa: PTH118
+        self._folder = folder
+        self._claimed = os.path.join(folder, "claimed")
         self._role = _UNDECIDED
         self._hook: Any = None
         self._pace: Any = None
@@ -104,7 +118,9 @@ class Observer:
         self._mark = self._report_at = self._opened = self._fetch = 0.0
         self._waited = self._apart = 0.0
         self._examples = self._tokens = self._loaded = 0
-        self._has_loader, self.is_steady, self._first_steps = False, False, 1
+        self._has_loader = False
+        self.is_steady = False
+        self._first_steps = 1
         self._last_read = -1
         self._loss: Any = None
         self._losses: list[float] = []
@@ -127,13 +143,16 @@ class Observer:
         """Patch something of a framework; a failure is reported, and the script continues."""
         try:
             patch()
-        except Exception as error:  # noqa: BLE001  (a framework's internals may have changed in any way)
+        # A framework's internals may have changed in any way
+        except Exception as error:  # noqa: BLE001
             self.injected.append(f"not {what}: {type(error).__name__}: {error}"[:200])
         else:
             self.injected.append(what)
 
     def guarded(self, call: Callable[..., None]) -> Callable[..., None]:
-        """Return a callback that can't raise: an error is reported, and turns off the observer that reports."""
+        """Return a callback that can't raise: an error is reported, and turns off the observer that
+        reports.
+        """
 
         @functools.wraps(call)
         def callback(*args: Any, **more: Any) -> None:
@@ -143,7 +162,8 @@ class Observer:
                 except Exception as error:  # noqa: BLE001
                     self._fail(call.__name__, error)
 
-        callback._torchdynamo_disable = True  # type: ignore[attr-defined]  # a compiler must not look into it
+        # A compiler must not look into it
+        callback._torchdynamo_disable = True  # type: ignore[attr-defined]
         return callback
 
     @property
@@ -172,25 +192,36 @@ class Observer:
     def exhausted(self, steps_before: int, ends: bool = False) -> None:
         """A loader has no more batches.
 
-        The epoch ends now or, if the loader was read ahead, with the next step. Without a loss, it was an evaluation.
+        The epoch ends now or, if the loader was read ahead, with the next step. Without a loss, it
+        was an evaluation.
 
         Args:
             steps_before: the :attr:`steps` when its iteration began.
             ends: whether an evaluation that is known already ends, too.
         """
-        self._last_read, self._fetch = -1, clock()
+        self._last_read = -1
+        self._fetch = clock()
         if self.steps > steps_before and self._epoch.steps and not self.is_led:
             self._due = self._fetch
-        elif self.steps == steps_before and self._opened and (ends or self.evaluates_since is None) and not self.is_led:
+        elif (
+            self.steps == steps_before
+            and self._opened
+            and (ends or self.evaluates_since is None)
+            and not self.is_led
+        ):
             self.evaluating(self._opened)
             self.evaluated()
 
     def read_out(self, steps_before: int) -> None:
-        """A loader has returned its last batch, as it knows; the reader may never learn that it is exhausted."""
+        """A loader has returned its last batch, as it knows; the reader may never learn that it is
+        exhausted.
+        """
         if self.steps > steps_before and not self.is_led:
             self._last_read = self.steps
 
-    def forward(self, training: bool, grad: bool, examples: int | None = None, tokens: int | None = None) -> None:
+    def forward(
+        self, training: bool, grad: bool, examples: int | None = None, tokens: int | None = None
+    ) -> None:
         """The network is about to compute a batch.
 
         Args:
@@ -208,18 +239,23 @@ class Observer:
             self.evaluating(self._opened if self._opened > self._mark else None)
 
     def evaluating(self, since: float | None = None) -> None:
-        """An evaluation has begun, now or at ``since``; it ends with :meth:`evaluated`, or before the next step."""
+        """An evaluation has begun, now or at ``since``; it ends with :meth:`evaluated`, or before
+        the next step.
+        """
         if self.evaluates_since is None and self._role == _SPEAKS:
             self._end_read_epoch()
             self.evaluates_since = since or clock()
             self.place("evaluation", sys._getframe(1))
-        self._waited, self._loaded, self.is_steady = 0.0, 0, False
+        self._waited = 0.0
+        self._loaded = 0
+        self.is_steady = False
 
     def evaluated(self, loss: float | None = None, accuracy: float | None = None) -> None:
         """An evaluation has ended, with these results."""
         if self.evaluates_since is not None:
             self._evaluated(clock(), loss, accuracy)
-        self._waited, self._loaded = 0.0, 0
+        self._waited = 0.0
+        self._loaded = 0
 
     def epoch(self, loss: float | None = None, accuracy: float | None = None) -> None:
         """An epoch has ended, as the framework says, with these means."""
@@ -228,28 +264,37 @@ class Observer:
             self._end_epoch(clock(), loss, accuracy)
 
     def loss(self, value: Any) -> None:
-        """A loss is about to be differentiated: a number, or anything that ``read_losses`` converts later.
+        """A loss is about to be differentiated: a number, or anything that ``read_losses`` converts
+        later.
 
         A step's loss is the sum of those since the previous step of any optimiser.
         """
-        if self.evaluates_since is not None:  # the network trains in evaluation mode, such as with frozen layers
-            self._trains_in_eval, self.evaluates_since = True, None
-        self._loss, self._opened = value if self._loss is None else self._loss + value, 0.0
+        # the network trains in evaluation mode, such as with frozen layers
+        if self.evaluates_since is not None:
+            self._trains_in_eval = True
+            self.evaluates_since = None
+        self._loss = value if self._loss is None else self._loss + value
+        self._opened = 0.0
 
     def stepping(self, *_: Any) -> None:
         """An optimiser begins a step, or has computed the gradients that its step includes."""
         self.step_began = clock()
 
-    def stepped(self, leader: object, framework: str, steps: int = 1, examples: int | None = None) -> None:
-        """An optimiser has ended a step: counts it if it is the first optimiser, pauses, and ends the training.
+    def stepped(
+        self, leader: object, framework: str, steps: int = 1, examples: int | None = None
+    ) -> None:
+        """An optimiser has ended a step: counts it if it is the first optimiser, pauses, and ends
+        the training.
 
         Args:
             leader: the optimiser, or the function that steps.
             framework: its framework.
             steps: number of steps, if the framework takes several at once.
-            examples: number of examples, if the framework knows it; else, what the loader or the network has seen.
+            examples: number of examples, if the framework knows it; else, what the loader or the
+                network has seen.
         """
-        loss, self._loss = self._loss, None
+        loss = self._loss
+        self._loss = None
         if self.leader() is not leader and not self._now_leads(leader):
             return
         if self._role == _UNDECIDED:
@@ -260,9 +305,13 @@ class Observer:
         if self._role == _SPEAKS:
             self._loaded = examples or self._loaded
             self._count(loss, steps)
-            if self._mark >= self._report_at or (self._pace._turns is not None and self._pace._over):
+            if self._mark >= self._report_at or (
+                self._pace._turns is not None and self._pace._over
+            ):
                 self._take_turns()
-        if (self._last_step and self.steps >= self._last_step) or (self._ranks and self._is_told_to_end()):
+        if (self._last_step and self.steps >= self._last_step) or (
+            self._ranks and self._is_told_to_end()
+        ):
             self.end()
 
     def skipped(self) -> None:
@@ -312,7 +361,9 @@ class Observer:
         return frame and place_of(frame.f_code.co_filename, frame.f_lineno)
 
     def place(self, what: str, frame: FrameType | None) -> None:
-        """Keep where something happens for the first time: loader, optimizer, model, evaluation, save, backward."""
+        """Keep where something happens for the first time: loader, optimizer, model, evaluation,
+        save, backward.
+        """
         if what not in self.places:
             self.places[what] = self.users_place(frame) or ""
 
@@ -334,14 +385,16 @@ class Observer:
         self._finish(early=True)
         os.environ.pop(_HOOK, None)  # a hook that is loaded now must not report
         with contextlib.suppress(Exception):  # a device may have failed
-            (self._hook or _load_hook())._synchronize()  # other ranks may wait for what this one has queued
+            # other ranks may wait for what this one has queued
+            (self._hook or _load_hook())._synchronize()
         for stream in (sys.stdout, sys.stderr, *_open_files()):
             with contextlib.suppress(Exception):  # closed, or replaced by the script
                 stream.flush()
         multiprocessing: Any = sys.modules.get("multiprocessing")
         if multiprocessing is not None:
             with contextlib.suppress(ValueError):  # a thread trains
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # or PyTorch would raise an error about its loader
+                # or PyTorch would raise an error about its loader
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             children = multiprocessing.active_children()
             for child in children:
                 child.kill()
@@ -390,12 +443,17 @@ class Observer:
         try:
             os.close(os.open(self._claimed, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except OSError:
-            self._role, self._ranks = _FOLLOWS, True  # perhaps a rank without rank variables: all end together
-            with open(self._claimed, "a") as file:  # noqa: PTH123
+            self._role = _FOLLOWS
+            self._ranks = True  # perhaps a rank without rank variables: all end together
+            with open(self._claimed, "a") as file:
                 file.write("followed")
             return
         self._role = _SPEAKS
-        loaded = [module for module in list(sys.modules.values()) if getattr(module, "VARIABLE", None) == _HOOK]
+        loaded = [
+            module
+            for module in list(sys.modules.values())
+            if getattr(module, "VARIABLE", None) == _HOOK
+        ]
         loaded = [module for module in loaded if hasattr(module, "_pace")]
         self._own_epochs = bool(loaded)
         self._hook = loaded[0] if loaded else _load_hook()
@@ -404,7 +462,8 @@ class Observer:
             return
         self._pace = pace = self._hook._pace
         still = {"stepped": lambda *_, **__: None, "pause": lambda: None}
-        self._hook._pace = SimpleNamespace(goes_on=pace.goes_on, **still)  # the observer paces the training
+        # the observer paces the training
+        self._hook._pace = SimpleNamespace(goes_on=pace.goes_on, **still)
         atexit.register(self.guarded(self._finish))
         if self._loader_place:
             self.places.setdefault("loader", self._loader_place)
@@ -415,9 +474,11 @@ class Observer:
         now = clock()
         if self._others:
             self._others.clear()
-        totals, is_first = self._totals, not self._mark
+        totals = self._totals
+        is_first = not self._mark
         self._has_loader = self._has_loader or self._loaded > 0
-        unsure = is_first and not self._has_loader  # of the first step, a part may not have been seen
+        # of the first step, a part may not have been seen
+        unsure = is_first and not self._has_loader
         examples = self._loaded if self._has_loader else self._examples * (not unsure)
         totals["examples"] += examples
         totals["tokens"] += 0 if is_first else self._tokens
@@ -430,11 +491,13 @@ class Observer:
         if loss is not None and (self.steps <= _MOST_LOSSES or self.steps % _THEN_EVERY == 0):
             (self._losses if is_read else self._unread).extend([loss] * steps)
         if is_first:  # its duration is unknown
-            self._report_at, self._first_steps = now, steps
+            self._report_at = now
+            self._first_steps = steps
             if not self._own_epochs:
                 self._hook.begin()
             self._pace.goes_on()
-            if self._pace._turns is not None and not self._pace._over:  # the script's own hook has begun a turn
+            # the script's own hook has begun a turn
+            if self._pace._turns is not None and not self._pace._over:
                 self._set_threads()
         else:
             seconds = now - self._mark - self._apart
@@ -452,7 +515,10 @@ class Observer:
                 self._pace._steps += steps - 1
                 self._pace.stepped(now, self._hook.FEWEST_STEPS)
             self._epoch.steps += steps
-        self._mark, self._waited, self._apart, self.step_began = now, 0.0, 0.0, 0.0
+        self._mark = now
+        self._waited = 0.0
+        self._apart = 0.0
+        self.step_began = 0.0
         self.is_steady = self._has_loader and self.steps >= FEW
         if self._due is not None:
             self._due = now
@@ -470,13 +536,21 @@ class Observer:
             self._report(reads=False)
 
     def _set_threads(self) -> None:
-        """In the first turn, search for the best number of CPU threads or set it, if trainmark asks for this."""
+        """In the first turn, search for the best number of CPU threads or set it, if trainmark asks
+        for this.
+        """
         if self._had_turn:
             return
         self._had_turn = True
         settable = self.threads.get(self.framework)
         numbers = best_threads.wanted(self._folder)
-        if settable is None or settable.fixed or not numbers or self._ranks or best_threads.is_fixed_by_variable():
+        if (
+            settable is None
+            or settable.fixed
+            or not numbers
+            or self._ranks
+            or best_threads.is_fixed_by_variable()
+        ):
             return
         if not str(self.describe[self.framework]().get("device")).startswith("cpu"):
             return
@@ -504,12 +578,16 @@ class Observer:
         later = [at for at in (self._opened, self._fetch) if (self.evaluates_since or now) < at]
         self._evaluated(later[0] if later else now)
 
-    def _evaluated(self, end: float, loss: float | None = None, accuracy: float | None = None) -> None:
+    def _evaluated(
+        self, end: float, loss: float | None = None, accuracy: float | None = None
+    ) -> None:
         """An evaluation has ended."""
-        start, self.evaluates_since = self.evaluates_since or end, None
+        start = self.evaluates_since or end
+        self.evaluates_since = None
         self._counts["evaluations"] += 1
         self._add("evaluation", end - start)
-        often, self._evaluated_at = self.steps - self._evaluated_at <= _OFTEN, self.steps
+        often = self.steps - self._evaluated_at <= _OFTEN
+        self._evaluated_at = self.steps
         if not often:
             self._apart += end - start
             if self._epoch.steps:
@@ -526,16 +604,22 @@ class Observer:
         self._end_due_epoch()
 
     def _end_due_epoch(self) -> None:
-        due, self._due = self._due, None
+        due = self._due
+        self._due = None
         if due is not None and self._epoch.steps and self._role == _SPEAKS:
             self._end_epoch(due)
 
-    def _end_epoch(self, ended: float, loss: float | None = None, accuracy: float | None = None) -> None:
+    def _end_epoch(
+        self, ended: float, loss: float | None = None, accuracy: float | None = None
+    ) -> None:
         self._read()
-        epoch, self._epoch, hook = self._epoch, _Epoch(), self._hook
+        epoch = self._epoch
+        self._epoch = _Epoch()
+        hook = self._hook
         if loss is None and epoch.losses:
             loss = epoch.loss / epoch.losses
-        if epoch.steps + self._first_steps == self.steps and self._has_loader:  # without the first step
+        # without the first step
+        if epoch.steps + self._first_steps == self.steps and self._has_loader:
             epoch.examples = round(epoch.examples * epoch.steps / self.steps)
         if self._own_epochs:
             return
@@ -561,7 +645,8 @@ class Observer:
 
     def _read(self) -> None:
         """Read the losses that are kept by reference."""
-        unread, self._unread = self._unread, []
+        unread = self._unread
+        self._unread = []
         found = self.read_losses[self.framework](unread) if unread else []
         self._losses += found
         self._epoch.loss += sum(found)
@@ -571,33 +656,48 @@ class Observer:
         """Report everything so far; losses only if they may be read."""
         if reads:
             self._read()
-        losses, self._losses = self._losses, []
+        losses = self._losses
+        self._losses = []
         now = clock()
-        self._report_at = now + 1.0 + self._totals["seconds"] / 1000  # a long training must not send too much
+        # a long training must not send too much
+        self._report_at = now + 1.0 + self._totals["seconds"] / 1000
         versions = getattr(self._hook, "_versions", dict)  # absent from older copies of the hook
-        message: dict[str, Any] = {"event": "observed", "t": now, "ended_early": early, "packages": versions()}
+        message: dict[str, Any] = {
+            "event": "observed",
+            "t": now,
+            "ended_early": early,
+            "packages": versions(),
+        }
         while True:
-            part, losses = losses[:_LOSSES_OF_LINE], losses[_LOSSES_OF_LINE:]
-            self._hook._say({**message, **self.figures(), "losses": [self._hook._number(each) for each in part]})
+            part = losses[:_LOSSES_OF_LINE]
+            losses = losses[_LOSSES_OF_LINE:]
+            self._hook._say(
+                {**message, **self.figures(), "losses": [self._hook._number(each) for each in part]}
+            )
             if not losses:
                 return
 
     def figures(self) -> dict[str, Any]:
         """Return what was observed so far, as it is reported."""
-        totals, steps = self._totals, self.steps
+        totals = self._totals
+        steps = self.steps
         untimed = self._first_steps + self._search_steps
         seconds = ("loader_wait", "sync", "copy", "optimizer", "saving", "evaluation")
         return {
             "framework": self.framework,
             "injected": self.injected[:30],
             "steps": steps,
-            "examples_per_step": totals["examples"] / max(steps - (not self._has_loader), 1) or None,
+            "examples_per_step": totals["examples"] / max(steps - (not self._has_loader), 1)
+            or None,
             "tokens_per_step": totals["tokens"] / max(steps - 1, 1) or None,
             "seconds": totals["seconds"] * (steps - 1) / max(steps - untimed, 1),
             **{f"{name}_seconds": totals.get(name) for name in seconds},
             **self._counts,
             "places": {name: place[:100] for name, place in self.places.items() if place},
-            "syncs": {f"{place_of(*at)} {call}": times for (at, call), times in self._syncs.most_common(10)},
+            "syncs": {
+                f"{place_of(*at)} {call}": times
+                for (at, call), times in self._syncs.most_common(10)
+            },
             "changed": self._changed,
             "failed": self._failed,
             **self.describe.get(self.framework, dict)(),
@@ -606,7 +706,7 @@ class Observer:
     def _is_told_to_end(self) -> bool:
         """Whether the first rank has set the step after which all ranks end."""
         try:
-            with open(os.path.join(self._folder, "last-step")) as file:  # noqa: PTH118, PTH123
+            with open(os.path.join(self._folder, "last-step")) as file:
                 self._last_step = int(file.read())
         except (OSError, ValueError):
             return False
@@ -614,12 +714,14 @@ class Observer:
 
     def _tell_to_end(self) -> None:
         """End now or, if other processes train, all after the next step; the slices are enough."""
-        self._is_cut, self._last_step = True, self.steps + 1
-        path = os.path.join(self._folder, "last-step")  # noqa: PTH118
-        with open(path + ".new", "w") as file:  # noqa: PTH123
+        self._is_cut = True
+        self._last_step = self.steps + 1
+        path = os.path.join(self._folder, "last-step")
+        with open(path + ".new", "w") as file:
             file.write(str(self._last_step))
-        os.replace(path + ".new", path)  # noqa: PTH105  (trainings that the command starts later end, too)
-        if not (self._ranks or os.path.getsize(self._claimed)):  # noqa: PTH202
+        # Trainings that the command starts later end, too
+        os.replace(path + ".new", path)
+        if not (self._ranks or os.path.getsize(self._claimed)):
             self.end()
 
 
@@ -653,7 +755,9 @@ def _open_files() -> list[Any]:
 
 def _load_hook() -> Any:
     """Load our own hook, which ``from trainmark import hook`` then finds, too."""
-    spec = spec_from_file_location("trainmark.hook", os.path.join(os.path.dirname(_PACKAGE), "hook.py"))  # noqa: PTH118, PTH120
+    spec = spec_from_file_location(
+        "trainmark.hook", os.path.join(os.path.dirname(_PACKAGE), "hook.py")
+    )
     assert spec is not None and spec.loader is not None
     module = sys.modules["trainmark.hook"] = module_from_spec(spec)
     spec.loader.exec_module(module)

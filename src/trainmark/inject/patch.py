@@ -11,13 +11,18 @@ from typing import Any
 from .observer import Observer, clock
 
 _CHANGEABLE = 1 << 9
-"""Flag of classes whose attributes can be set; classes written in C, such as the base of ``torch.Tensor``, lack it."""
-_ALL_READS, _GAPS = 1_000, (5, 11, 8, 7, 7)
-"""After so many reads only some are looked at. Their distances add up to a prime, so no line of a loop is missed."""
+"""Flag of classes whose attributes can be set; classes written in C, such as the base of
+``torch.Tensor``, lack it."""
+_ALL_READS = 1_000
+_GAPS = (5, 11, 8, 7, 7)
+"""After so many reads only some are looked at. Their distances add up to a prime, so no line of a
+loop is missed."""
 
 
 def around(kind: Any, name: str, by: Callable[..., Any]) -> None:
-    """Replace a function, of a class in the one that defines it, by one that is given the real one first."""
+    """Replace a function, of a class in the one that defines it, by one that is given the real one
+    first.
+    """
     kinds = [each for each in getattr(kind, "__mro__", ()) if each.__flags__ & _CHANGEABLE]
     owner = next((each for each in kinds if name in vars(each)), kind)
     real = getattr(owner, name)
@@ -53,15 +58,20 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def time_reads(kind: Any, names: Iterable[str], observer: Observer, copies: Iterable[str] = ()) -> None:
-    """Replace methods that wait for a value, or copy one to another device, by ones that tell how long users wait."""
+def time_reads(
+    kind: Any, names: Iterable[str], observer: Observer, copies: Iterable[str] = ()
+) -> None:
+    """Replace methods that wait for a value, or copy one to another device, by ones that tell how
+    long users wait.
+    """
     for name in (*names, *copies):
         setattr(kind, name, _timed(getattr(kind, name), name, observer, copies))
 
 
 def _timed(read: Any, name: str, observer: Observer, copies: Iterable[str]) -> Any:
     word = f"{name.strip('_')}()" if name.startswith("__") else f".{name}()"
-    synchronised, copied = observer.guarded(observer.synchronised), observer.guarded(observer.copied)
+    synchronised = observer.guarded(observer.synchronised)
+    copied = observer.guarded(observer.copied)
     all_first = itertools.chain(itertools.repeat(0, _ALL_READS), itertools.cycle(_GAPS))
     gap = left = 0
 
@@ -73,8 +83,10 @@ def _timed(read: Any, name: str, observer: Observer, copies: Iterable[str]) -> A
             return read(self, *args, **more)
         if not observer.speaks:
             return read(self, *args, **more)
-        times, gap = gap + 1, next(all_first)
-        left, frame = gap, sys._getframe(1)
+        times = gap + 1
+        gap = next(all_first)
+        left = gap
+        frame = sys._getframe(1)
         if not observer.is_users(frame):
             return read(self, *args, **more)
         start = clock()
@@ -108,7 +120,11 @@ def keep_places(kind: Any, observer: Observer) -> None:
 
     @observer.guarded
     def made(thing: Any, frame: Any) -> None:
-        while frame.f_back is not None and frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is thing:
+        while (
+            frame.f_back is not None
+            and frame.f_code.co_name == "__init__"
+            and frame.f_locals.get("self") is thing
+        ):
             frame = frame.f_back
         observer.made(thing, frame)
 

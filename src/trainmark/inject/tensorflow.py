@@ -1,4 +1,6 @@
-"""What is observed of TensorFlow: ``tf.data``, reads of tensors, gradients, calls of a ``tf.function`` that trains."""
+"""What is observed of TensorFlow: ``tf.data``, reads of tensors, gradients, calls of a
+``tf.function`` that trains.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from .patch import around, leaves, time_reads
 
 _READS = ("numpy", "__float__", "__int__", "__bool__", "__format__", "__array__")
 _ALIKE = 10
-"""Number of calls with one step each, after which the steps of a function are not read from the optimiser any more."""
+"""Number of calls with one step each, after which the steps of a function are not read from the
+optimiser any more."""
 
 
 def install(tensorflow: Any, observer: Observer) -> None:
@@ -21,21 +24,30 @@ def install(tensorflow: Any, observer: Observer) -> None:
     tensors: Any = importlib.import_module("tensorflow.python.framework.ops")
     observer.attempt("tf.data", lambda: _datasets(observer))
     observer.attempt("tf.GradientTape", lambda: _gradients(tensorflow, observer))
-    observer.attempt("tf.Tensor reads", lambda: time_reads(tensors._EagerTensorBase, _READS, observer))
+    observer.attempt(
+        "tf.Tensor reads", lambda: time_reads(tensors._EagerTensorBase, _READS, observer)
+    )
 
 
 class Functions:
-    """Calls of a ``tf.function``: one that applies an optimiser, which is only seen as it is traced, is a step."""
+    """Calls of a ``tf.function``: one that applies an optimiser, which is only seen as it is
+    traced, is a step.
+    """
 
     def __init__(self, tensorflow: Any, observer: Observer) -> None:
-        self._tensorflow, self._observer = tensorflow, observer
+        self._tensorflow = tensorflow
+        self._observer = observer
         self._outermost: Any = None
-        self._applied: weakref.WeakKeyDictionary[Any, dict[int, _Applied]] = weakref.WeakKeyDictionary()
+        self._applied: weakref.WeakKeyDictionary[Any, dict[int, _Applied]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._called = observer.guarded(self._look)
 
     def follow(self) -> None:
         """Patch the calls."""
-        module: Any = importlib.import_module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
+        module: Any = importlib.import_module(
+            "tensorflow.python.eager.polymorphic_function.polymorphic_function"
+        )
         around(module.Function, "__call__", self._call)
 
     def _call(self, real: Callable[..., Any], function: Any, /, *args: Any, **more: Any) -> Any:
@@ -72,20 +84,29 @@ class _Applied:
     """An optimiser that a function applies."""
 
     def __init__(self, optimizer: Any) -> None:
-        self.optimizer, self._count, self._alike = optimizer, int(optimizer._iterations), 0
+        self.optimizer = optimizer
+        self._count = int(optimizer._iterations)
+        self._alike = 0
 
     def steps(self) -> int:
-        """Return the number of steps of the last call, of which a loop may take many, and a condition none."""
+        """Return the number of steps of the last call, of which a loop may take many, and a
+        condition none.
+        """
         if self._alike == _ALIKE:
             return 1
-        before, self._count = self._count, int(self.optimizer._iterations)
+        before = self._count
+        self._count = int(self.optimizer._iterations)
         self._alike = self._alike + 1 if self._count - before == 1 else -sys.maxsize
         return self._count - before
 
 
 def number(value: Any) -> Any:
-    """Return the loss among the results of a step: the number that is named so, or the first; None without numbers."""
-    found = [(name, each) for name, each in leaves(value) if isinstance(each, float) or _is_number(each)]
+    """Return the loss among the results of a step: the number that is named so, or the first; None
+    without numbers.
+    """
+    found = [
+        (name, each) for name, each in leaves(value) if isinstance(each, float) or _is_number(each)
+    ]
     return next((each for name, each in found if "loss" in name), found[0][1] if found else None)
 
 
@@ -122,7 +143,8 @@ def _datasets(observer: Observer) -> None:
         return found
 
     def advances(real: Callable[..., Any], iterator: Any) -> Any:
-        start, opening = clock(), getattr(iterator, "_trainmark", None)
+        start = clock()
+        opening = getattr(iterator, "_trainmark", None)
         if opening is None or observer.is_led:
             return real(iterator)
         try:
@@ -144,7 +166,9 @@ def _gradients(tensorflow: Any, observer: Observer) -> None:
         if tensorflow.executing_eagerly() and _is_number(target):
             observer.loss(target)
 
-    def differentiated(real: Callable[..., Any], tape: Any, /, target: Any, *args: Any, **more: Any) -> Any:
+    def differentiated(
+        real: Callable[..., Any], tape: Any, /, target: Any, *args: Any, **more: Any
+    ) -> Any:
         if not observer.is_led:
             keep(target, sys._getframe(2))
         return real(tape, target, *args, **more)

@@ -16,7 +16,8 @@ from .patch import around, keep_places, leaves, length_of, time_reads, time_save
 _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
 """Methods of a tensor that wait for its value."""
 _SAMPLERS = {"torch.utils.data.sampler", "torch.utils.data.distributed", "builtins"}
-"""Modules of PyTorch's own samplers. Asking a user's sampler for its length could change what it draws."""
+"""Modules of PyTorch's own samplers. Asking a user's sampler for its length could change what it
+draws."""
 _SCALES: list[Any] = []
 """The scale of the gradient scaler that was used last."""
 
@@ -45,19 +46,23 @@ class _Network:
     """The outermost module that is trained."""
 
     def __init__(self, torch: Any, observer: Observer) -> None:
-        self._torch, self._observer = torch, observer
+        self._torch = torch
+        self._observer = observer
         self._root: Any = None
         self._search: Any = None
         self._hook = -1
         self._autocast: Any = None
-        self._tensor, self._has_tokens = torch.Tensor, False
+        self._tensor = torch.Tensor
+        self._has_tokens = False
 
     def find(self) -> None:
         """Take the first module that is called to train.
 
-        The global hook is removed before that module calls others: a compiler would see it in each of them.
+        The global hook is removed before that module calls others: a compiler would see it in each
+        of them.
         """
-        torch, module = self._torch, self._torch.nn.modules.module
+        torch = self._torch
+        module = self._torch.nn.modules.module
 
         @self._observer.guarded
         def called(called: Any, args: Any) -> None:
@@ -66,7 +71,8 @@ class _Network:
             if compiled or (trains and any(weight.requires_grad for weight in called.parameters())):
                 self._search.remove()
                 hook = called.register_forward_pre_hook(self._calls(), with_kwargs=True)
-                self._root, self._hook = called, hook.id
+                self._root = called
+                self._hook = hook.id
                 self._observer.made_at("model", getattr(called, "_orig_mod", called))
                 self._forward(called, args, {})
             elif not trains:
@@ -89,7 +95,9 @@ class _Network:
     def _without_hook(self, real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
         """Take the hook off while something looks into the module."""
         modules = args[0].modules() if args and isinstance(args[0], self._torch.nn.Module) else ()
-        ours = [each._forward_pre_hooks for each in modules if self._hook in each._forward_pre_hooks]
+        ours = [
+            each._forward_pre_hooks for each in modules if self._hook in each._forward_pre_hooks
+        ]
         taken = [hooks.pop(self._hook) for hooks in ours]
         try:
             return real(*args, **more)
@@ -105,14 +113,18 @@ class _Network:
             of_copy = sys._getframe(1).f_globals.get("__name__") == "copy"
             if self._hook in found.get("_forward_pre_hooks", ()) and not of_copy:
                 for name in ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"):
-                    found[name] = type(found[name])(each for each in found[name].items() if each[0] != self._hook)
+                    found[name] = type(found[name])(
+                        each for each in found[name].items() if each[0] != self._hook
+                    )
             return found
 
         module.__getstate__ = state
 
     def _calls(self) -> Callable[..., None]:
         """Return the hook; it is quick, since it runs in each step."""
-        observer, grad, forward = self._observer, self._torch.is_grad_enabled, self._observer.guarded(self._forward)
+        observer = self._observer
+        grad = self._torch.is_grad_enabled
+        forward = self._observer.guarded(self._forward)
 
         def calls(called: Any, args: Any, more: Any) -> None:
             if self._has_tokens or not (observer.is_steady and called.training and grad()):
@@ -124,40 +136,61 @@ class _Network:
     def _forward(self, called: Any, args: Any, more: Any) -> None:
         if args and getattr(args[0], "is_meta", False):  # only shapes are computed
             return
-        tensor = args[0] if args and isinstance(args[0], self._tensor) else _first_tensor(self._tensor, (args, more))
+        tensor = (
+            args[0]
+            if args and isinstance(args[0], self._tensor)
+            else _first_tensor(self._tensor, (args, more))
+        )
         if tensor is not None and self._observer.steps < FEW:
             self._has_tokens = tensor.ndim == 2 and not tensor.is_floating_point()
             kind = tensor.device.type
-            self._autocast = self._torch.get_autocast_dtype(kind) if self._torch.is_autocast_enabled(kind) else None
+            self._autocast = (
+                self._torch.get_autocast_dtype(kind)
+                if self._torch.is_autocast_enabled(kind)
+                else None
+            )
         shape: Any = () if tensor is None else tensor.shape
         tokens = shape[0] * shape[1] if self._has_tokens and len(shape) == 2 else None
         grad = self._torch.is_grad_enabled()
         self._observer.forward(called.training, grad, shape[0] if shape else None, tokens)
 
     def describe(self) -> dict[str, Any]:
-        """Return what it computes with; of a network that was not found, what its optimiser says."""
-        groups = () if self._root is not None else getattr(self._observer.leader(), "param_groups", ())
+        """Return what it computes with; of a network that was not found, what its optimiser
+        says.
+        """
+        groups = (
+            () if self._root is not None else getattr(self._observer.leader(), "param_groups", ())
+        )
         weights = (
-            self._root.parameters() if self._root is not None else (each for of in groups for each in of["params"])
+            self._root.parameters()
+            if self._root is not None
+            else (each for of in groups for each in of["params"])
         )
         weight = next(iter(weights), None)
         return {
             "threads": self._torch.get_num_threads(),
-            "precision": None if weight is None else str(self._autocast or weight.dtype)[len("torch.") :],
+            "precision": None
+            if weight is None
+            else str(self._autocast or weight.dtype)[len("torch.") :],
             "device": None if weight is None else str(weight.device),
-            "device_peak_bytes": None if weight is None else accelerator.peak_bytes(self._torch, weight.device),
+            "device_peak_bytes": None
+            if weight is None
+            else accelerator.peak_bytes(self._torch, weight.device),
         }
 
 
 def _steps(_: Any, observer: Observer) -> None:
     optimizer: Any = importlib.import_module("torch.optim.optimizer")
     optimizer.register_optimizer_step_pre_hook(observer.guarded(observer.stepping))
-    optimizer.register_optimizer_step_post_hook(observer.guarded(lambda each, *_: observer.stepped(each, "torch")))
+    optimizer.register_optimizer_step_post_hook(
+        observer.guarded(lambda each, *_: observer.stepped(each, "torch"))
+    )
     keep_places(optimizer.Optimizer, observer)
 
 
 def _losses(torch: Any, observer: Observer) -> None:
-    restarts, item = observer.guarded(observer.stepping), torch.Tensor.item
+    restarts = observer.guarded(observer.stepping)
+    item = torch.Tensor.item
 
     @observer.guarded
     def keep(loss: Any) -> None:
@@ -185,7 +218,9 @@ def _losses(torch: Any, observer: Observer) -> None:
 
 
 def _scalers(torch: Any, observer: Observer) -> None:
-    """Losses are divided by the scale of the gradient scaler, and the steps that it skips are counted."""
+    """Losses are divided by the scale of the gradient scaler, and the steps that it skips are
+    counted.
+    """
 
     def scaled(real: Callable[..., Any], scaler: Any, outputs: Any) -> Any:
         found = real(scaler, outputs)
@@ -214,9 +249,11 @@ def _loaders(torch: Any, observer: Observer) -> None:
         steps_before, length, examples = getattr(iterator, "_trainmark", (0, 0, None))
         is_last = iterator._num_yielded == length
         if is_last or examples is None or iterator._num_yielded == 1:
-            first, expected = _first_tensor(torch.Tensor, batch), examples
+            first = _first_tensor(torch.Tensor, batch)
+            expected = examples
             examples = first.size(0) if first is not None and first.dim() else None
-            if expected is not None and examples != expected:  # the loader's batches are not those of its sampler
+            # the loader's batches are not those of its sampler
+            if expected is not None and examples != expected:
                 iterator._trainmark = steps_before, length, None
         observer.fetched(start, examples)
         if is_last:
@@ -229,8 +266,13 @@ def _loaders(torch: Any, observer: Observer) -> None:
     @observer.guarded
     def opened(loader: Any, iterator: Any, start: float) -> None:
         ours = {type(loader.sampler).__module__, type(loader.batch_sampler).__module__} <= _SAMPLERS
-        known = ours or getattr(loader, "_IterableDataset_len_called", None) is not None  # the user has asked, too
-        iterator._trainmark = observer.steps, length_of(loader) if known else None, loader.batch_size if ours else None
+        # the user has asked, too
+        known = ours or getattr(loader, "_IterableDataset_len_called", None) is not None
+        iterator._trainmark = (
+            observer.steps,
+            length_of(loader) if known else None,
+            loader.batch_size if ours else None,
+        )
         observer.opened(loader, start)
 
     def opens(real: Callable[..., Any], loader: Any) -> Any:
@@ -259,7 +301,9 @@ def _reads(torch: Any, observer: Observer) -> None:
 
 
 def _restore_reads(torch: Any) -> None:
-    """Give tensors their own methods back before a function is compiled: the compiler would look into ours."""
+    """Give tensors their own methods back before a function is compiled: the compiler would look
+    into ours.
+    """
     for name in (*_READS, *accelerator.COPIES):
         read = torch.Tensor.__dict__.get(name)
         if hasattr(read, "__wrapped__") and hasattr(read, "_trainmark"):
@@ -271,7 +315,8 @@ class _Threads(Settable):
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._set: Callable[[int], None] = torch.set_num_threads  # the real one, which is replaced below
+        # the real one, which is replaced below
+        self._set: Callable[[int], None] = torch.set_num_threads
 
     def get(self) -> int:
         return int(self._torch.get_num_threads())
@@ -287,7 +332,8 @@ class _Threads(Settable):
             return real(*args, **more)
 
         def compiles(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
-            # Compiled code is compiled again for another number of threads, and the compiler gives up after a few.
+            # Compiled code is compiled again for another number of threads, and the compiler gives
+            # up after a few.
             self.fixed = "the script compiles"
             return real(*args, **more)
 

@@ -11,18 +11,23 @@ from . import changes
 from .observer import Observer
 
 FRAMEWORKS = ("torch", "tensorflow", "keras", "jax")
-"""Modules that are watched for. ``NAME.py`` in this package has ``install(module, observer)`` for it."""
+"""Modules that are watched for. ``NAME.py`` in this package has ``install(module, observer)`` for
+it."""
 
 
 class Watch:
-    """A finder that finds nothing itself, but installs the file of each framework as soon as it is imported."""
+    """A finder that finds nothing itself, but installs the file of each framework as soon as it is
+    imported.
+    """
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self._awaited = set(FRAMEWORKS)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
-        """Return what other finders find for a framework, whose file is then installed after its import; else None."""
+        """Return what other finders find for a framework, whose file is then installed after its
+        import; else None.
+        """
         if name not in self._awaited:
             return None
         self._awaited.discard(name)

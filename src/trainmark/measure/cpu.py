@@ -1,7 +1,8 @@
-"""Usage of the cores, in total and by one process and its descendants. Read from outside, at no cost to the process.
+"""Usage of the cores, in total and by one process and its descendants. Read from outside, at no
+cost to the process.
 
-Counters only grow, so the difference of two readings is what happened between them, even if readings in between were
-dropped.
+Counters only grow, so the difference of two readings is what happened between them, even if
+readings in between were dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _READING_COSTS = 100
-"""A memory map is read again only after this many times its last reading time, so that reading costs 1 % at most."""
+"""A memory map is read again only after this many times its last reading time, so that reading
+costs 1 % at most."""
 
 _WITHIN = 10
 """It is only read if this many times its last reading time is left before the next timed moment."""
@@ -32,8 +34,9 @@ _MOST_FREQUENCIES = 8
 
 @dataclass(frozen=True)
 class Core:
-    """Seconds since the machine started: ``busy`` with work of this machine, ``stolen`` by other guests of the host
-    of a virtual machine, and the total."""
+    """Seconds since the machine started: ``busy`` with work of this machine, ``stolen`` by other
+    guests of the host of a virtual machine, and the total.
+    """
 
     busy: float
     stolen: float
@@ -71,14 +74,18 @@ class Frequency:
         self._files = sorted(files)[:_MOST_FREQUENCIES]
 
     def hertz(self) -> float | None:
-        """Return the current mean of these cores; None if not visible, as in most virtual machines."""
+        """Return the current mean of these cores; None if not visible, as in most virtual
+        machines.
+        """
         found = [kilohertz for file in self._files if (kilohertz := read_number(file)) is not None]
         return 1e3 * sum(found) / len(found) if found else None
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Usage of a process and its descendants: CPU seconds so far, and resident memory, with shared pages repeated."""
+    """Usage of a process and its descendants: CPU seconds so far, and resident memory, with shared
+    pages repeated.
+    """
 
     cpu_seconds: float
     resident_bytes: int
@@ -86,15 +93,18 @@ class Usage:
 
 @dataclass(frozen=True)
 class Waits:
-    """Waits of all threads of a process and its descendants, so far: seconds ready to run but waiting for a core, and
-    how often another thread took their core."""
+    """Waits of all threads of a process and its descendants, so far: seconds ready to run but
+    waiting for a core, and how often another thread took their core.
+    """
 
     seconds: float
     switches: int
 
 
 def read_pressure(file: Path = Path("/proc/pressure/cpu")) -> float | None:
-    """Return the seconds since boot in which something waited for a core; None if the system does not count them."""
+    """Return the seconds since boot in which something waited for a core; None if the system does
+    not count them.
+    """
     found = re.search(r"total=(\d+)", read_text(file) or "")
     return int(found[1]) / 1e6 if found else None
 
@@ -108,9 +118,11 @@ class ProcessTree:
     """
 
     def __init__(self, pid: int, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._pid, self._clock = pid, clock
+        self._pid = pid
+        self._clock = clock
         self._known: dict[int, psutil.Process] = {}
-        self._map_due, self._map_seconds = 0.0, 0.0
+        self._map_due = 0.0
+        self._map_seconds = 0.0
 
     def usage(self) -> Usage | None:
         """Return the current usage; None if the process has ended."""
@@ -121,21 +133,30 @@ class ProcessTree:
         return Usage(seconds, sum(resident for _, resident in found)) if found else None
 
     def waits(self) -> Waits | None:
-        """Return how its threads waited for a core; None if the system does not report it, as outside Linux."""
+        """Return how its threads waited for a core; None if the system does not report it, as
+        outside Linux.
+        """
         found = []
         for process in self._processes():
             for thread in Path(f"/proc/{process.pid}/task").glob("*"):
-                with contextlib.suppress(OSError, ValueError, IndexError):  # it has ended, or the kernel does not count
+                # it has ended, or the kernel does not count
+                with contextlib.suppress(OSError, ValueError, IndexError):
                     seconds = int((thread / "schedstat").read_text().split()[1]) / 1e9
-                    switches = int((thread / "status").read_text().rpartition("nonvoluntary_ctxt_switches:")[2])
+                    switches = int(
+                        (thread / "status").read_text().rpartition("nonvoluntary_ctxt_switches:")[2]
+                    )
                     found.append((seconds, switches))
-        return Waits(sum(each[0] for each in found), sum(each[1] for each in found)) if found else None
+        return (
+            Waits(sum(each[0] for each in found), sum(each[1] for each in found)) if found else None
+        )
 
     def proportional_bytes(self, untimed_seconds: float) -> int | None:
-        """Return memory with shared pages divided among the processes that share them (PSS), in bytes.
+        """Return memory with shared pages divided among the processes that share them (PSS), in
+        bytes.
 
-        Reading it can block the process when it maps or unmaps memory, so it must happen in untimed moments. None if
-        the system does not report it, or if reading would last into the next timed moment or cost too much.
+        Reading it can block the process when it maps or unmaps memory, so it must happen in untimed
+        moments. None if the system does not report it, or if reading would last into the next timed
+        moment or cost too much.
 
         Args:
             untimed_seconds: how long the moment is.
@@ -150,17 +171,22 @@ class ProcessTree:
         return sum(found) if found else None
 
     def _told(self, read: Callable[[psutil.Process], _T]) -> list[_T]:
-        """Read each process; leaves out those that have ended or that the system does not report."""
+        """Read each process; leaves out those that have ended or that the system does not
+        report.
+        """
         import psutil
 
         found = []
         for process in self._processes():
-            with contextlib.suppress(psutil.Error, AttributeError, OSError):  # the last two: only Linux knows it
+            # the last two: only Linux knows it
+            with contextlib.suppress(psutil.Error, AttributeError, OSError):
                 found.append(read(process))
         return found
 
     def _processes(self) -> list[psutil.Process]:
-        """Return the current processes. Objects are kept, since creating one costs more than reading it."""
+        """Return the current processes. Objects are kept, since creating one costs more than
+        reading it.
+        """
         import psutil
 
         there: dict[int, psutil.Process] = {}
@@ -183,7 +209,9 @@ def _descendants(pid: int, proc: Path = Path("/proc")) -> Iterable[int]:
 
 
 def _children_told_by_kernel(pid: int, proc: Path) -> Iterable[int]:
-    """Return the children of every thread, from Linux; scanning all processes of the machine would cost far more."""
+    """Return the children of every thread, from Linux; scanning all processes of the machine would
+    cost far more.
+    """
     with contextlib.suppress(OSError):  # the process has ended
         for thread in (proc / str(pid) / "task").iterdir():
             for child in map(int, (read_text(thread / "children") or "").split()):

@@ -1,7 +1,8 @@
 """Joules of the training epochs, from counters that were read during them.
 
-Counters are read a few times a second, so the edges of an epoch are between two readings and are interpolated. An edge
-can be wrong by the energy of one interval; windows must be long enough to make this negligible.
+Counters are read a few times a second, so the edges of an epoch are between two readings and are
+interpolated. An edge can be wrong by the energy of one interval; windows must be long enough to
+make this negligible.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ from trainmark.record.record import Energy, Epoch, Samples, Window
 MOST_UNCERTAIN = 0.2
 """Largest allowed share of the training that is between its edges and the nearest readings."""
 
-PAUSE_SHARE, PAUSE_SECONDS = 0.01, 0.05
-"""Longest pause after an epoch that does not separate it from the next: a share of the epoch, and at most seconds."""
+PAUSE_SHARE = 0.01
+PAUSE_SECONDS = 0.05
+"""Longest pause after an epoch that does not separate it from the next: a share of the epoch, and
+at most seconds."""
 
 RAPL = "RAPL, CPU packages"
 
 Counter = Sequence[float | None]
 
 
-def energy(epochs: Sequence[Epoch], samples: Samples | None, gpu: int | None, vendor: Vendor) -> Energy | None:
+def energy(
+    epochs: Sequence[Epoch], samples: Samples | None, gpu: int | None, vendor: Vendor
+) -> Energy | None:
     """Return the energy of the device during ``epochs``; None if it has no counter.
 
     ``joules`` is None if there is a counter, but the training was too short for it.
@@ -61,7 +66,9 @@ def is_too_short(epochs: Sequence[Epoch], samples: Samples) -> bool:
 def _gap(times: Sequence[float], moment: float) -> float:
     """Return the seconds from ``moment`` to the nearest reading."""
     after = bisect.bisect_left(times, moment)
-    return min((abs(time - moment) for time in times[max(after - 1, 0) : after + 1]), default=math.inf)
+    return min(
+        (abs(time - moment) for time in times[max(after - 1, 0) : after + 1]), default=math.inf
+    )
 
 
 def training_windows(epochs: Sequence[Epoch]) -> list[tuple[float, float]]:
@@ -69,8 +76,11 @@ def training_windows(epochs: Sequence[Epoch]) -> list[tuple[float, float]]:
     windows: list[tuple[float, float]] = []
     for epoch in epochs:
         for window in epoch.windows or [Window(epoch.start_seconds, epoch.seconds)]:
-            start, end = window.start_seconds, window.start_seconds + window.seconds
-            if windows and start - windows[-1][1] <= min(PAUSE_SHARE * epoch.seconds, PAUSE_SECONDS):
+            start = window.start_seconds
+            end = window.start_seconds + window.seconds
+            if windows and start - windows[-1][1] <= min(
+                PAUSE_SHARE * epoch.seconds, PAUSE_SECONDS
+            ):
                 windows[-1] = (windows[-1][0], end)
             else:
                 windows.append((start, end))
@@ -88,7 +98,9 @@ def _counter(samples: Samples, gpu: int | None, vendor: Vendor) -> tuple[Counter
     return (None if watts is None else _integrated(samples.t, watts)), vendor.integrated_power
 
 
-def gpu_column(table: Sequence[Sequence[float | None]] | None, gpu: int) -> list[float | None] | None:
+def gpu_column(
+    table: Sequence[Sequence[float | None]] | None, gpu: int
+) -> list[float | None] | None:
     """Return one GPU's values over time; None if there are none."""
     column = [line[gpu] if gpu < len(line) else None for line in table or ()]
     return column if any(value is not None for value in column) else None
@@ -106,7 +118,8 @@ def _integrated(times: Sequence[float], watts: Counter) -> list[float | None]:
 
 def _between(times: Sequence[float], counter: Counter, start: float, end: float) -> float | None:
     """Return the counter's increase; None if it was not read on both sides, or was reset."""
-    first, last = _at(times, counter, start), _at(times, counter, end)
+    first = _at(times, counter, start)
+    last = _at(times, counter, end)
     if first is None or last is None or last < first:
         return None
     return last - first

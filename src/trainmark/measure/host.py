@@ -1,5 +1,7 @@
-"""Properties of this machine that affect training: cores, limits, clocks and settings. Every file is read below a root
-that is passed in, so that tests don't need such a machine. What can't be read is None."""
+"""Properties of this machine that affect training: cores, limits, clocks and settings. Every file
+is read below a root that is passed in, so that tests don't need such a machine. What can't be read
+is None.
+"""
 
 from __future__ import annotations
 
@@ -49,15 +51,17 @@ class Host:
         cpu_quota: cores that the control group may use at a time; None without a quota.
         governors: the CPU's frequency governors in use.
         shared_memory_bytes: size of ``/dev/shm``.
-        memory_available_bytes: memory available without swapping, within the limit of the control group.
+        memory_available_bytes: memory available without swapping, within the limit of the control
+            group.
         swap_bytes: swap in use, and in total.
         clock_resolution_seconds: resolution of the clock that times runs.
-        gpus_on_bus: number of display devices on the PCI bus by vendor, with or without a driver; None if the bus is
-            not visible.
+        gpus_on_bus: number of display devices on the PCI bus by vendor, with or without a driver;
+            None if the bus is not visible.
         energy_problem: why the CPU's energy can't be read; None if it can.
         installed: what is installed of each GPU vendor, by its name.
         wsl_gpu: under WSL, whether a GPU of any vendor is passed through.
-        translated: whether Rosetta translates this program, which was built for Intel; None outside macOS.
+        translated: whether Rosetta translates this program, which was built for Intel; None outside
+            macOS.
         infiniband: names of the adapters.
         environment: the variables of :data:`STEERING` that are set.
     """
@@ -82,11 +86,17 @@ class Host:
 
 
 def read_memory_available(root: Path = ROOT) -> int | None:
-    """Return the memory available without swapping, within the limit of the control group; None if it is unknown."""
+    """Return the memory available without swapping, within the limit of the control group; None if
+    it is unknown.
+    """
     import psutil
 
     memory = _try(psutil.virtual_memory)
-    known = [each for each in (memory.available if memory else None, memory_left(root)) if each is not None]
+    known = [
+        each
+        for each in (memory.available if memory else None, memory_left(root))
+        if each is not None
+    ]
     return min(known, default=None)
 
 
@@ -142,7 +152,9 @@ def container(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
 
 
 def governors(root: Path = ROOT) -> tuple[str, ...]:
-    """Return the frequency governors of the cores; empty if not visible, as in a virtual machine."""
+    """Return the frequency governors of the cores; empty if not visible, as in a virtual
+    machine.
+    """
     files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     return tuple(sorted({governor for governor in map(read_text, files) if governor}))
 
@@ -157,7 +169,9 @@ def turbo(root: Path = ROOT) -> bool | None:
 
 
 def gpus_on_bus(root: Path = ROOT) -> dict[str, int] | None:
-    """Count display devices on the PCI bus by vendor, including known vendors without any; None without a bus."""
+    """Count display devices on the PCI bus by vendor, including known vendors without any; None
+    without a bus.
+    """
     devices = _try(lambda: list((root / "sys/bus/pci/devices").iterdir()))
     if devices is None:
         return None
@@ -194,9 +208,12 @@ def is_translated(name: str = "sysctl.proc_translated") -> bool | None:
     """Whether Rosetta translates this process; None outside macOS."""
     if sys.platform != "darwin":
         return None
-    value, size = ctypes.c_int(0), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
+    value = ctypes.c_int(0)
+    size = ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
     library = ctypes.CDLL(None)
-    failed = library.sysctlbyname(name.encode(), ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0))
+    failed = library.sysctlbyname(
+        name.encode(), ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0)
+    )
     return failed == 0 and value.value == 1
 
 

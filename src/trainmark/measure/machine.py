@@ -56,8 +56,9 @@ def describe(
 
 
 def identity(host: Path = Path("/")) -> str | None:
-    """Return a keyed hash of the system's machine id, which must stay private (see machine-id(5)); None if there is
-    none, as in most containers and outside Linux."""
+    """Return a keyed hash of the system's machine id, which must stay private (see machine-id(5));
+    None if there is none, as in most containers and outside Linux.
+    """
     number = read_text(host / "etc/machine-id") or ""
     if not re.fullmatch("[0-9a-f]{32}", number):
         return None
@@ -65,14 +66,22 @@ def identity(host: Path = Path("/")) -> str | None:
 
 
 def made_here(machine: Machine, host: Path = Path("/")) -> bool:
-    """Whether a record's machine is this one, as far as known; another can have the same name and a shared disk."""
-    pairs = ((machine.name, platform.node()), (machine.cpu, cpu_name()), (machine.identity, identity(host)))
+    """Whether a record's machine is this one, as far as known; another can have the same name and a
+    shared disk.
+    """
+    pairs = (
+        (machine.name, platform.node()),
+        (machine.cpu, cpu_name()),
+        (machine.identity, identity(host)),
+    )
     return all(theirs == ours or None in (theirs, ours) for theirs, ours in pairs)
 
 
 def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
     """Return the CPU's name as the system reports it; None if it does not."""
     if cpuinfo.is_file():
-        found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(errors="replace"), re.MULTILINE)
+        found = re.search(
+            r"^model name\s*:\s*(.+)$", cpuinfo.read_text(errors="replace"), re.MULTILINE
+        )
         return found[1].strip() if found else None
     return platform.processor() or None

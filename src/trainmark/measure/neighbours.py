@@ -23,7 +23,8 @@ class HostLoad:
     Args:
         busy: share of the cores' time that processes used.
         stolen: share of the cores' time that the host of this virtual machine gave to other guests.
-        waiting: share of the time in which a process waited for a core; None if the system does not count it.
+        waiting: share of the time in which a process waited for a core; None if the system does not
+            count it.
     """
 
     busy: float = 0.0
@@ -54,7 +55,8 @@ class Neighbours:
     """CPU usage of other processes from now on."""
 
     def __init__(self) -> None:
-        self._start, self._before = time.perf_counter(), _cpu_seconds()
+        self._start = time.perf_counter()
+        self._before = _cpu_seconds()
 
     def load(self) -> HostLoad:
         """Measure the load now; call this while nothing of ours computes."""
@@ -64,7 +66,11 @@ class Neighbours:
         """Return the running processes that used the most CPU time since then."""
         seconds = time.perf_counter() - self._start
         found = [
-            Neighbour(str(process.info["name"]), process.pid, (used - self._before.get(process, 0.0)) / seconds)
+            Neighbour(
+                str(process.info["name"]),
+                process.pid,
+                (used - self._before.get(process, 0.0)) / seconds,
+            )
             for process, used in _cpu_seconds().items()
         ]
         found.sort(key=lambda each: -each.cores)
@@ -73,21 +79,29 @@ class Neighbours:
 
 def read_load(seconds: float = 0.2) -> HostLoad:
     """Measure the load of the usable cores during the next ``seconds``."""
-    start, before, waited = time.perf_counter(), _usable_cores(), read_pressure()
+    start = time.perf_counter()
+    before = _usable_cores()
+    waited = read_pressure()
     time.sleep(seconds)
-    passed, after, end = time.perf_counter() - start, _usable_cores(), read_pressure()
+    passed = time.perf_counter() - start
+    after = _usable_cores()
+    end = read_pressure()
     total = after.total - before.total
     if total <= 0:
         return HostLoad()
     waiting = None if waited is None or end is None else (end - waited) / passed
-    return HostLoad((after.busy - before.busy) / total, (after.stolen - before.stolen) / total, waiting)
+    return HostLoad(
+        (after.busy - before.busy) / total, (after.stolen - before.stolen) / total, waiting
+    )
 
 
 def _usable_cores() -> Core:
     """Return the sums of their times."""
     cores = read_cores() or ()
     usable = [cores[number] for number in usable_core_numbers() if number < len(cores)]
-    return Core(*(sum(getattr(core, name) for core in usable) for name in ("busy", "stolen", "total")))
+    return Core(
+        *(sum(getattr(core, name) for core in usable) for name in ("busy", "stolen", "total"))
+    )
 
 
 def _cpu_seconds() -> dict[Process, float]:
@@ -96,4 +110,8 @@ def _cpu_seconds() -> dict[Process, float]:
 
     ours = {psutil.Process(), *psutil.Process().children(recursive=True)}
     every = psutil.process_iter(["name", "cpu_times"])
-    return {each: sum(each.info["cpu_times"][:2]) for each in every if each.info["cpu_times"] and each not in ours}
+    return {
+        each: sum(each.info["cpu_times"][:2])
+        for each in every
+        if each.info["cpu_times"] and each not in ours
+    }

@@ -11,13 +11,15 @@ from trainmark.record.caveats import BUSY_SHARE, Caveat
 from trainmark.record.record import Epoch, Samples
 
 STOLEN_PERCENT = 2.0
-"""Share of the cores' time above which the host of a virtual machine counts as busy with other guests."""
+"""Share of the cores' time above which the host of a virtual machine counts as busy with other
+guests."""
 
 DRIFT_SHARE = 0.05
 """Drop of the frequency between the first and the last quarter of the training."""
 
 WITHIN = 0.8
-"""Share of the time between two rows that must be training. For interleaved sides, rows are just outside each turn."""
+"""Share of the time between two rows that must be training. For interleaved sides, rows are just
+outside each turn."""
 
 _SPANNED = 8
 """Most training windows between two rows, since there are rows at the edges of each turn."""
@@ -47,24 +49,38 @@ def noise(
     if samples is None:
         return set()
     during = _during(epochs, samples)
-    own_clock = samples.cpu_hertz if on_cpu else None if gpu is None else gpu_column(samples.gpu_sm_hertz, gpu)
+    own_clock = (
+        samples.cpu_hertz
+        if on_cpu
+        else None
+        if gpu is None
+        else gpu_column(samples.gpu_sm_hertz, gpu)
+    )
     holds = {
         Caveat.BUSY_MACHINE: _others_percent(samples, during, cores) > 100 * BUSY_SHARE,
         Caveat.STOLEN_TIME: _mean(samples.stolen_percent, during) > STOLEN_PERCENT,
         Caveat.CLOCK_DRIFT: _drifts(own_clock, during),
         Caveat.THROTTLED: gpu is not None
-        and any(int(bits) & slowdown_bits for bits in _known(gpu_column(samples.gpu_throttle_bits, gpu), during)),
+        and any(
+            int(bits) & slowdown_bits
+            for bits in _known(gpu_column(samples.gpu_throttle_bits, gpu), during)
+        ),
     }
     return {caveat for caveat, applies in holds.items() if applies}
 
 
 def _during(epochs: Sequence[Epoch], samples: Samples) -> list[int]:
     """Return the rows for which the time since the previous row is almost entirely training."""
-    windows, found, first = training_windows(epochs), [], 0
+    windows = training_windows(epochs)
+    found = []
+    first = 0
     for index, (before, now) in enumerate(itertools.pairwise(samples.t), 1):
         while first < len(windows) and windows[first][1] <= before:
             first += 1
-        trained = sum(max(min(end, now) - max(start, before), 0.0) for start, end in windows[first : first + _SPANNED])
+        trained = sum(
+            max(min(end, now) - max(start, before), 0.0)
+            for start, end in windows[first : first + _SPANNED]
+        )
         if trained >= WITHIN * (now - before) > 0:
             found.append(index)
     return found
@@ -76,7 +92,8 @@ def _others_percent(samples: Samples, during: Iterable[int], cores: Sequence[int
         return 0.0
     others = []
     for index in during:
-        seen, tree = samples.cpu_percent[index], samples.tree_cpu_percent[index]
+        seen = samples.cpu_percent[index]
+        tree = samples.tree_cpu_percent[index]
         busy = [seen[core] for core in cores if core < len(seen)]
         known = [percent for percent in busy if percent is not None]
         if known and tree is not None:
@@ -89,7 +106,8 @@ def _drifts(hertz: Sequence[float | None] | None, during: Sequence[int]) -> bool
     quarter = len(known) // 4
     if len(known) < _FEWEST_FOR_DRIFT:
         return False
-    first, last = statistics.fmean(known[:quarter]), statistics.fmean(known[-quarter:])
+    first = statistics.fmean(known[:quarter])
+    last = statistics.fmean(known[-quarter:])
     return last < first * (1 - DRIFT_SHARE)
 
 
@@ -99,4 +117,6 @@ def _mean(column: Sequence[float | None] | None, during: Iterable[int]) -> float
 
 
 def _known(column: Sequence[float | None] | None, during: Iterable[int]) -> list[float]:
-    return [value for index in during if column is not None and (value := column[index]) is not None]
+    return [
+        value for index in during if column is not None and (value := column[index]) is not None
+    ]

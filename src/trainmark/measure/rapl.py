@@ -1,4 +1,6 @@
-"""Energy of the CPU's packages, from the counters in Linux's ``powercap`` (RAPL, of Intel and AMD)."""
+"""Energy of the CPU's packages, from the counters in Linux's ``powercap`` (RAPL, of Intel and
+AMD).
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,15 @@ class Rapl:
     """The energy counters of a machine's CPU packages.
 
     Args:
-        packages: the counter of each package, and the microjoules after which it wraps around, on a busy server within
-            minutes; none if one can't be read, since only all together are the CPU.
+        packages: the counter of each package, and the microjoules after which it wraps around, on a
+            busy server within minutes; none if one can't be read, since only all together are the
+            CPU.
         problem: why nothing can be read; None if it can.
     """
 
-    def __init__(self, packages: Sequence[tuple[Path, int]] = (), problem: str | None = None) -> None:
+    def __init__(
+        self, packages: Sequence[tuple[Path, int]] = (), problem: str | None = None
+    ) -> None:
         self.problem = problem
         self._packages = tuple(packages)
         self._last = [0] * len(self._packages)
@@ -31,22 +36,29 @@ class Rapl:
         """Return the counters of the machine with its files below ``root``."""
         packages = []
         for folder in sorted((root / "sys/class/powercap").glob(_DOMAINS)):
-            # Parts of a package, and the whole platform, which includes the packages, have other names.
+            # Parts of a package, and the whole platform, which includes the packages, have other
+            # names.
             if not (read_text(folder / "name") or "").startswith("package"):
                 continue
             try:
                 int((folder / "energy_uj").read_text())
-                packages.append((folder / "energy_uj", int((folder / "max_energy_range_uj").read_text())))
+                packages.append(
+                    (folder / "energy_uj", int((folder / "max_energy_range_uj").read_text()))
+                )
             except PermissionError:
                 return cls(problem=f"no permission to read {folder / 'energy_uj'}")
             except (OSError, ValueError) as error:
                 return cls(problem=f"{folder} can't be read: {error}")
         if not packages:
-            return cls(problem="the CPU has no energy counter (no RAPL: a virtual machine, or not Linux)")
+            return cls(
+                problem="the CPU has no energy counter (no RAPL: a virtual machine, or not Linux)"
+            )
         return cls(packages)
 
     def joules(self) -> float | None:
-        """Return joules of all packages since an arbitrary start: only differences count. None if one can't be read."""
+        """Return joules of all packages since an arbitrary start: only differences count. None if
+        one can't be read.
+        """
         if not self._packages:
             return None
         total = 0

@@ -1,8 +1,9 @@
 """Observe a run from outside, a few times a second: its processes, the machine and its GPUs.
 
-The parent reads system files and queries the GPU driver, never the measured process. It keeps at most
-:data:`MOST_ROWS` rows: beyond that, every second one is dropped and the interval doubles. Rows hold counters that only
-grow, and shares are computed from their differences at the end, so dropping rows loses no work done between them.
+The parent reads system files and queries the GPU driver, never the measured process. It keeps at
+most :data:`MOST_ROWS` rows: beyond that, every second one is dropped and the interval doubles. Rows
+hold counters that only grow, and shares are computed from their differences at the end, so dropping
+rows loses no work done between them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from trainmark.measure.cpu import Core, Frequency, ProcessTree, Usage, Waits, read_cores, read_pressure
+from trainmark.measure.cpu import (
+    Core,
+    Frequency,
+    ProcessTree,
+    Usage,
+    Waits,
+    read_cores,
+    read_pressure,
+)
 from trainmark.measure.rapl import Rapl
 from trainmark.measure.vendor import GpuReading
 from trainmark.measure.vendors import open_meter
@@ -27,7 +36,8 @@ INTERVAL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Row:
-    """One sample; ``time`` is the clock's, ``own_seconds`` this process's CPU time, all else None if it was not read.
+    """One sample; ``time`` is the clock's, ``own_seconds`` this process's CPU time, all else None
+    if it was not read.
 
     ``waits`` and ``pressure`` are only read at edges.
     """
@@ -45,7 +55,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Readers:
-    """Functions that read the values of a row. They return None for what can't be read, and don't raise."""
+    """Functions that read the values of a row. They return None for what can't be read, and don't
+    raise.
+    """
 
     cores: Callable[[], tuple[Core, ...] | None] = read_cores
     tree: Callable[[int], ProcessTree] = ProcessTree
@@ -72,10 +84,13 @@ class Sampler:
         most_rows: int = MOST_ROWS,
     ) -> None:
         self._readers = readers or Readers()
-        self._first_interval, self._clock, self._most_rows = interval, clock, most_rows
+        self._first_interval = interval
+        self._clock = clock
+        self._most_rows = most_rows
         self._tree: ProcessTree | None = None
         self._rows: list[Row] = []
-        self._interval, self._due = interval, 0.0
+        self._interval = interval
+        self._due = 0.0
 
     def watch(self, pid: int) -> None:
         """Start again with the process ``pid``."""
@@ -87,8 +102,10 @@ class Sampler:
         """Add a row if one is due. Call this more often than the interval."""
         now = self._clock()
         if self._rows and now < self._rows[-1].time:
-            self._begin([])  # the clock went back, so earlier rows can't be compared with later ones
-        if now >= self._due - self._interval / 4:  # a little early is better than waiting for the next call
+            # the clock went back, so earlier rows can't be compared with later ones
+            self._begin([])
+        # a little early is better than waiting for the next call
+        if now >= self._due - self._interval / 4:
             self._add(now)
             # Keep a steady pace, without a burst of rows after a pause.
             self._due = max(self._due + self._interval, now + self._interval / 2)
@@ -100,16 +117,21 @@ class Sampler:
         return dataclasses.replace(self._rows[-1], waits=waits, pressure=read_pressure())
 
     def cpu_seconds(self) -> float | None:
-        """Return the CPU time of the process and its descendants so far; None if it can't be read."""
+        """Return the CPU time of the process and its descendants so far; None if it can't be
+        read.
+        """
         usage = self._tree.usage() if self._tree else None
         return None if usage is None else usage.cpu_seconds
 
     def proportional_bytes(self, untimed_seconds: float) -> int | None:
-        """Return the memory of the process and its descendants; see :meth:`ProcessTree.proportional_bytes`."""
+        """Return the memory of the process and its descendants; see
+        :meth:`ProcessTree.proportional_bytes`.
+        """
         return self._tree.proportional_bytes(untimed_seconds) if self._tree else None
 
     def take(self, origin: float) -> Samples | None:
-        """Return the samples since the process started, or since the last call; None if there are none.
+        """Return the samples since the process started, or since the last call; None if there are
+        none.
 
         Args:
             origin: clock reading that is time 0 of the record.
@@ -117,7 +139,8 @@ class Sampler:
         now = self._clock()
         if self._rows and now > self._rows[-1].time:
             self._add(now)
-        rows, interval = self._rows, self._interval
+        rows = self._rows
+        interval = self._interval
         self._begin(rows[-1:])
         return samples(rows, origin, interval)
 
@@ -129,8 +152,12 @@ class Sampler:
     def _add(self, now: float) -> None:
         readers = self._readers
         usage = self._tree.usage() if self._tree else None
-        joules, hertz, gpus = readers.cpu_joules(), readers.cpu_hertz(), readers.gpus()
-        self._rows.append(Row(now, readers.cores(), usage, joules, hertz, gpus, time.process_time()))
+        joules = readers.cpu_joules()
+        hertz = readers.cpu_hertz()
+        gpus = readers.gpus()
+        self._rows.append(
+            Row(now, readers.cores(), usage, joules, hertz, gpus, time.process_time())
+        )
         if len(self._rows) > self._most_rows:
             self._rows = self._rows[::2]
             self._interval *= 2
@@ -142,7 +169,8 @@ class Sampler:
 
 
 def samples(rows: Sequence[Row], origin: float, interval: float) -> Samples | None:
-    """Convert rows for a record; the first one has no shares, since those are of the time since the previous row.
+    """Convert rows for a record; the first one has no shares, since those are of the time since the
+    previous row.
 
     Columns without any value are left out.
     """
@@ -152,7 +180,10 @@ def samples(rows: Sequence[Row], origin: float, interval: float) -> Samples | No
     gpus = max(len(row.gpus) for row in rows)
 
     def of_gpus(name: str) -> Any:
-        table = [[getattr(gpu, name) for gpu in row.gpus] + [None] * (gpus - len(row.gpus)) for row in rows]
+        table = [
+            [getattr(gpu, name) for gpu in row.gpus] + [None] * (gpus - len(row.gpus))
+            for row in rows
+        ]
         return table if any(value is not None for line in table for value in line) else None
 
     cores = [[_share(a, b, b.busy - a.busy) for a, b in _core_pairs(*pair)] for pair in pairs]
@@ -170,7 +201,8 @@ def samples(rows: Sequence[Row], origin: float, interval: float) -> Samples | No
 
 
 def tree_percent(earlier: Row, later: Row) -> float | None:
-    """Return the CPU usage of the process and its descendants between two rows, 100 per core; None if a part was lost.
+    """Return the CPU usage of the process and its descendants between two rows, 100 per core; None
+    if a part was lost.
 
     The time of a process that no parent waited for is lost when it ends, so the sum decreases.
     """
@@ -182,19 +214,26 @@ def tree_percent(earlier: Row, later: Row) -> float | None:
 
 
 def stolen_percent(earlier: Row, later: Row) -> float | None:
-    """Return the share of all cores' time that the host of this virtual machine gave to other guests."""
+    """Return the share of all cores' time that the host of this virtual machine gave to other
+    guests.
+    """
     shares = [_share(a, b, b.stolen - a.stolen) for a, b in _core_pairs(earlier, later)]
     known = [share for share in shares if share is not None]
     return sum(known) / len(known) if known else None
 
 
 def load_between(
-    earlier: Row, later: Row, usable: Sequence[int], threads: int | None = None, idle_seconds: float = 0.0
+    earlier: Row,
+    later: Row,
+    usable: Sequence[int],
+    threads: int | None = None,
+    idle_seconds: float = 0.0,
 ) -> dict[str, Any]:
-    """Return the load of everything but the watched process and this one, and how the watched process waited.
+    """Return the load of everything but the watched process and this one, and how the watched
+    process waited.
 
-    Keys: fields of :class:`~trainmark.record.record.Slice`; None for what can't be read. Shares are slightly negative
-    if the system's ticks are coarser than the time between the rows.
+    Keys: fields of :class:`~trainmark.record.record.Slice`; None for what can't be read. Shares are
+    slightly negative if the system's ticks are coarser than the time between the rows.
 
     Args:
         usable: numbers of the cores to include.
@@ -203,11 +242,18 @@ def load_between(
     """
     seconds = later.time - earlier.time
     pairs = [pair for number, pair in enumerate(_core_pairs(earlier, later)) if number in usable]
-    busy, stolen = _total(pairs, attrgetter("busy")), _total(pairs, attrgetter("stolen"))
-    tree, capacity = tree_percent(earlier, later), len(pairs) * seconds
+    busy = _total(pairs, attrgetter("busy"))
+    stolen = _total(pairs, attrgetter("stolen"))
+    tree = tree_percent(earlier, later)
+    capacity = len(pairs) * seconds
     own = later.own_seconds - earlier.own_seconds
-    others = None if busy is None or tree is None else busy * seconds - tree * seconds / 100 - own - idle_seconds
-    before, after = earlier.waits, later.waits
+    others = (
+        None
+        if busy is None or tree is None
+        else busy * seconds - tree * seconds / 100 - own - idle_seconds
+    )
+    before = earlier.waits
+    after = later.waits
 
     def rate(before: float | None, after: float | None) -> float | None:
         return None if before is None or after is None else max(after - before, 0.0) / seconds
@@ -231,12 +277,15 @@ def _total(pairs: Sequence[tuple[Core, Core]], of: Callable[[Core], float]) -> f
 
 def _core_pairs(earlier: Row, later: Row) -> list[tuple[Core, Core]]:
     """Pair up the cores of both rows; none if a core was switched on or off."""
-    before, after = earlier.cores or (), later.cores or ()
+    before = earlier.cores or ()
+    after = later.cores or ()
     return list(zip(before, after, strict=True)) if len(before) == len(after) else []
 
 
 def _share(earlier: Core, later: Core, part: float) -> float | None:
-    """Return the percentage of the time between two readings; limited, since a core's counters don't change at once."""
+    """Return the percentage of the time between two readings; limited, since a core's counters
+    don't change at once.
+    """
     passed = later.total - earlier.total
     return min(max(100 * part / passed, 0.0), 100.0) if passed > 0 else None
 

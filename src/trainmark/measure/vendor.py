@@ -51,7 +51,8 @@ class Driver:
 
     Args:
         version: version of the driver.
-        cuda: the newest CUDA version that it supports, ``(major, minor)``; None without its library.
+        cuda: the newest CUDA version that it supports, ``(major, minor)``; None without its
+            library.
         vendor: its vendor.
     """
 
@@ -64,7 +65,8 @@ class Driver:
 
 @dataclass(frozen=True)
 class GpuReading:
-    """One GPU at one moment; None for what it does not report. Samples have a column for each field.
+    """One GPU at one moment; None for what it does not report. Samples have a column for each
+    field.
 
     Args:
         percent: share of the driver's last sampling period in which any kernel ran.
@@ -96,7 +98,8 @@ class Installed:
         device_files: device files of its GPUs.
         tool: path of the vendor's command.
         module: version of the loaded kernel module.
-        wsl_drivers: under WSL, paths of libraries of a Linux driver, rather than of Windows' driver.
+        wsl_drivers: under WSL, paths of libraries of a Linux driver, rather than of Windows'
+            driver.
     """
 
     device_files: tuple[str, ...] = ()
@@ -131,7 +134,9 @@ class Vendor(Protocol):
         """Open a meter of its GPUs, for the lifetime of this process."""
 
     def number_of(self, device: str, driver: Driver) -> int | None:
-        """Return the driver's number of a framework's device such as ``cuda:0``; None if unknown or not its device."""
+        """Return the driver's number of a framework's device such as ``cuda:0``; None if unknown or
+        not its device.
+        """
 
     def shown(self, driver: Driver, environment: Mapping[str, str]) -> tuple[Gpu, ...]:
         """Return the GPUs that a framework should see, according to the environment."""

@@ -20,7 +20,9 @@ class ProgressLine:
 
     def __init__(self, screen: Console, *columns: ProgressColumn) -> None:
         self._screen = screen
-        self._progress = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
+        self._progress = Progress(
+            *columns, console=screen, transient=True, disable=not screen.is_terminal
+        )
         self._lines = PlainLines(screen, self._words)
 
     def __enter__(self) -> Self:
@@ -28,7 +30,9 @@ class ProgressLine:
         self._lines.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
         self._lines.__exit__(kind, error, trace)
         self._progress.stop()
 

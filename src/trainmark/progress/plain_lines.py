@@ -26,7 +26,8 @@ class PlainLines:
     """
 
     def __init__(self, screen: Console, words: Callable[[], str]) -> None:
-        self._screen, self._words = screen, words
+        self._screen = screen
+        self._words = words
         self._wanted = not screen.is_terminal or screen.is_dumb_terminal
         self._started = time.monotonic()
         self._due = self._started + FIRST_SECONDS
@@ -57,7 +58,9 @@ class PlainLines:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
         self._over.set()
         if self._beside is not None:
             self._beside.join()

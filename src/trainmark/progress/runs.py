@@ -19,7 +19,15 @@ from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.scheduler import Observer
 from trainmark.execute.parent.task import Task
-from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Ready, SliceTimed, Waiting
+from trainmark.execute.protocol.answers import (
+    Answer,
+    Compiled,
+    EpochEnded,
+    Evaluated,
+    Ready,
+    SliceTimed,
+    Waiting,
+)
 from trainmark.measure.sampler import Row, tree_percent
 from trainmark.progress.line import ProgressLine
 from trainmark.progress.time_left import TaskTime, Throughput, TimeLeft, kind_of, whole_seconds
@@ -34,39 +42,53 @@ _LONGEST_WORDS = 200
 
 
 class RunProgress(ProgressLine, Observer):
-    """Shows a live line per process, a permanent line per finished run and, on Ctrl-C, what is kept.
+    """Shows a live line per process, a permanent line per finished run and, on Ctrl-C, what is
+    kept.
 
     Args:
         folder: folder of the records.
         resumes: whether the command has a --resume.
     """
 
-    def __init__(self, screen: Console, tasks: Sequence[Task[Any]], folder: Path, *, resumes: bool = True) -> None:
-        # The most important columns come first; on a narrow terminal, only the last ones are truncated.
+    def __init__(
+        self, screen: Console, tasks: Sequence[Task[Any]], folder: Path, *, resumes: bool = True
+    ) -> None:
+        # The most important columns come first; on a narrow terminal, only the last ones are
+        # truncated.
         super().__init__(
             screen,
-            TextColumn("{task.fields[live]}", style="bold", table_column=Column(no_wrap=True, min_width=29)),
-            TextColumn("{task.fields[left]}", style="cyan", table_column=Column(no_wrap=True, min_width=12)),
+            TextColumn(
+                "{task.fields[live]}", style="bold", table_column=Column(no_wrap=True, min_width=29)
+            ),
+            TextColumn(
+                "{task.fields[left]}", style="cyan", table_column=Column(no_wrap=True, min_width=12)
+            ),
             BarColumn(bar_width=16 if screen.width >= 120 else 6),
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             TextColumn("{task.fields[facts]}", table_column=Column(no_wrap=True)),
         )
-        self._folder, self._resumes = folder, resumes
+        self._folder = folder
+        self._resumes = resumes
         self._finished = 0
-        self._left, self._seconds_left = TimeLeft(tasks), ""
+        self._left = TimeLeft(tasks)
+        self._seconds_left = ""
         self._followed: dict[int, FollowedTask] = {}
         self._shown = FollowedTask(0, TaskTime(""))
         self._looked_at = time.monotonic()
         self._bars: dict[int, TaskID] = {}
 
     def __enter__(self) -> Self:
-        self._progress.start()  # without a thread for plain lines: they are printed when steps are counted
+        # without a thread for plain lines: they are printed when steps are counted
+        self._progress.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
         self._progress.stop()
         if kind is KeyboardInterrupt:
-            finished, again = f"Records: {self._folder}", "the same command starts over"
+            finished = f"Records: {self._folder}"
+            again = "the same command starts over"
             if self._resumes:
                 finished = f"Finished runs are in {self._folder} (trainmark compare {self._folder})"
                 again = "--resume with the same command continues"
@@ -77,7 +99,9 @@ class RunProgress(ProgressLine, Observer):
         """Follow a new process."""
         time_left = self._left.started(kind_of(task))
         self._followed[id(task)] = self._shown = FollowedTask(len(task.runs), time_left)
-        self._bars[id(task)] = self._progress.add_task("", total=None, visible=False, live="", facts="", left="")
+        self._bars[id(task)] = self._progress.add_task(
+            "", total=None, visible=False, live="", facts="", left=""
+        )
 
     def run_started(self, task: Task[Any], run: Run | CommandRun, replayed: bool) -> None:
         """Follow a run, in a new process or in that of a continued training."""
@@ -89,13 +113,18 @@ class RunProgress(ProgressLine, Observer):
         """Update the line; print the logged steps."""
         self._followed[id(task)].hear(answer)
         for line in answer.log if isinstance(answer, EpochEnded) else ():
-            rate, took = self._followed[id(task)].pace(line.samples_per_second), units.seconds(line.seconds_per_step)
-            self._screen.print(f"step {line.step:>6}: loss {units.loss(line.loss)} ({rate}; {took}/step)")
+            rate = self._followed[id(task)].pace(line.samples_per_second)
+            took = units.seconds(line.seconds_per_step)
+            self._screen.print(
+                f"step {line.step:>6}: loss {units.loss(line.loss)} ({rate}; {took}/step)"
+            )
 
     def counted(self, task: Task[Any], steps: int) -> None:
         """Update the number of steps, as counted by the process, and the time left."""
-        now, before = time.monotonic(), self._looked_at
-        self._shown, self._looked_at = (shown := self._followed[id(task)]), now
+        now = time.monotonic()
+        before = self._looked_at
+        self._shown = (shown := self._followed[id(task)])
+        self._looked_at = now
         shown.count(steps, now - before)
         left = self._left.estimate()
         self._seconds_left = "" if left is None else f"~{units.seconds(whole_seconds(left))} left"
@@ -144,11 +173,14 @@ class FollowedTask:
     """
 
     def __init__(self, runs: int, time: TaskTime) -> None:
-        self._runs, self.time, self._ready = runs, time, False
+        self._runs = runs
+        self.time = time
+        self._ready = False
         self._epochs = self._tokens = 0
         self._loss: float | None = None
         self._rate: float | None = None
-        self._rate_of, self._to_the_end = "", True
+        self._rate_of = ""
+        self._to_the_end = True
         self._pace = Throughput()
         self.description = self.turn = ""
         self.facts = "starting, reading the data"
@@ -163,11 +195,14 @@ class FollowedTask:
 
     def pace(self, samples_per_second: float) -> str:
         """Return a rate in tokens for a text, else in samples."""
-        return units.rate(samples_per_second * (self._tokens or 1), "tokens/s" if self._tokens else "samples/s")
+        return units.rate(
+            samples_per_second * (self._tokens or 1), "tokens/s" if self._tokens else "samples/s"
+        )
 
     def run_started(self, run: Run | CommandRun, *, replayed: bool) -> None:
         """Start a run."""
-        self.turn, self._to_the_end = run.turn, not run.blocks
+        self.turn = run.turn
+        self._to_the_end = not run.blocks
         if isinstance(run, Run) and isinstance(given := run.course.workload.input, Tokens):
             self._tokens = given.length
         if isinstance(run, Run) and isinstance(size := run.course.workload.batches.size, int):
@@ -180,26 +215,32 @@ class FollowedTask:
             case Ready():
                 self._ready = True
                 if self._to_the_end:
-                    self.steps, self._epochs = answer.steps * self._runs, answer.epochs
+                    self.steps = answer.steps * self._runs
+                    self._epochs = answer.epochs
                 self.facts = "compiling" if answer.epochs else "running"
             case Compiled():
                 self.facts = f"epoch 1/{self._epochs}" if self._epochs else "measuring speed"
-                self._pace = Throughput(self._pace.samples_a_step)  # without the time of the compilation
+                # without the time of the compilation
+                self._pace = Throughput(self._pace.samples_a_step)
             case EpochEnded():
                 self._epoch_ended(answer)
             case Waiting() if answer.loss is not None:
                 self._loss = answer.loss
             case SliceTimed() if answer.examples:
-                self._rate, self._rate_of = answer.examples / answer.seconds, "slice"
+                self._rate = answer.examples / answer.seconds
+                self._rate_of = "slice"
             case Evaluated() if self._tokens:
                 self.facts += f" · test loss {units.loss(answer.test_loss)}"
             case Evaluated() if answer.test_accuracy is not None:
                 self.facts += f" · test acc {units.percent(answer.test_accuracy, 1)}"
 
     def count(self, steps: int, seconds: float) -> None:
-        """Update the total number of steps, and add the seconds of computing since the last call."""
+        """Update the total number of steps, and add the seconds of computing since the last
+        call.
+        """
         self.done = steps
-        if not self._rate_of:  # else it was measured: without the time of evaluations and of other sides
+        # else it was measured: without the time of evaluations and of other sides
+        if not self._rate_of:
             self._rate = self._pace.rate(steps) or self._rate
         self.time.share = steps / self.steps if self.steps else 0.0
         self.time.elapsed += seconds
@@ -207,9 +248,13 @@ class FollowedTask:
 
     def _epoch_ended(self, epoch: EpochEnded) -> None:
         if epoch.examples and epoch.seconds and self._rate_of != "slice":
-            self._rate, self._rate_of = epoch.examples / epoch.seconds, "epoch"
-        done, of = epoch.index + 1, self._epochs  # the total is unknown for a command
-        self.facts = f"epoch {min(done + 1, of)}/{of}" if of else f"{units.many(done, 'epoch')} done"
+            self._rate = epoch.examples / epoch.seconds
+            self._rate_of = "epoch"
+        done = epoch.index + 1
+        of = self._epochs  # the total is unknown for a command
+        self.facts = (
+            f"epoch {min(done + 1, of)}/{of}" if of else f"{units.many(done, 'epoch')} done"
+        )
         loss = epoch.losses[-1] if epoch.losses else epoch.train_loss
         self._loss = self._loss if loss is None else loss
         if epoch.train_accuracy is not None and not self._tokens:
@@ -231,16 +276,24 @@ def use(rows: Sequence[Row], gpu: int | None) -> str:
         "cpu": tree_percent(rows[-2], rows[-1]),
         "gpu": gpus[gpu].percent if gpu is not None and gpu < len(gpus) else None,
     }
-    return " · ".join(f"{name} {share:.0f} %" for name, share in shares.items() if share is not None)
+    return " · ".join(
+        f"{name} {share:.0f} %" for name, share in shares.items() if share is not None
+    )
 
 
 def _summary(record: Record, turn: str) -> str:
     layout = ""
     if spread := record.group.spread:
-        layout = f" {spread.data}×{spread.pipeline}" + ("" if spread.all_reduce else ", without averaging")
+        layout = f" {spread.data}×{spread.pipeline}" + (
+            "" if spread.all_reduce else ", without averaging"
+        )
     which = f"{side_of(record)}{layout}, {turn}"
     if record.outcome.status != "ok":
-        last = (record.outcome.stderr_tail or "").strip().rpartition("\n")[2].strip() if record.process else ""
+        last = (
+            (record.outcome.stderr_tail or "").strip().rpartition("\n")[2].strip()
+            if record.process
+            else ""
+        )
         words = f"; its last output: {last[:_LONGEST_WORDS]}" if last else ""
         return f"{which}: {record.outcome.status}, {record.outcome.reason}{words}"
     facts = []

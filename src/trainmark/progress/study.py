@@ -19,10 +19,16 @@ class StudyProgress(ProgressLine):
 
     def __init__(self, screen: Console, title: str) -> None:
         super().__init__(
-            screen, TextColumn("{task.description}"), BarColumn(bar_width=24), TimeRemainingColumn(compact=True)
+            screen,
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TimeRemainingColumn(compact=True),
         )
         self._bar = self._progress.add_task("", total=1.0)
-        self._title, self._doing, self._share, self._started = title, "", 0.0, time.monotonic()
+        self._title = title
+        self._doing = ""
+        self._share = 0.0
+        self._started = time.monotonic()
 
     def __enter__(self) -> Self:
         self._screen.print(f"{self._title}.", soft_wrap=True, markup=False, highlight=False)
@@ -30,11 +36,15 @@ class StudyProgress(ProgressLine):
 
     def tell(self, what: str, share: float) -> None:
         """Show the current step and the share done."""
-        self._doing, self._share = what, share
+        self._doing = what
+        self._share = share
         self._progress.update(self._bar, description=escape(what), completed=share)
 
     def _words(self) -> str:
         if not 0.05 < self._share < 1:  # too early to estimate the time left
             return self._doing
         left = (time.monotonic() - self._started) * (1 - self._share) / self._share
-        return f"{self._doing}, {units.percent(self._share, 0)} done, ~{units.seconds(whole_seconds(left))} left"
+        return (
+            f"{self._doing}, {units.percent(self._share, 0)} done, "
+            f"~{units.seconds(whole_seconds(left))} left"
+        )

@@ -33,7 +33,9 @@ class TerminalProgress(Progress):
         """Return a live line for the preparation."""
         return DataProgress(self.screen)
 
-    def running(self, tasks: Sequence[Task[Any]], folder: Path, *, resumes: bool = True) -> RunProgress:
+    def running(
+        self, tasks: Sequence[Task[Any]], folder: Path, *, resumes: bool = True
+    ) -> RunProgress:
         """Return a live line for the runs, with a permanent line per finished run."""
         return RunProgress(self.screen, tasks, folder, resumes=resumes)
 

@@ -59,12 +59,17 @@ class TimeLeft:
         )
 
     def _rest(self, task: TaskTime) -> float | None:
-        # Early on, the pace is that of the first steps only; at the end, no steps remain but other work does.
+        # Early on, the pace is that of the first steps only; at the end, no steps remain but other
+        # work does.
         rest = task.trained * (1 - task.share) / task.share if 0.15 < task.share < 1 else None
         known = self._took.get(task.kind)
         if known is not None and known > task.elapsed:
             return max(known - task.elapsed, rest or 0.0)  # at least as long as the last time
-        return 0.0 if rest is None and known is not None and (self._waiting or len(self._running) > 1) else rest
+        return (
+            0.0
+            if rest is None and known is not None and (self._waiting or len(self._running) > 1)
+            else rest
+        )
 
 
 def kind_of(task: Task[Any]) -> str:
@@ -91,10 +96,12 @@ class Throughput:
     def rate(self, steps: int) -> float | None:
         """Return samples per second since a look at earlier steps; None until known.
 
-        Steps may be counted when they are queued, so the time in which no more are counted is part of it.
+        Steps may be counted when they are queued, so the time in which no more are counted is part
+        of it.
         """
         now = time.monotonic()
         if not self._looks or steps > self._looks[-1][1]:
             self._looks = [*self._looks[-10:], (now, steps)]
-        (start, first), (_, last) = self._looks[0], self._looks[-1]
+        (start, first) = self._looks[0]
+        (_, last) = self._looks[-1]
         return self.samples_a_step * (last - first) / (now - start) if last > first else None

@@ -23,18 +23,25 @@ class TrialProgress(StudyProgress):
 
     def __init__(self, screen: Console, text: str, folder: Path, trials: int, done: int) -> None:
         super().__init__(screen, text)
-        self._folder, self._trials, self._before, self._ended = folder, trials, done, 0
+        self._folder = folder
+        self._trials = trials
+        self._before = done
+        self._ended = 0
 
     def __enter__(self) -> Self:
         super().__enter__()
         self.tell(f"{self._before}/{self._trials} trials", 0)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
         super().__exit__(kind, error, trace)
         if kind is KeyboardInterrupt:
             kept = f"Finished trials are in {self._folder}" if self._ended else "No trial finished"
-            self._screen.print(f"{kept}; --resume with the same command continues.", soft_wrap=True, markup=False)
+            self._screen.print(
+                f"{kept}; --resume with the same command continues.", soft_wrap=True, markup=False
+            )
 
     def recorded(self, record: Record) -> None:
         """Print the line of a finished trial."""
@@ -45,14 +52,20 @@ class TrialProgress(StudyProgress):
 
     def lost(self, run: Run, reason: str) -> None:
         """Print that a trial's worker died and the trial is retried."""
-        self._screen.print(f"note: {run.turn}: {reason}; it is retried", soft_wrap=True, markup=False)
+        self._screen.print(
+            f"note: {run.turn}: {reason}; it is retried", soft_wrap=True, markup=False
+        )
 
 
 def _summary(record: Record) -> str:
     which = f"trial {record.group.trial}, {title(record.group.values or {})}"
     if record.outcome.status != "ok":
         return f"{which}: {record.outcome.status}, {record.outcome.reason}"
-    early = f", stopped after epoch {len(record.epochs)}" if Caveat.STOPPED_EARLY in record.caveats else ""
+    early = (
+        f", stopped after epoch {len(record.epochs)}"
+        if Caveat.STOPPED_EARLY in record.caveats
+        else ""
+    )
     learnt = f"test accuracy {units.percent(record.final.test_accuracy)}"
     if tokens_of(record) is not None:
         learnt = f"test loss {units.loss(record.final.test_loss)}"

@@ -8,7 +8,8 @@ from typing import Literal, get_args
 
 CheckedPart = Literal["input", "forward", "loss", "gradient", "update", "state", "order", "dropout"]
 PARTS: tuple[CheckedPart, ...] = get_args(CheckedPart)
-"""Parts of a training in which a mistake can be, in the order of computation: a later one inherits it."""
+"""Parts of a training in which a mistake can be, in the order of computation: a later one inherits
+it."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class Check:
         name: the layer, weight or step; empty for the whole.
         error: the difference, relative to the reference; infinite if a value is not finite.
         bound: how large rounding may make it.
-        factor: the side's values as a multiple of the reference's, by least squares; None if not computed.
+        factor: the side's values as a multiple of the reference's, by least squares; None if not
+            computed.
     """
 
     part: CheckedPart
@@ -33,7 +35,9 @@ class Check:
         """The error as a share of its bound; above 1 is a mistake."""
         if not math.isfinite(self.error + self.bound):
             return math.inf
-        return self.error / self.bound if self.bound else math.inf * self.error if self.error else 0.0
+        return (
+            self.error / self.bound if self.bound else math.inf * self.error if self.error else 0.0
+        )
 
 
 @dataclass(frozen=True)

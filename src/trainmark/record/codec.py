@@ -1,6 +1,7 @@
 """Encode records as JSON and decode them, with strict types and non-finite numbers as strings.
 
-A published figure is NaN, so it must be kept, but JSON has no such number and msgspec writes ``null`` for it.
+A published figure is NaN, so it must be kept, but JSON has no such number and msgspec writes
+``null`` for it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def encode(record: Record) -> bytes:
-    """Return the JSON text of ``record``, with one line per top-level key to be both readable and small."""
+    """Return the JSON text of ``record``, with one line per top-level key to be both readable and
+    small.
+    """
     lines = (
         f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False, allow_nan=False)}"
         for key, value in to_plain(record).items()
@@ -40,7 +43,9 @@ def content(record: Record) -> bytes:
 
 
 def to_plain(value: Any) -> Any:
-    """Convert to plain lists, dictionaries, strings and finite numbers; non-finite numbers become strings."""
+    """Convert to plain lists, dictionaries, strings and finite numbers; non-finite numbers become
+    strings.
+    """
     return _without_non_finite(msgspec.to_builtins(value))
 
 
@@ -58,7 +63,9 @@ def decode(text: bytes, origin: str) -> Record:
     try:
         data = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise _foreign(origin, f"a file that is not JSON ({error})" if text.strip() else "an empty file") from error
+        raise _foreign(
+            origin, f"a file that is not JSON ({error})" if text.strip() else "an empty file"
+        ) from error
     if not isinstance(data, dict) or "schema_version" not in data:
         raise _foreign(origin, "JSON without the key 'schema_version'")
     version = data["schema_version"]
@@ -72,11 +79,14 @@ def decode(text: bytes, origin: str) -> Record:
             fix="Update trainmark: pip install --upgrade trainmark",
         )
     try:
-        if any(f'"{name}"'.encode() in text for name in _NON_FINITE):  # else there is nothing to convert
+        # else there is nothing to convert
+        if any(f'"{name}"'.encode() in text for name in _NON_FINITE):
             data = _with_non_finite(data, inspect.type_info(Record))
         record = msgspec.convert(data, Record)
         content(record)
-        require_shallow(record.workload.spec, record.backend.settings, record.peaks and record.peaks.conditions)
+        require_shallow(
+            record.workload.spec, record.backend.settings, record.peaks and record.peaks.conditions
+        )
         record = migrated(record)
     except msgspec.ValidationError as error:
         raise _foreign(origin, str(error)) from error
@@ -89,7 +99,8 @@ def decode(text: bytes, origin: str) -> Record:
 
 def require_shallow(*values: Any) -> None:
     """Raise RecursionError for lists and tables that are nested too deeply to process safely."""
-    layer, depth = list(values), 0
+    layer = list(values)
+    depth = 0
     while layer := [item for value in layer for item in _inside(value)]:
         depth += 1
         if depth > _DEEPEST:
@@ -97,14 +108,25 @@ def require_shallow(*values: Any) -> None:
 
 
 def _inside(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, (list, tuple))
+        else ()
+    )
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a record."""
     described = _with_string_numbers(msgspec.json.schema(Record))
-    described["$defs"]["Record"]["required"].insert(0, "schema_version")  # it has a default, but readers need it
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "trainmark record", **described}
+    # it has a default, but readers need it
+    described["$defs"]["Record"]["required"].insert(0, "schema_version")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "trainmark record",
+        **described,
+    }
 
 
 def _with_string_numbers(part: Any) -> Any:
@@ -138,14 +160,21 @@ def _without_non_finite(value: Any) -> Any:
 
 
 def _with_non_finite(value: Any, kind: inspect.Type) -> Any:
-    """Convert strings back to numbers, only where the schema has a number, since a name may be 'nan'."""
+    """Convert strings back to numbers, only where the schema has a number, since a name may be
+    'nan'.
+    """
     kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
     if isinstance(value, str) and any(isinstance(each, inspect.FloatType) for each in kinds):
         return _NON_FINITE.get(value, value)
     for each in kinds:
-        if isinstance(value, dict) and isinstance(each, (inspect.StructType, inspect.DataclassType)):
+        if isinstance(value, dict) and isinstance(
+            each, (inspect.StructType, inspect.DataclassType)
+        ):
             types = {field.encode_name: field.type for field in each.fields}
-            return {key: _with_non_finite(item, types[key]) if key in types else item for key, item in value.items()}
+            return {
+                key: _with_non_finite(item, types[key]) if key in types else item
+                for key, item in value.items()
+            }
         if isinstance(value, list) and isinstance(each, inspect.ListType):
             return [_with_non_finite(item, each.item_type) for item in value]
     return value

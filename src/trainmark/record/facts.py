@@ -1,8 +1,8 @@
 """The facts that distinguish runs: for each, how to read it from a record, its title and its words.
 
-Two selections of them identify a run. Runs with the same :class:`Key` are repeats of each other; ``--resume`` skips a
-run if a record with the same :class:`RunKey` ended well or diverged. Tables of differences show the facts with a title;
-exported files can have any by name.
+Two selections of them identify a run. Runs with the same :class:`Key` are repeats of each other;
+``--resume`` skips a run if a record with the same :class:`RunKey` ended well or diverged. Tables of
+differences show the facts with a title; exported files can have any by name.
 """
 
 from __future__ import annotations
@@ -58,7 +58,14 @@ def _spread(record: Record) -> tuple[int | bool, ...] | None:
     spread = record.group.spread
     if spread is None:
         return None
-    return spread.data, spread.pipeline, spread.microbatches, spread.all_reduce, spread.weak, spread.nodes
+    return (
+        spread.data,
+        spread.pipeline,
+        spread.microbatches,
+        spread.all_reduce,
+        spread.weak,
+        spread.nodes,
+    )
 
 
 def _command(record: Record) -> tuple[tuple[str, ...], str, str | None] | None:
@@ -83,52 +90,85 @@ def _of_gpus(record: Record, value: str | None) -> str | None:
     return value or (None if record.machine.gpus else "none")
 
 
-def _machine(title: str, of: Callable[[Record], Any], words: Callable[[Any], str] = str, unknown: str = "") -> Fact:
+def _machine(
+    title: str, of: Callable[[Record], Any], words: Callable[[Any], str] = str, unknown: str = ""
+) -> Fact:
     return Fact(of, title, words, unknown, machine=True)
 
 
 FACTS: dict[str, Fact] = {
     # Tables of differences use this order: the most likely reasons for different speeds come first.
     "workload": Fact(lambda record: record.workload.name, "workload"),
-    "step_fingerprint": Fact(lambda record: record.workload.step_fingerprint, "arithmetic of a step"),
+    "step_fingerprint": Fact(
+        lambda record: record.workload.step_fingerprint, "arithmetic of a step"
+    ),
     "schedule_fingerprint": Fact(lambda record: record.workload.schedule_fingerprint, "schedule"),
     "outcome": Fact(lambda record: record.outcome.status, "outcome"),
-    "framework": Fact(lambda record: f"{record.backend.name} {record.backend.version or ''}".strip(), "backend"),
-    "style": Fact(lambda record: record.backend.style, "style (input path, compilation)", unknown="as is"),
-    "compile_cache": Fact(lambda record: record.backend.compile_cache, "compile cache", unknown="none"),
+    "framework": Fact(
+        lambda record: f"{record.backend.name} {record.backend.version or ''}".strip(), "backend"
+    ),
+    "style": Fact(
+        lambda record: record.backend.style, "style (input path, compilation)", unknown="as is"
+    ),
+    "compile_cache": Fact(
+        lambda record: record.backend.compile_cache, "compile cache", unknown="none"
+    ),
     "machine": Fact(lambda record: record.machine.name, "machine"),
-    "data": Fact(lambda record: record.dataset and f"{record.dataset.name} {record.dataset.sha256[:12]}", "data"),
+    "data": Fact(
+        lambda record: record.dataset and f"{record.dataset.name} {record.dataset.sha256[:12]}",
+        "data",
+    ),
     "command": Fact(_command, "command", lambda command: shlex.join(command[0])),
     "load_before": Fact(
         lambda record: record.machine.load_before,
         "CPU load by others before the run",
         lambda share: units.percent(round(share, 1), 0),
     ),
-    "caveats": Fact(lambda record: record.caveats, "caveats", lambda caveats: ", ".join(caveats) or "none"),
+    "caveats": Fact(
+        lambda record: record.caveats, "caveats", lambda caveats: ", ".join(caveats) or "none"
+    ),
     "labels": _machine("labels", lambda record: record.machine.labelled),
-    "price_per_hour": _machine("price per hour", lambda record: record.price_per_hour, units.significant),
+    "price_per_hour": _machine(
+        "price per hour", lambda record: record.price_per_hour, units.significant
+    ),
     "computed_on": _machine("device", _computed_on, unknown=units.MISSING),
     "cpu": _machine("CPU", lambda record: record.machine.cpu),
     "usable_cores": _machine("cores", lambda record: record.machine.usable_cores),
-    "cpu_quota": _machine("CPU quota", lambda record: record.machine.cpu_quota, "{:g} cores".format, unknown="none"),
-    "cpu_governors": _machine("CPU governor", lambda record: record.machine.cpu_governors, ", ".join),
-    "cpu_turbo": _machine("CPU turbo", lambda record: record.machine.cpu_turbo, lambda on: "on" if on else "off"),
-    "memory_bytes": _machine("memory", lambda record: record.machine.memory_bytes or None, units.bytes_),
-    "gpus": _machine("GPUs", lambda record: record.machine.gpus, lambda gpus: ", ".join(gpus) or "none"),
-    "gpu_driver": _machine("GPU driver", lambda record: _of_gpus(record, record.machine.gpu_driver)),
+    "cpu_quota": _machine(
+        "CPU quota", lambda record: record.machine.cpu_quota, "{:g} cores".format, unknown="none"
+    ),
+    "cpu_governors": _machine(
+        "CPU governor", lambda record: record.machine.cpu_governors, ", ".join
+    ),
+    "cpu_turbo": _machine(
+        "CPU turbo", lambda record: record.machine.cpu_turbo, lambda on: "on" if on else "off"
+    ),
+    "memory_bytes": _machine(
+        "memory", lambda record: record.machine.memory_bytes or None, units.bytes_
+    ),
+    "gpus": _machine(
+        "GPUs", lambda record: record.machine.gpus, lambda gpus: ", ".join(gpus) or "none"
+    ),
+    "gpu_driver": _machine(
+        "GPU driver", lambda record: _of_gpus(record, record.machine.gpu_driver)
+    ),
     "cuda": _machine("CUDA of the driver", lambda record: _of_gpus(record, record.machine.cuda)),
     "os": _machine("system", lambda record: record.machine.os),
     "python_version": _machine("Python", lambda record: record.python.version),
     "trainmark": _machine("trainmark", lambda record: record.trainmark),
     "precision": _machine("precision", lambda record: record.backend.precision),
-    "threads_chosen": _machine("threads", lambda record: record.threads or (None if record.process else "default")),
+    "threads_chosen": _machine(
+        "threads", lambda record: record.threads or (None if record.process else "default")
+    ),
     # Not in tables of differences.
     "backend": Fact(lambda record: record.backend.name),
     "version": Fact(lambda record: record.backend.version),
     "protocol": Fact(lambda record: record.protocol),
     "device": Fact(lambda record: record.device.id, unknown=units.MISSING),
     "device_name": Fact(lambda record: record.device.name),
-    "accelerator": Fact(lambda record: record.device.name if record.device.kind == "accelerator" else None),
+    "accelerator": Fact(
+        lambda record: record.device.name if record.device.kind == "accelerator" else None
+    ),
     "cores": Fact(lambda record: record.machine.usable_cores or record.machine.logical_cores),
     "threads": Fact(lambda record: record.threads),
     "memory_fraction": Fact(lambda record: record.memory_fraction),
@@ -137,7 +177,9 @@ FACTS: dict[str, Fact] = {
     "dataset_sha256": Fact(lambda record: record.dataset and record.dataset.sha256),
     "train_examples": Fact(lambda record: record.dataset and record.dataset.train_examples),
     "test_examples": Fact(lambda record: record.dataset and record.dataset.test_examples),
-    "program": Fact(lambda record: (record.process and (record.process.program_sha256 or "")[:8]) or None),
+    "program": Fact(
+        lambda record: (record.process and (record.process.program_sha256 or "")[:8]) or None
+    ),
     "layout": Fact(_layout),
     "spread": Fact(_spread),
     "python": Fact(lambda record: record.python.label, unknown="default"),
@@ -162,8 +204,8 @@ def facts_of(record: Record, names: Iterable[str]) -> dict[str, Any]:
 class Key:
     """What two repeats of each other have in common; the fields are names of facts.
 
-    A name alone can stand for different things, so the dataset includes its checksum, the device and machine their
-    hardware, the workload its fingerprints.
+    A name alone can stand for different things, so the dataset includes its checksum, the device
+    and machine their hardware, the workload its fingerprints.
 
     Args:
         machine: host name, with a number if several machines have the same name.
@@ -207,9 +249,15 @@ class Key:
     @classmethod
     def of(cls, record: Record, machine: str, instance: str | None) -> Key:
         """Return the key of ``record``, with this title and these labels of its machine."""
-        names = {field.name for field in dataclasses.fields(cls)} - {"machine", "instance", "device_name"}
+        names = {field.name for field in dataclasses.fields(cls)} - {
+            "machine",
+            "instance",
+            "device_name",
+        }
         device_name = FACTS["accelerator"].of(record)
-        return cls(**facts_of(record, names), machine=machine, instance=instance, device_name=device_name)
+        return cls(
+            **facts_of(record, names), machine=machine, instance=instance, device_name=device_name
+        )
 
     def words(self, name: str) -> str:
         """Return a field as text, even if unknown."""
@@ -222,19 +270,40 @@ class Key:
         return self.workload, self.step_fingerprint, self.schedule_fingerprint
 
     def without(self, dimension: Dimension) -> tuple[object, ...]:
-        """Return everything except what varies along ``dimension``; equal for groups that only differ along it."""
+        """Return everything except what varies along ``dimension``; equal for groups that only
+        differ along it.
+        """
         varies = _VARIES_WITH[dimension]
-        rest = tuple(getattr(self, field.name) for field in dataclasses.fields(self) if field.name not in varies)
-        return (*rest, "accelerator" if self.device_name else self.device) if dimension == "machine" else rest
+        rest = tuple(
+            getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name not in varies
+        )
+        return (
+            (*rest, "accelerator" if self.device_name else self.device)
+            if dimension == "machine"
+            else rest
+        )
 
 
 _VARIES_WITH: dict[Dimension, frozenset[str]] = {
     "device": frozenset({"device", "device_name"}),
     "backend": frozenset({"backend", "version"}),
     "style": frozenset({"style", "program"}),
-    # Different machines have different devices and builds; Key.without() separates CPUs and accelerators.
+    # Different machines have different devices and builds; Key.without() separates CPUs and
+    # accelerators.
     "machine": frozenset(
-        {"machine", "instance", "cpu", "cores", "cpu_quota", "threads", "device", "device_name", "version"}
+        {
+            "machine",
+            "instance",
+            "cpu",
+            "cores",
+            "cpu_quota",
+            "threads",
+            "device",
+            "device_name",
+            "version",
+        }
     ),
     "python": frozenset({"python", "version"}),
 }
@@ -242,7 +311,8 @@ _VARIES_WITH: dict[Dimension, frozenset[str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RunKey:
-    """Equal for two runs, planned or recorded, that measure the same thing; the fields are names of facts.
+    """Equal for two runs, planned or recorded, that measure the same thing; the fields are names of
+    facts.
 
     Args:
         repeat: number of the repeat; of a command, its round.
@@ -250,7 +320,8 @@ class RunKey:
         slices_alone: whether it stopped after its slices, without training to the end.
         nudge: of the initial weights, in records of version 0.1; no run is planned with one.
         spread: copies, stages, microbatches, averaging, weak, machines.
-        command: words, directory, and checksum of the program. For a command, only this and the first three are set.
+        command: words, directory, and checksum of the program. For a command, only this and the
+            first three are set.
     """
 
     step_fingerprint: str
@@ -277,7 +348,9 @@ class RunKey:
 
     @property
     def of_side(self) -> RunKey:
-        """The same for all runs of a side in one study, also if their script was changed in between."""
+        """The same for all runs of a side in one study, also if their script was changed in
+        between.
+        """
         command = self.command and (*self.command[:2], None)
         return dataclasses.replace(self, repeat=0, seed=None, slices_alone=False, command=command)
 

@@ -52,7 +52,8 @@ class StepInspection:
         tensors: tensors of the reference, in the order of the step.
         gap: the largest difference between the largest and the true logit.
         unchanged: weights that the backend's step did not change at all.
-        moved: the largest change of each trained matrix or kernel, relative to its largest value; None if not finite.
+        moved: the largest change of each trained matrix or kernel, relative to its largest value;
+            None if not finite.
         alone: examples that make the loss non-finite by themselves.
     """
 

@@ -21,24 +21,30 @@ def migrated(record: Record) -> Record:
 
 
 def _with_fingerprints(ref: WorkloadRef) -> WorkloadRef:
-    """Recompute fingerprints from the workload in the record, since version 1 also hashed fields at their default.
+    """Recompute fingerprints from the workload in the record, since version 1 also hashed fields at
+    their default.
 
-    A workload that this trainmark can't read keeps its fingerprints, and only groups with other such records.
+    A workload that this trainmark can't read keeps its fingerprints, and only groups with other
+    such records.
     """
     try:
         workload = Workload.from_data(ref.spec)
     except Misfit:
         return ref
-    step, schedule = workload.step_fingerprint, workload.schedule_fingerprint
+    step = workload.step_fingerprint
+    schedule = workload.schedule_fingerprint
     return structs.replace(ref, step_fingerprint=step, schedule_fingerprint=schedule)
 
 
 def _without_placeholders(record: Record) -> Record:
     """Replace the placeholder words of version 1 for what a command does not report."""
-    style, device = record.backend.style, record.device.id
+    style = record.backend.style
+    device = record.device.id
     return structs.replace(
         record,
-        backend=structs.replace(record.backend, style=None if style == "as is" else style, compile_cache=None),
+        backend=structs.replace(
+            record.backend, style=None if style == "as is" else style, compile_cache=None
+        ),
         device=structs.replace(record.device, id=None if device == "not told" else device),
         python=structs.replace(record.python, label=None),
     )

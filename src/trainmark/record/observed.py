@@ -1,4 +1,6 @@
-"""The steps of a measured command; the measured process reports them, too, so this needs the standard library alone."""
+"""The steps of a measured command; the measured process reports them, too, so this needs the
+standard library alone.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,16 @@ class Observed:
         evaluations: number of evaluations.
         saves: number of saved files.
         skipped: steps that a gradient scaler skipped.
-        losses: of each of the first 2,000 steps, then of every hundredth; several losses of a step are added.
-        places: file and line of the loader, the optimiser, the model, the evaluation, the save and the backward pass.
+        losses: of each of the first 2,000 steps, then of every hundredth; several losses of a step
+            are added.
+        places: file and line of the loader, the optimiser, the model, the evaluation, the save and
+            the backward pass.
         syncs: how often each line of the script read a tensor.
         threads: CPU threads of the framework.
         precision: type of the weights, or that of autocast.
         device: device of the weights.
-        device_peak_bytes: peak memory that the framework allocated on the device; null on a CPU or if unknown.
+        device_peak_bytes: peak memory that the framework allocated on the device; null on a CPU or
+            if unknown.
         changed: experiments that took effect, with the evidence.
         failed: experiments that could not be applied, with the reason.
         ended_early: whether trainmark ended the training after its last slice or ``--steps``.
@@ -70,7 +75,9 @@ class Observed:
 
     @property
     def all_seconds(self) -> float:
-        """Duration of all steps but the first, and of evaluation, which is in ``seconds`` only if it is frequent."""
+        """Duration of all steps but the first, and of evaluation, which is in ``seconds`` only if
+        it is frequent.
+        """
         rare = self.evaluations < IN_EVERY_STEP * self.steps
         return self.seconds + (self.evaluation_seconds or 0.0) * rare
 

@@ -1,15 +1,16 @@
 """The record of one run, as frozen data.
 
-History of the format
-    1   2026-11: the first. Added later without a new number: ``machine.identity``, ``machine.labels``, ``trainmark``.
-    2   2026-11: fingerprints leave out fields at their default; what a command does not report is null.
+History of the format 1   2026-11: the first. Added later without a new number:
+    ``machine.identity``, ``machine.labels``, ``trainmark``. 2   2026-11: fingerprints leave out
+    fields at their default; what a command does not report is null.
 
 :mod:`trainmark.record.migrations` reads the older ones.
 
-A change that old readers would misread raises ``SCHEMA_VERSION``; a new key that may be absent does not. An unknown
-value is ``null``, never 0. A number that is not finite is the string ``nan``, ``inf`` or ``-inf``, since JSON has none.
-All durations are in seconds, all sizes in bytes; accuracies are fractions from 0 to 1. *The epochs' clock* counts
-seconds from the start of the measured process.
+A change that old readers would misread raises ``SCHEMA_VERSION``; a new key that may be absent does
+not. An unknown value is ``null``, never 0. A number that is not finite is the string ``nan``,
+``inf`` or ``-inf``, since JSON has none. All durations are in seconds, all sizes in bytes;
+accuracies are fractions from 0 to 1. *The epochs' clock* counts seconds from the start of the
+measured process.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Outcome(Struct, frozen=True):
         reason: why it ended so; null if there is nothing to say.
         step: of a divergence, the first step whose loss is not finite, from 0.
         loss_before: of a divergence, the last finite loss.
-        stderr_tail: end of what the measured process printed, stdout included; null if there is none or the run is ok.
+        stderr_tail: end of what the measured process printed, stdout included; null if there is
+            none or the run is ok.
     """
 
     status: Status
@@ -53,7 +55,8 @@ class WorkloadRef(Struct, frozen=True):
     Args:
         name: name of the workload, or of a measured command.
         step_fingerprint: equal for workloads with the same arithmetic per step.
-        schedule_fingerprint: equal for workloads with the same number and order of steps, evaluated at the same times.
+        schedule_fingerprint: equal for workloads with the same number and order of steps, evaluated
+            at the same times.
         spec: the whole specification; of a command, its words with their placeholders.
     """
 
@@ -84,10 +87,13 @@ class BackendRef(Struct, frozen=True):
 
     Args:
         name: name of the backend; of a command, its program.
-        version: version of the framework; of a command, the frameworks that it reports, with their versions.
-        style: style of the backend; of a command, the varied values, such as ``workers=4``, or null if none are.
+        version: version of the framework; of a command, the frameworks that it reports, with their
+            versions.
+        style: style of the backend; of a command, the varied values, such as ``workers=4``, or null
+            if none are.
         precision: precision of the arithmetic; null for a command.
-        compile_cache: ``none`` if nothing was compiled, else the state of the framework's cache; null for a command.
+        compile_cache: ``none`` if nothing was compiled, else the state of the framework's cache;
+            null for a command.
         settings: the framework's own settings that decide speed or arithmetic, as it reported them.
     """
 
@@ -103,9 +109,11 @@ class DeviceRef(Struct, frozen=True):
     """The device that was trained on, as the backend reports it.
 
     Args:
-        id: such as ``cpu`` or ``cuda:0``; of a command, the device that it was given, or null if none was.
+        id: such as ``cpu`` or ``cuda:0``; of a command, the device that it was given, or null if
+            none was.
         name: name of the model.
-        kind: the processor or an accelerator; null if unknown, as for a command that was given no device.
+        kind: the processor or an accelerator; null if unknown, as for a command that was given no
+            device.
         memory_bytes: size of the device's memory, in bytes.
         gpu: its column in :class:`Samples`; null for a CPU or if unknown.
     """
@@ -118,7 +126,8 @@ class DeviceRef(Struct, frozen=True):
 
 
 class Cloud(Struct, frozen=True):
-    """A rented machine in records of version 0.1, as the provider described it; newer records have labels.
+    """A rented machine in records of version 0.1, as the provider described it; newer records have
+    labels.
 
     Args:
         provider: ``aws``, ``azure``, ``google``, ``oracle`` or ``alibaba``.
@@ -150,14 +159,15 @@ class Machine(Struct, frozen=True):
         memory_bytes: size of the main memory, in bytes.
         gpus: names of the GPUs' models, in the driver's order.
         gpu_driver: version of the GPUs' driver.
-        load_before: share of the usable cores' time that other processes used just before the run, 0 to 1.
+        load_before: share of the usable cores' time that other processes used just before the run,
+            0 to 1.
         cpu_quota: cores that the control group may use at a time; null without a quota.
         cpu_governors: the CPU's frequency governors; empty if not visible, as in a virtual machine.
         cpu_turbo: whether cores may run above their base frequency.
         cuda: the newest CUDA version that the driver supports.
         cloud: only in records of version 0.1.
-        identity: distinguishes machines of the same name without identifying them: a keyed hash of the system's
-            machine id. Null if the system has none.
+        identity: distinguishes machines of the same name without identifying them: a keyed hash of
+            the system's machine id. Null if the system has none.
         labels: the user's labels of it (``--label KEY=VALUE``).
     """
 
@@ -185,14 +195,18 @@ class Machine(Struct, frozen=True):
         """The labels; in a record of version 0.1, also what it knew of the cloud."""
         if self.cloud is None:
             return self.labels
-        known = {name: getattr(self.cloud, name) for name in ("provider", "instance_type", "region")}
+        known = {
+            name: getattr(self.cloud, name) for name in ("provider", "instance_type", "region")
+        }
         return {name: value for name, value in known.items() if value} | self.labels
 
     @property
     def labelled(self) -> str | None:
         """All labels as text; None without labels."""
         written = [self.cloud.title] if self.cloud else []
-        return ", ".join([*written, *(f"{key}={value}" for key, value in self.labels.items())]) or None
+        return (
+            ", ".join([*written, *(f"{key}={value}" for key, value in self.labels.items())]) or None
+        )
 
 
 class Python(Struct, frozen=True):
@@ -219,8 +233,8 @@ class ModelRef(Struct, frozen=True):
         forward_flops_per_example: floating-point operations of a forward pass.
         training_flops_per_example: floating-point operations of a training step.
         initial_weights_sha256: checksum of the initial weights; equal if two runs started alike.
-        unchanged_weights: names of the arrays that training left exactly as they were; null if the training was not
-            completed.
+        unchanged_weights: names of the arrays that training left exactly as they were; null if the
+            training was not completed.
     """
 
     parameters: int
@@ -245,7 +259,8 @@ class Window(Struct, frozen=True):
 class Epoch(Struct, frozen=True):
     """One epoch, timed between synchronised edges.
 
-    The edges of a command's epoch are what it reports, so they are only as synchronised as its reports.
+    The edges of a command's epoch are what it reports, so they are only as synchronised as its
+    reports.
 
     Args:
         index: its number, from 0.
@@ -258,8 +273,9 @@ class Epoch(Struct, frozen=True):
         test_loss: mean loss of the test examples; null without evaluation.
         test_accuracy: test accuracy, 0 to 1; null without evaluation.
         evaluation_seconds: duration of the evaluation after it; null without evaluation.
-        tree_pss_bytes: memory of the measured process and all it started at the end of the epoch, in bytes, with each
-            shared page divided among the processes that share it; null if unknown or too expensive to read.
+        tree_pss_bytes: memory of the measured process and all it started at the end of the epoch,
+            in bytes, with each shared page divided among the processes that share it; null if
+            unknown or too expensive to read.
         data_wait_seconds: how long a command waited for batches; null if it does not measure that.
         windows: when an interleaved run trained; empty if it never paused.
     """
@@ -298,25 +314,28 @@ class FirstEvaluation(Struct, frozen=True):
 
 
 class Slice(Struct, frozen=True):
-    """A part of a training between two synchronised edges, while the other sides of its round paused.
+    """A part of a training between two synchronised edges, while the other sides of its round
+    paused.
 
     Shares are fractions of the time of the usable cores, null if they can't be read.
 
     Args:
-        block: number of its block in its round; a block is neighbouring slices of all sides in counterbalanced order.
+        block: number of its block in its round; a block is neighbouring slices of all sides in
+            counterbalanced order.
         order: number of its turn in its round.
         start_seconds: when it started, on the epochs' clock.
         steps: number of steps; a step of a command is a batch or an epoch.
         timed_steps: number of steps that were timed: the last ones.
         seconds: duration of the timed steps.
-        examples: number of examples of the timed steps; the number of epochs if a command does not report how many
-            examples an epoch has.
-        others_share: share that processes outside all sides took. It may be wrong by a few percent, even below 0, since
-            the system counts in ticks.
+        examples: number of examples of the timed steps; the number of epochs if a command does not
+            report how many examples an epoch has.
+        others_share: share that processes outside all sides took. It may be wrong by a few percent,
+            even below 0, since the system counts in ticks.
         stolen_share: share that the host of this virtual machine gave to others.
         spare_share: share of the cores that no side uses, since all have fewer threads.
         idle_share: share that the paused sides took.
-        queued: seconds per second that the threads of this side waited for a core, summed over threads.
+        queued: seconds per second that the threads of this side waited for a core, summed over
+            threads.
         switches: how often per second these threads lost a core to another thread.
         pressure: share of the wall-clock time in which any thread of the machine waited for a core.
     """
@@ -342,12 +361,18 @@ class Slice(Struct, frozen=True):
         Raises:
             ValueError: steps, seconds or examples are not positive and finite.
         """
-        if not (0 < self.timed_steps <= self.steps and 0 < self.seconds < math.inf and 0 < self.examples < math.inf):
+        if not (
+            0 < self.timed_steps <= self.steps
+            and 0 < self.seconds < math.inf
+            and 0 < self.examples < math.inf
+        ):
             raise ValueError("a slice needs timed steps, seconds and examples above 0")
 
     @property
     def external_share(self) -> float | None:
-        """Share of the cores' time that was stolen, or taken by others from cores that a side uses; None if unknown."""
+        """Share of the cores' time that was stolen, or taken by others from cores that a side uses;
+        None if unknown.
+        """
         if self.others_share is None:
             return self.stolen_share
         in_spare_cores = min(self.spare_share, max(self.others_share, 0.0))
@@ -355,9 +380,11 @@ class Slice(Struct, frozen=True):
 
 
 def are_disturbed(block: Iterable[Slice]) -> bool:
-    """Check whether other processes took so much during the slices of a block that it must not count.
+    """Check whether other processes took so much during the slices of a block that it must not
+    count.
 
-    The slices are judged together, since the system counts in ticks of 10 ms, which is too coarse for one.
+    The slices are judged together, since the system counts in ticks of 10 ms, which is too coarse
+    for one.
 
     Args:
         block: the slices of one block.
@@ -366,7 +393,9 @@ def are_disturbed(block: Iterable[Slice]) -> bool:
         Whether the block is disturbed; False if nothing is known.
     """
     known = [(share, each.seconds) for each in block if (share := each.external_share) is not None]
-    return sum(share * seconds for share, seconds in known) > EXTERNAL_SHARE * sum(seconds for _, seconds in known)
+    return sum(share * seconds for share, seconds in known) > EXTERNAL_SHARE * sum(
+        seconds for _, seconds in known
+    )
 
 
 class LogLine(Struct, frozen=True):
@@ -389,8 +418,8 @@ class MetricsRef(Struct, frozen=True):
     """How the training metrics were measured.
 
     Args:
-        train: ``running`` averages the batches of an epoch, each before its update and with dropout; ``exact``
-            evaluates the whole training set after the epoch.
+        train: ``running`` averages the batches of an epoch, each before its update and with
+            dropout; ``exact`` evaluates the whole training set after the epoch.
         loss_includes_l2: whether the training loss includes the layers' L2 terms.
     """
 
@@ -407,8 +436,9 @@ class Final(Struct, frozen=True):
         test_loss: mean loss of the test examples.
         test_accuracy: test accuracy, 0 to 1.
         training_seconds: sum of the epochs, without evaluation.
-        time_to_target_seconds: training time up to the end of the epoch that reached the target of ``--until``, without
-            compilation and evaluation; null if there is no target or it was missed.
+        time_to_target_seconds: training time up to the end of the epoch that reached the target of
+            ``--until``, without compilation and evaluation; null if there is no target or it was
+            missed.
     """
 
     train_loss: float | None = None
@@ -422,17 +452,18 @@ class Final(Struct, frozen=True):
 class Samples(Struct, frozen=True):
     """Measurements of the run from outside, taken a few times a second; at most 1,000 rows.
 
-    Columns are ``[time]``, and those of GPUs ``[time][gpu]``. A value that could not be read is null, and so is a
-    column without any. CPU percentages are of the time since the previous row.
+    Columns are ``[time]``, and those of GPUs ``[time][gpu]``. A value that could not be read is
+    null, and so is a column without any. CPU percentages are of the time since the previous row.
 
     Args:
         interval_seconds: time between two rows.
         t: when each row was measured, on the epochs' clock.
-        cpu_percent: utilisation of every core, ``[time][core]``; an empty row if the cores are not those of the
-            previous row.
+        cpu_percent: utilisation of every core, ``[time][core]``; an empty row if the cores are not
+            those of the previous row.
         stolen_percent: share of all cores' time that the host of a virtual machine gave to others.
         tree_cpu_percent: CPU time of the measured process and all it started; 100 is one core.
-        tree_resident_bytes: resident memory of the same; a page that two processes share counts twice.
+        tree_resident_bytes: resident memory of the same; a page that two processes share counts
+            twice.
         cpu_hertz: mean frequency of some cores.
         cpu_joules: energy of the CPU packages, a counter with an arbitrary start.
         gpu_percent: share of the time in which any kernel ran, as the driver reports it.
@@ -470,7 +501,8 @@ class Peaks(Struct, frozen=True):
 
     Args:
         matmul_flops_per_second: floating-point operations per second of large matrix products.
-        copy_bytes_per_second: bytes per second of copies in the device's memory; bytes read and written both count.
+        copy_bytes_per_second: bytes per second of copies in the device's memory; bytes read and
+            written both count.
         conditions: everything that they depend on, and when they were measured.
     """
 
@@ -515,7 +547,8 @@ class Memory(Struct, frozen=True):
 
     Args:
         host_peak_bytes: resident memory of the measured process, in bytes.
-        device_peak_bytes: memory that the framework used on the device, in bytes; null if it does not report it.
+        device_peak_bytes: memory that the framework used on the device, in bytes; null if it does
+            not report it.
     """
 
     host_peak_bytes: int | None = None
@@ -526,7 +559,8 @@ class Energy(Struct, frozen=True):
     """Energy of the training epochs.
 
     Args:
-        joules: energy of the device; null if the training was too short for its counter, or a reading is missing.
+        joules: energy of the device; null if the training was too short for its counter, or a
+            reading is missing.
         source: the counter.
     """
 
@@ -546,7 +580,8 @@ class Process(Struct, frozen=True):
         user_seconds: CPU time in user mode, of it and of the children that it waited for.
         system_seconds: likewise, CPU time in the kernel.
         language: the programming language that it says it reports from.
-        program_sha256: checksum of the script among its words, else of the program if that is a path, else null.
+        program_sha256: checksum of the script among its words, else of the program if that is a
+            path, else null.
         odd: descriptions of the first few reports that were not understood.
         left_out: number of reports that were not understood; null if unknown.
         attached: whether the observer was started in a Python process; null if it was turned off.
@@ -575,8 +610,8 @@ class Spread(Struct, frozen=True):
         data: number of copies of the network, each of which takes its share of every batch.
         pipeline: number of stages that each copy is cut into.
         microbatches: number of pieces in which a copy's share of a batch goes through the stages.
-        all_reduce: whether the copies averaged their gradients; without it, the run shows what the all-reduce costs and
-            is not a valid training.
+        all_reduce: whether the copies averaged their gradients; without it, the run shows what the
+            all-reduce costs and is not a valid training.
         weak: whether the batch grew with the number of copies.
         nodes: number of machines.
         restarts: how often all ranks were restarted.
@@ -602,12 +637,15 @@ class Group(Struct, frozen=True):
 
     Args:
         id: equal for all runs of the plan.
-        session: equal for all runs of one command; a later command that completes the plan is another session.
-        kind: kind of study; in a ``parity`` and a ``scale``, all sides get the batches in the same order.
+        session: equal for all runs of one command; a later command that completes the plan is
+            another session.
+        kind: kind of study; in a ``parity`` and a ``scale``, all sides get the batches in the same
+            order.
         rank: number of the process, from 0; null in the record of the whole training.
         world: number of processes; null for a training that is not spread.
-        trial: in a ``sweep``, the number of the trial, from 1; in a ``parity`` or ``scale`` of version 0.1, the number
-            of the nudge of the initial weights, or null if they are unchanged.
+        trial: in a ``sweep``, the number of the trial, from 1; in a ``parity`` or ``scale`` of
+            version 0.1, the number of the nudge of the initial weights, or null if they are
+            unchanged.
         spread: how the training was spread over devices; null for an ordinary training on one.
         values: in a ``sweep``, the values of the varied hyper-parameters.
     """
@@ -625,16 +663,18 @@ class Group(Struct, frozen=True):
 class Record(Struct, frozen=True, kw_only=True):
     """The record of one run.
 
-    For a measured command (``process`` is not null), only what is observed from outside and what it reports is known:
-    ``dataset``, ``model``, ``metrics`` and the interpreter's label are null, and so is ``seed`` if the command has no
-    ``{seed}``.
+    For a measured command (``process`` is not null), only what is observed from outside and what it
+    reports is known:
+    ``dataset``, ``model``, ``metrics`` and the interpreter's label are null, and so is ``seed`` if
+    the command has no ``{seed}``.
 
     Args:
         schema_version: version of the format.
         id: name of the record's file, without its ending.
         created: when the run started, in ISO 8601.
         command: the command line, or the call in Python.
-        trainmark: version that measured; in a clone it includes the commit and whether files were changed.
+        trainmark: version that measured; in a clone it includes the commit and whether files were
+            changed.
         outcome: how the run ended.
         workload: what was trained.
         dataset: the dataset that was used.
@@ -642,13 +682,15 @@ class Record(Struct, frozen=True, kw_only=True):
         device: the device that was trained on.
         machine: the machine.
         python: the interpreter.
-        seed: seed of the initial weights, the order of the examples and the framework's random numbers.
+        seed: seed of the initial weights, the order of the examples and the framework's random
+            numbers.
         repeat: number of the repeat of its side, from 0.
         round: number of the round in which it was measured, from 0.
         protocol: whether repeats start from new weights or from the previous repeat's.
         threads: CPU threads; null if the user did not fix them.
         threads_search: how the best number of threads was found; null if no search had a result.
-        memory_fraction: largest fraction of the device's memory to use, 0 to 1; null if not limited.
+        memory_fraction: largest fraction of the device's memory to use, 0 to 1; null if not
+            limited.
         price_per_hour: price of the device per hour, in any currency.
         weights_from: id of the record whose weights it started from.
         published_run: name of the published run that it repeats.
@@ -658,7 +700,8 @@ class Record(Struct, frozen=True, kw_only=True):
         before: the evaluation before the first step; null if the workload has none.
         epochs: the epochs.
         slices: the slices of an interleaved run.
-        slices_in: id of the record with its slices, if the run failed or was interrupted after them.
+        slices_in: id of the record with its slices, if the run failed or was interrupted after
+            them.
         step_losses: loss of each step, ``[steps]``, L2 terms included.
         step_l2_losses: the L2 part of it, ``[steps]``; null if no layer has one.
         log: lines of ``--log-every``.

@@ -10,7 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from trainmark import regular
-from trainmark.errors import ForeignRecord, OutputError, RecordError, RecordNotKept, UnwritableFolder, UsageError
+from trainmark.errors import (
+    ForeignRecord,
+    OutputError,
+    RecordError,
+    RecordNotKept,
+    UnwritableFolder,
+    UsageError,
+)
 from trainmark.record import codec
 from trainmark.record.record import Record
 from trainmark.regular import write_atomically
@@ -35,23 +42,31 @@ class Store:
 
         Args:
             record: the record.
-            continues: replace an existing record with the same id, which holds an earlier part of the same run.
+            continues: replace an existing record with the same id, which holds an earlier part of
+                the same run.
 
         Returns:
             The path of its file.
 
         Raises:
             OutputError: the record's id is not a file name, or there is a record with this id.
-            RecordNotKept: the folder can't be written, for example because the disk is full; the error names the file
-                in the folder of temporary files that has the record, if it could be written there.
+            RecordNotKept: the folder can't be written, for example because the disk is full; the
+                error names the file in the folder of temporary files that has the record, if it
+                could be written there.
         """
-        path, content = self.folder / f"{record.id}.json", codec.encode(record)
+        path = self.folder / f"{record.id}.json"
+        content = codec.encode(record)
         if path.name != f"{record.id}.json":
-            raise OutputError(f"the id {record.id!r} is no name of a file", fix="Report this as a bug.")
+            raise OutputError(
+                f"the id {record.id!r} is no name of a file", fix="Report this as a bug."
+            )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if path.exists() and not continues:
-                raise OutputError(f"{path} exists already", fix="Records are never replaced; report this as a bug.")
+                raise OutputError(
+                    f"{path} exists already",
+                    fix="Records are never replaced; report this as a bug.",
+                )
             write_atomically(path, content)
         except OSError as error:
             raise RecordNotKept(
@@ -66,7 +81,8 @@ class Store:
 
         Args:
             records: the records.
-            continued: id of the record that replaces an earlier record of the same run; None if there is none.
+            continued: id of the record that replaces an earlier record of the same run; None if
+                there is none.
 
         Raises:
             OutputError: as for :meth:`write`.
@@ -94,7 +110,8 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder for a ``with`` block, so that no second run writes into it and disturbs the first's clock.
+        """Lock the folder for a ``with`` block, so that no second run writes into it and disturbs
+        the first's clock.
 
         Raises:
             OutputError: another process has locked it, or the file system has no locks.
@@ -114,15 +131,19 @@ class Store:
                 lock.seek(0)
                 raise OutputError(
                     f"another trainmark is running into {self.folder}",
-                    found=f"process {(lock.read(20) or b'').decode(errors='replace').strip() or 'unknown'}",
-                    fix="Wait for it: two runs at once disturb each other's clock. Or give another folder with --out.",
+                    found="process "
+                    f"{(lock.read(20) or b'').decode(errors='replace').strip() or 'unknown'}",
+                    fix="Wait for it: two runs at once disturb each other's clock. Or give "
+                    "another folder with --out.",
                 ) from None
-            except OSError as error:  # some shared file systems know no locks, or are mounted without them
+            # some shared file systems know no locks, or are mounted without them
+            except OSError as error:
                 raise OutputError(
                     f"{self.folder} can't be locked",
                     expected="a file system with locks",
                     found=error.strerror or str(error),
-                    fix="Give a folder on this machine's own disk with --out, and copy the records from there.",
+                    fix="Give a folder on this machine's own disk with --out, and copy the "
+                    "records from there.",
                 ) from error
             try:
                 lock.truncate(0)
@@ -134,7 +155,9 @@ class Store:
             lock.truncate(0)
 
     def _sweep(self) -> None:
-        """Remove unfinished files of a process that was killed; no other process writes into a locked folder."""
+        """Remove unfinished files of a process that was killed; no other process writes into a
+        locked folder.
+        """
         for kind in ("json", "safetensors"):
             for part in self.folder.glob(f".*.{kind}.*part"):
                 part.unlink(missing_ok=True)
@@ -158,20 +181,27 @@ def load(paths: Iterable[Path]) -> list[Record]:
         if regular.is_folder(path):
             found = _records_in(path)
             if not found:
-                raise UsageError(f"no records in {path}", expected="files that end in .json", fix="Run: trainmark run")
+                raise UsageError(
+                    f"no records in {path}",
+                    expected="files that end in .json",
+                    fix="Run: trainmark run",
+                )
             files.update((Path(os.path.realpath(file)), None) for file in found)
         elif regular.is_file(path):
             files[Path(os.path.realpath(path))] = None
         else:
             there = regular.found_at(path)
-            raise UsageError(f"no records at {path}", expected="a record or a folder of records", found=there)
+            raise UsageError(
+                f"no records at {path}", expected="a record or a folder of records", found=there
+            )
     records: list[Record] = []
     strays: list[ForeignRecord] = []
     seen: set[bytes] = set()
     for file in files:
         try:
             record = read(file)
-            if (text := codec.content(record)) not in seen:  # a copy in another folder is the same run
+            # a copy in another folder is the same run
+            if (text := codec.content(record)) not in seen:
                 records.append(record)
             seen.add(text)
         except ForeignRecord as error:
@@ -206,7 +236,9 @@ def together(lost: Sequence[RecordNotKept]) -> RecordNotKept:
 
 
 def _all_of(strays: list[ForeignRecord]) -> ForeignRecord:
-    """Combine the errors of several files, so that the user does not have to find them one by one."""
+    """Combine the errors of several files, so that the user does not have to find them one by
+    one.
+    """
     if len(strays) == 1:
         return strays[0]
     return ForeignRecord(
@@ -239,7 +271,9 @@ def read(path: Path) -> Record:
 
 
 def _rescued(name: str, content: bytes) -> str:
-    """Write a record elsewhere if its disk is full, since it may take hours to make again; return what to do."""
+    """Write a record elsewhere if its disk is full, since it may take hours to make again; return
+    what to do.
+    """
     lost = "Make room there, or give another folder with --out."
     try:
         shelter = Path(tempfile.mkdtemp(prefix="trainmark-kept-"))
@@ -261,6 +295,7 @@ def safe_name(text: str, longest: int = 60) -> str:
         longest: maximum length of the result.
 
     Returns:
-        The text with everything but letters, digits, dots and dashes replaced by dashes; never empty.
+        The text with everything but letters, digits, dots and dashes replaced by dashes; never
+        empty.
     """
     return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:longest] or "x"

@@ -1,7 +1,8 @@
 """Weights next to a record: ``OUT/<id>.safetensors``, float32 in canonical layout.
 
-The format is a length, a JSON header and raw bytes (https://github.com/huggingface/safetensors#format). The measured
-process may only import NumPy and its framework, so it can't use the package ``safetensors``.
+The format is a length, a JSON header and raw bytes
+(https://github.com/huggingface/safetensors#format). The measured process may only import NumPy and
+its framework, so it can't use the package ``safetensors``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ def save(weights: Weights, path: Path) -> None:
     header: dict[str, Any] = {}
     start = 0
     for name, value in weights.items():
-        header[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [start, start + value.nbytes]}
+        header[name] = {
+            "dtype": "F32",
+            "shape": list(value.shape),
+            "data_offsets": [start, start + value.nbytes],
+        }
         start += value.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -51,7 +56,15 @@ def load(path: Path) -> Weights:
     """Read weights; raises :class:`~trainmark.errors.DamagedData`."""
     try:
         return _parse(regular.read(path, _MOST_BYTES))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise DamagedData(
             f"{path} has no valid weights",
             expected="a safetensors file of float32 tensors",
@@ -68,9 +81,13 @@ def load_for(model: Model, path: Path) -> Weights:
 
 
 def require_fit(weights: Weights, model: Model, path: Path) -> None:
-    """Raise :class:`~trainmark.errors.DataError` unless ``weights`` are exactly those of ``model``."""
+    """Raise :class:`~trainmark.errors.DataError` unless ``weights`` are exactly those of
+    ``model``.
+    """
     if extra := sorted(weights.keys() - model.weights.keys()):
-        raise DataError(f"the weights in {path} don't fit the network", found=f"an unknown tensor {extra[0]!r}")
+        raise DataError(
+            f"the weights in {path} don't fit the network", found=f"an unknown tensor {extra[0]!r}"
+        )
     for name, weight in model.weights.items():
         found = weights[name].shape if name in weights else None
         if found != weight.shape:
@@ -99,13 +116,29 @@ def _parse(content: bytes) -> Weights:
     at = 0
     tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
     for name, entry in sorted(tensors.items(), key=lambda each: each[1]["data_offsets"]):
-        (start, end), shape = entry["data_offsets"], tuple(entry["shape"])
-        if not all(type(number) is int and 0 <= number <= len(content) for number in (start, end, *shape)):
-            raise ValueError(f"tensor {name[:100]!r}: its shape and offsets must be integers within the file")
-        if entry["dtype"] != "F32" or end - start != 4 * math.prod(shape) or not start <= end <= len(body):
-            raise ValueError(f"tensor {name!r} of type {entry['dtype']}, shape {shape}, bytes {start} to {end}")
-        if start != at:  # required by the format; else a few bytes could serve any number of tensors
-            raise ValueError(f"tensor {name!r} starts at byte {start}, the previous one ends at {at}")
+        (start, end) = entry["data_offsets"]
+        shape = tuple(entry["shape"])
+        if not all(
+            type(number) is int and 0 <= number <= len(content) for number in (start, end, *shape)
+        ):
+            raise ValueError(
+                f"tensor {name[:100]!r}: its shape and offsets must be integers within the file"
+            )
+        if (
+            entry["dtype"] != "F32"
+            or end - start != 4 * math.prod(shape)
+            or not start <= end <= len(body)
+        ):
+            raise ValueError(
+                f"tensor {name!r} of type {entry['dtype']}, shape {shape}, bytes {start} to {end}"
+            )
+        # required by the format; else a few bytes could serve any number of tensors
+        if start != at:
+            raise ValueError(
+                f"tensor {name!r} starts at byte {start}, the previous one ends at {at}"
+            )
         at = end
-        weights[name] = np.frombuffer(body[start:end], dtype="<f4").reshape(shape).astype(np.float32)
+        weights[name] = (
+            np.frombuffer(body[start:end], dtype="<f4").reshape(shape).astype(np.float32)
+        )
     return weights

@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from trainmark.record.caveats import Caveat
 
 
-def caveat_notes(of: Mapping[str, Collection[Caveat]], without: Caveat | None = None) -> Iterator[str]:
+def caveat_notes(
+    of: Mapping[str, Collection[Caveat]], without: Caveat | None = None
+) -> Iterator[str]:
     """Yield a note for each caveat of any row.
 
     Args:

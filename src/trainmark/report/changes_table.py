@@ -12,7 +12,8 @@ from trainmark.analysis.experiments import NOT_ENOUGH_TIME, experiment, words
 from trainmark.record.observed import Observed
 from trainmark.report.table import Cell, Field, Table, interval, table_of
 
-_MOST_LINES, _LEAST_SHARE = 3, 0.1
+_MOST_LINES = 3
+_LEAST_SHARE = 0.1
 _MAY_HELP = 1.1
 """A change whose interval reaches above this is unclear; the others are not worth it."""
 _LEARNING: dict[Curve, str] = {
@@ -49,12 +50,16 @@ def changes_table(
         left_out: why other changes have no row.
         said: sentences; the first one is the answer.
     """
-    of_time = ", ".join(f"{what} {units.percent(share, 0)}" for what, share in parts.items() if share > 0.01)
+    of_time = ", ".join(
+        f"{what} {units.percent(share, 0)}" for what, share in parts.items() if share > 0.01
+    )
     reasons = "; ".join(f"{change} ({why})" for change, why in left_out.items())
     return table_of(
         findings,
         (
-            Field("change", lambda each: Cell(each.change, tone="strong" if each.wins else "plain")),
+            Field(
+                "change", lambda each: Cell(each.change, tone="strong" if each.wins else "plain")
+            ),
             Field("speed-up", _speedup, "right"),
             Field("learning", _learning),
             Field("memory", _memory, "right", optional=True),
@@ -62,7 +67,10 @@ def changes_table(
             Field("description", lambda each: Cell(_does(each), tone="dim"), optional=True),
         ),
         title=name,
-        conditions=(f"{place}, {units.seconds(step_seconds)} per step" + (f"; time: {of_time}" if of_time else ""),),
+        conditions=(
+            f"{place}, {units.seconds(step_seconds)} per step"
+            + (f"; time: {of_time}" if of_time else ""),
+        ),
         notes=(*said[1:], *((f"Not measured: {reasons}.",) if reasons else ())),
         answer=Cell(said[0]),
     )
@@ -76,8 +84,12 @@ def answers(
 ) -> list[str]:
     """Return what to do first, then the other sentences about the findings."""
     winners = [each for each in findings if each.wins and each.fresh]
-    unclear = [each for each in findings if not each.wins and (each.speedup.high or math.inf) > _MAY_HELP]
-    noisy = f"Too noisy to tell (stop other programs, or increase --seconds): {_names(unclear, times)}."
+    unclear = [
+        each for each in findings if not each.wins and (each.speedup.high or math.inf) > _MAY_HELP
+    ]
+    noisy = (
+        f"Too noisy to tell (stop other programs, or increase --seconds): {_names(unclear, times)}."
+    )
     once = _names((each for each in findings if each.wins and not each.fresh), times)
     unconfirmed = f"Measured only once, so not confirmed: {once}."
     late = sum(why.startswith(NOT_ENOUGH_TIME) for why in left_out.values())
@@ -92,8 +104,15 @@ def answers(
     elif not said:
         said.append("No change could be measured." if left_out else "No changes were tried.")
     if combination is not None:
-        said.append(f"The combination {combination.change} is {times(combination)} faster{_learns(combination)}.")
-    said += [f"{each.change} is {times(each)} faster{_learns(each)}." for each in winners if not each.helps]
+        said.append(
+            f"The combination {combination.change} is {times(combination)} "
+            f"faster{_learns(combination)}."
+        )
+    said += [
+        f"{each.change} is {times(each)} faster{_learns(each)}."
+        for each in winners
+        if not each.helps
+    ]
     if once and said[0] != unconfirmed:
         said.append(unconfirmed)
     if unclear and said[0] != noisy:
@@ -103,14 +122,20 @@ def answers(
         said.append(f"Not worth it: {no_use}.")
     if cheap := _names(each for each in idle if each.kind == "diagnosis"):
         said.append(f"Not the bottleneck: {cheap}.")
-    slow = [f"{place} {units.percent(share, 0)}" for place, share in lines.items() if share >= _LEAST_SHARE]
+    slow = [
+        f"{place} {units.percent(share, 0)}"
+        for place, share in lines.items()
+        if share >= _LEAST_SHARE
+    ]
     if slow:
         said.append(f"Your slowest lines: {', '.join(slow[:_MOST_LINES])}.")
     return said
 
 
 def shares(observed: Observed) -> dict[str, float]:
-    """Return the shares of the time that were observed, if they were not sampled; they may overlap."""
+    """Return the shares of the time that were observed, if they were not sampled; they may
+    overlap.
+    """
     seconds = {
         "loader wait": observed.loader_wait_seconds,
         "copies": observed.copy_seconds,
@@ -128,7 +153,10 @@ def _advice(found: Finding) -> str:
     where = f" ({found.place})" if found.place else ""
     text = words(about.advice, found.change).removesuffix(".")
     if found.kind == "diagnosis":
-        return f"{text}{where}. The gain is {'about' if found.proof == SAMPLED else 'at most'} {times(found)}."
+        return (
+            f"{text}{where}. The gain is {'about' if found.proof == SAMPLED else 'at most'} "
+            f"{times(found)}."
+        )
     return f"{text}{where}. This is {times(found)} faster{_learns(found)}."
 
 
@@ -146,7 +174,11 @@ def times(found: Finding) -> str:
 
 
 def _speedup(found: Finding) -> Cell:
-    return Cell(times(found), tone="good" if found.wins and not found.harms else "plain", value=found.speedup.value)
+    return Cell(
+        times(found),
+        tone="good" if found.wins and not found.harms else "plain",
+        value=found.speedup.value,
+    )
 
 
 def _learning(found: Finding) -> Cell:

@@ -16,12 +16,19 @@ from trainmark.report.length import length, which_epoch
 from trainmark.report.table import Cell, Field, Table, Tone, number, span, table_of
 from trainmark.report.who import HARDWARE, GroupRow, same_side, who, who_by_machine
 
-SPEED_TONES: dict[str, Tone] = {"faster": "good", "slower": "bad", "same": "plain", "unclear": "doubtful"}
+SPEED_TONES: dict[str, Tone] = {
+    "faster": "good",
+    "slower": "bad",
+    "same": "plain",
+    "unclear": "doubtful",
+}
 _LEARNING_TONES: dict[str, Tone] = {"same": "plain", "differs": "bad", "unclear": "doubtful"}
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
-    """Return one table per workload, in the order measured; with ``by``, compared groups are adjacent."""
+    """Return one table per workload, in the order measured; with ``by``, compared groups are
+    adjacent.
+    """
     return [_table(comparison, positions) for positions in comparison.works]
 
 
@@ -29,7 +36,9 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
     families = grouped(positions, lambda position: comparison.groups[position].reference)
     starts = {members[0] for members in families.values()}
     ordered = [position for members in families.values() for position in members]
-    rows = [GroupRow(comparison.groups[each], each, comparison.is_reference(each)) for each in ordered]
+    rows = [
+        GroupRow(comparison.groups[each], each, comparison.is_reference(each)) for each in ordered
+    ]
     groups = [row.group for row in rows]
     by_machine = comparison.by == "machine"
     conditions, facts = split(groups, HARDWARE if by_machine else ())
@@ -41,7 +50,10 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
         [*first, *_fields(comparison, rows, marks, whole=by_machine)],
         title=title_of(groups),
         conditions=(*filter(None, [same_side(groups)]), *conditions),
-        notes=(*_notes(comparison, rows), *(f"{mark} {c.value}: {c.meaning}" for c, mark in marks.items())),
+        notes=(
+            *_notes(comparison, rows),
+            *(f"{mark} {c.value}: {c.meaning}" for c, mark in marks.items()),
+        ),
         data=lambda row: flat_group(row.group, row.position),
         starts_section=lambda row: row.position in starts,
     )
@@ -53,7 +65,9 @@ def title_of(groups: Sequence[GroupResult]) -> str:
     words = length(longest.epochs, longest.steps, by_steps=longest.by_steps)
     if not words:
         ran = "slices" if any(group.runs for group in groups) else "no finished run"
-        whole = longest.process_seconds.median is not None and not any(each.speedup.of == "slice" for each in groups)
+        whole = longest.process_seconds.median is not None and not any(
+            each.speedup.of == "slice" for each in groups
+        )
         words = "whole processes" if whole else ran
     return f"{longest.key.workload} · {words}"
 
@@ -61,7 +75,8 @@ def title_of(groups: Sequence[GroupResult]) -> str:
 def _fields(
     comparison: Comparison, rows: Sequence[GroupRow], marks: dict[Caveat, str], *, whole: bool
 ) -> list[Field[GroupRow]]:
-    """Return the columns worth showing, the most important first; a narrow terminal drops the optional ones.
+    """Return the columns worth showing, the most important first; a narrow terminal drops the
+    optional ones.
 
     Args:
         whole: don't drop the columns of epochs.
@@ -72,48 +87,106 @@ def _fields(
     fields: list[Field[GroupRow]] = [
         Field("speed-up", _speedup, "right", meaning=_of_speedups(comparison, rows)),
         Field(f"{'tokens' if text else 'samples'}\nper s", _rate, "right"),
-        Field("process", lambda row: _timed(row.group.process_seconds), "right", meaning=f"whole command, {_RANGE}"),
-        Field("to\ntarget", lambda row: _to_target(row.group), "right", meaning=_of_targets(groups)),
-        Field("cost", lambda row: number(row.group.cost.money, units.money), "right", meaning=_PRICED),
+        Field(
+            "process",
+            lambda row: _timed(row.group.process_seconds),
+            "right",
+            meaning=f"whole command, {_RANGE}",
+        ),
+        Field(
+            "to\ntarget", lambda row: _to_target(row.group), "right", meaning=_of_targets(groups)
+        ),
+        Field(
+            "cost", lambda row: number(row.group.cost.money, units.money), "right", meaning=_PRICED
+        ),
         *(_LEARNT_OF_TEXT if text else _learnt(groups)),
         Field(
-            "learns", _learning, "right", not whole,
-            f"final {'loss minus' if text else 'accuracy minus'} the reference's{'' if text else ', in points'}, "
+            "learns",
+            _learning,
+            "right",
+            not whole,
+            f"final {'loss minus' if text else 'accuracy minus'} the "
+            f"reference's{'' if text else ', in points'}, "
             f"with its 95 % interval; same: within ±{margin:g}.",
         ),
         Field(
-            "epoch", lambda row: _timed(row.group.epoch_seconds), "right", not whole,
+            "epoch",
+            lambda row: _timed(row.group.epoch_seconds),
+            "right",
+            not whole,
             f"{which_epoch(groups)}, {_RANGE}",
         ),
         Field("of\npeak", lambda row: _of_peak(row.group), "right", True, _of_peaks(groups)),
-        Field("energy", lambda row: number(row.group.cost.joules, units.joules), "right", True, _of_energy(groups)),
+        Field(
+            "energy",
+            lambda row: number(row.group.cost.joules, units.joules),
+            "right",
+            True,
+            _of_energy(groups),
+        ),
         Field("runs", lambda row: Cell(_runs(row.group), value=row.group.runs), "right", True),
-        Field("training", lambda row: number(row.group.training_seconds, units.seconds), "right", True, _TRAINING),
-        Field("compile", lambda row: number(row.group.compile_seconds, units.seconds), "right", True),
+        Field(
+            "training",
+            lambda row: number(row.group.training_seconds, units.seconds),
+            "right",
+            True,
+            _TRAINING,
+        ),
+        Field(
+            "compile", lambda row: number(row.group.compile_seconds, units.seconds), "right", True
+        ),
         Field("train\nloss", lambda row: number(row.group.train_loss, units.loss), "right", True),
-        Field("notes", lambda row: Cell(" ".join(marks[c] for c in row.group.caveats), tone="doubtful")),
-    ]  # fmt: skip
-    told = [dataclasses.replace(row, is_reference=False) for row in rows]  # "reference" alone needs no column
-    shown = [each for each in fields if any(each.cell(row).text not in ("", units.MISSING) for row in told)]
-    same_runs = len({_runs(group) for group in groups}) == 1 and not any(group.failed for group in groups)
+        Field(
+            "notes",
+            lambda row: Cell(" ".join(marks[c] for c in row.group.caveats), tone="doubtful"),
+        ),
+    ]
+    # "reference" alone needs no column
+    told = [dataclasses.replace(row, is_reference=False) for row in rows]
+    shown = [
+        each
+        for each in fields
+        if any(each.cell(row).text not in ("", units.MISSING) for row in told)
+    ]
+    same_runs = len({_runs(group) for group in groups}) == 1 and not any(
+        group.failed for group in groups
+    )
     return [each for each in shown if not (same_runs and each.title == "runs")]
 
 
 def _learnt(groups: Sequence[GroupResult]) -> tuple[Field[GroupRow], ...]:
     tested = any(group.test_accuracy is not None for group in groups)
     return (
-        Field("test\nacc.", lambda row: number(row.group.test_accuracy, units.percent), "right", meaning=_MEAN),
-        Field("train\nacc.", lambda row: number(row.group.train_accuracy, units.percent), "right", tested),
+        Field(
+            "test\nacc.",
+            lambda row: number(row.group.test_accuracy, units.percent),
+            "right",
+            meaning=_MEAN,
+        ),
+        Field(
+            "train\nacc.",
+            lambda row: number(row.group.train_accuracy, units.percent),
+            "right",
+            tested,
+        ),
     )
 
 
 _LEARNT_OF_TEXT: tuple[Field[GroupRow], ...] = (
-    Field("test\nloss", lambda row: number(row.group.test_loss, units.loss), "right", meaning="median over runs."),
     Field(
-        "perplexity", lambda row: number(row.group.test_perplexity, units.loss), "right", True,
+        "test\nloss",
+        lambda row: number(row.group.test_loss, units.loss),
+        "right",
+        meaning="median over runs.",
+    ),
+    Field(
+        "perplexity",
+        lambda row: number(row.group.test_perplexity, units.loss),
+        "right",
+        True,
         "exp(test loss).",
     ),
-)  # fmt: skip
+)
 _MEAN = "mean over runs."
 _RANGE = "median over runs, with the range below it (95 % interval from 6 runs)."
 _PRICED = "of one run's training epochs, at the given price."
@@ -131,7 +204,9 @@ def _rate(row: GroupRow) -> Cell:
 
 
 def _timed(spread: MedianInterval) -> Cell:
-    bounds = "" if spread.low is None else span(units.seconds(spread.low), units.seconds(spread.high))
+    bounds = (
+        "" if spread.low is None else span(units.seconds(spread.low), units.seconds(spread.high))
+    )
     return Cell(units.seconds(spread.median), bounds, value=spread.median)
 
 
@@ -142,7 +217,9 @@ def _to_target(group: GroupResult) -> Cell:
     times = reached.seconds, reached.low, reached.high
     time, low, high = (units.seconds(each).replace("inf", "never") for each in times)
     bounds = "" if low in (units.MISSING, "never") else f"{span(low, high)}, "
-    return Cell(time, f"{bounds}{reached.runs} of {group.trainings + group.failed}", value=reached.seconds)
+    return Cell(
+        time, f"{bounds}{reached.runs} of {group.trainings + group.failed}", value=reached.seconds
+    )
 
 
 def _of_peak(group: GroupResult) -> Cell:
@@ -161,12 +238,18 @@ def _speedup(row: GroupRow) -> Cell:
 
 
 def bounds_of(speedup: Speedup) -> str:
-    """Return the bounds of a speed-up: ``1.15–1.23×``, or ``≥ 1.81×`` if one is known; empty without any."""
+    """Return the bounds of a speed-up: ``1.15–1.23×``, or ``≥ 1.81×`` if one is known; empty
+    without any.
+    """
     if speedup.low is not None and speedup.high is not None:
         return f"{units.significant(speedup.low)}–{units.ratio(speedup.high)}"
     if speedup.at_least is None:
         return ""
-    return f"≥ {units.ratio(speedup.low)}" if speedup.verdict == "faster" else f"≤ {units.ratio(speedup.high)}"
+    return (
+        f"≥ {units.ratio(speedup.low)}"
+        if speedup.verdict == "faster"
+        else f"≤ {units.ratio(speedup.high)}"
+    )
 
 
 def _learning(row: GroupRow) -> Cell:
@@ -176,7 +259,8 @@ def _learning(row: GroupRow) -> Cell:
     if row.is_reference or learning.difference is None:
         return Cell(units.MISSING)
     words = _lower if row.group.tokens else _points
-    points, tone = words(learning.difference), _LEARNING_TONES[learning.verdict]
+    points = words(learning.difference)
+    tone = _LEARNING_TONES[learning.verdict]
     if learning.low is None or learning.high is None:
         return Cell(_without_interval(row.group), points, tone, learning.difference)
     bounds = f"{words(learning.low)}…{words(learning.high)}"
@@ -200,7 +284,9 @@ def _points(difference: float) -> str:
 
 
 def _lower(difference: float) -> str:
-    """Return by how much a loss is above the reference's, with its sign, from how much it is below."""
+    """Return by how much a loss is above the reference's, with its sign, from how much it is
+    below.
+    """
     return f"{0.0 - difference:+.4f}".replace("-", "−")
 
 
@@ -212,10 +298,18 @@ def _notes(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:
     if not compared and comparison.by is not None and len(groups) > 1:
         lines.append(f"No two groups differ only in {comparison.by}, so nothing is compared.")
     if comparison.by == "machine" and len({bool(group.key.device_name) for group in groups}) > 1:
-        lines.append("CPUs are compared with CPUs, accelerators with accelerators; omit --by to compare all.")
+        lines.append(
+            "CPUs are compared with CPUs, accelerators with accelerators; omit --by to compare all."
+        )
     if comparison.baseline is not None and any(group.reference is None for group in groups):
-        lines.append(f"Groups without a speed-up have no counterpart with {'='.join(comparison.baseline)}.")
-    lines += [_AT_MOST] if any(group.efficiency and group.efficiency.disturbed for group in groups) else []
+        lines.append(
+            f"Groups without a speed-up have no counterpart with {'='.join(comparison.baseline)}."
+        )
+    lines += (
+        [_AT_MOST]
+        if any(group.efficiency and group.efficiency.disturbed for group in groups)
+        else []
+    )
     lines += _cheapest(groups)
     references = {group.reference for group in groups if group.reference is not None}
     if not all(comparison.groups[reference].learns for reference in references):
@@ -227,26 +321,34 @@ def _of_speedups(comparison: Comparison, rows: Sequence[GroupRow]) -> str:
     """Return what speed-ups are ratios of, and what their verdicts mean."""
     return (
         f"{how_compared([row.group for row in rows if not row.is_reference])} same: within "
-        f"±{100 * comparison.margin:g} %; unclear: the interval allows both; too few: a verdict needs 3 rounds, or 2 "
+        f"±{100 * comparison.margin:g} %; unclear: the interval allows both; too few: a verdict "
+        "needs 3 rounds, or 2 "
         "if the difference is obvious."
     )
 
 
 def how_compared(groups: Sequence[GroupResult]) -> str:
-    """Return what the speed-ups of these groups are ratios of, how runs are matched, and what the intervals cover."""
+    """Return what the speed-ups of these groups are ratios of, how runs are matched, and what the
+    intervals cover.
+    """
     epoch = which_epoch(groups)
-    found = dict.fromkeys(_how_compared(group, epoch) for group in groups if group.speedup.ratio is not None)
+    found = dict.fromkeys(
+        _how_compared(group, epoch) for group in groups if group.speedup.ratio is not None
+    )
     return f"{' '.join(filter(None, ('reference / this', '; or '.join(found))))}."
 
 
 def _how_compared(group: GroupResult, epoch: str) -> str:
     of = "whole processes" if group.speedup.of == "process" else epoch
     if group.speedup.of == "slice":
-        how, interval = "from interleaved slices", "its 97 % interval over rounds"
+        how = "from interleaved slices"
+        interval = "its 97 % interval over rounds"
     elif Caveat.UNPAIRED not in group.caveats:
-        how, interval = f"of {of}, paired by round (not the ratio of the medians)", "its 95 % interval"
+        how = f"of {of}, paired by round (not the ratio of the medians)"
+        interval = "its 95 % interval"
     else:
-        how, interval = f"of {of}, ratio of geometric means (not of the medians)", _WELCH
+        how = f"of {of}, ratio of geometric means (not of the medians)"
+        interval = _WELCH
     if group.speedup.at_least is not None:
         return f"{how}, with a bound from two rounds that agree on an obvious difference"
     has_interval = group.speedup.low is not None and group.speedup.high is not None
@@ -256,15 +358,20 @@ def _how_compared(group: GroupResult, epoch: str) -> str:
 _WELCH = "Welch's 95 % interval, which covers variation between runs, not between days or machines"
 
 
-_AT_MOST = "≤: other programs used the machine or the device while its peak was measured; the true share may be lower."
+_AT_MOST = (
+    "≤: other programs used the machine or the device while its peak was measured; the "
+    "true share may be lower."
+)
 _NOTHING_FINISHED = "A row without figures has no finished run; trainmark show RECORD shows why."
 
 
 def _of_targets(groups: Sequence[GroupResult]) -> str:
     targets = dict.fromkeys(str(group.reached.target) for group in groups if group.reached)
     return (
-        f"training until {', '.join(targets)}, without compilation and evaluation; median of all runs (a miss counts "
-        "as never); below it lowest and highest (with 6 and more runs: 95 % interval), and how many reached it."
+        f"training until {', '.join(targets)}, without compilation and evaluation; median of all "
+        "runs (a miss counts "
+        "as never); below it lowest and highest (with 6 and more runs: 95 % interval), and how "
+        "many reached it."
     )
 
 
@@ -273,7 +380,8 @@ def _of_peaks(groups: Sequence[GroupResult]) -> str:
     several = [of for of in _PLACES if len({of(group.key) for group in groups}) > 1]
     peaks: dict[str, None] = {}
     for group in groups:
-        key, known = group.key, group.efficiency
+        key = group.key
+        known = group.efficiency
         if known is None:
             continue
         promised = known.datasheet_flops_per_second
@@ -281,7 +389,8 @@ def _of_peaks(groups: Sequence[GroupResult]) -> str:
         place = "".join(f", {of(key)}" for of in several)
         peaks[
             f"{units.flops(known.peak_flops_per_second)}/s that matrix products of "
-            f"{known.measured_by} reach on {key.device_name or key.device} in {key.precision}{place}, "
+            f"{known.measured_by} reach on {key.device_name or key.device} in "
+            f"{key.precision}{place}, "
             f"{when_measured(known)}{sheet}"
         ] = None
     return f"share of the {', or of the '.join(peaks)}."
@@ -292,7 +401,9 @@ _PLACES: tuple[Callable[[Key], str], ...] = (threads, lambda key: f"machine {key
 
 
 def _of_energy(groups: Sequence[GroupResult]) -> str:
-    sources = dict.fromkeys(group.cost.source for group in groups if group.cost.source and group.cost.joules)
+    sources = dict.fromkeys(
+        group.cost.source for group in groups if group.cost.source and group.cost.joules
+    )
     return f"of one run's training epochs, {', '.join(sources)}."
 
 

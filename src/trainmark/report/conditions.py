@@ -19,8 +19,9 @@ class Condition:
         title: column title, if groups differ in it.
         words: its text; empty to show nothing.
         line: line of the caption.
-        follows: facts that determine it, as the backend determines the version. It may then differ between groups and
-            still be in the caption, once per value of the first fact; a label omits it if one of the facts differs.
+        follows: facts that determine it, as the backend determines the version. It may then differ
+            between groups and still be in the caption, once per value of the first fact; a label
+            omits it if one of the facts differs.
         preposition: precedes it in a label.
     """
 
@@ -56,7 +57,12 @@ def _protocol(key: Key) -> str:
 
 
 def _cpu(key: Key) -> str:
-    return ", ".join([key.cpu or "CPU not known", *([] if key.cores is None else [units.many(key.cores, "core")])])
+    return ", ".join(
+        [
+            key.cpu or "CPU not known",
+            *([] if key.cores is None else [units.many(key.cores, "core")]),
+        ]
+    )
 
 
 SIDE: dict[str, Callable[[Key], str]] = {
@@ -73,42 +79,61 @@ CONDITIONS = (
     Condition("threads", threads),
     Condition("layout", lambda key: key.layout or ""),
     Condition("protocol", _protocol),
-    Condition("weights", lambda key: f"weights from {key.weights_from}" if key.weights_from else ""),
+    Condition(
+        "weights", lambda key: f"weights from {key.weights_from}" if key.weights_from else ""
+    ),
     Condition("machine", lambda key: key.machine, 1, preposition="on"),
     Condition("CPU", _cpu, 1, ("machine",)),
     Condition("device name", lambda key: key.device_name or "", 1, ("device",)),
     Condition("version", lambda key: key.version or "", 2, ("backend", "python")),
     Condition("python", lambda key: f"python {key.python}" if key.python else "", 2),
-    Condition("program", lambda key: f"program {key.program}" if key.program else "", 2, ("style",)),
-    Condition("memory fraction", lambda key: f"memory fraction {key.memory_fraction}" if key.memory_fraction else ""),
+    Condition(
+        "program", lambda key: f"program {key.program}" if key.program else "", 2, ("style",)
+    ),
+    Condition(
+        "memory fraction",
+        lambda key: f"memory fraction {key.memory_fraction}" if key.memory_fraction else "",
+    ),
 )
 """Every fact that separates groups is in one of these, or in ``SIDE``."""
 
 
 def share_of_peak(known: Efficiency, mfu: float | None = None) -> str:
-    """Return ``30.7 %``, or, rounded up, ``≤ 31 %`` if the peak was disturbed, so that it may be too low; ``mfu`` by
-    another formula."""
+    """Return ``30.7 %``, or, rounded up, ``≤ 31 %`` if the peak was disturbed, so that it may be
+    too low; ``mfu`` by another formula.
+    """
     mfu = known.mfu if mfu is None else mfu
     return f"≤ {units.percent(mfu + 0.005, 0)}" if known.disturbed else units.percent(mfu, 1)
 
 
 def when_measured(known: Efficiency) -> str:
-    """Return when the peak was measured, as ``measured on 2026-11-21 17:12 UTC``, and whether it was disturbed."""
+    """Return when the peak was measured, as ``measured on 2026-11-21 17:12 UTC``, and whether it
+    was disturbed.
+    """
     words = f"measured on {units.moment(known.measured_at)}" if known.measured_at else "measured"
-    disturbed = " while other programs used the machine or the device, so the true peak may be higher"
+    disturbed = (
+        " while other programs used the machine or the device, so the true peak may be higher"
+    )
     return words + disturbed * known.disturbed
 
 
-def split(groups: Sequence[GroupResult], told: Container[str] = ()) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
+def split(
+    groups: Sequence[GroupResult], told: Container[str] = ()
+) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
     """Return the caption of a table of ``groups``, and the conditions that need a column in it.
 
     Args:
         told: titles of conditions that the table shows anyway.
     """
     keys = [group.conditions for group in groups]
-    asked = sorted((each for each in CONDITIONS if each.title not in told), key=lambda each: each.line)
+    asked = sorted(
+        (each for each in CONDITIONS if each.title not in told), key=lambda each: each.line
+    )
     found = [(condition, _in_common(condition, keys)) for condition in asked]
-    lines = [" · ".join(words for each, words in found if words and each.line == line) for line in range(3)]
+    lines = [
+        " · ".join(words for each, words in found if words and each.line == line)
+        for line in range(3)
+    ]
     first, *others = [line for line in lines if line] or [""]
     above = " · ".join(filter(None, (first, _runs(groups))))
     return (above, *others), tuple(condition for condition, words in found if words is None)

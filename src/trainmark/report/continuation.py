@@ -31,13 +31,20 @@ def next_table(likeliest: Sequence[tuple[str, float]], prompt: str) -> Table:
 
 
 def attention_lines(shares: NDArray[np.float64], text: str) -> list[str]:
-    """Draw attention weights in shades: a row for each of the last characters, a column for each attended one."""
-    text, shares = text[-len(shares) :], shares / shares.max(axis=1, keepdims=True)
-    text, shares = text[-_LONGEST:], shares[-_LONGEST:, -_LONGEST:]
+    """Draw attention weights in shades: a row for each of the last characters, a column for each
+    attended one.
+    """
+    text = text[-len(shares) :]
+    shares = shares / shares.max(axis=1, keepdims=True)
+    text = text[-_LONGEST:]
+    shares = shares[-_LONGEST:, -_LONGEST:]
     shades = np.minimum((shares * len(_SHADES)).astype(int), len(_SHADES) - 1)
     rows = ("".join(_SHADES[shade] for shade in row).rstrip() for row in shades)
     head = "".join(map(visible, text))
-    return [f"  {head}", *(f"{visible(each)} {row}".rstrip() for each, row in zip(text, rows, strict=True))]
+    return [
+        f"  {head}",
+        *(f"{visible(each)} {row}".rstrip() for each, row in zip(text, rows, strict=True)),
+    ]
 
 
 def attention_image(shares: NDArray[np.float64]) -> NDArray[Any]:

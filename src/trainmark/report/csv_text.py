@@ -15,7 +15,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "|", "＝", "＋", "－", "＠")
 
 
 def to_csv(tables: Iterable[Table]) -> str:
-    """Return the tables as CSV: tables with the same keys share a header; the next header follows an empty line.
+    """Return the tables as CSV: tables with the same keys share a header; the next header follows
+    an empty line.
 
     Durations are in seconds, accuracies and margins are fractions; unknown values are empty.
     """

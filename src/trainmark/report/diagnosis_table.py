@@ -8,7 +8,9 @@ from trainmark.record.inspection import StepInspection
 from trainmark.report.table import Cell, Field, Table, table_of
 
 
-def diagnosis_tables(title: str, diagnosis: Diagnosis, replay: Replay, notes: tuple[str, ...]) -> list[Table]:
+def diagnosis_tables(
+    title: str, diagnosis: Diagnosis, replay: Replay, notes: tuple[str, ...]
+) -> list[Table]:
     """Return the table of the cause, then that of the inspected steps."""
     where = "" if diagnosis.where is None else f", first seen in: {diagnosis.where}"
     step = "" if diagnosis.step is None else f" at step {diagnosis.step:,} (counted from 0)"
@@ -30,7 +32,8 @@ def _steps(replay: Replay) -> Table:
         _FIELDS,
         title="Inspected steps",
         conditions=(
-            "the backend, and the reference from the same weights on the same batch, without dropout or distortions",
+            "the backend, and the reference from the same weights on the same batch, without "
+            "dropout or distortions",
         ),
     )
 
@@ -50,7 +53,13 @@ _FIELDS: tuple[Field[StepInspection], ...] = (
     Field("loss", lambda opened: units.loss(opened.loss), "right"),
     Field("reference\nloss", lambda opened: units.loss(opened.reference_loss), "right"),
     Field("first non-finite\ntensor", _first_bad),
-    Field("logit gap", lambda opened: units.MISSING if opened.gap is None else units.significant(opened.gap), "right"),
+    Field(
+        "logit gap",
+        lambda opened: units.MISSING if opened.gap is None else units.significant(opened.gap),
+        "right",
+    ),
     Field("largest change\nof a weight", _largest_move, "right"),
-    Field("unchanged\nweights", lambda opened: ", ".join(opened.unchanged) or "none", optional=True),
+    Field(
+        "unchanged\nweights", lambda opened: ", ".join(opened.unchanged) or "none", optional=True
+    ),
 )

@@ -42,7 +42,9 @@ class Explained(msgspec.Struct, frozen=True):
     @property
     def parts(self) -> list[Part]:
         """The causes within a step, the largest first and the unexplained part last."""
-        inner = sorted((each for each in self.shares if not each.on_top), key=lambda each: -each.share)
+        inner = sorted(
+            (each for each in self.shares if not each.on_top), key=lambda each: -each.share
+        )
         return [*inner, Part("unexplained", self.unexplained)]
 
 

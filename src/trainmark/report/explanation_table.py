@@ -31,7 +31,8 @@ def explanation_table(
         notes: notes below the table, before the list of what was not measured.
         rest: description of the unexplained part.
     """
-    step, left = attribution.step_seconds, attribution.unexplained
+    step = attribution.step_seconds
+    left = attribution.unexplained
     parts: list[Share | Part] = [share for share in attribution.shares if not share.on_top]
     parts.append(Part("unexplained", left.value, left.low, left.high))
     parts += [share for share in attribution.shares if share.on_top]
@@ -48,7 +49,11 @@ def explanation_table(
         ),
         title=title,
         conditions=(f"a step takes {_seconds(step)}", *conditions),
-        notes=(*notes, *_of_noise(attribution), *((f"Not measured here: {unknown}.",) if unknown else ())),
+        notes=(
+            *notes,
+            *_of_noise(attribution),
+            *((f"Not measured here: {unknown}.",) if unknown else ()),
+        ),
         starts_section=lambda part: part.on_top or isinstance(part, Part),
         answer=Cell(answer) if answer else None,
     )
@@ -59,17 +64,22 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
     largest = largest_cause(attribution)
     if largest is None:
         return [
-            "Too noisy to tell: no cause exceeds both the noise and the unexplained share. Try more --seconds, "
+            "Too noisy to tell: no cause exceeds both the noise and the unexplained share. Try "
+            "more --seconds, "
             "or an idle machine."
         ]
-    cause = f"The largest cause is {largest.cause}, {_percent(largest.share)} of a step: {WORDS[largest.cause][0]}."
+    cause = (
+        f"The largest cause is {largest.cause}, {_percent(largest.share)} of a step: "
+        f"{WORDS[largest.cause][0]}."
+    )
     if not advice:
         return [WORDS[largest.cause][1], cause]
     best = advice[0]
     if _batch_is_too_small(best, largest):
         above_all = f"{largest.cause} ({_percent(largest.share)}): {WORDS[largest.cause][0]}"
         cause = (
-            f"The main problem is that the batch is too small: {_percent(best.fixed or 0.0)} of a step doesn't depend "
+            f"The main problem is that the batch is too small: {_percent(best.fixed or 0.0)} of "
+            "a step doesn't depend "
             f"on the number of examples, mainly {above_all}."
         )
     if best.cause != largest.cause:
@@ -80,7 +90,9 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
 
 
 def _batch_is_too_small(best: Advice, largest: Share) -> bool:
-    """Return whether to report this first: it is certain, and about as large as the largest cause or larger."""
+    """Return whether to report this first: it is certain, and about as large as the largest cause
+    or larger.
+    """
     if best.fixed is None or best.low is None or best.low <= 1:
         return False
     return best.fixed >= _ABOUT * largest.share
@@ -88,30 +100,44 @@ def _batch_is_too_small(best: Advice, largest: Share) -> bool:
 
 def crossing_sentence(crossing: Crossing, device: str) -> str:
     """Return from which batch size on the device overtakes the CPU."""
-    smallest, largest = min(crossing.seconds), max(crossing.seconds)
+    smallest = min(crossing.seconds)
+    largest = max(crossing.seconds)
     if crossing.batch is not None:
         return f"{device} overtakes the CPU at batches of about {round(crossing.batch):,} examples."
     if crossing.faster:
         return f"{device} is faster than the CPU at every batch size from {smallest:,} examples."
-    return f"{device} is not faster than the CPU at any batch size up to {largest:,} examples, the largest tried."
+    return (
+        f"{device} is not faster than the CPU at any batch size up to {largest:,} examples, "
+        "the largest tried."
+    )
 
 
 def _of_noise(attribution: Attribution) -> tuple[str, ...]:
     """Return a note if the interval of any cause includes 0."""
-    return ("More --seconds narrow the intervals.",) if any(map(_too_noisy, attribution.shares)) else ()
+    return (
+        ("More --seconds narrow the intervals.",)
+        if any(map(_too_noisy, attribution.shares))
+        else ()
+    )
 
 
 def _too_noisy(part: Share | Part) -> bool:
-    """Return whether the interval of a cause includes 0; the unexplained part never counts as noisy."""
+    """Return whether the interval of a cause includes 0; the unexplained part never counts as
+    noisy.
+    """
     return not isinstance(part, Part) and part.low is not None and part.low < 0
 
 
 def _share(part: Share | Part) -> str:
-    return units.MISSING if _too_noisy(part) else f"{'+' if part.on_top else ''}{_percent(part.share)}"
+    return (
+        units.MISSING if _too_noisy(part) else f"{'+' if part.on_top else ''}{_percent(part.share)}"
+    )
 
 
 def _time(part: Share | Part, step_seconds: float) -> str:
-    return units.MISSING if _too_noisy(part) else units.seconds(round(part.share * step_seconds, 12))
+    return (
+        units.MISSING if _too_noisy(part) else units.seconds(round(part.share * step_seconds, 12))
+    )
 
 
 def _interval(part: Share | Part) -> str:
@@ -124,7 +150,9 @@ def _interval(part: Share | Part) -> str:
 
 def _what_it_is(part: Share | Part, rest: str) -> Cell:
     words = rest if isinstance(part, Part) else WORDS[part.cause][0]
-    return Cell(words + (" (outside the steps, averaged over them)" if part.on_top else ""), tone="dim")
+    return Cell(
+        words + (" (outside the steps, averaged over them)" if part.on_top else ""), tone="dim"
+    )
 
 
 def _bar(part: Share | Part) -> str:
@@ -138,4 +166,7 @@ def _percent(share: float) -> str:
 def _seconds(estimate: Estimate) -> str:
     if estimate.low is None or estimate.high is None:
         return units.seconds(estimate.value)
-    return f"{units.seconds(estimate.value)} [{units.seconds(estimate.low)}, {units.seconds(estimate.high)}]"
+    return (
+        f"{units.seconds(estimate.value)} [{units.seconds(estimate.low)}, "
+        f"{units.seconds(estimate.high)}]"
+    )

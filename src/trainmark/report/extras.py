@@ -10,7 +10,10 @@ from trainmark.errors import NotInstalled
 Extra = Literal["report", "frame", "tensorboard", "mlflow"]
 
 _NEEDED: dict[Extra, tuple[str, dict[str, str]]] = {
-    "report": ("charts and pages", {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "jinja2"}),
+    "report": (
+        "charts and pages",
+        {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "jinja2"},
+    ),
     "frame": ("Parquet files", {"polars": "polars"}),
     "tensorboard": ("TensorBoard event files", {"tensorboardX": "tensorboardX"}),
     "mlflow": ("MLflow runs", {"mlflow": "mlflow-skinny"}),
@@ -18,9 +21,13 @@ _NEEDED: dict[Extra, tuple[str, dict[str, str]]] = {
 
 
 def require_extras(extra: Extra) -> None:
-    """Raise :class:`~trainmark.errors.NotInstalled` unless everything that ``extra`` needs is installed."""
+    """Raise :class:`~trainmark.errors.NotInstalled` unless everything that ``extra`` needs is
+    installed.
+    """
     what, packages = _NEEDED[extra]
-    absent = [package for module, package in packages.items() if importlib.util.find_spec(module) is None]
+    absent = [
+        package for module, package in packages.items() if importlib.util.find_spec(module) is None
+    ]
     if absent:
         raise NotInstalled(
             f"{what} need additional packages",

@@ -31,16 +31,24 @@ def drawn(path: Path, works: Sequence[MeasuredWork], names: Sequence[str]) -> by
 
 
 def require_drawable(path: Path) -> None:
-    """Raise UsageError if no image can be written there, NotInstalled if the drawing libraries are missing."""
+    """Raise UsageError if no image can be written there, NotInstalled if the drawing libraries are
+    missing.
+    """
     if path.suffix not in ENDINGS:
-        raise UsageError(f"can't draw {path}", expected=f"a file name that ends in {' or '.join(ENDINGS)}")
+        raise UsageError(
+            f"can't draw {path}", expected=f"a file name that ends in {' or '.join(ENDINGS)}"
+        )
     if not regular.can_write(path):
-        raise UsageError(f"can't write {path}", expected="an existing, writable folder", found=str(path.parent))
+        raise UsageError(
+            f"can't write {path}", expected="an existing, writable folder", found=str(path.parent)
+        )
     require_extras("report")
 
 
 def in_format_of(path: Path, every: Sequence[Chart]) -> bytes:
-    """Return the charts below each other in the format of ``path``'s suffix, with titles; PNG at double resolution."""
+    """Return the charts below each other in the format of ``path``'s suffix, with titles; PNG at
+    double resolution.
+    """
     import vl_convert
 
     spec = together(every).to_dict(validate=False)
@@ -57,7 +65,8 @@ def chosen(works: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
         raise UsageError(
             f"nothing to draw for {', '.join(names)}",
             expected="records with the data that the chart shows",
-            fix="Choose another chart: curves and rooflines need three points, comparisons two groups of one workload.",
+            fix="Choose another chart: curves and rooflines need three points, comparisons two "
+            "groups of one workload.",
         )
     return found
 
@@ -74,8 +83,13 @@ def together(every: Sequence[Chart]) -> Any:
     """Return the charts as one Altair chart, which a notebook can display."""
     import altair as alt
 
-    parts = [chart.described(width=WIDTH, title={"text": chart.title, "subtitle": chart.note}) for chart in every]
-    whole = alt.vconcat(*parts, spacing=36, padding=16).resolve_scale(color="independent", shape="independent")
+    parts = [
+        chart.described(width=WIDTH, title={"text": chart.title, "subtitle": chart.note})
+        for chart in every
+    ]
+    whole = alt.vconcat(*parts, spacing=36, padding=16).resolve_scale(
+        color="independent", shape="independent"
+    )
     return whole.configure(**LIGHT.config())
 
 

@@ -11,10 +11,21 @@ from trainmark.analysis.results import BestThreads, GroupResult, Reached
 from trainmark.report.table import Scalar
 
 # A published figure has a ``device`` too: the kind of device it was published for.
-_WHO = {"backend": "backend", "style": "style", "on_device": "device", "machine": "machine", "python": "python"}
+_WHO = {
+    "backend": "backend",
+    "style": "style",
+    "on_device": "device",
+    "machine": "machine",
+    "python": "python",
+}
 
-_OPTIONAL: dict[str, Any] = {"efficiency": Efficiency, "reached": Reached, "best_threads": BestThreads}
-"""Parts of a group that may be unknown, with their classes, so that they have their columns even then."""
+_OPTIONAL: dict[str, Any] = {
+    "efficiency": Efficiency,
+    "reached": Reached,
+    "best_threads": BestThreads,
+}
+"""Parts of a group that may be unknown, with their classes, so that they have their columns even
+then."""
 
 
 def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
@@ -25,11 +36,19 @@ def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
     for name, kind in _OPTIONAL.items():
         data[name] = data[name] or dict.fromkeys(field.name for field in dataclasses.fields(kind))
     for name, value in data.items():
-        flat |= {f"{name}_{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
+        flat |= (
+            {f"{name}_{key}": each for key, each in value.items()}
+            if isinstance(value, dict)
+            else {name: value}
+        )
     return {**flat, "caveats": caveats}
 
 
-def flat_published(result: PublishedResult, figure: ValueResult | TimingResult) -> dict[str, Scalar]:
+def flat_published(
+    result: PublishedResult, figure: ValueResult | TimingResult
+) -> dict[str, Scalar]:
     """Return the row of a published figure and the measured one."""
-    who = {column: getattr(result.key, name) if result.key else None for column, name in _WHO.items()}
+    who = {
+        column: getattr(result.key, name) if result.key else None for column, name in _WHO.items()
+    }
     return {"workload": result.workload, "run": result.run, **who, **dataclasses.asdict(figure)}

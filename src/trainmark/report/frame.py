@@ -29,7 +29,9 @@ def frame(rows: Iterable[Mapping[str, Scalar]], library: str | None = None) -> A
     found = next((name for name in wanted if importlib.util.find_spec(name) is not None), None)
     if found is None:
         names = " or ".join(wanted)
-        raise NotInstalled(f"a data frame needs {names}", found="neither", fix=f"pip install {wanted[0]}")
+        raise NotInstalled(
+            f"a data frame needs {names}", found="neither", fix=f"pip install {wanted[0]}"
+        )
     records = [dict(row) for row in rows]
     options = {"infer_schema_length": None} if found == "polars" else {}
     return importlib.import_module(found).DataFrame(records, **options)

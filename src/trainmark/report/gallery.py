@@ -15,7 +15,9 @@ from trainmark.report.charts.theme import FONT, LIGHT
 from trainmark.report.png import as_address
 from trainmark.report.printable import printable
 
-SIDE, GAP, CAPTION = 84, 14, 40
+SIDE = 84
+GAP = 14
+CAPTION = 40
 COLUMNS = 8
 
 
@@ -29,26 +31,47 @@ def picture(found: Predictions, images: NDArray[Any], names: Sequence[str], titl
     wrong = np.flatnonzero(~found.right)
     surest = wrong[np.argsort(-found.probabilities[wrong].max(axis=1), kind="stable")]
     parts, top = ([_text(title, GAP, 26, 16)], 44) if title else ([], GAP)
-    for heading, chosen in (("Recognised", np.flatnonzero(found.right)), ("Mistakes, most confident first", surest)):
-        parts.append(_text(heading if len(chosen) else f"{heading}: none", GAP, top + 12, 13, LIGHT.quiet))
+    for heading, chosen in (
+        ("Recognised", np.flatnonzero(found.right)),
+        ("Mistakes, most confident first", surest),
+    ):
+        parts.append(
+            _text(heading if len(chosen) else f"{heading}: none", GAP, top + 12, 13, LIGHT.quiet)
+        )
         for column, index in enumerate(chosen[:COLUMNS]):
-            parts.append(_example(found, int(index), images, names, GAP + column * (SIDE + GAP), top + 24))
+            parts.append(
+                _example(found, int(index), images, names, GAP + column * (SIDE + GAP), top + 24)
+            )
         top += 24 + (SIDE + CAPTION if len(chosen) else 0)
-    width, height = GAP + COLUMNS * (SIDE + GAP), top + GAP
+    width = GAP + COLUMNS * (SIDE + GAP)
+    height = top + GAP
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 '
+        f'{width} {height}">'
         f'<rect width="100%" height="100%" fill="{LIGHT.background}"/>{"".join(parts)}</svg>'
     )
 
 
-def _example(found: Predictions, index: int, images: NDArray[Any], names: Sequence[str], left: int, top: int) -> str:
-    label, predicted = names[int(found.labels[index])], names[int(found.predicted[index])]
+def _example(
+    found: Predictions, index: int, images: NDArray[Any], names: Sequence[str], left: int, top: int
+) -> str:
+    label = names[int(found.labels[index])]
+    predicted = names[int(found.predicted[index])]
     return (
         f"<g><title>test example {index}: {escape(printable(label))}</title>"
-        f'<image x="{left}" y="{top}" width="{SIDE}" height="{SIDE}" style="image-rendering:pixelated" '
+        f'<image x="{left}" y="{top}" width="{SIDE}" height="{SIDE}" '
+        'style="image-rendering:pixelated" '
         f'href="{as_address(images[index])}"/></g>'
-        + _text(label if label == predicted else f"{label} → {predicted}", left, top + SIDE + 15, 12)
-        + _text(units.percent(float(found.probabilities[index].max()), 1), left, top + SIDE + 30, 11, LIGHT.quiet)
+        + _text(
+            label if label == predicted else f"{label} → {predicted}", left, top + SIDE + 15, 12
+        )
+        + _text(
+            units.percent(float(found.probabilities[index].max()), 1),
+            left,
+            top + SIDE + 30,
+            11,
+            LIGHT.quiet,
+        )
     )
 
 

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trainmark.report.printable import printable
-from trainmark.report.table import Cell, Field, Table
+from trainmark.report.table import Cell, Field, Table, TableRow
 
 
 def to_html(tables: Iterable[Table]) -> str:
-    """Return the tables below each other, each with its title, answer, conditions, notes and legend."""
+    """Return the tables below each other, each with its title, answer, conditions, notes and
+    legend.
+    """
     return "\n".join(_one(table) for table in tables)
 
 
 def _one(table: Table) -> str:
     about = "".join(f"<br><small>{_escaped(line)}</small>" for line in table.conditions)
-    answer = "" if table.answer is None else f"<p><strong>{_escaped(table.answer.text)}</strong></p>"
+    answer = (
+        "" if table.answer is None else f"<p><strong>{_escaped(table.answer.text)}</strong></p>"
+    )
     lines = [f"{answer}<p><strong>{_escaped(table.title)}</strong>{about}</p>"]
     if table.rows:
-        head = "".join(f'<th scope="col"{_aligned(column)}>{_escaped(column.title)}</th>' for column in table.columns)
-        body = "".join(
-            f"<tr>{''.join(_cell(cell, column) for cell, column in zip(row.cells, table.columns, strict=True))}</tr>"
-            for row in table.rows
+        head = "".join(
+            f'<th scope="col"{_aligned(column)}>{_escaped(column.title)}</th>'
+            for column in table.columns
         )
+        body = "".join(f"<tr>{_cells(row, table.columns)}</tr>" for row in table.rows)
         lines.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
     if notes := (*table.notes, *table.legend()):
         lines.append(f"<p><small>{'<br>'.join(map(_escaped, notes))}</small></p>")
     return "".join(lines)
+
+
+def _cells(row: TableRow, columns: Sequence[Field[Any]]) -> str:
+    return "".join(_cell(cell, column) for cell, column in zip(row.cells, columns, strict=True))
 
 
 def _cell(cell: Cell, column: Field[Any]) -> str:

@@ -16,7 +16,9 @@ from trainmark.workload.spec import Workload
 
 
 def layer_table(workload: Workload) -> Table:
-    """Return the table of the layers of ``workload``: shapes, parameters, FLOPs per example, and totals."""
+    """Return the table of the layers of ``workload``: shapes, parameters, FLOPs per example, and
+    totals.
+    """
     model = lay_out(workload)
     layers = table_of(
         _nested(model.layers),
@@ -24,15 +26,28 @@ def layer_table(workload: Workload) -> Table:
         title=f"{workload.name}: {workload.title}",
         conditions=_conditions(workload),
         notes=(
-            "FLOPs per example, of matrix products and convolutions only; a multiply-add counts as two.",
-            "training: forward pass, weight gradients and, except for the first layer, input gradients.",
+            "FLOPs per example, of matrix products and convolutions only; a multiply-add counts "
+            "as two.",
+            "training: forward pass, weight gradients and, except for the first layer, input "
+            "gradients.",
             *_published(workload),
         ),
     )
-    sums = (units.count(model.parameters), units.flops(model.forward_flops), units.flops(model.training_flops))
+    sums = (
+        units.count(model.parameters),
+        units.flops(model.forward_flops),
+        units.flops(model.training_flops),
+    )
     first = (Cell("input"), Cell(written(model.input_shape)), *(Cell("") for _ in range(4)))
-    last = (Cell("total", tone="strong"), Cell(""), Cell(""), *(Cell(each, tone="strong") for each in sums))
-    return dataclasses.replace(layers, rows=(TableRow(first), *layers.rows, TableRow(last, starts_section=True)))
+    last = (
+        Cell("total", tone="strong"),
+        Cell(""),
+        Cell(""),
+        *(Cell(each, tone="strong") for each in sums),
+    )
+    return dataclasses.replace(
+        layers, rows=(TableRow(first), *layers.rows, TableRow(last, starts_section=True))
+    )
 
 
 def layer_data(workload: Workload) -> dict[str, Any]:
@@ -49,7 +64,9 @@ def layer_data(workload: Workload) -> dict[str, Any]:
             "parameters": model.parameters,
             "forward_flops_per_example": model.forward_flops,
             "training_flops_per_example": model.training_flops,
-            "layers": [{"depth": depth, **_layer_data(plan)} for depth, plan in _nested(model.layers)],
+            "layers": [
+                {"depth": depth, **_layer_data(plan)} for depth, plan in _nested(model.layers)
+            ],
         },
         "spec": workload.to_data(),
     }
@@ -70,7 +87,9 @@ _FIELDS: tuple[Field[tuple[int, LayerPlan]], ...] = (
     Field("layer", lambda of: "  " * of[0] + of[1].name),
     Field("output", lambda of: written(of[1].output_shape)),
     Field("kernel", lambda of: written(of[1].kernel_shape) if of[1].kernel_shape else ""),
-    Field("parameters", lambda of: units.count(of[1].parameters) if of[1].parameters else "", "right"),
+    Field(
+        "parameters", lambda of: units.count(of[1].parameters) if of[1].parameters else "", "right"
+    ),
     Field("forward", lambda of: _flops(of[1], of[1].forward_macs), "right"),
     Field("training", lambda of: _flops(of[1], of[1].training_macs), "right"),
 )
@@ -80,30 +99,37 @@ def _layer_data(plan: LayerPlan) -> dict[str, Any]:
     return {
         "name": plan.name,
         "kind": plan.layer.kind,
-        **{name: getattr(plan, name) for name in ("input_shape", "output_shape", "kernel_shape", "parameters")},
+        **{
+            name: getattr(plan, name)
+            for name in ("input_shape", "output_shape", "kernel_shape", "parameters")
+        },
         "forward_flops_per_example": 2 * plan.forward_macs,
         "training_flops_per_example": 2 * plan.training_macs,
     }
 
 
 def _conditions(workload: Workload) -> tuple[str, ...]:
-    schedule, size = workload.schedule, workload.batches.size
+    schedule = workload.schedule
+    size = workload.batches.size
     batch = "the whole dataset per step" if size == "full" else f"batches of {size:,}"
     epochs = f"{schedule.epochs} epoch{'s' if schedule.epochs != 1 else ''}"
     if schedule.steps_per_epoch is not None:
         epochs += f" of {schedule.steps_per_epoch:,} steps"
     if schedule.steps is not None:
         epochs = f"{schedule.steps:,} steps"
+    summed = ", summed over the batch" if sums(workload.loss) else ""
     shuffled = f"shuffled {schedule.shuffle.replace('-', ' ')}"
     return (
         f"{workload.dataset}, {batch}, {epochs}, {shuffled}, {schedule.protocol} weights",
-        f"loss: {_with_settings(workload.loss)}{', summed over the batch' if sums(workload.loss) else ''}",
+        f"loss: {_with_settings(workload.loss)}{summed}",
         f"optimiser: {_with_settings(workload.optimizer)}",
     )
 
 
 def _with_settings(part: Loss | Optimizer) -> str:
-    """Return ``adam, learning rate 0.001, beta1 0.9``: the kind and its numbers; zeros (off) are omitted."""
+    """Return ``adam, learning rate 0.001, beta1 0.9``: the kind and its numbers; zeros (off) are
+    omitted.
+    """
     return ", ".join([part.kind, *_numbers(dataclasses.asdict(part))])
 
 

@@ -18,9 +18,15 @@ def asks_for_steps(record: Record) -> bool:
 def length(epochs: int, steps: int, *, by_steps: bool) -> str:
     """Return ``2 epochs, 938 steps``, or ``40 steps`` if steps were requested; empty if unknown."""
     parts = ((epochs, "epoch"), (steps, "step"))
-    return ", ".join(units.many(number, noun) for number, noun in parts[by_steps and steps > 0 :] if number)
+    return ", ".join(
+        units.many(number, noun) for number, noun in parts[by_steps and steps > 0 :] if number
+    )
 
 
 def which_epoch(groups: Iterable[GroupResult]) -> str:
     """Return the kind of epoch that times and rates refer to."""
-    return "the only epoch" if any(Caveat.ONE_EPOCH in group.caveats for group in groups) else "a steady epoch"
+    return (
+        "the only epoch"
+        if any(Caveat.ONE_EPOCH in group.caveats for group in groups)
+        else "a steady epoch"
+    )

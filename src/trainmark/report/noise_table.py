@@ -38,7 +38,13 @@ def _conditions(found: Noise) -> str:
     return " · ".join(
         (
             f"{found.machine}, {cores}, {threads}",
-            ", ".join([found.workload, found.side, *(f"{name} {version}" for name, version in versions if version)]),
+            ", ".join(
+                [
+                    found.workload,
+                    found.side,
+                    *(f"{name} {version}" for name, version in versions if version),
+                ]
+            ),
             found.date,
             f"{units.many(found.rounds, 'round')} in {units.seconds(found.seconds)}, "
             f"{units.many(found.blocks, 'block')}, {found.disturbed} excluded",
@@ -48,7 +54,10 @@ def _conditions(found: Noise) -> str:
 
 def _answer(found: Noise) -> str:
     if found.withheld:
-        return "Other programs disturb this machine too much for a verdict; use fewer --threads, or try again later."
+        return (
+            "Other programs disturb this machine too much for a verdict; use fewer --threads, "
+            "or try again later."
+        )
     if found.kept < FEWEST_FOR_INTERVAL:
         return _too_few(found)
     minute = found.smallest[0]
@@ -82,12 +91,15 @@ def _notes(found: Noise) -> Iterator[str]:
     yield f"The ratio of the two equal sides is {ratio}: {found.verdict}."
     if found.between_processes is not None and found.between_blocks is not None:
         yield (
-            f"Standard deviation between pairs of processes: {_percent(found.between_processes)}; between blocks of "
+            "Standard deviation between pairs of processes: "
+            f"{_percent(found.between_processes)}; between blocks of "
             f"the same processes: {_percent(found.between_blocks)}."
         )
     yield (
-        f"Other programs took {_percent(found.others)} of the cores' time, the virtual machine's host "
-        f"{_percent(found.stolen)}. Excluded: blocks in which both together took more than {_percent(EXTERNAL_SHARE)}."
+        f"Other programs took {_percent(found.others)} of the cores' time, the virtual machine's "
+        "host "
+        f"{_percent(found.stolen)}. Excluded: blocks in which both together took more than "
+        f"{_percent(EXTERNAL_SHARE)}."
     )
 
 

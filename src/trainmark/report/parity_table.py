@@ -1,4 +1,6 @@
-"""Tables of which sides compute the same as the reference, what is wrong with the others, and of free losses."""
+"""Tables of which sides compute the same as the reference, what is wrong with the others, and of
+free losses.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,23 @@ def parity_tables(parity: Parity) -> list[Table]:
 
 def _sides(parity: Parity) -> Table:
     checked = [part for part in PARTS if any(part in side.shares for side in parity.sides)]
-    steps = max((sum(step.step is not None for step in side.steps) for side in parity.sides), default=0)
+    steps = max(
+        (sum(step.step is not None for step in side.steps) for side in parity.sides), default=0
+    )
     return table_of(
         parity.sides,
         (
             Field("side", lambda side: Cell(side.title, tone="strong")),
             *(_part(part) for part in checked),
-            Field("verdict", lambda side: Cell("PASS", tone="good") if side.passed else Cell("FAIL", tone="bad")),
+            Field(
+                "verdict",
+                lambda side: Cell("PASS", tone="good") if side.passed else Cell("FAIL", tone="bad"),
+            ),
         ),
         title=f"{parity.workload}: the same computation as the reference?",
         conditions=(
-            f"{parity.dataset}, {parity.precision}, seed {parity.seed}: {units.many(steps, 'step')}, each from the "
+            f"{parity.dataset}, {parity.precision}, seed {parity.seed}: "
+            f"{units.many(steps, 'step')}, each from the "
             "reference's state, on the same batch, without dropout and distortions",
         ),
         notes=tuple(_notes(parity)),
@@ -46,25 +54,34 @@ def _part(part: CheckedPart) -> Field[SideParity]:
         found = side.shares.get(part)
         if found is None:
             return Cell(units.MISSING)
-        return Cell("∞" if found == math.inf else f"{found:.2g}", tone="bad" if found > 1 else "plain", value=found)
+        return Cell(
+            "∞" if found == math.inf else f"{found:.2g}",
+            tone="bad" if found > 1 else "plain",
+            value=found,
+        )
 
     return Field(
         _WORDS.get(part, part),
         share,
         "right",
-        meaning="largest difference from the float64 reference, as a share of what rounding may cause (at most 1)",
+        meaning="largest difference from the float64 reference, as a share of what rounding may "
+        "cause (at most 1)",
     )
 
 
 def _answer(parity: Parity) -> Cell:
-    sides, failed = units.many(len(parity.sides), "side"), sum(not side.passed for side in parity.sides)
+    sides = units.many(len(parity.sides), "side")
+    failed = sum(not side.passed for side in parity.sides)
     if failed:
         do = "does" if failed == 1 else "do"
-        return Cell(f"FAIL: {failed} of {sides} {do} not compute the same as the reference.", tone="bad")
+        return Cell(
+            f"FAIL: {failed} of {sides} {do} not compute the same as the reference.", tone="bad"
+        )
     same = "computes" if len(parity.sides) == 1 else "compute"
     whole = all("update" in side.shares for side in parity.sides)
     return Cell(
-        f"PASS: {sides} {same} the same as the reference{'.' if whole else ', as far as checked; see the notes.'}",
+        f"PASS: {sides} {same} the same as the "
+        f"reference{'.' if whole else ', as far as checked; see the notes.'}",
         tone="good",
     )
 
@@ -80,8 +97,10 @@ def _notes(parity: Parity) -> Iterator[str]:
     near = max((side.near_kinks for side in parity.sides), default=0)
     if near:
         yield (
-            f"{units.many(near, 'unit')} within rounding of a kink (a ReLU's 0, or two equal maxima). Their examples "
-            "were replaced by others of the batch; with batch norm, or if most are affected, gradient bounds "
+            f"{units.many(near, 'unit')} within rounding of a kink (a ReLU's 0, or two equal "
+            "maxima). Their examples "
+            "were replaced by others of the batch; with batch norm, or if most are affected, "
+            "gradient bounds "
             "include them instead."
         )
     yield from parity.left_out
@@ -89,11 +108,14 @@ def _notes(parity: Parity) -> Iterator[str]:
 
 def mistake_text(mistake: Mistake) -> str:
     """Say which part is wrong, by how much, and what to look at."""
-    check, named = mistake.check, [name for name in mistake.names if name not in ("", mistake.part)]
+    check = mistake.check
+    named = [name for name in mistake.names if name not in ("", mistake.part)]
     what = f": {', '.join(named[:_NAMED])}" if named else ""
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     when = "" if mistake.step is None else f" in step {mistake.step}"
-    much = "" if check.error == math.inf else f" (off by {check.error:.1e}, allowed {check.bound:.1e})"
+    much = (
+        "" if check.error == math.inf else f" (off by {check.error:.1e}, allowed {check.bound:.1e})"
+    )
     part = _WORDS.get(mistake.part, mistake.part).replace("\n", " ")
     return f"wrong {part}{what}{more}{when}{much}. Look at {mistake.suspects}."
 
@@ -105,15 +127,23 @@ def _free(parity: Parity) -> Table:
     def loss(side: SideParity) -> Field[int]:
         return Field(
             side.title,
-            lambda step: Cell(f"{side.losses[step]:.7g}" if step < len(side.losses) else units.MISSING),
+            lambda step: Cell(
+                f"{side.losses[step]:.7g}" if step < len(side.losses) else units.MISSING
+            ),
             "right",
         )
 
     return table_of(
         shown_steps(last),
-        (Field("step", lambda step: Cell(units.count(step)), "right"), *(loss(side) for side in sides)),
+        (
+            Field("step", lambda step: Cell(units.count(step)), "right"),
+            *(loss(side) for side in sides),
+        ),
         title="Losses of a free training",
-        notes=("Not judged: rounding grows from step to step, and in a chaotic training without limit.",),
+        notes=(
+            "Not judged: rounding grows from step to step, and in a chaotic training without "
+            "limit.",
+        ),
     )
 
 

@@ -12,14 +12,18 @@ from numpy.typing import NDArray
 
 
 def png(image: NDArray[Any]) -> bytes:
-    """Encode ``[height, width, channels]`` of bytes, one channel for grey or three for RGB (PNG specification, 1.2)."""
+    """Encode ``[height, width, channels]`` of bytes, one channel for grey or three for RGB (PNG
+    specification, 1.2).
+    """
     height, width, channels = image.shape
-    lines = np.zeros((height, 1 + width * channels), np.uint8)  # each begins with its filter type: none
+    # each begins with its filter type: none
+    lines = np.zeros((height, 1 + width * channels), np.uint8)
     lines[:, 1:] = image.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in chunks
     )
 
 

@@ -9,7 +9,8 @@ from trainmark.analysis.predictions import Predictions
 
 
 def predictions_file(found: Predictions, ending: str) -> bytes:
-    """Return a file with one row per example: index, label, predicted, right, and the probability of each class.
+    """Return a file with one row per example: index, label, predicted, right, and the probability
+    of each class.
 
     Args:
         ending: ``.csv``, or ``.parquet``, which needs polars.

@@ -11,18 +11,25 @@ from trainmark.record.record import Record
 from trainmark.report.table import Cell, Field, Table, TableRow, table_of
 
 
-def confusion_table(found: Predictions, names: Sequence[str], side: str, record: Record, notes: Sequence[str]) -> Table:
+def confusion_table(
+    found: Predictions, names: Sequence[str], side: str, record: Record, notes: Sequence[str]
+) -> Table:
     """Return the confusion matrix, with true classes in rows and predicted ones in columns."""
     recorded = record.final.test_accuracy
     same = "as recorded" if recorded == found.accuracy else f"recorded: {units.percent(recorded)}"
     rows = []
     for label, counts in enumerate(confusion(found).tolist()):
         cells = (
-            Cell(units.count(count) if count else "·", tone="good" if label == predicted else "bad" if count else "dim")
+            Cell(
+                units.count(count) if count else "·",
+                tone="good" if label == predicted else "bad" if count else "dim",
+            )
             for predicted, count in enumerate(counts)
         )
         recall = counts[label] / sum(counts) if sum(counts) else None
-        rows.append(TableRow((Cell(names[label], tone="strong"), *cells, Cell(units.percent(recall)))))
+        rows.append(
+            TableRow((Cell(names[label], tone="strong"), *cells, Cell(units.percent(recall))))
+        )
     return Table(
         title=f"{record.workload.name}: {side}",
         conditions=tuple(f"{each[0].upper()}{each[1:]}." for each in notes),
@@ -30,7 +37,8 @@ def confusion_table(found: Predictions, names: Sequence[str], side: str, record:
         rows=tuple(rows),
         notes=("Rows: true class; columns: predicted class.",),
         answer=Cell(
-            f"Test accuracy {units.percent(found.accuracy)} ({same}), loss {units.loss(found.loss)}, "
+            f"Test accuracy {units.percent(found.accuracy)} ({same}), loss "
+            f"{units.loss(found.loss)}, "
             f"{units.many(len(found.labels), 'example')}."
         ),
     )
@@ -38,12 +46,18 @@ def confusion_table(found: Predictions, names: Sequence[str], side: str, record:
 
 def probabilities_table(found: Predictions, names: Sequence[str], index: int) -> Table:
     """Return the probabilities of one example, the likeliest class first."""
-    label, predicted = int(found.labels[index]), int(found.predicted[index])
+    label = int(found.labels[index])
+    predicted = int(found.predicted[index])
     verdict = "recognised" if predicted == label else f"mistaken for {names[predicted]}"
     return table_of(
         sorted(enumerate(found.probabilities[index].tolist()), key=lambda row: -row[1]),
         (
-            Field("class", lambda row: Cell(names[row[0]], *(("true class", "strong") if row[0] == label else ()))),
+            Field(
+                "class",
+                lambda row: Cell(
+                    names[row[0]], *(("true class", "strong") if row[0] == label else ())
+                ),
+            ),
             Field("probability", lambda row: units.percent(row[1]), "right"),
             Field("", lambda row: "█" * round(24 * row[1]) if math.isfinite(row[1]) else ""),
         ),

@@ -24,29 +24,48 @@ _NAMES = {
 
 
 def published_tables(results: Iterable[PublishedResult]) -> list[Table]:
-    """Return a table of figures and one of timings per published run and group; one line for unmeasured runs."""
+    """Return a table of figures and one of timings per published run and group; one line for
+    unmeasured runs.
+    """
     results = list(results)
     several = len({result.key.machine for result in results if result.key is not None}) > 1
     tables: list[Table] = []
     for result in results:
         if result.key is not None:
             tables += _measured_tables(result, result.key, several=several)
-    unmeasured = grouped((result for result in results if result.key is None), lambda result: result.workload)
-    return tables + [_unmeasured_table(workload, missing) for workload, missing in unmeasured.items()]
+    unmeasured = grouped(
+        (result for result in results if result.key is None), lambda result: result.workload
+    )
+    return tables + [
+        _unmeasured_table(workload, missing) for workload, missing in unmeasured.items()
+    ]
 
 
 def _measured_tables(result: PublishedResult, key: Key, *, several: bool) -> Iterator[Table]:
-    """Yield the tables of figures and of timings; their titles name the machine if there are ``several``."""
+    """Yield the tables of figures and of timings; their titles name the machine if there are
+    ``several``.
+    """
     machine = f" of {key.machine}" if several else ""
     heading = f"{result.workload}, {result.run}, {key.backend} {key.style} on {key.device}{machine}"
     data = partial(flat_published, result)
-    title, note = f"{heading}: compared with the published figures", result.note and f"Note: {result.note}."
-    yield table_of(result.values, _VALUE, title=title, conditions=tuple(filter(None, (result.source, note))), data=data)
+    title = f"{heading}: compared with the published figures"
+    note = result.note and f"Note: {result.note}."
+    yield table_of(
+        result.values,
+        _VALUE,
+        title=title,
+        conditions=tuple(filter(None, (result.source, note))),
+        data=data,
+    )
     if result.timings:
-        yield table_of(result.timings, _TIMING, title=f"{heading}: time", conditions=(_NOT_JUDGED,), data=data)
+        yield table_of(
+            result.timings, _TIMING, title=f"{heading}: time", conditions=(_NOT_JUDGED,), data=data
+        )
 
 
-_NOT_JUDGED = "Not judged: the hardware differs. The last column says what the published times include."
+_NOT_JUDGED = (
+    "Not judged: the hardware differs. The last column says what the published times include."
+)
 
 
 def _printed(value: ValueResult) -> Callable[[float | None], str]:
@@ -101,5 +120,8 @@ _TIMING: tuple[Field[TimingResult], ...] = (
     Field("published", lambda timing: _time(timing, timing.published), "right"),
     Field("measured", lambda timing: _time(timing, timing.measured), "right"),
     Field("speed-up", lambda timing: number(timing.ratio, units.ratio), "right"),
-    Field("published hardware; what its times include", lambda timing: Cell(timing.hardware, timing.includes)),
+    Field(
+        "published hardware; what its times include",
+        lambda timing: Cell(timing.hardware, timing.includes),
+    ),
 )

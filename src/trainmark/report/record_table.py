@@ -30,7 +30,9 @@ _FIGURES_OF_TEXT = ("train_loss", "test_loss", "test_perplexity")
 
 
 def record_tables(record: Record) -> list[Table]:
-    """Return the record's epochs with its outcome and conditions, and its final figures with its caveats."""
+    """Return the record's epochs with its outcome and conditions, and its final figures with its
+    caveats.
+    """
     return [_epochs_table(record), _final_table(record)]
 
 
@@ -40,7 +42,10 @@ def _figures(record: Record) -> tuple[str, ...]:
 
 def _epochs_table(record: Record) -> Table:
     count, unit = per_example(record)
-    which = f"{record.workload.name}, {record.backend.name} {record.backend.style} on {record.device.id}"
+    which = (
+        f"{record.workload.name}, {record.backend.name} {record.backend.style} on "
+        f"{record.device.id}"
+    )
     return table_of(
         enumerate(record.epochs, 1),
         (
@@ -80,19 +85,40 @@ def _step(settings: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _final_table(record: Record) -> Table:
-    final, run, energy = record.final, summarize(record), record.energy or Energy(None, None)
+    final = record.final
+    run = summarize(record)
+    energy = record.energy or Energy(None, None)
     single = Caveat.ONE_EPOCH in run.caveats
-    figures = [(each.replace("_", " "), _shown(each, final), _how(record, each)) for each in _figures(record)]
+    figures = [
+        (each.replace("_", " "), _shown(each, final), _how(record, each))
+        for each in _figures(record)
+    ]
     pairs = [
         *(_process(record.process) if record.process else ()),
         *(_observed(record.observed) if record.observed else ()),
-        ("training", units.seconds(final.training_seconds), "sum of the epochs, without evaluation"),
-        ("epoch", units.seconds(run.epoch_seconds), "the only whole one" if single else "median of the steady epochs"),
-        ("throughput", pace(run.samples_per_second, record), "only whole epoch" if single else "steady epoch"),
+        (
+            "training",
+            units.seconds(final.training_seconds),
+            "sum of the epochs, without evaluation",
+        ),
+        (
+            "epoch",
+            units.seconds(run.epoch_seconds),
+            "the only whole one" if single else "median of the steady epochs",
+        ),
+        (
+            "throughput",
+            pace(run.samples_per_second, record),
+            "only whole epoch" if single else "steady epoch",
+        ),
         ("setup", units.seconds(record.setup_seconds), "before the first epoch"),
         ("compile", units.seconds(record.compile_seconds), f"cache {record.backend.compile_cache}"),
         *_step(record.backend.settings),
-        ("loss before step 0", units.loss(record.before.test_loss if record.before else None), "test loss"),
+        (
+            "loss before step 0",
+            units.loss(record.before.test_loss if record.before else None),
+            "test loss",
+        ),
         *figures,
         ("time to target", units.seconds(final.time_to_target_seconds), ""),
         ("host memory", units.bytes_(record.memory.host_peak_bytes), "peak"),
@@ -109,7 +135,9 @@ def _final_table(record: Record) -> Table:
             Field("", lambda pair: Cell(pair[2], tone="dim")),
         ),
         title="Totals",
-        notes=tuple(f"{caveat.value}: {caveat.meaning}" for caveat in Caveat if caveat in run.caveats),
+        notes=tuple(
+            f"{caveat.value}: {caveat.meaning}" for caveat in Caveat if caveat in run.caveats
+        ),
     )
 
 
@@ -118,29 +146,52 @@ def _outcome(record: Record) -> Iterator[str]:
     if outcome.reason:
         yield f"reason: {outcome.reason}"
     if outcome.step is not None:
-        yield f"stopped at step {outcome.step:,}; the loss before it was {units.loss(outcome.loss_before)}"
+        yield (
+            f"stopped at step {outcome.step:,}; the loss before it was "
+            f"{units.loss(outcome.loss_before)}"
+        )
     if outcome.stderr_tail:
         yield f"end of stderr:\n{outcome.stderr_tail.rstrip()}"
 
 
 def _conditions(record: Record) -> Iterator[str]:
-    machine, device, dataset, backend = record.machine, record.device, record.dataset, record.backend
+    machine = record.machine
+    device = record.device
+    dataset = record.dataset
+    backend = record.backend
     threads = "default threads" if record.threads is None else units.many(record.threads, "thread")
-    cores = units.many(machine.usable_cores, "usable core") if machine.usable_cores else "cores not known"
-    memory, device_memory = units.bytes_(machine.memory_bytes), units.bytes_(device.memory_bytes)
+    cores = (
+        units.many(machine.usable_cores, "usable core")
+        if machine.usable_cores
+        else "cores not known"
+    )
+    memory = units.bytes_(machine.memory_bytes)
+    device_memory = units.bytes_(device.memory_bytes)
     yield f"record {record.id}, {record.created}"
     if record.process is not None:
         yield f"command: {shlex.join(record.process.argv)}"
         yield f"in {record.process.directory}"
         if record.process.odd:
-            yield f"reports not understood ({record.process.left_out or 0:,} in total): {'; '.join(record.process.odd)}"
-        yield "not known of a command: data, network, precision, threads, versions that it did not report"
+            yield (
+                f"reports not understood ({record.process.left_out or 0:,} in total): "
+                f"{'; '.join(record.process.odd)}"
+            )
+        yield (
+            "not known of a command: data, network, precision, threads, versions that it did "
+            "not report"
+        )
     if dataset is not None:
-        yield f"{dataset.name}, {dataset.train_examples:,} training and {dataset.test_examples:,} test examples"
+        yield (
+            f"{dataset.name}, {dataset.train_examples:,} training and "
+            f"{dataset.test_examples:,} test examples"
+        )
     if record.model is not None:
         flops = units.flops(record.model.training_flops_per_example)
         yield f"{units.count(record.model.parameters, 'parameters')}, {flops} per training example"
-        yield f"{backend.name} {backend.version or '(version not known)'}, {backend.precision}, {threads}"
+        yield (
+            f"{backend.name} {backend.version or '(version not known)'}, {backend.precision}, "
+            f"{threads}"
+        )
     seed = "seed not known" if record.seed is None else f"seed {record.seed}"
     weights = "" if record.process else f", {record.protocol} weights"
     yield f"{seed}, repeat {record.repeat}, round {record.round}{weights}"
@@ -160,15 +211,25 @@ def _conditions(record: Record) -> Iterator[str]:
 def _how(record: Record, figure: str) -> str:
     if figure.startswith("test") or record.metrics is None:
         return ""
-    how = "mean over the last epoch's batches" if record.metrics.train == "running" else "of the whole training set"
-    if (record.workload.spec.get("metrics") or {}).get("sample") and record.metrics.train == "exact":
+    how = (
+        "mean over the last epoch's batches"
+        if record.metrics.train == "running"
+        else "of the whole training set"
+    )
+    if (record.workload.spec.get("metrics") or {}).get(
+        "sample"
+    ) and record.metrics.train == "exact":
         how = "of random batches"
     return f"{how}, with L2" if figure == "train_loss" and record.metrics.loss_includes_l2 else how
 
 
 def _shown(figure: str, of: Epoch | Final) -> str:
     if figure == "test_perplexity":
-        return units.significant(value) if (value := perplexity(of.test_loss)) is not None else units.MISSING
+        return (
+            units.significant(value)
+            if (value := perplexity(of.test_loss)) is not None
+            else units.MISSING
+        )
     value = getattr(of, figure)
     return units.percent(value) if figure.endswith("accuracy") else units.loss(value)
 
@@ -178,17 +239,34 @@ def _process(process: Process) -> Iterator[tuple[str, str, str]]:
     yield "whole command", units.seconds(process.seconds), "from start to end"
     if process.user_seconds is not None and process.system_seconds is not None:
         system = units.seconds(process.system_seconds)
-        yield "CPU time", units.seconds(process.user_seconds + process.system_seconds), f"{system} of it in the kernel"
+        yield (
+            "CPU time",
+            units.seconds(process.user_seconds + process.system_seconds),
+            f"{system} of it in the kernel",
+        )
 
 
 def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
     """Yield what the observer saw of the steps of a command."""
-    yield "steps", f"{seen.steps:,}", "the first one is not timed" + ("; ended early" if seen.ended_early else "")
-    yield "step", units.seconds(seen.seconds / max(seen.steps - 1, 1) or None), "mean, without evaluation"
+    yield (
+        "steps",
+        f"{seen.steps:,}",
+        "the first one is not timed" + ("; ended early" if seen.ended_early else ""),
+    )
+    yield (
+        "step",
+        units.seconds(seen.seconds / max(seen.steps - 1, 1) or None),
+        "mean, without evaluation",
+    )
     for name, count in (("examples", seen.examples_per_step), ("tokens", seen.tokens_per_step)):
         if count is not None:
             yield f"{name} per step", f"{count:,.4g}", seen.places.get("loader", "")
-    for name, place in (("loader wait", "loader"), ("optimizer", "optimizer"), ("saving", "save"), ("sync", "")):
+    for name, place in (
+        ("loader wait", "loader"),
+        ("optimizer", "optimizer"),
+        ("saving", "save"),
+        ("sync", ""),
+    ):
         seconds = getattr(seen, f"{name.replace(' ', '_')}_seconds")
         if seconds is not None:
             yield name, units.seconds(seconds), seen.places.get(place, "")
@@ -196,14 +274,20 @@ def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
         often = f"{units.many(seen.evaluations, 'time')} {seen.places.get('evaluation', '')}"
         yield "evaluation", units.seconds(seen.evaluation_seconds), often
     if seen.losses:
-        yield "step loss", units.loss(seen.losses[-1]), f"last step; first step: {units.loss(seen.losses[0])}"
+        yield (
+            "step loss",
+            units.loss(seen.losses[-1]),
+            f"last step; first step: {units.loss(seen.losses[0])}",
+        )
 
 
 def _seen(samples: Samples) -> Iterator[tuple[str, str, str]]:
     """Yield the figures sampled from outside, over the whole run."""
     tree = median(samples.tree_cpu_percent or ())
     resident = [size for size in samples.tree_resident_bytes or () if size is not None]
-    note = f"{units.many(len(samples.t), 'sample')}, every {units.seconds(samples.interval_seconds)}"
+    note = (
+        f"{units.many(len(samples.t), 'sample')}, every {units.seconds(samples.interval_seconds)}"
+    )
     if tree is not None:
         yield "CPU", f"{tree:.0f} %", f"median, 100 per core; {note}"
     if resident:
@@ -218,16 +302,36 @@ def _against_limit(known: Efficiency | None) -> Iterator[tuple[str, str, str]]:
     if known is None:
         return
     peak = f"{units.flops(known.peak_flops_per_second)}/s"
-    yield "achieved", f"{units.flops(known.flops_per_second)}/s", "in the specified matrix products and convolutions"
+    yield (
+        "achieved",
+        f"{units.flops(known.flops_per_second)}/s",
+        "in the specified matrix products and convolutions",
+    )
     if known.nanogpt_mfu is not None:
         formula = "(6N + 12·L·H·Q·T) FLOP per token, of the same peak"
         yield "MFU, nanoGPT", share_of_peak(known, known.nanogpt_mfu), formula
-    yield "MFU", share_of_peak(known), f"of {peak} in matrix products of {known.measured_by}, {when_measured(known)}"
+    yield (
+        "MFU",
+        share_of_peak(known),
+        f"of {peak} in matrix products of {known.measured_by}, {when_measured(known)}",
+    )
     if known.datasheet_flops_per_second:
         promised = f"{units.flops(known.datasheet_flops_per_second)}/s"
-        yield "of datasheet", units.percent(known.flops_per_second / known.datasheet_flops_per_second, 1), promised
-    yield "intensity", f"{units.significant(known.intensity)} FLOP/B", "FLOPs per byte that a step must move"
+        yield (
+            "of datasheet",
+            units.percent(known.flops_per_second / known.datasheet_flops_per_second, 1),
+            promised,
+        )
+    yield (
+        "intensity",
+        f"{units.significant(known.intensity)} FLOP/B",
+        "FLOPs per byte that a step must move",
+    )
     if known.roofline_seconds is not None and known.gap is not None:
         step = units.seconds(known.roofline_seconds)
         yield "roofline", "≤ " * known.disturbed + step, "a step limited only by these peaks"
-        yield "gap", "≥ " * known.disturbed + units.ratio(known.gap), "step time as a multiple of that"
+        yield (
+            "gap",
+            "≥ " * known.disturbed + units.ratio(known.gap),
+            "step time as a multiple of that",
+        )

@@ -26,8 +26,11 @@ def runs_table(records: Sequence[Record], machine_of: MachineOf | None = None) -
 
 
 def _part(record: Record) -> str:
-    """Return the layout and rank, or the trial, that the run is part of; empty for an ordinary run."""
-    group, words = record.group, []
+    """Return the layout and rank, or the trial, that the run is part of; empty for an ordinary
+    run.
+    """
+    group = record.group
+    words = []
     if group.spread is not None:
         words.append(f"{group.spread.data}×{group.spread.pipeline}")
     if group.rank is not None:
@@ -38,9 +41,14 @@ def _part(record: Record) -> str:
 
 
 _FIGURES = (
-    "process_seconds", "epoch_seconds", "training_seconds",
-    "train_loss", "train_accuracy", "test_loss", "test_accuracy",
-)  # fmt: skip
+    "process_seconds",
+    "epoch_seconds",
+    "training_seconds",
+    "train_loss",
+    "train_accuracy",
+    "test_loss",
+    "test_accuracy",
+)
 
 
 def _data(record: Record, run: RunSummary, machine: str) -> dict[str, Scalar]:
@@ -84,7 +92,15 @@ _FIELDS: tuple[Field[tuple[Record, RunSummary]], ...] = (
     Field("epochs", lambda of: _count(len(of[0].epochs)), "right"),
     Field("epoch", lambda of: number(of[1].epoch_seconds, units.seconds), "right"),
     Field("training", lambda of: number(of[1].training_seconds, units.seconds), "right"),
-    Field("test\nacc.", lambda of: number(None if tokens_of(of[0]) else of[1].test_accuracy, units.percent), "right"),
-    Field("test\nloss", lambda of: number(of[1].test_loss if tokens_of(of[0]) else None, units.loss), "right"),
+    Field(
+        "test\nacc.",
+        lambda of: number(None if tokens_of(of[0]) else of[1].test_accuracy, units.percent),
+        "right",
+    ),
+    Field(
+        "test\nloss",
+        lambda of: number(of[1].test_loss if tokens_of(of[0]) else None, units.loss),
+        "right",
+    ),
     Field("caveats", lambda of: _caveats(of[0])),
 )

@@ -24,9 +24,15 @@ def scale_tables(scaling: Scaling) -> list[Table]:
     """Return the table of measured layouts, if any."""
     if not scaling.layouts:
         return []
-    threads = "" if scaling.threads is None else f", {units.many(scaling.threads, 'thread')} per rank"
+    threads = (
+        "" if scaling.threads is None else f", {units.many(scaling.threads, 'thread')} per rank"
+    )
     machines = "" if scaling.nodes == 1 else f", {scaling.nodes} machines"
-    growth = "the batch grows with the copies" if scaling.mode == "weak" else "the copies share the batch"
+    growth = (
+        "the batch grows with the copies"
+        if scaling.mode == "weak"
+        else "the copies share the batch"
+    )
     judged = any(each.agreement for each in scaling.layouts)
     losses = f"; losses of {units.many(scaling.steps, 'step')} in fp64" if judged else ""
     table = table_of(
@@ -34,9 +40,11 @@ def scale_tables(scaling: Scaling) -> list[Table]:
         _layout(scaling.unit),
         title=f"{scaling.workload}: scaling to several devices",
         conditions=(
-            f"{scaling.backend} {scaling.style} on {scaling.device}, {scaling.dataset}, {scaling.precision}{threads}"
+            f"{scaling.backend} {scaling.style} on {scaling.device}, {scaling.dataset}, "
+            f"{scaling.precision}{threads}"
             f"{machines}",
-            f"{scaling.mode} scaling: {growth}, {units.count(scaling.batch)} examples on one device; "
+            f"{scaling.mode} scaling: {growth}, {units.count(scaling.batch)} examples on one "
+            "device; "
             f"{units.many(scaling.repeats, 'interleaved round')}{losses}",
         ),
         notes=tuple(_notes(scaling)),
@@ -71,7 +79,9 @@ def _notes(scaling: Scaling) -> Iterator[str]:
         if each.reason:
             yield f"{name}: {each.reason}"
     yield from (f"{notice}." for notice in scaling.notices)
-    yield from caveat_notes({f"{each.data} × {each.pipeline}": each.caveats for each in scaling.layouts})
+    yield from caveat_notes(
+        {f"{each.data} × {each.pipeline}": each.caveats for each in scaling.layouts}
+    )
 
 
 def _answer(scaling: Scaling) -> Cell | None:
@@ -82,7 +92,10 @@ def _answer(scaling: Scaling) -> Cell | None:
     speedup, fastest = max(paces, key=lambda pace: pace[0].ratio or 0.0)
     ratio = f"{units.ratio(speedup.ratio)}{interval(speedup.low, speedup.high)}"
     layout = f"{fastest.data} × {fastest.pipeline}"
-    text = f"{_ANSWERS[speedup.verdict]}: the fastest layout, {layout}, trains {ratio} as many {scaling.unit}/s."
+    text = (
+        f"{_ANSWERS[speedup.verdict]}: the fastest layout, {layout}, trains {ratio} as many "
+        f"{scaling.unit}/s."
+    )
     return Cell(text, tone=SPEED_TONES[speedup.verdict])
 
 
@@ -99,19 +112,30 @@ def _layout(unit: str) -> tuple[Field[LayoutResult], ...]:
         Field("copies", lambda each: Cell(str(each.data), tone="strong")),
         Field("stages", lambda each: Cell(str(each.pipeline), tone="strong"), "right"),
         Field("rounds", _runs, "right"),
-        Field("step\ntime", lambda each: number(each.step_seconds and each.step_seconds.value, units.seconds), "right"),
+        Field(
+            "step\ntime",
+            lambda each: number(each.step_seconds and each.step_seconds.value, units.seconds),
+            "right",
+        ),
         Field(f"{unit}/s", _pace, "right"),
         Field(
-            "efficiency\n[95 %]", lambda each: _percent(each.efficiency), "right",
+            "efficiency\n[95 %]",
+            lambda each: _percent(each.efficiency),
+            "right",
             meaning=f"{unit}/s per device as a share of one device's, from interleaved slices.",
         ),
         Field(
-            "communication\n[95 %]", lambda each: _percent(each.communication), "right",
-            meaning="the share of a step saved by not averaging gradients, including synchronisation wait; negative "
+            "communication\n[95 %]",
+            lambda each: _percent(each.communication),
+            "right",
+            meaning="the share of a step saved by not averaging gradients, including "
+            "synchronisation wait; negative "
             "values are noise.",
         ),
         Field(
-            "losses agree", _agreement,
-            meaning=f"the largest relative difference in float64, at most {AGREEMENT_STEPS} steps, and its bound.",
+            "losses agree",
+            _agreement,
+            meaning=f"the largest relative difference in float64, at most {AGREEMENT_STEPS} "
+            "steps, and its bound.",
         ),
-    )  # fmt: skip
+    )

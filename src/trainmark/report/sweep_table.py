@@ -23,15 +23,23 @@ def sweep_table(sweep: Sweep) -> Table:
         return of_the_best if trial.trial == sweep.best else "plain"
 
     def varied(key: str) -> Field[TrialResult]:
-        return Field(key, lambda trial: _value(trial.values.get(key), tone(trial, "strong")), "right")
+        return Field(
+            key, lambda trial: _value(trial.values.get(key), tone(trial, "strong")), "right"
+        )
 
     def accuracy(trial: TrialResult) -> Cell:
-        return Cell(units.percent(trial.test_accuracy), "", tone(trial, "good"), trial.test_accuracy)
+        return Cell(
+            units.percent(trial.test_accuracy), "", tone(trial, "good"), trial.test_accuracy
+        )
 
     return table_of(
         sweep.trials,
         (
-            Field("trial", lambda trial: Cell(str(trial.trial), "", tone(trial, "strong"), trial.trial), "right"),
+            Field(
+                "trial",
+                lambda trial: Cell(str(trial.trial), "", tone(trial, "strong"), trial.trial),
+                "right",
+            ),
             *map(varied, sweep.grid),
             *(() if sweep.is_text else (Field("test\nacc.", accuracy, "right"),)),
             Field("test\nloss", lambda trial: number(trial.test_loss, units.loss), "right"),
@@ -42,7 +50,11 @@ def sweep_table(sweep: Sweep) -> Table:
         conditions=(f"{sweep.side}, {sweep.dataset}{failed}",),
         notes=tuple(_notes(sweep)),
         answer=Cell(sentence(sweep), tone="plain" if sweep.best is not None else "bad"),
-        data=lambda trial: {"trial": trial.trial, **trial.values, **{name: getattr(trial, name) for name in _DATA}},
+        data=lambda trial: {
+            "trial": trial.trial,
+            **trial.values,
+            **{name: getattr(trial, name) for name in _DATA},
+        },
     )
 
 
@@ -60,7 +72,9 @@ def sentence(sweep: Sweep) -> str:
         learnt += ", but it did not learn"
     lost = sum(trial.outcome != "ok" for trial in sweep.trials)
     failed = f" {units.many(lost, 'trial')} did not finish." if lost else ""
-    return f"The best of {trials} of {sweep.workload} with {sweep.side} is {values}{learnt}.{failed}"
+    return (
+        f"The best of {trials} of {sweep.workload} with {sweep.side} is {values}{learnt}.{failed}"
+    )
 
 
 def _outcome(trial: TrialResult) -> Cell:
@@ -70,14 +84,17 @@ def _outcome(trial: TrialResult) -> Cell:
 
 
 def _value(value: Value | None, tone: Tone) -> Cell:
-    number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    number = (
+        float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    )
     return Cell(units.MISSING if value is None else str(value), "", tone, number)
 
 
 def _notes(sweep: Sweep) -> Iterator[str]:
     if sweep.side_by_side:
         yield (
-            "Trials trained at the same time and slowed each other down: don't compare their timings "
+            "Trials trained at the same time and slowed each other down: don't compare their "
+            "timings "
             "(trainmark run measures one at a time)."
         )
     told = {str(trial.trial): trial.caveats for trial in sweep.trials}
@@ -85,4 +102,7 @@ def _notes(sweep: Sweep) -> Iterator[str]:
     if len(sweep.machines) > 1:
         yield f"Trained on {', '.join(sweep.machines)}."
     if "seed" not in sweep.grid:
-        yield "One run per trial: another seed alone changes the result (--grid seed=1,2,3 shows by how much)."
+        yield (
+            "One run per trial: another seed alone changes the result (--grid seed=1,2,3 shows "
+            "by how much)."
+        )

@@ -15,7 +15,9 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Cell:
-    """One number or word. ``detail``, such as its interval, is shown below or after it; ``value`` is the sort key."""
+    """One number or word. ``detail``, such as its interval, is shown below or after it; ``value``
+    is the sort key.
+    """
 
     text: str
     detail: str = ""
@@ -105,7 +107,10 @@ def table_of(
         data: returns an item's unrounded values by JSON key.
         starts_section: whether to draw a line above an item's row.
     """
-    rows = (TableRow(tuple(field.cell(item) for field in fields), data(item), starts_section(item)) for item in items)
+    rows = (
+        TableRow(tuple(field.cell(item) for field in fields), data(item), starts_section(item))
+        for item in items
+    )
     return Table(title, conditions, tuple(fields), tuple(rows), notes, answer)
 
 
@@ -116,10 +121,18 @@ def number(value: float | None, written: Callable[[float | None], str]) -> Cell:
 
 def interval(low: float | None, high: float | None) -> str:
     """Return `` [1.21, 1.34]``, to append to an estimate; empty if a bound is unknown."""
-    return "" if low is None or high is None else f" [{units.significant(low)}, {units.significant(high)}]"
+    return (
+        ""
+        if low is None or high is None
+        else f" [{units.significant(low)}, {units.significant(high)}]"
+    )
 
 
 def span(low: str, high: str) -> str:
     """Return ``7.20–7.44 s`` for ``7.20 s`` and ``7.44 s``: a common unit only once."""
     number, _, unit = low.partition(" ")
-    return f"{number}–{high}" if unit and high.endswith(f" {unit}") and " " not in unit else f"{low}–{high}"
+    return (
+        f"{number}–{high}"
+        if unit and high.endswith(f" {unit}") and " " not in unit
+        else f"{low}–{high}"
+    )

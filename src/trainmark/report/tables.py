@@ -16,13 +16,16 @@ from trainmark.report.yardstick_table import yardstick_table
 
 
 def tables_of(comparison: Comparison) -> list[Table]:
-    """Return the differences between machines, a table with its answer per workload, the published figures, and the
-    reference devices; each only if the comparison has them."""
+    """Return the differences between machines, a table with its answer per workload, the published
+    figures, and the reference devices; each only if the comparison has them.
+    """
     differing = [differences_table(comparison.differences)] if comparison.differences else []
     known = [yardstick_table(comparison)] if comparison.references else []
     answered = [
         dataclasses.replace(table, answer=Cell(found.text, tone=found.tone))
-        for table, found in zip(comparison_tables(comparison), map(verdict, works(comparison)), strict=True)
+        for table, found in zip(
+            comparison_tables(comparison), map(verdict, works(comparison)), strict=True
+        )
     ]
     return [*differing, *answered, *published_tables(comparison.published), *known]
 

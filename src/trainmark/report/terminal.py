@@ -28,16 +28,22 @@ _STYLES: dict[Tone, str] = {
 
 
 def console(*, to_stderr: bool = False, quiet: bool = False) -> Console:
-    """Return a console as wide as the terminal or as COLUMNS says; piped output is :data:`PIPED_WIDTH` wide."""
+    """Return a console as wide as the terminal or as COLUMNS says; piped output is
+    :data:`PIPED_WIDTH` wide.
+    """
     from rich.console import Console, RenderableType
     from rich.segment import Segment
 
     class Screen(Console):
         """A console that passes on rich's control codes only, not those in the text."""
 
-        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterator[Segment]:
             for segment in super().render(renderable, options):
-                yield segment if segment.control else Segment(printable(segment.text), segment.style)
+                yield (
+                    segment if segment.control else Segment(printable(segment.text), segment.style)
+                )
 
     made = Screen(stderr=to_stderr, soft_wrap=False, highlight=False, quiet=quiet)
     if not made.is_terminal and "COLUMNS" not in os.environ:
@@ -48,7 +54,9 @@ def console(*, to_stderr: bool = False, quiet: bool = False) -> Console:
 
 
 def draw_all(console: Console, tables: Iterable[Table], *, legend: bool = False) -> None:
-    """Print each table as it comes, with an empty line between them, and once how to get the ``legend``."""
+    """Print each table as it comes, with an empty line between them, and once how to get the
+    ``legend``.
+    """
     explains = False
     for number, table in enumerate(tables):
         if number:
@@ -60,7 +68,8 @@ def draw_all(console: Console, tables: Iterable[Table], *, legend: bool = False)
 
 
 def draw(console: Console, table: Table, *, legend: bool = False) -> None:
-    """Print answer, title, conditions, grid and notes of ``table``. Optional columns that don't fit are listed instead.
+    """Print answer, title, conditions, grid and notes of ``table``. Optional columns that don't fit
+    are listed instead.
 
     Args:
         legend: explain the columns that are shown.
@@ -92,7 +101,9 @@ def _fitting(console: Console, table: Table) -> list[int]:
     kept = list(range(len(table.columns)))
     droppable = [position for position in kept if table.columns[position].optional]
     unbounded = console.options.update(width=10_000)
-    while droppable and console.measure(_grid(table, kept), options=unbounded).maximum > console.width:
+    while (
+        droppable and console.measure(_grid(table, kept), options=unbounded).maximum > console.width
+    ):
         kept.remove(droppable.pop())
     return kept
 
@@ -101,7 +112,13 @@ def _grid(table: Table, kept: list[int]) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
 
-    grid = RichTable(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    grid = RichTable(
+        box=box.SIMPLE_HEAD,
+        header_style="bold",
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
     for position in kept:
         column = table.columns[position]
         # A number that doesn't fit is wrapped; an ellipsis would hide digits.

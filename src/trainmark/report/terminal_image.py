@@ -19,11 +19,16 @@ def draw_image(screen: Console, image: NDArray[Any]) -> None:
 
     if screen.color_system is None:
         for greys in image.mean(axis=2):
-            screen.print(Text("".join(2 * _SHADES[int(grey * len(_SHADES) / 256)] for grey in greys).rstrip()))
+            screen.print(
+                Text(
+                    "".join(2 * _SHADES[int(grey * len(_SHADES) / 256)] for grey in greys).rstrip()
+                )
+            )
         return
     colours = np.broadcast_to(image, (*image.shape[:2], 3))
     for row in range(0, len(colours), 2):
-        upper, lower = colours[row], colours[min(row + 1, len(colours) - 1)]
+        upper = colours[row]
+        lower = colours[min(row + 1, len(colours) - 1)]
         line = Text()
         for above, below in zip(upper, lower, strict=True):
             line.append("▀", style=f"#{above.tobytes().hex()} on #{below.tobytes().hex()}")

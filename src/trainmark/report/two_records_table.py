@@ -26,12 +26,23 @@ def _pace(found: TwoRecords) -> str:
     if found.ratio is None:
         return "One of the runs has no finished epoch, so their speeds can't be compared."
     faster, ratio = ("b", found.ratio) if found.ratio >= 1 else ("a", 1 / found.ratio)
-    return f"{faster} trains {units.ratio(ratio)} as fast as the other (medians of all epochs but the first, if any)."
+    return (
+        f"{faster} trains {units.ratio(ratio)} as fast as the other (medians of all epochs "
+        "but the first, if any)."
+    )
 
 
 def _conclusion(found: TwoRecords) -> str:
     if found.noise:
-        return "No known difference, and epochs within one run differ as much; measure several runs of each."
+        return (
+            "No known difference, and epochs within one run differ as much; measure several "
+            "runs of each."
+        )
     if found.contrasts:
-        return "Any of these may be the cause; change one at a time. With one run each, the noise is unknown."
-    return "No known difference; measure several runs of each to see whether this is more than noise."
+        return (
+            "Any of these may be the cause; change one at a time. With one run each, the "
+            "noise is unknown."
+        )
+    return (
+        "No known difference; measure several runs of each to see whether this is more than noise."
+    )

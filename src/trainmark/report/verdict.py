@@ -1,4 +1,6 @@
-"""The answer in one sentence per workload: how much faster, how certain, and whether both learn the same."""
+"""The answer in one sentence per workload: how much faster, how certain, and whether both learn the
+same.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,19 @@ from trainmark.report.table import Tone, interval
 
 HARMLESS = frozenset(
     {
-        *(Caveat.SHORT_ENERGY_WINDOW, Caveat.UNKNOWN_PEAK, Caveat.UNTESTED_VERSION, Caveat.TARGET_MISSED),
-        *(Caveat.ODD_REPORTS, Caveat.LEFT_PROCESSES, Caveat.STARTED_FROM_RECORD, Caveat.DISTURBED, Caveat.FAILED_RUNS),
+        *(
+            Caveat.SHORT_ENERGY_WINDOW,
+            Caveat.UNKNOWN_PEAK,
+            Caveat.UNTESTED_VERSION,
+            Caveat.TARGET_MISSED,
+        ),
+        *(
+            Caveat.ODD_REPORTS,
+            Caveat.LEFT_PROCESSES,
+            Caveat.STARTED_FROM_RECORD,
+            Caveat.DISTURBED,
+            Caveat.FAILED_RUNS,
+        ),
         *(Caveat.PARTIAL_DATASET, Caveat.SUBSTITUTED_DATASET, Caveat.RANDOM_DATA),
         Caveat.SHORT_FOR_COMPILING,
     }
@@ -36,8 +49,9 @@ class Verdict:
 
 
 def verdict(work: MeasuredWork) -> Verdict:
-    """Return the answer for ``work``: the pair chosen by :mod:`~trainmark.analysis.answer`, or the first side alone if
-    there is none."""
+    """Return the answer for ``work``: the pair chosen by :mod:`~trainmark.analysis.answer`, or the
+    first side alone if there is none.
+    """
     pair = work.answer
     measured = [side for side in work.sides if side.result.runs]
     workload = work.sides[0].result.key.workload
@@ -51,7 +65,9 @@ def verdict(work: MeasuredWork) -> Verdict:
         caveats.add(Caveat.FAILED_RUNS)
     others = [side for side in work.sides if side.result not in (pair or ())]
     lost = "".join(map(_lost, others))
-    return Verdict(found.text + lost, found.tone, tuple(caveat for caveat in Caveat if caveat in caveats))
+    return Verdict(
+        found.text + lost, found.tone, tuple(caveat for caveat in Caveat if caveat in caveats)
+    )
 
 
 def _lost(side: MeasuredSide) -> str:
@@ -82,7 +98,9 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     disturbed = Caveat.TOO_DISTURBED in caveats
     unit = "" if _is_trained(these, those) else " per step"
     accelerator = here if these.best_threads is None else there
-    speed = _speed(here, there, these.speedup, unit, disturbed=disturbed) + _threads(these, those, accelerator)
+    speed = _speed(here, there, these.speedup, unit, disturbed=disturbed) + _threads(
+        these, those, accelerator
+    )
     learning = _learning(these.learning)
     if Caveat.RANDOM_DATA in caveats:
         learning = "; the data are random, so learning is not judged"
@@ -93,7 +111,9 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
 
 
 def _threads(these: GroupResult, those: GroupResult, accelerator: str) -> str:
-    """Return the number of threads with which the CPU was compared with the accelerator, if a search found it."""
+    """Return the number of threads with which the CPU was compared with the accelerator, if a
+    search found it.
+    """
     known = [side.best_threads for side in (these, those) if side.best_threads is not None]
     ratio = these.speedup.ratio
     if len(known) != 1 or ratio is None:
@@ -104,20 +124,27 @@ def _threads(these: GroupResult, those: GroupResult, accelerator: str) -> str:
         return f"{with_best}, which is the default"
     of_accelerator = ratio if these.best_threads is None else 1 / ratio
     times = units.ratio(of_accelerator * best.slowdown)
-    return f"{with_best}; {accelerator} is about {times} as fast as the CPU with the default ({best.default})"
+    return (
+        f"{with_best}; {accelerator} is about {times} as fast as the CPU with the default "
+        f"({best.default})"
+    )
 
 
 def _is_trained(these: GroupResult, those: GroupResult) -> bool:
-    """Return whether both sides have a complete training; always for a command, whose learning is not compared."""
+    """Return whether both sides have a complete training; always for a command, whose learning is
+    not compared.
+    """
     is_command = these.key.dataset is None
     return is_command or (these.trainings > 0 and those.trainings > 0)
 
 
 def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
     side = measured[0]
-    accuracy, loss = side.result.test_accuracy, side.result.test_loss
+    accuracy = side.result.test_accuracy
+    loss = side.result.test_loss
     learnt = "" if accuracy is None else f", and reached {units.percent(accuracy)} test accuracy"
-    rate, seconds = side.result.samples_per_second, side.result.process_seconds.median
+    rate = side.result.samples_per_second
+    seconds = side.result.process_seconds.median
     pace = f" at {units.rate(rate, 'examples/s')}" if rate is not None else ""
     if side.result.tokens:
         learnt = "" if loss is None else f", and reached a test loss of {units.loss(loss)}"
@@ -127,21 +154,31 @@ def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
     if rate is None and seconds is not None:
         pace = f" in {units.seconds(seconds)} from start to end"
     others = " The other results can't be compared with it." if len(measured) > 1 else ""
-    text = f"{side.label} trained {workload}{pace}{learnt}; there is nothing to compare it with.{others}"
+    text = (
+        f"{side.label} trained {workload}{pace}{learnt}; there is nothing to compare it "
+        f"with.{others}"
+    )
     return Verdict(text, "plain", side.result.caveats)
 
 
 def _speed(here: str, there: str, speedup: Speedup, unit: str, *, disturbed: bool) -> str:
     """Return the part about speed; ``unit`` is empty, or what was compared instead of trainings."""
-    ratio, low, high = speedup.ratio or 0.0, speedup.low, speedup.high
+    ratio = speedup.ratio or 0.0
+    low = speedup.low
+    high = speedup.high
     if speedup.verdict == "slower":
         ratio, low, high = 1 / ratio, high and 1 / high, low and 1 / low
     times = f"{units.ratio(ratio)}{interval(low, high)}"
     if disturbed:
-        return f"No verdict, because other programs disturbed the machine: {here} and {there}, {times}"
+        return (
+            f"No verdict, because other programs disturbed the machine: {here} and {there}, {times}"
+        )
     if speedup.at_least is not None:
         bound = f"at least {units.ratio(speedup.at_least)}"
-        return f"{here} is {bound} {speedup.verdict}{unit} than {there} ({units.ratio(ratio)} in two rounds)"
+        return (
+            f"{here} is {bound} {speedup.verdict}{unit} than {there} ({units.ratio(ratio)} in "
+            "two rounds)"
+        )
     if speedup.verdict in ("faster", "slower"):
         return f"{here} is {times} {speedup.verdict}{unit} than {there}"
     if speedup.verdict == "same":
@@ -161,7 +198,11 @@ def _learning(learning: Learning) -> str:
     quantity = (learning.quantity or "accuracy").replace("_", " ")
     is_loss = quantity.endswith("loss")
     where = "higher" if (learning.difference > 0) is not is_loss else "lower"
-    by = f"{abs(learning.difference):.4f}" if is_loss else f"{100 * abs(learning.difference):.2f} points"
+    by = (
+        f"{abs(learning.difference):.4f}"
+        if is_loss
+        else f"{100 * abs(learning.difference):.2f} points"
+    )
     if learning.verdict == "differs":
         return f"; but its {quantity} is {by} {where}"
     shown = f" ({by} of {quantity} {where})" if abs(learning.difference) >= 0.00005 else ""

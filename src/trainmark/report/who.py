@@ -1,4 +1,6 @@
-"""The first columns of a comparison: backend, style and device, or the machines with their hardware and price."""
+"""The first columns of a comparison: backend, style and device, or the machines with their hardware
+and price.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +28,37 @@ HARDWARE = ("machine", "CPU", "device name")
 
 
 def who(groups: Sequence[GroupResult], conditions: Sequence[Condition]) -> list[Field[GroupRow]]:
-    """Return columns for backend, style, device and other conditions that differ; for one group, its backend."""
+    """Return columns for backend, style, device and other conditions that differ; for one group,
+    its backend.
+    """
     varied = _varied([group.key for group in groups]) or ([] if conditions else ["backend"])
-    return [_side_column(name) for name in varied] + [_condition_column(each) for each in conditions]
+    return [_side_column(name) for name in varied] + [
+        _condition_column(each) for each in conditions
+    ]
 
 
-def who_by_machine(groups: Sequence[GroupResult], conditions: Sequence[Condition]) -> list[Field[GroupRow]]:
-    """Return columns for the machine, its hardware, instance and price, and for other conditions that differ."""
+def who_by_machine(
+    groups: Sequence[GroupResult], conditions: Sequence[Condition]
+) -> list[Field[GroupRow]]:
+    """Return columns for the machine, its hardware, instance and price, and for other conditions
+    that differ.
+    """
     keys = [group.key for group in groups]
     varied = _varied(keys)
-    if len({(key.machine, key.device_name) for key in keys}) == len({(key.machine, key.device) for key in keys}):
+    if len({(key.machine, key.device_name) for key in keys}) == len(
+        {(key.machine, key.device) for key in keys}
+    ):
         varied = [name for name in varied if name != "device"]  # the hardware column shows it
     return [
         Field("machine", lambda row: Cell(row.group.key.machine, tone="strong")),
         Field("computed on", lambda row: _hardware(row.group.key)),
         Field("cores", lambda row: _cores(row.group.key), "right"),
         Field("instance", lambda row: row.group.key.instance or units.MISSING),
-        Field("price\nper hour", lambda row: number(row.group.cost.price_per_hour, units.money), "right"),
+        Field(
+            "price\nper hour",
+            lambda row: number(row.group.cost.price_per_hour, units.money),
+            "right",
+        ),
         *(_side_column(name) for name in varied),
         *(_condition_column(each) for each in conditions),
     ]
@@ -75,4 +91,6 @@ def _side_column(name: str) -> Field[GroupRow]:
 
 
 def _condition_column(condition: Condition) -> Field[GroupRow]:
-    return Field(condition.title, lambda row: condition.words(row.group.conditions) or units.MISSING)
+    return Field(
+        condition.title, lambda row: condition.words(row.group.conditions) or units.MISSING
+    )

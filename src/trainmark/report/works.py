@@ -20,5 +20,9 @@ def works(comparison: Comparison) -> list[MeasuredWork]:
             MeasuredSide(name, result, comparison.measured[position].records)
             for name, result, position in zip(names, results, positions, strict=True)
         )
-        found.append(MeasuredWork(title_of(results), sides, comparison, answering_pair(comparison, positions)))
+        found.append(
+            MeasuredWork(
+                title_of(results), sides, comparison, answering_pair(comparison, positions)
+            )
+        )
     return found

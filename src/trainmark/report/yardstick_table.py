@@ -24,7 +24,10 @@ def yardstick_table(comparison: Comparison) -> Table:
         (
             Field("measured here", side),
             Field("samples\nper s", here, "right"),
-            Field("reference device", lambda row: Cell(row.device, "same model" if row.same_model else "")),
+            Field(
+                "reference device",
+                lambda row: Cell(row.device, "same model" if row.same_model else ""),
+            ),
             Field("samples\nper s", lambda row: units.rate(row.samples_per_second), "right"),
             Field("here / there", _ratio, "right"),
             Field("how", lambda row: Cell(row.how, tone="dim"), optional=True),
@@ -45,6 +48,7 @@ def _ratio(row: DeviceReference) -> str:
 def _sentence(comparison: Comparison, row: DeviceReference) -> str:
     key = comparison.groups[row.position].key
     return (
-        f"{key.device} reaches {units.percent(row.ratio, 0)} of the reference for the same model in {key.workload}, "
+        f"{key.device} reaches {units.percent(row.ratio, 0)} of the reference for the same model "
+        f"in {key.workload}, "
         f"{key.backend} {key.style}."
     )

@@ -17,14 +17,24 @@ from trainmark.workload.spec import Workload
 
 
 def request_of(record: Record, asked: Request) -> Request:
-    """Return the request that would run ``record`` again, with the data folder and time limit of ``asked``.
+    """Return the request that would run ``record`` again, with the data folder and time limit of
+    ``asked``.
 
     Raises:
-        ForeignRecord: the record is of a command or of several devices, or its workload can't be read.
+        ForeignRecord: the record is of a command or of several devices, or its workload can't be
+            read.
     """
-    style, device, precision = record.backend.style, record.device.id, record.backend.precision
-    dataset, seed = record.dataset, record.seed
-    if record.process is not None or dataset is None or seed is None or not (style and device and precision):
+    style = record.backend.style
+    device = record.device.id
+    precision = record.backend.precision
+    dataset = record.dataset
+    seed = record.seed
+    if (
+        record.process is not None
+        or dataset is None
+        or seed is None
+        or not (style and device and precision)
+    ):
         raise ForeignRecord(
             f"{record.id} is a record of a command, which trainmark only measured from outside",
             expected="a record of trainmark run",
@@ -59,10 +69,14 @@ def request_of(record: Record, asked: Request) -> Request:
 
 def unlike(record: Record, here: ChosenSide) -> tuple[str, ...]:
     """Return how the same training here differs from that of ``record``, in sentences."""
-    said, version = [], here.side.version
+    said = []
+    version = here.side.version
     device = here.device.name if here.device else None
     if record.device.kind == "accelerator" and record.device.name != device:
-        said.append(f"{record.device.id} is {device or 'of an unknown model'} here, and was {record.device.name}")
+        said.append(
+            f"{record.device.id} is {device or 'of an unknown model'} here, and was "
+            f"{record.device.name}"
+        )
     if record.dataset and record.dataset.sha256 != here.course.dataset.sha256:
         said.append("the data here differs from the record's")
     if record.backend.version != version:
@@ -70,14 +84,20 @@ def unlike(record: Record, here: ChosenSide) -> tuple[str, ...]:
         said.append(f"{record.backend.name} is {now} here, and was {was}")
     if record.outcome.status in ("interrupted", "timeout", "failed"):
         steps = sum(epoch.steps or 0 for epoch in record.epochs)
-        said.append(f"the run ended early ({record.outcome.status}, {steps:,} steps in whole epochs)")
+        said.append(
+            f"the run ended early ({record.outcome.status}, {steps:,} steps in whole epochs)"
+        )
     return tuple(said)
 
 
 def elsewhere(record: Record) -> str | None:
     """Return why the run can't be repeated on this machine; None if it can."""
-    here, there = look_around().machine, record.machine
+    here = look_around().machine
+    there = record.machine
     if (here.name, here.cpu, here.usable_cores) == (there.name, there.cpu, there.usable_cores):
         return None
     cores = f"{there.usable_cores or 'an unknown number of'} usable cores"
-    return f"the record was made on another machine ({there.name}, {there.cpu or 'unknown CPU'}, {cores})"
+    return (
+        f"the record was made on another machine ({there.name}, {there.cpu or 'unknown CPU'}, "
+        f"{cores})"
+    )

@@ -51,7 +51,8 @@ class ChosenSide:
         return self.side.options(self.settings.seed, self.settings)
 
     def ask(self, request: Request, **options: Unpack[AskOptions]) -> tuple[list[Answer], Ending]:
-        """Send ``request`` to a new process, by default with the threads and the time limit of the settings.
+        """Send ``request`` to a new process, by default with the threads and the time limit of the
+        settings.
 
         Returns its answers and how it ended.
         """
@@ -60,7 +61,9 @@ class ChosenSide:
 
 
 def choose(
-    request: requests.Request, watcher: Watcher | None, pick: Callable[[Sequence[Side]], Side] = lambda sides: sides[0]
+    request: requests.Request,
+    watcher: Watcher | None,
+    pick: Callable[[Sequence[Side]], Side] = lambda sides: sides[0],
 ) -> ChosenSide:
     """Find the side and its data.
 
@@ -71,11 +74,19 @@ def choose(
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
-    for option, asked in (("--backend", request.backends), ("--style", request.styles), ("--device", request.devices)):
+    for option, asked in (
+        ("--backend", request.backends),
+        ("--style", request.styles),
+        ("--device", request.devices),
+    ):
         if len(asked) > 1:
-            raise UsageError("only one side at a time", expected=f"one {option}", found=", ".join(asked))
+            raise UsageError(
+                "only one side at a time", expected=f"one {option}", found=", ".join(asked)
+            )
     selection = requests.select(request, watcher)
     ((workload, able),) = selection.able
     side = pick(able)
     course = ScheduledWorkload(workload, requests.locate_one(request, workload, watcher), 1)
-    return ChosenSide(course, side, selection.by_side[side.backend, side.interpreter.label], request.settings)
+    return ChosenSide(
+        course, side, selection.by_side[side.backend, side.interpreter.label], request.settings
+    )

@@ -35,16 +35,26 @@ class Continuation:
 
 
 def characters_of(model: TrainedModel) -> str:
-    """Return the vocabulary; raises UsageError if the tokens of the record's data aren't characters."""
+    """Return the vocabulary; raises UsageError if the tokens of the record's data aren't
+    characters.
+    """
     dataset = model.chosen.course.dataset.name
     classes = find(dataset).classes
     if not isinstance(classes, str):
-        raise UsageError(f"the tokens of {dataset} aren't characters", expected="a record of the dataset shakespeare")
+        raise UsageError(
+            f"the tokens of {dataset} aren't characters",
+            expected="a record of the dataset shakespeare",
+        )
     return classes
 
 
 def generate(
-    model: TrainedModel, prompt: str, length: int, temperature: float, seed: int, tell: Tell = lambda *_: None
+    model: TrainedModel,
+    prompt: str,
+    length: int,
+    temperature: float,
+    seed: int,
+    tell: Tell = lambda *_: None,
 ) -> Continuation:
     """Generate ``length`` characters after ``prompt`` with the backend.
 
@@ -52,8 +62,11 @@ def generate(
         UsageError: the prompt is empty, or has a character that is not in the vocabulary.
         PredictionFailed: the process died or took too long, or the weights don't fit.
     """
-    chosen, side, course = model.chosen, model.chosen.side, model.chosen.course
-    characters, found = characters_of(model), list[Continued]()
+    chosen = model.chosen
+    side = chosen.side
+    course = chosen.course
+    characters = characters_of(model)
+    found = list[Continued]()
 
     def hear(answer: Answer) -> None:
         if isinstance(answer, Continued):
@@ -61,20 +74,37 @@ def generate(
         tell("generating", len(found) / length)
 
     request = Generate(
-        side.backend, course.workload, course.dataset.folder, chosen.options(), str(model.weights),
-        _tokens(prompt, characters), length, temperature, seed,
-    )  # fmt: skip
+        side.backend,
+        course.workload,
+        course.dataset.folder,
+        chosen.options(),
+        str(model.weights),
+        _tokens(prompt, characters),
+        length,
+        temperature,
+        seed,
+    )
     _, ending = chosen.ask(request, hear=hear)
     known = all(answer.token < len(characters) for answer in found)
-    if ending.status != "done" or len(found) != length or not known or found[0].probabilities is None:
+    if (
+        ending.status != "done"
+        or len(found) != length
+        or not known
+        or found[0].probabilities is None
+    ):
         reason = ending.reason or ("no answer" if known else "tokens outside the vocabulary")
-        raise PredictionFailed(f"{side.title} can't continue a text with {model.weights.name}", found=reason)
+        raise PredictionFailed(
+            f"{side.title} can't continue a text with {model.weights.name}", found=reason
+        )
     text = "".join(characters[answer.token] for answer in found)
-    return Continuation(prompt, text, np.array(found[0].probabilities[: len(characters)]), characters)
+    return Continuation(
+        prompt, text, np.array(found[0].probabilities[: len(characters)]), characters
+    )
 
 
 def attention(model: TrainedModel, text: str, layer: int, head: int) -> NDArray[np.float64]:
-    """Return the attention weights between the last characters of ``text``, ``[characters, characters]``.
+    """Return the attention weights between the last characters of ``text``, ``[characters,
+    characters]``.
 
     Computed with the NumPy reference; ``layer`` and ``head`` count from 1.
 
@@ -94,7 +124,9 @@ def attention(model: TrainedModel, text: str, layer: int, head: int) -> NDArray[
     if not 0 < layer <= len(heads) or not 0 < head <= len(heads[layer - 1]):
         raise UsageError(
             f"there is no attention head {layer}:{head}",
-            expected=f"LAYER:HEAD from 1:1 to {len(heads)}:{len(heads[-1])}" if heads else "a network with attention",
+            expected=f"LAYER:HEAD from 1:1 to {len(heads)}:{len(heads[-1])}"
+            if heads
+            else "a network with attention",
         )
     return np.asarray(heads[layer - 1][head - 1], np.float64)
 
@@ -111,7 +143,9 @@ def _tokens(text: str, characters: str) -> tuple[int, ...]:
     unknown = "".join(dict.fromkeys(each for each in text if each not in characters))
     if unknown or not text:
         raise UsageError(
-            "the prompt has characters outside the vocabulary" if unknown else "the prompt is empty",
+            "the prompt has characters outside the vocabulary"
+            if unknown
+            else "the prompt is empty",
             expected=f"characters of {characters!r}",
             found=repr(unknown or text),
         )

@@ -1,4 +1,6 @@
-"""A layout for a workload: whether its batch and its network can be divided, and into how many pieces."""
+"""A layout for a workload: whether its batch and its network can be divided, and into how many
+pieces.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ def layout_of(
     Args:
         microbatches: of a pipeline; None chooses.
         weak: every copy has the workload's whole batch.
-        crowd: number of ranks that may share the cores and so wait longer for each other; None is all.
+        crowd: number of ranks that may share the cores and so wait longer for each other; None is
+            all.
     """
     pieces = 1 if stages == 1 else microbatches or _microbatches(workload, data, weak=weak)
     return Layout(data, stages, pieces, patience=_PATIENCE_SECONDS * max(1, crowd or data * stages))
@@ -44,24 +47,35 @@ def require_able(side: Side, stages: int, spreads: Literal["processes", "devices
     """Raise :class:`~trainmark.errors.Unsupported` if a backend can't spread a training like this.
 
     Args:
-        spreads: how its backend spreads a training; see :class:`~trainmark.backends.base.Capabilities`.
+        spreads: how its backend spreads a training; see
+            :class:`~trainmark.backends.base.Capabilities`.
     """
     if spreads == "devices" and (stages > 1 or side.style != "fast"):
         raise Unsupported(
-            f"{side.backend} can only spread copies over the devices of one machine, in the style fast",
+            f"{side.backend} can only spread copies over the devices of one machine, in the "
+            "style fast",
             expected="the backend torch for stages and other styles",
         )
     if side.style == "compiled":
-        raise Unsupported(f"{side.backend} does not scale the style 'compiled'", fix="Use --style fast or idiomatic.")
+        raise Unsupported(
+            f"{side.backend} does not scale the style 'compiled'",
+            fix="Use --style fast or idiomatic.",
+        )
     if stages > 1 and PRECISIONS[side.precision].mixed:
         problem = f"{side.backend} does not split a network into stages in {side.precision}"
         raise Unsupported(problem, expected=listed(mixed=False))
 
 
 def require_divisible(
-    workload: Workload, data: int, stages: int, microbatches: int | None = None, *, weak: bool = False
+    workload: Workload,
+    data: int,
+    stages: int,
+    microbatches: int | None = None,
+    *,
+    weak: bool = False,
 ) -> None:
-    """Raise :class:`~trainmark.errors.UsageError` if the batch or the network can't be divided like this.
+    """Raise :class:`~trainmark.errors.UsageError` if the batch or the network can't be divided like
+    this.
 
     :func:`require_shareable` handles a batch of the whole dataset.
     """
@@ -84,7 +98,8 @@ def require_divisible(
             f"a batch of {batch} can't be shared by {data} copies",
             expected=f"a number of copies that divides {batch}",
             found=str(data),
-            fix=f"Use a batch of {-(-batch // data) * data}, or give every copy its own batch (scale --weak).",
+            fix=f"Use a batch of {-(-batch // data) * data}, or give every copy its own batch "
+            "(scale --weak).",
         )
     share = batch if weak else batch // data
     if stages > 1 and microbatches is not None and share % microbatches:
@@ -96,10 +111,13 @@ def require_divisible(
 
 
 def require_shareable(workload: Workload, data: int, dataset: Located) -> None:
-    """Raise :class:`~trainmark.errors.UsageError` if a step uses the whole dataset and the copies can't share it."""
+    """Raise :class:`~trainmark.errors.UsageError` if a step uses the whole dataset and the copies
+    can't share it.
+    """
     if workload.batches.size == "full" and dataset.train_examples % data:
         raise UsageError(
-            f"the {dataset.train_examples:,} examples of {dataset.name} can't be shared by {data} copies",
+            f"the {dataset.train_examples:,} examples of {dataset.name} can't be shared by "
+            f"{data} copies",
             expected=f"a number of copies that divides {dataset.train_examples:,}",
             found=str(data),
         )

@@ -18,7 +18,11 @@ LABELS = ("A", "B")
 
 
 def measure(
-    chosen: ChosenSide, store: Store, progress: Progress, budget: Budget, labels: Mapping[str, str] | None = None
+    chosen: ChosenSide,
+    store: Store,
+    progress: Progress,
+    budget: Budget,
+    labels: Mapping[str, str] | None = None,
 ) -> Noise:
     """Compare ``chosen`` with itself until the budget is spent.
 
@@ -33,6 +37,12 @@ def measure(
     seconds = time.perf_counter() - start
     found = noise_of(one, other, seconds, budget.margin)
     if found is None:
-        broken = next((record.outcome.reason for record in [*one, *other] if record.outcome.status != "ok"), None)
-        raise NoiseFailed(f"{chosen.side.title} can't be compared with itself", found=broken or "no slice in common")
+        broken = next(
+            (record.outcome.reason for record in [*one, *other] if record.outcome.status != "ok"),
+            None,
+        )
+        raise NoiseFailed(
+            f"{chosen.side.title} can't be compared with itself",
+            found=broken or "no slice in common",
+        )
     return found

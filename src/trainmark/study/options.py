@@ -29,11 +29,12 @@ class RunOptions(ResourceOptions, total=False):
         threads: CPU threads of the framework; if not given, the framework's choice.
         memory_fraction: largest fraction of the device's memory to use, 0 to 1.
         backend: names, as a list or separated by commas; if not given, the best installed backend.
-        style: ``idiomatic``, ``compiled`` or ``fast``, as a list or separated by commas; if not given, ``idiomatic``
-            and ``fast``.
-        device: such as ``cpu`` or ``cuda:0``, as a list or separated by commas; if not given, all that the backend
-            sees.
-        pythons: other interpreters, such as ``old=/opt/old/bin/python``, for ``NAME@LABEL`` in ``backend``.
+        style: ``idiomatic``, ``compiled`` or ``fast``, as a list or separated by commas; if not
+            given, ``idiomatic`` and ``fast``.
+        device: such as ``cpu`` or ``cuda:0``, as a list or separated by commas; if not given, all
+            that the backend sees.
+        pythons: other interpreters, such as ``old=/opt/old/bin/python``, for ``NAME@LABEL`` in
+            ``backend``.
         repeats: full training runs per side.
         epochs: length of each run in epochs; overrides the workload.
         steps: length of each run in steps, instead of epochs.
@@ -42,16 +43,18 @@ class RunOptions(ResourceOptions, total=False):
         dataset: another dataset of the same shape, such as ``synthetic-digits``.
         dataset_repeats: passes over the dataset per epoch.
         precision: ``fp32``, ``tf32``, ``bf16``, ``fp16`` or ``fp64``.
-        size: train a smaller network of the same kind, such as ``width=64,depth=2``; also ``batch``, ``length`` and
-            ``crop``.
-        protocol: ``fresh`` starts each repeat from new weights, ``continued`` from the previous repeat's.
+        size: train a smaller network of the same kind, such as ``width=64,depth=2``; also
+            ``batch``, ``length`` and ``crop``.
+        protocol: ``fresh`` starts each repeat from new weights, ``continued`` from the previous
+            repeat's.
         published: run exactly the published protocol.
         weights_from: path of a record; start from its weights.
         save_weights: save each run's weights next to its record.
         log_every: print step, loss and samples/s every this many steps.
         prices: prices per hour, such as ``cuda:0=2.49``.
         timeout: time limit of each process, in seconds; None is no limit.
-        data_dir: folder with the datasets; takes precedence over ``TRAINMARK_DATA``, the cache and the mirrors.
+        data_dir: folder with the datasets; takes precedence over ``TRAINMARK_DATA``, the cache and
+            the mirrors.
     """
 
     backend: str | Iterable[str]
@@ -85,7 +88,16 @@ _NAMES = {
     "device": "devices",
 }
 _PATHS = ("weights_from", "data_dir")
-_VALUES = ("repeats", "epochs", "steps", "dataset", "dataset_repeats", "protocol", "published", "precision")
+_VALUES = (
+    "repeats",
+    "epochs",
+    "steps",
+    "dataset",
+    "dataset_repeats",
+    "protocol",
+    "published",
+    "precision",
+)
 _SETTINGS = ("seed", *ResourceOptions.__annotations__, "log_every", "save_weights", "timeout")
 
 
@@ -117,7 +129,9 @@ def request_of(options: Mapping[str, Any], command: str) -> Request:
     Raises:
         UsageError: an option can't be read or is out of bounds.
     """
-    asked: dict[str, Any] = {field: _tuple(options[name]) for name, field in _NAMES.items() if name in options}
+    asked: dict[str, Any] = {
+        field: _tuple(options[name]) for name, field in _NAMES.items() if name in options
+    }
     asked |= {name: Path(options[name]) for name in _PATHS if options.get(name) is not None}
     asked |= {name: options[name] for name in _VALUES if name in options}
     settings = {name: options[name] for name in _SETTINGS if name in options}
@@ -126,7 +140,9 @@ def request_of(options: Mapping[str, Any], command: str) -> Request:
         until=read_target(options.get("until")),
         size=read_size(options.get("size")),
         environment=environment_dir(),
-        settings=Settings(prices=read_prices(_tuple(options.get("prices"))), command=command, **settings),
+        settings=Settings(
+            prices=read_prices(_tuple(options.get("prices"))), command=command, **settings
+        ),
         **asked,
     )
 
@@ -154,7 +170,8 @@ def read_labels(texts: Iterable[str]) -> dict[str, str]:
         if not (equals and key and value and text.isprintable()) or len(text) > _LONGEST_LABEL:
             raise UsageError(
                 f"--label {text[:_LONGEST_LABEL]!r} can't be read",
-                expected=f"KEY=VALUE of at most {_LONGEST_LABEL} printable characters, such as instance=g5.xlarge",
+                expected=f"KEY=VALUE of at most {_LONGEST_LABEL} printable characters, such as "
+                "instance=g5.xlarge",
             )
         labels[key] = value
     return labels
@@ -186,7 +203,8 @@ def read_target(text: str | None) -> Target | None:
     if target is None or written is None or (written[2] == ">=") != target.is_accuracy:
         raise UsageError(
             f"--until {text!r} can't be read",
-            expected="an accuracy as a fraction, such as test_accuracy>=0.98, or a loss, such as train_loss<=0.05",
+            expected="an accuracy as a fraction, such as test_accuracy>=0.98, or a loss, such as "
+            "train_loss<=0.05",
             fix="Quote it: the shell interprets > and <.",
         )
     return target
@@ -213,7 +231,9 @@ def read_size(text: str | None) -> Size | None:
         written = re.fullmatch(r"\s*(\w+)\s*=\s*([1-9][0-9]{0,8})\s*", part)
         if written is None or written[1] in found:
             raise UsageError(
-                f"--size {text!r} can't be read", expected="whole numbers above 0, such as width=64,depth=2", found=part
+                f"--size {text!r} can't be read",
+                expected="whole numbers above 0, such as width=64,depth=2",
+                found=part,
             )
         if written[1] not in known:
             raise UnknownName("key of --size", written[1], known)
@@ -243,7 +263,8 @@ def read_prices(texts: Iterable[str]) -> dict[str, float]:
         if not device.strip() or not 0 <= prices[device.strip()] < math.inf:
             raise UsageError(
                 f"--price {text!r} can't be read",
-                expected="DEVICE=PER_HOUR with a price of 0 or more, such as cuda:0=2.49 or cpu=0.10",
+                expected="DEVICE=PER_HOUR with a price of 0 or more, such as cuda:0=2.49 or "
+                "cpu=0.10",
                 found=repr(text),
             )
     return prices
@@ -262,7 +283,9 @@ def working_folder() -> Path:
         return Path.cwd()
     except OSError as error:
         found = error.strerror or str(error)
-        raise UsageError("the working folder no longer exists", found=found, fix="cd to another folder.") from error
+        raise UsageError(
+            "the working folder no longer exists", found=found, fix="cd to another folder."
+        ) from error
 
 
 def read_interpreter(text: str) -> Interpreter:
@@ -279,7 +302,12 @@ def read_interpreter(text: str) -> Interpreter:
     """
     label, separator, path = text.partition("=")
     if not separator or not label or not path or "@" in label or label == "default":
-        raise UsageError(f"--python {text!r} can't be read", expected="LABEL=/path/to/bin/python", found=repr(text))
-    # Not resolved: a virtual environment's python is a link, and following it would leave the environment.
-    place = Path(os.path.expanduser(path))  # noqa: PTH111  (Path.expanduser raises if there is no such user)
+        raise UsageError(
+            f"--python {text!r} can't be read",
+            expected="LABEL=/path/to/bin/python",
+            found=repr(text),
+        )
+    # Not resolved: a virtual environment's python is a link, and following it would leave the
+    # environment. Path.expanduser raises if there is no such user
+    place = Path(os.path.expanduser(path))  # noqa: PTH111
     return Interpreter(label, place if place.is_absolute() else working_folder() / place)

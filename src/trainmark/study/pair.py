@@ -28,7 +28,8 @@ def compare_settings(
     tell: Callable[[str], None],
     labels: Mapping[str, str] | None = None,
 ) -> list[list[Record]]:
-    """Run ``chosen`` with each of ``settings`` in rounds until the budget is used up; returns the records.
+    """Run ``chosen`` with each of ``settings`` in rounds until the budget is used up; returns the
+    records.
 
     Args:
         settings: settings by label; in the records, the label is that of the interpreter.
@@ -37,17 +38,38 @@ def compare_settings(
         labels: labels of this machine, for the records.
     """
     path = chosen.side.interpreter.path
-    sides = [dataclasses.replace(chosen.side, interpreter=Interpreter(label, path)) for label in settings]
+    sides = [
+        dataclasses.replace(chosen.side, interpreter=Interpreter(label, path)) for label in settings
+    ]
     seen = {(chosen.side.backend, label): chosen.seen for label in settings}
     planned = [
-        slices_alone(Task((dataclasses.replace(task.first, settings=settings[task.first.side.interpreter.label]),)))
+        slices_alone(
+            Task(
+                (
+                    dataclasses.replace(
+                        task.first, settings=settings[task.first.side.interpreter.label]
+                    ),
+                )
+            )
+        )
         for task in in_rounds([(chosen.course, sides)], chosen.settings)
     ]
-    apart, following = list[object](), running(planned)
+    apart = list[object]()
+    following = running(planned)
 
-    def carry_out(tasks: list[Task[Run]], opening: OpeningListener | None = None, /) -> list[Record]:
+    def carry_out(
+        tasks: list[Task[Run]], opening: OpeningListener | None = None, /
+    ) -> list[Record]:
         with following as observer:
-            return execute(tasks, seen, store, observer, partial(look_around, labels), apart=apart, opening=opening)
+            return execute(
+                tasks,
+                seen,
+                store,
+                observer,
+                partial(look_around, labels),
+                apart=apart,
+                opening=opening,
+            )
 
     records = rounds_within(budget, planned, carry_out, tell, looks=())
     return [[record for record in records if record.python.label == label] for label in settings]

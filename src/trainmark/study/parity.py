@@ -1,6 +1,8 @@
-"""Do backends, styles and devices compute what the definition says? Step by step, from the same state.
+"""Do backends, styles and devices compute what the definition says? Step by step, from the same
+state.
 
-The reference computes the steps once, in float64. Every side then computes them in a fresh process, and compares.
+The reference computes the steps once, in float64. Every side then computes them in a fresh process,
+and compares.
 """
 
 from __future__ import annotations
@@ -19,7 +21,14 @@ from trainmark.execute.parent.plan import ScheduledWorkload, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.process import ask, ask_all
 from trainmark.execute.parent.request import Request, Watcher
-from trainmark.execute.protocol.answers import Answer, FreeLosses, NotChecked, Rehearsed, StepChecked, of_kind
+from trainmark.execute.protocol.answers import (
+    Answer,
+    FreeLosses,
+    NotChecked,
+    Rehearsed,
+    StepChecked,
+    of_kind,
+)
 from trainmark.execute.protocol.requests import CheckSteps, Rehearse
 from trainmark.study.progress import Tell
 
@@ -48,7 +57,8 @@ def prepare(request: Request, free_steps: int, watcher: Watcher | None = None) -
     """Find the sides and the data.
 
     Args:
-        request: of one workload. The default device is the CPU, the default style each backend's best.
+        request: of one workload. The default device is the CPU, the default style each backend's
+            best.
         free_steps: steps of the free training.
 
     Raises:
@@ -75,8 +85,11 @@ def measure(plan: ParityPlan, tell: Tell = lambda *_: None) -> Parity:
     Raises:
         ParityFailed: the reference itself could not compute them.
     """
-    workload, dataset, settings = plan.course.workload, plan.course.dataset, plan.request.settings
-    precision, parts = plan.sides[0].precision, 1 + len(plan.sides)
+    workload = plan.course.workload
+    dataset = plan.course.dataset
+    settings = plan.request.settings
+    precision = plan.sides[0].precision
+    parts = 1 + len(plan.sides)
     with tempfile.TemporaryDirectory(prefix="trainmark-parity-") as folder:
         place = str(Path(folder) / "steps.npz")
 
@@ -86,29 +99,41 @@ def measure(plan: ParityPlan, tell: Tell = lambda *_: None) -> Parity:
 
         options = Options("idiomatic", "cpu", precision, settings.seed)
         rehearsal = Rehearse(_REFERENCE, workload, dataset.folder, options, place)
-        _, ending = ask(THIS.path, rehearsal, hear=hear, threads=settings.threads, timeout=settings.timeout)
+        _, ending = ask(
+            THIS.path, rehearsal, hear=hear, threads=settings.threads, timeout=settings.timeout
+        )
         if ending.status != "done":
-            raise ParityFailed("the reference could not compute the steps", found=ending.reason or "no answer")
+            raise ParityFailed(
+                "the reference could not compute the steps", found=ending.reason or "no answer"
+            )
         sides = []
         tell(plan.sides[0].title, 1 / parts)
         for number, side in enumerate(_judged(plan, place), start=2):
             sides.append(side)
             tell(side.title, number / parts)
     pairs = pairs_of(sides)
-    return Parity(workload.name, dataset.name, precision, settings.seed, tuple(sides), pairs, plan.notices)
+    return Parity(
+        workload.name, dataset.name, precision, settings.seed, tuple(sides), pairs, plan.notices
+    )
 
 
 def _judged(plan: ParityPlan, place: str) -> Iterator[SideParity]:
     """Check each side; on the CPU two at a time, since nothing is timed."""
-    workload, folder, settings = plan.course.workload, plan.course.dataset.folder, plan.request.settings
+    workload = plan.course.workload
+    folder = plan.course.dataset.folder
+    settings = plan.request.settings
 
     def question(side: Side) -> tuple[Path, CheckSteps]:
         options = side.options(settings.seed, settings)
-        return side.interpreter.path, CheckSteps(side.backend, workload, folder, options, place, plan.free_steps)
+        return side.interpreter.path, CheckSteps(
+            side.backend, workload, folder, options, place, plan.free_steps
+        )
 
     at_once = 2 if all(side.device == "cpu" for side in plan.sides) else 1
     questions = list(map(question, plan.sides))
-    answered = ask_all(questions, at_once=at_once, threads=settings.threads, timeout=settings.timeout)
+    answered = ask_all(
+        questions, at_once=at_once, threads=settings.threads, timeout=settings.timeout
+    )
     for side, (heard, ending) in zip(plan.sides, answered, strict=True):
         how = "timeout" if ending.status == "timeout" else "failed"
         yield judge(

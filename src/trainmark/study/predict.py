@@ -27,7 +27,8 @@ class TrainedModel:
     """A record with its weights, and the side that predicts with them.
 
     Args:
-        weights: the file that evaluation uses; the averaged weights if the workload keeps an average.
+        weights: the file that evaluation uses; the averaged weights if the workload keeps an
+            average.
         notes: what differs from when the record was made, in sentences.
     """
 
@@ -37,7 +38,9 @@ class TrainedModel:
     notes: tuple[str, ...]
 
 
-def prepare(record: Record, path: Path, asked: Request, watcher: Watcher | None = None) -> TrainedModel:
+def prepare(
+    record: Record, path: Path, asked: Request, watcher: Watcher | None = None
+) -> TrainedModel:
     """Find the weights of ``record``, its backend and its data.
 
     Args:
@@ -54,7 +57,9 @@ def prepare(record: Record, path: Path, asked: Request, watcher: Watcher | None 
 
 
 def _weights(record: Record, path: Path) -> Path:
-    """Find the weights that evaluation of ``record`` used; raises UsageError if there are none next to ``path``."""
+    """Find the weights that evaluation of ``record`` used; raises UsageError if there are none next
+    to ``path``.
+    """
     weights = path.with_suffix(".safetensors")
     if regular.is_file(weights) and Workload.from_data(record.workload.spec).weight_average:
         weights = average_of(weights)
@@ -73,7 +78,9 @@ def predict(model: TrainedModel, tell: Tell = lambda *_: None) -> Predictions:
     Raises:
         PredictionFailed: its process died or took too long, or the weights don't fit.
     """
-    chosen, side, course = model.chosen, model.chosen.side, model.chosen.course
+    chosen = model.chosen
+    side = chosen.side
+    course = chosen.course
     outputs: list[list[float]] = []
 
     def hear(answer: Answer) -> None:
@@ -81,7 +88,9 @@ def predict(model: TrainedModel, tell: Tell = lambda *_: None) -> Predictions:
             outputs.extend(answer.values)
         tell("predicting", len(outputs) / (course.dataset.test_examples or 1))
 
-    request = Predict(side.backend, course.workload, course.dataset.folder, chosen.options(), str(model.weights))
+    request = Predict(
+        side.backend, course.workload, course.dataset.folder, chosen.options(), str(model.weights)
+    )
     heard, ending = chosen.ask(request, hear=hear)
     scored = next(iter(of_kind(heard, Scored)), None)
     if ending.status != "done" or scored is None:

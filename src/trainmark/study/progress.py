@@ -1,4 +1,6 @@
-"""Progress of a study: the caller passes an observer; the study itself never writes to the screen."""
+"""Progress of a study: the caller passes an observer; the study itself never writes to the
+screen.
+"""
 
 from __future__ import annotations
 

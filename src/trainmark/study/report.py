@@ -31,9 +31,20 @@ def report(
         warn: called with a sentence about what the page lacks.
     """
     try:
-        published = [result for result in agree(trainings(without_trials(records))) if result.key is not None]
-    except RecordError as error:  # another trainmark wrote the workload; the rest of the page is still useful
+        published = [
+            result for result in agree(trainings(without_trials(records))) if result.key is not None
+        ]
+    # another trainmark wrote the workload; the rest of the page is still useful
+    except RecordError as error:
         warn(f"published figures are missing from the page: {error}")
         published = []
-    text = page(records, comparison, published, explained, title=title, made_with=made_with, cache=cache_dir())
+    text = page(
+        records,
+        comparison,
+        published,
+        explained,
+        title=title,
+        made_with=made_with,
+        cache=cache_dir(),
+    )
     return text.encode(errors="replace")  # a command line need not be Unicode

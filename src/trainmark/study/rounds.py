@@ -1,12 +1,12 @@
 """Rounds until the verdict is decided, or the budget is spent.
 
-The first two rounds start together and run two blocks each. This *opening* reveals an obvious difference early. Then
-their trainings run to the end, to judge learning as well. Further rounds stop after their slices. Sides whose speed
-is decided take part in no further blocks.
+The first two rounds start together and run two blocks each. This *opening* reveals an obvious
+difference early. Then their trainings run to the end, to judge learning as well. Further rounds
+stop after their slices. Sides whose speed is decided take part in no further blocks.
 
-Looking often and stopping at the first verdict would find a difference between equal sides sooner or later. So we
-look at the verdict only after a few planned numbers of rounds. Each early look uses a wider interval; so does the final
-one (:data:`~trainmark.analysis.statistics.SLICES_CONFIDENCE`).
+Looking often and stopping at the first verdict would find a difference between equal sides sooner
+or later. So we look at the verdict only after a few planned numbers of rounds. Each early look uses
+a wider interval; so does the final one (:data:`~trainmark.analysis.statistics.SLICES_CONFIDENCE`).
 """
 
 from __future__ import annotations
@@ -49,16 +49,20 @@ from trainmark.report.works import works
 from trainmark.units import many, percent, seconds
 
 LOOKS = (2, 3, 6, 12, 24)
-"""Numbers of rounds after which the verdict may end the measuring. Two rounds show an obvious difference only."""
+"""Numbers of rounds after which the verdict may end the measuring. Two rounds show an obvious
+difference only."""
 MOST_LOAD = 0.75
 """Share of the cores' time in use by others above which fewer threads would not help."""
-BLOCKS, GPU_BLOCKS = 12, 4
-"""Blocks of a round that does not train to the end, until we can estimate the best number. GPU slices are longer, so
-there are fewer."""
+BLOCKS = 12
+GPU_BLOCKS = 4
+"""Blocks of a round that does not train to the end, until we can estimate the best number. GPU
+slices are longer, so there are fewer."""
 SLOW_START_SECONDS = 10.0
-"""If processes take at least this long to start, a round has at least :data:`LEAST_SLICES_SECONDS` of slices."""
+"""If processes take at least this long to start, a round has at least :data:`LEAST_SLICES_SECONDS`
+of slices."""
 LEAST_SLICES_SECONDS = 15.0
-"""Least duration of the slices of a round whose processes start slowly; otherwise most of the time would be starts."""
+"""Least duration of the slices of a round whose processes start slowly; otherwise most of the time
+would be starts."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,8 @@ class Budget:
     """How long a verdict may take.
 
     Args:
-        seconds: from the start of the study, so it includes the start of processes, the measurement of peaks, and
-            trainings; no round begins that would probably end later.
+        seconds: from the start of the study, so it includes the start of processes, the measurement
+            of peaks, and trainings; no round begins that would probably end later.
         margin: what still counts as the same speed, a fraction.
         keeps_repeats: whether all planned trainings take place, even if they take longer.
     """
@@ -79,14 +83,18 @@ class Budget:
     def __post_init__(self) -> None:
         for name, value in (("the budget", self.seconds), ("the margin", self.margin)):
             if not 0 <= value < math.inf:
-                raise UsageError(f"{name} is out of bounds", expected="a number from 0", found=f"{value:g}")
+                raise UsageError(
+                    f"{name} is out of bounds", expected="a number from 0", found=f"{value:g}"
+                )
 
 
 class MeasurePeaks(Protocol):
     """Finds the peak speeds of the devices."""
 
     def __call__(self, *, only_kept: bool = False) -> None:
-        """Measure the peaks; with ``only_kept``, take only those that an earlier command has measured."""
+        """Measure the peaks; with ``only_kept``, take only those that an earlier command has
+        measured.
+        """
 
 
 def _no_peaks(*, only_kept: bool = False) -> None:
@@ -96,7 +104,9 @@ def _no_peaks(*, only_kept: bool = False) -> None:
 class Execute(Protocol[AnyRun]):
     """Carries tasks out; with an opening, their rounds start together."""
 
-    def __call__(self, tasks: list[Task[AnyRun]], opening: OpeningListener | None = None, /) -> list[Record]:
+    def __call__(
+        self, tasks: list[Task[AnyRun]], opening: OpeningListener | None = None, /
+    ) -> list[Record]:
         """Return the records of ``tasks``."""
 
 
@@ -116,12 +126,12 @@ def rounds_within(
     Args:
         planned: rounds of fresh runs.
         execute: carries tasks out.
-        tell: called with messages: the answer so far, which programs disturb, how small a difference can be found, and
-            why there are no more rounds.
+        tell: called with messages: the answer so far, which programs disturb, how small a
+            difference can be found, and why there are no more rounds.
         looks: numbers of rounds after which the verdict may end them.
         neighbours: other processes on this machine.
-        measure_peaks: called once, after the opening and before the first training to the end. If the budget is spent
-            by then, it takes kept peaks only.
+        measure_peaks: called once, after the opening and before the first training to the end. If
+            the budget is spent by then, it takes kept peaks only.
         began: reading of the clock at which the budget begins; None is now.
 
     Returns:
@@ -140,7 +150,8 @@ def rounds_within(
 class _Rounds(Generic[AnyRun]):
     """The rounds of one call of :func:`rounds_within`; see its arguments.
 
-    As the listener of the opening, it reports the answer and decides which sides and rounds continue.
+    As the listener of the opening, it reports the answer and decides which sides and rounds
+    continue.
     """
 
     def __init__(
@@ -158,10 +169,12 @@ class _Rounds(Generic[AnyRun]):
         self._budget = budget
         self._planned: Sequence[Task[AnyRun]] = planned
         self._execute: Execute[AnyRun] = execute
-        self._tell, self._clock = tell, clock
+        self._tell = tell
+        self._clock = clock
         self._looks = looks
         self._neighbours = neighbours
-        self._measure_peaks, self._has_peaks = measure_peaks, False
+        self._measure_peaks = measure_peaks
+        self._has_peaks = False
         self._began = began
         self.records: list[Record] = []
         self._titles = {task.first.key.of_side: task.first.title for task in planned}
@@ -180,7 +193,9 @@ class _Rounds(Generic[AnyRun]):
     # Planned rounds
 
     def carry_out_planned(self) -> None:
-        """Carry out the planned rounds, the first two of each subject with an opening if there is one."""
+        """Carry out the planned rounds, the first two of each subject with an opening if there is
+        one.
+        """
         left = list(self._planned)
         if self._budget.seconds:
             for rounds in _openings(self._planned):
@@ -205,14 +220,18 @@ class _Rounds(Generic[AnyRun]):
         self._tell_if_cut()
 
     def _has_time_for_round(self) -> bool:
-        """Whether another planned round would probably end within the budget, or takes place in any case."""
+        """Whether another planned round would probably end within the budget, or takes place in any
+        case.
+        """
         budget = self._budget
         if budget.keeps_repeats or not budget.seconds:
             return True
         return self._passed + self._round_seconds <= budget.seconds
 
     def _tell_if_cut(self) -> None:
-        """Report how many of the planned trainings the budget allowed, unless it allowed all of them."""
+        """Report how many of the planned trainings the budget allowed, unless it allowed all of
+        them.
+        """
         if not _all_ok(self.records):
             return
         planned: dict[str, set[int]] = {}
@@ -229,10 +248,14 @@ class _Rounds(Generic[AnyRun]):
         if any(done[title] < len(rounds) for title, rounds in planned.items()):
             trainings = f"{allowed} of {many(most, 'training')} per side"
             budget = seconds(self._budget.seconds)
-            self._tell(f"the budget of {budget} allows {trainings}; --repeats {most} runs all of them")
+            self._tell(
+                f"the budget of {budget} allows {trainings}; --repeats {most} runs all of them"
+            )
 
     def _still_needed(self, tasks: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
-        """Return what is still needed of a planned round: decided sides train without blocks, or are left out."""
+        """Return what is still needed of a planned round: decided sides train without blocks, or
+        are left out.
+        """
         needed: list[Task[AnyRun]] = []
         blocks = self.most_blocks(tasks[0].first.blocks)
         for task in tasks:
@@ -241,7 +264,12 @@ class _Rounds(Generic[AnyRun]):
                 if not is_decided:
                     needed.append(slices_alone(task, blocks))
             elif is_decided:
-                needed.append(Task(tuple(dataclasses.replace(run, decided=True) for run in task.runs), task.done))
+                needed.append(
+                    Task(
+                        tuple(dataclasses.replace(run, decided=True) for run in task.runs),
+                        task.done,
+                    )
+                )
             else:
                 needed.append(task)
         return needed
@@ -255,19 +283,24 @@ class _Rounds(Generic[AnyRun]):
     def _add(self, records: Sequence[Record]) -> None:
         is_first = not self.records
         self.records.extend(records)
-        has_more = len({task.round for task in self._planned}) > len({record.round for record in self.records})
+        has_more = len({task.round for task in self._planned}) > len(
+            {record.round for record in self.records}
+        )
         if is_first and has_more:  # otherwise reported at the end
             _tell_disturbed(self.records, self._neighbours, self._tell, above=FEWEST_KEPT)
 
     # The opening
 
     def opened(self, records: Sequence[tuple[Task[Any], Record]]) -> Collection[str]:
-        """Report the answer of the opening; returns the ids of the records whose speed is decided."""
+        """Report the answer of the opening; returns the ids of the records whose speed is
+        decided.
+        """
         opened = [record for _, record in records]
         self._opened = opened
         computing = math.fsum(_seconds(_slices_by_block([record]).values()) for record in opened)
         self._start_seconds = max(self._clock() - self._latest_mark - computing, 0.0)
-        if len({task.first.title for task, _ in records}) > 1:  # otherwise the others failed, which was reported
+        # otherwise the others failed, which was reported
+        if len({task.first.title for task, _ in records}) > 1:
             self._tell_answers(opened)
         _tell_disturbed(opened, self._neighbours, self._tell, above=FEWEST_KEPT)
         self._decide(opened)
@@ -278,8 +311,8 @@ class _Rounds(Generic[AnyRun]):
     def continues(self, *, is_first: bool) -> bool:
         """Return whether a round continues after the opening.
 
-        A first training always does, since it shows whether the sides learn. Commands and rounds of slices alone only
-        measure speed, so they stop once the speed of every side is decided.
+        A first training always does, since it shows whether the sides learn. Commands and rounds of
+        slices alone only measure speed, so they stop once the speed of every side is decided.
         """
         now = self._clock()
         if not is_first:
@@ -294,7 +327,9 @@ class _Rounds(Generic[AnyRun]):
 
     @property
     def _further_rounds_are_alike(self) -> bool:
-        """Whether the second round does what the first one does; after a single training it has slices alone."""
+        """Whether the second round does what the first one does; after a single training it has
+        slices alone.
+        """
         run = self._planned[0].first
         return run.blocks is not None or len({task.round for task in self._planned}) > 1
 
@@ -305,7 +340,9 @@ class _Rounds(Generic[AnyRun]):
             return planned
         blocks = _slices_by_block(self._opened)
         block_seconds = _seconds(blocks.values()) / max(len(blocks), 1)
-        not_started = min(self._rounds_left, len({task.round for task in self._planned}) - OPENING_ROUNDS)
+        not_started = min(
+            self._rounds_left, len({task.round for task in self._planned}) - OPENING_ROUNDS
+        )
         starts = self._start_seconds * max(not_started, 0)
         share = (self._budget.seconds - self._passed - starts) / max(self._rounds_left, 1)
         self._rounds_left -= 1
@@ -338,7 +375,10 @@ class _Rounds(Generic[AnyRun]):
                 break
             if number == first_look and smallest is not None:
                 shown = percent(smallest, 1)
-                self._tell(f"{after} the verdict is open; the budget can show differences from about {shown} on")
+                self._tell(
+                    f"{after} the verdict is open; the budget can show differences from "
+                    f"about {shown} on"
+                )
             tasks = self._next_round(records, number, self._budget.seconds - passed)
             if not tasks:  # the speed of every side is decided, but one of them does not learn
                 self._tell(f"{after} the verdict on speed is decided")
@@ -351,14 +391,20 @@ class _Rounds(Generic[AnyRun]):
     def _tell_spent(self, after: str, smallest: float | None) -> None:
         if not self._budget.seconds:
             return
-        hope = "" if smallest is None else f"; differences below {percent(smallest, 1)} need a longer one"
+        hope = (
+            ""
+            if smallest is None
+            else f"; differences below {percent(smallest, 1)} need a longer one"
+        )
         budget = seconds(self._budget.seconds)
         why = f"another round would not fit into the budget of {budget}"
         if self._passed >= self._budget.seconds:
             why = f"the budget of {budget} is spent"
         self._tell(f"{after} {why}{hope}")
 
-    def _next_round(self, records: Sequence[Record], number: int, left: float) -> list[Task[AnyRun]]:
+    def _next_round(
+        self, records: Sequence[Record], number: int, left: float
+    ) -> list[Task[AnyRun]]:
         """Return another round of the sides that have these records and are not decided."""
         blocks = _blocks(records, left) or _first_blocks(self._planned)
         observed = all(record.observed for record in records)
@@ -390,7 +436,9 @@ class _Rounds(Generic[AnyRun]):
         return all(task.first.title in self._decided for task in self._planned)
 
     def _decide(self, records: Sequence[Record]) -> bool:
-        """Mark the sides whose speed these records decide, for good; returns whether they decide every side."""
+        """Mark the sides whose speed these records decide, for good; returns whether they decide
+        every side.
+        """
         decided_now = {self._title(record) for record in decided(records, self._budget.margin)}
         self._decided |= decided_now
         return decided_now == {self._title(record) for record in records}
@@ -399,8 +447,8 @@ class _Rounds(Generic[AnyRun]):
 def _openings(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]]]:
     """Return the tasks of the first two rounds of each subject that has an opening.
 
-    These are trainings and observed commands with several sides. A subject with one planned round gets a second one of
-    slices alone.
+    These are trainings and observed commands with several sides. A subject with one planned round
+    gets a second one of slices alone.
     """
     subjects: list[tuple[object, list[Task[AnyRun]]]] = []
     for subject, tasks in parties(planned):
@@ -429,18 +477,22 @@ def _opening_of(tasks: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
 
 
 def first_round_apart(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]]]:
-    """Return the tasks of the first round separately from all others, since the first round may fail."""
+    """Return the tasks of the first round separately from all others, since the first round may
+    fail.
+    """
     first = planned[0].round
-    parts = ([each for each in planned if (each.round == first) is wanted] for wanted in (True, False))
+    parts = (
+        [each for each in planned if (each.round == first) is wanted] for wanted in (True, False)
+    )
     return [part for part in parts if part]
 
 
 def decided(records: Sequence[Record], margin: float) -> list[Record]:
     """Return the records of the groups whose comparisons are all decided.
 
-    A comparison is decided if it has a verdict by the interval of a look, and the same by the interval that will be
-    printed. Runs without slices are compared by one interval of 95 %, which is too narrow to be looked at several
-    times.
+    A comparison is decided if it has a verdict by the interval of a look, and the same by the
+    interval that will be printed. Runs without slices are compared by one interval of 95 %, which
+    is too narrow to be looked at several times.
 
     Args:
         records: records of any workloads.
@@ -450,15 +502,26 @@ def decided(records: Sequence[Record], margin: float) -> list[Record]:
     printed = compare(records, margin=margin)
     open_keys: set[Key] = set()
     for position, (early, late) in enumerate(zip(look.groups, printed.groups, strict=True)):
-        if early.reference is not None and not look.is_reference(position) and not _is_decided(early, late):
+        if (
+            early.reference is not None
+            and not look.is_reference(position)
+            and not _is_decided(early, late)
+        ):
             open_keys |= {early.key, look.groups[early.reference].key}
     for positions in printed.works:
         open_keys |= _open_answer(look, printed, positions)
-    return [record for group in printed.measured if group.key not in open_keys for record in group.records]
+    return [
+        record
+        for group in printed.measured
+        if group.key not in open_keys
+        for record in group.records
+    ]
 
 
 def _open_answer(look: Comparison, printed: Comparison, positions: Sequence[int]) -> set[Key]:
-    """Return the two groups that answer the user's question; nothing if their comparison is decided."""
+    """Return the two groups that answer the user's question; nothing if their comparison is
+    decided.
+    """
     early = answering_pair(look, positions, LOOK_CONFIDENCE)
     late = answering_pair(printed, positions)
     if early is None or late is None:
@@ -471,23 +534,34 @@ def _open_answer(look: Comparison, printed: Comparison, positions: Sequence[int]
 
 def _is_decided(look: GroupResult, printed: GroupResult) -> bool:
     """Whether a comparison by slices has the same verdict by both intervals."""
-    return look.speedup.of == "slice" and look.speedup.verdict == printed.speedup.verdict != "unclear"
+    return (
+        look.speedup.of == "slice" and look.speedup.verdict == printed.speedup.verdict != "unclear"
+    )
 
 
 def warn_if_busy(neighbours: Neighbours, run: AnyRun, tell: Callable[[str], None]) -> None:
-    """Say how much of the machine others use, and what helps: fewer threads, if there is a free core for each."""
-    load, cores = neighbours.load(), len(usable_core_numbers())
+    """Say how much of the machine others use, and what helps: fewer threads, if there is a free
+    core for each.
+    """
+    load = neighbours.load()
+    cores = len(usable_core_numbers())
     if not load.is_high:
         return
     free = max(int(cores * (1 - load.taken)), 1)
-    fewer = isinstance(run, Run) and load.taken < MOST_LOAD and free < (run.settings.threads or cores)
+    fewer = (
+        isinstance(run, Run) and load.taken < MOST_LOAD and free < (run.settings.threads or cores)
+    )
     named = _named(neighbours, "uses")
-    facts = [f"{percent(load.taken, 0)} of the CPU is in use by others{f' ({named})' if named else ''}"]
+    facts = [
+        f"{percent(load.taken, 0)} of the CPU is in use by others{f' ({named})' if named else ''}"
+    ]
     if load.stolen > EXTERNAL_SHARE:
         facts.append(f"the host of this virtual machine takes {percent(load.stolen, 0)}")
     if load.waiting is not None and load.waiting > EXTERNAL_SHARE:
         facts.append(f"processes wait for a core {percent(load.waiting, 0)} of the time")
-    facts.append(f"--threads {free} would be steadier" if fewer else "stop other programs, or measure later")
+    facts.append(
+        f"--threads {free} would be steadier" if fewer else "stop other programs, or measure later"
+    )
     tell(f"note: {'; '.join(facts)}")
 
 
@@ -505,19 +579,27 @@ def _slices_by_block(records: Iterable[Record]) -> dict[tuple[str, int, int], li
 
 
 def _tell_disturbed(
-    records: Iterable[Record], neighbours: Neighbours, tell: Callable[[str], None], above: float = 0.0
+    records: Iterable[Record],
+    neighbours: Neighbours,
+    tell: Callable[[str], None],
+    above: float = 0.0,
 ) -> None:
-    """Say how many blocks others disturbed, and who, if their share of all blocks is ``above`` this."""
+    """Say how many blocks others disturbed, and who, if their share of all blocks is ``above``
+    this.
+    """
     slices = _slices_by_block(records)
     if (disturbed := sum(map(are_disturbed, slices.values()))) <= above * len(slices):
         return
-    named = _named(neighbours, "used") or "processes that have ended, or that can't be seen from here"
+    named = (
+        _named(neighbours, "used") or "processes that have ended, or that can't be seen from here"
+    )
     tell(f"other processes disturbed {disturbed} of {many(len(slices), 'block')}: {named}")
 
 
 def _named(neighbours: Neighbours, verb: str) -> str:
     return ", ".join(
-        f"{each.name} (pid {each.pid}) {verb} {percent(each.cores, 0)} of a core" for each in neighbours.busiest()
+        f"{each.name} (pid {each.pid}) {verb} {percent(each.cores, 0)} of a core"
+        for each in neighbours.busiest()
     )
 
 
@@ -525,7 +607,9 @@ def _comparisons(records: Sequence[Record]) -> list[SliceComparison]:
     """Every side against the first one of its workload."""
     comparison = compare(records)
     compared = [
-        compare_slices(comparison.measured[group.reference].records, comparison.measured[position].records)
+        compare_slices(
+            comparison.measured[group.reference].records, comparison.measured[position].records
+        )
         for position, group in enumerate(comparison.groups)
         if group.reference not in (None, position)
     ]
@@ -533,19 +617,26 @@ def _comparisons(records: Sequence[Record]) -> list[SliceComparison]:
 
 
 def _spread(records: Sequence[Record]) -> float | None:
-    """The largest standard deviation of a log ratio between rounds; None where there are too few."""
-    known = [sliced.kept for sliced in _comparisons(records) if len(sliced.kept) >= FEWEST_FOR_INTERVAL]
+    """The largest standard deviation of a log ratio between rounds; None where there are too
+    few.
+    """
+    known = [
+        sliced.kept for sliced in _comparisons(records) if len(sliced.kept) >= FEWEST_FOR_INTERVAL
+    ]
     return max(map(statistics.stdev, known), default=None)
 
 
 def _blocks(records: Sequence[Record], left: float) -> int | None:
-    """How many blocks of a round pay; as many as the side that needs most. None where there are too few to tell.
+    """How many blocks of a round pay; as many as the side that needs most. None where there are too
+    few to tell.
 
     Args:
         left: seconds of the budget.
     """
     rounds = {record.round for record in records}
-    starts = statistics.fmean(_start_seconds([each for each in records if each.round == of]) for of in rounds)
+    starts = statistics.fmean(
+        _start_seconds([each for each in records if each.round == of]) for of in rounds
+    )
     blocks = _slices_by_block(records)
     block_seconds = _seconds(blocks.values()) / max(len(blocks), 1)
     fewest = FEWEST_BLOCKS
@@ -572,19 +663,30 @@ def _seconds(blocks: Iterable[Sequence[Slice]]) -> float:
     return sum(each.seconds * each.steps / each.timed_steps for slices in blocks for each in slices)
 
 
-def _round(planned: Sequence[Task[AnyRun]], number: int, blocks: int, *, observed: bool = False) -> list[Task[AnyRun]]:
+def _round(
+    planned: Sequence[Task[AnyRun]], number: int, blocks: int, *, observed: bool = False
+) -> list[Task[AnyRun]]:
     """One more round of every side; of a training, or of an ``observed`` command, slices alone."""
     last = max(task.round for task in planned)
     again: list[Task[Any]] = [task.in_round(number) for task in planned if task.round == last]
-    return [slices_alone(each, blocks) if observed or isinstance(each.first, Run) else each for each in again]
+    return [
+        slices_alone(each, blocks) if observed or isinstance(each.first, Run) else each
+        for each in again
+    ]
 
 
 def slices_alone(task: Task[AnyRun], blocks: int | None = None) -> Task[AnyRun]:
     """The same without a training to the end."""
-    return Task(tuple(dataclasses.replace(run, blocks=blocks or _first_blocks([task])) for run in task.runs))
+    return Task(
+        tuple(dataclasses.replace(run, blocks=blocks or _first_blocks([task])) for run in task.runs)
+    )
 
 
 def _first_blocks(tasks: Iterable[Task[Any]]) -> int:
     """More of a command, whose slices are those of a CPU unless it was given a device."""
     runs = (task.first for task in tasks)
-    return GPU_BLOCKS if any(isinstance(run, Run) and run.side.device != "cpu" for run in runs) else BLOCKS
+    return (
+        GPU_BLOCKS
+        if any(isinstance(run, Run) and run.side.device != "cpu" for run in runs)
+        else BLOCKS
+    )

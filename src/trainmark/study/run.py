@@ -13,7 +13,14 @@ from functools import partial
 from typing import Protocol
 
 from trainmark.analysis.slices import FEWEST_BLOCKS
-from trainmark.execute.parent.command import Command, CommandRun, CommandSide, is_python, require_program, require_small
+from trainmark.execute.parent.command import (
+    Command,
+    CommandRun,
+    CommandSide,
+    is_python,
+    require_program,
+    require_small,
+)
 from trainmark.execute.parent.here import Here, look_around
 from trainmark.execute.parent.opening import OpeningListener
 from trainmark.execute.parent.peaks import Keep, Key, find_peaks
@@ -31,7 +38,13 @@ from trainmark.record.record import Peaks, Record
 from trainmark.record.store import Store
 from trainmark.study.earlier import earlier_records
 from trainmark.study.progress import Progress
-from trainmark.study.rounds import Budget, first_round_apart, rounds_within, slices_alone, warn_if_busy
+from trainmark.study.rounds import (
+    Budget,
+    first_round_apart,
+    rounds_within,
+    slices_alone,
+    warn_if_busy,
+)
 from trainmark.units import many
 
 
@@ -54,7 +67,9 @@ class RoundOptions:
     goes_on: bool = True
 
 
-def run(request: Request, store: Store, progress: Progress, options: RoundOptions) -> tuple[list[Record], list[Record]]:
+def run(
+    request: Request, store: Store, progress: Progress, options: RoundOptions
+) -> tuple[list[Record], list[Record]]:
     """Train what is requested, in interleaved rounds.
 
     Returns:
@@ -67,7 +82,9 @@ def run(request: Request, store: Store, progress: Progress, options: RoundOption
     with progress.preparing() as watcher:
         prepared = prepare(request, watcher)
     # Repeats that continue each other have no further rounds.
-    continues = any(task.first.course.workload.schedule.protocol == "continued" for task in prepared.tasks)
+    continues = any(
+        task.first.course.workload.schedule.protocol == "continued" for task in prepared.tasks
+    )
     if options.resume or continues:
         options = dataclasses.replace(options, budget=None)
     for notice in prepared.notices:
@@ -76,21 +93,28 @@ def run(request: Request, store: Store, progress: Progress, options: RoundOption
     before = read_driver()
 
     def look_now() -> Here:
-        """Read the machine's state, with its GPUs as they were before trainmark's own processes used them."""
+        """Read the machine's state, with its GPUs as they were before trainmark's own processes
+        used them.
+        """
         return dataclasses.replace(look_around(), driver=before)
 
     def peaks(tasks: list[Task[Run]], *, only_kept: bool) -> dict[Key, Peaks]:
         places = [(task.first.side, task.first.settings.threads) for task in tasks]
         kept = Keep(request.cache / "limits")
         with progress.preparing() as watcher:
-            return find_peaks(places, prepared.seen, kept, look_now, watcher.measuring, only_kept=only_kept)
+            return find_peaks(
+                places, prepared.seen, kept, look_now, watcher.measuring, only_kept=only_kept
+            )
 
     tasks = with_fair_cpu(prepared.tasks, prepared.seen)
     return _in_rounds(tasks, prepared.seen, store, progress, options, announcement, peaks, began)
 
 
-def with_fair_cpu(tasks: Sequence[Task[Run]], seen: Mapping[tuple[str, str], Seen]) -> list[Task[Run]]:
-    """Mark the runs on the CPU that are compared with an accelerator, so that they get their best number of threads.
+def with_fair_cpu(
+    tasks: Sequence[Task[Run]], seen: Mapping[tuple[str, str], Seen]
+) -> list[Task[Run]]:
+    """Mark the runs on the CPU that are compared with an accelerator, so that they get their best
+    number of threads.
 
     Args:
         tasks: the plan.
@@ -115,7 +139,9 @@ def with_fair_cpu(tasks: Sequence[Task[Run]], seen: Mapping[tuple[str, str], See
 
 
 def with_fair_cpu_of_command(tasks: Sequence[Task[CommandRun]]) -> list[Task[CommandRun]]:
-    """Mark a command's runs on the CPU that are compared with an accelerator; see :func:`with_fair_cpu`."""
+    """Mark a command's runs on the CPU that are compared with an accelerator; see
+    :func:`with_fair_cpu`.
+    """
     is_compared = any(task.first.side.device not in ("cpu", None) for task in tasks)
     marked: list[Task[CommandRun]] = []
     for task in tasks:
@@ -148,21 +174,37 @@ def measure(
     if command.scratch:
         require_small(command.directory)
     if options.budget and options.budget.seconds and command.inject:
-        tasks = [slices_alone(task, _blocks_within(options.budget.seconds / repeats, sides)) for task in tasks]
+        tasks = [
+            slices_alone(task, _blocks_within(options.budget.seconds / repeats, sides))
+            for task in tasks
+        ]
     for program in dict.fromkeys((task.first.words or [""])[0] for task in tasks):
         require_program(program, command.directory)
-    records, earlier = _in_rounds(tasks, {}, store, progress, options, _command_announcement, _no_peaks, began)
+    records, earlier = _in_rounds(
+        tasks, {}, store, progress, options, _command_announcement, _no_peaks, began
+    )
     ended = [record for record in records if record.outcome.status == "ok"]
-    if command.inject and is_python(command.template) and ended and not any(record.observed for record in ended):
+    if (
+        command.inject
+        and is_python(command.template)
+        and ended
+        and not any(record.observed for record in ended)
+    ):
         attached = any(record.process and record.process.attached for record in ended)
-        why = "no supported framework made a step" if attached else "this Python did not load it, as with -I, -E or -S"
+        why = (
+            "no supported framework made a step"
+            if attached
+            else "this Python did not load it, as with -I, -E or -S"
+        )
         progress.say(f"note: the observer saw no training ({why}), so whole processes are measured")
     return records, earlier
 
 
 def _blocks_within(seconds: float, sides: Sequence[CommandSide]) -> int:
     """The number of blocks of a round of commands that end after them, if they don't end before."""
-    length = SLICE_SECONDS if all(side.device in ("cpu", None) for side in sides) else GPU_SLICE_SECONDS
+    length = (
+        SLICE_SECONDS if all(side.device in ("cpu", None) for side in sides) else GPU_SLICE_SECONDS
+    )
     return max(round(seconds / (2 * length * len(sides))), FEWEST_BLOCKS)
 
 
@@ -170,7 +212,9 @@ class FindPeaks(Protocol[AnyRun]):
     """Finds the peak speeds of the devices of tasks."""
 
     def __call__(self, tasks: list[Task[AnyRun]], /, *, only_kept: bool) -> dict[Key, Peaks]:
-        """Measure the peaks; with ``only_kept``, take only those that an earlier command has measured."""
+        """Measure the peaks; with ``only_kept``, take only those that an earlier command has
+        measured.
+        """
 
 
 def _no_peaks(_: list[Task[CommandRun]], /, *, only_kept: bool) -> dict[Key, Peaks]:  # noqa: ARG001
@@ -201,14 +245,18 @@ def _in_rounds(
         progress.say(f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues.")
         peaks: dict[Key, Peaks] = {}
         threads = known_threads(tasks, earlier)
-        here, apart = partial(look_around, options.labels), list[object]()
+        here = partial(look_around, options.labels)
+        apart = list[object]()
 
-        running, records = progress.running(tasks, store.folder), list[Record]()
+        running = progress.running(tasks, store.folder)
+        records = list[Record]()
 
         def repeats_failure() -> bool:
             return not options.goes_on and any(record.outcome.status != "ok" for record in records)
 
-        def carry_out(these: list[Task[AnyRun]], opening: OpeningListener | None = None, /) -> list[Record]:
+        def carry_out(
+            these: list[Task[AnyRun]], opening: OpeningListener | None = None, /
+        ) -> list[Record]:
             if repeats_failure():
                 return []
             with running as observer:
@@ -237,9 +285,20 @@ def _in_rounds(
             for part in first_round_apart(tasks):
                 carry_out(part)
         else:
-            rounds_within(options.budget, tasks, carry_out, progress.say, measure_peaks=measure_peaks, began=began)
-        if repeats_failure() and len({record.round for record in records}) < len({task.round for task in tasks}):
-            progress.say("A run failed, so the other rounds were skipped; --ignore-failure runs them anyway.")
+            rounds_within(
+                options.budget,
+                tasks,
+                carry_out,
+                progress.say,
+                measure_peaks=measure_peaks,
+                began=began,
+            )
+        if repeats_failure() and len({record.round for record in records}) < len(
+            {task.round for task in tasks}
+        ):
+            progress.say(
+                "A run failed, so the other rounds were skipped; --ignore-failure runs them anyway."
+            )
         return records, earlier
 
 
@@ -275,6 +334,11 @@ def announcement(tasks: Sequence[Task[Run]]) -> str:
 
 
 def _command_announcement(tasks: Sequence[Task[CommandRun]]) -> str:
-    sides = dict.fromkeys(task.first.side.title if task.first.side.style else "unchanged" for task in tasks)
+    sides = dict.fromkeys(
+        task.first.side.title if task.first.side.style else "unchanged" for task in tasks
+    )
     rounds = 1 + max(task.round for task in tasks)
-    return f"{many(len(tasks), 'run')}: {tasks[0].first.of.name}, {'; '.join(sides)}, {many(rounds, 'round')}."
+    return (
+        f"{many(len(tasks), 'run')}: {tasks[0].first.of.name}, {'; '.join(sides)}, "
+        f"{many(rounds, 'round')}."
+    )

@@ -1,8 +1,8 @@
 """Strict decoding of plain data (TOML, JSON) into frozen dataclasses.
 
-The measured process may import only the standard library and NumPy, and msgspec doesn't support tagged unions of
-dataclasses; so the few types that a workload needs are decoded here, the same way on both sides of the pipe
-(``docs/decisions/0003-workloads-are-dataclasses.md``).
+The measured process may import only the standard library and NumPy, and msgspec doesn't support
+tagged unions of dataclasses; so the few types that a workload needs are decoded here, the same way
+on both sides of the pipe (``docs/decisions/0003-workloads-are-dataclasses.md``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,17 @@ import types
 import typing
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from trainmark.errors import nearest
 
@@ -28,7 +38,8 @@ _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 class Misfit(ValueError):
     """Data that does not fit its type, at ``path``.
 
-    A constructor raises it with only the field in the path; :func:`decode` prepends the path to the dataclass.
+    A constructor raises it with only the field in the path; :func:`decode` prepends the path to the
+    dataclass.
     """
 
     def __init__(self, path: Path, expected: str, found: str) -> None:
@@ -45,7 +56,9 @@ def require(holds: bool, field: str, expected: str, found: object) -> None:
 
 
 class Bound(NamedTuple):
-    """A condition on a value, with its text for errors; used in the :data:`typing.Annotated` type of a field."""
+    """A condition on a value, with its text for errors; used in the :data:`typing.Annotated` type
+    of a field.
+    """
 
     holds: Callable[[Any], bool]
     expected: str
@@ -61,7 +74,8 @@ class Bounded:
     """A dataclass that rejects values outside the bounds in the types of its fields."""
 
     def __post_init__(self) -> None:
-        for name, bound in annotations_of(type(self)).items():  # type: ignore[arg-type]  # a class can be hashed
+        # A class can be hashed
+        for name, bound in annotations_of(type(self)).items():  # type: ignore[arg-type]
             value = getattr(self, name)
             for each in value if isinstance(value, tuple) else (value,):
                 require(each is None or bound.holds(each), name, bound.expected, value)
@@ -69,7 +83,9 @@ class Bounded:
 
 @cache
 def annotations_of(kind: type) -> dict[str, Any]:
-    """Return the bounds of the fields of ``kind``; those of a union hold for each number, not for None."""
+    """Return the bounds of the fields of ``kind``; those of a union hold for each number, not for
+    None.
+    """
     found = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         for part in (hint, *get_args(hint)):
@@ -91,9 +107,9 @@ def decode(into: type[T], data: object, path: Path = ()) -> T:
     """Decode ``data`` into an instance of ``into``.
 
     Args:
-        into: a dataclass with fields of type bool, int, float, str, Literal, tuple (also named), frozenset,
-            dictionary (kept unchanged), union with None, dataclass, or union of dataclasses distinguished by their
-            field ``kind``.
+        into: a dataclass with fields of type bool, int, float, str, Literal, tuple (also named),
+            frozenset, dictionary (kept unchanged), union with None, dataclass, or union of
+            dataclasses distinguished by their field ``kind``.
         data: what a TOML or JSON reader returned.
         path: where ``data`` is, for the message.
 
@@ -109,7 +125,9 @@ def _decode(into: Any, data: object, path: Path) -> Any:
         return _decode_union(get_args(into), data, path)
     if origin is Literal:
         if data not in get_args(into) or isinstance(data, bool):
-            raise Misfit(path, " or ".join(repr(choice) for choice in get_args(into)), _describe(data))
+            raise Misfit(
+                path, " or ".join(repr(choice) for choice in get_args(into)), _describe(data)
+            )
         return data
     if origin is tuple:
         return _decode_tuple(get_args(into), data, path)
@@ -144,12 +162,20 @@ def _decode_union(choices: tuple[Any, ...], data: object, path: Path) -> Any:
     classes = {
         str(_fields(choice)["kind"][1].default): choice
         for choice in choices
-        if isinstance(choice, type) and dataclasses.is_dataclass(choice) and "kind" in _fields(choice)
+        if isinstance(choice, type)
+        and dataclasses.is_dataclass(choice)
+        and "kind" in _fields(choice)
     }
-    words = [word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)]
+    words = [
+        word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)
+    ]
     if classes and data in words:
         return data
-    plain = [choice for choice in choices if dataclasses.is_dataclass(choice) and choice not in classes.values()]
+    plain = [
+        choice
+        for choice in choices
+        if dataclasses.is_dataclass(choice) and choice not in classes.values()
+    ]
     if classes and plain and not (isinstance(data, dict) and "kind" in data):
         return _decode(plain[0], data, path)
     if classes:
@@ -158,7 +184,11 @@ def _decode_union(choices: tuple[Any, ...], data: object, path: Path) -> Any:
             raise Misfit(path, expected, _describe(data))
         kind = data.get("kind")
         if not isinstance(kind, str) or kind not in classes:
-            raise Misfit((*path, "kind"), f"one of {', '.join(sorted(classes))}{near(kind, classes)}", _describe(kind))
+            raise Misfit(
+                (*path, "kind"),
+                f"one of {', '.join(sorted(classes))}{near(kind, classes)}",
+                _describe(kind),
+            )
         return _decode(classes[kind], data, path)
     problems = []
     for choice in choices:
@@ -193,14 +223,18 @@ def _decode_dataclass(into: type, data: object, path: Path) -> Any:
     for key in data:
         if key not in fields:
             raise Misfit(
-                (*path, key), f"one of {', '.join(sorted(fields))}{near(key, fields)}", f"the key {_describe(key)}"
+                (*path, key),
+                f"one of {', '.join(sorted(fields))}{near(key, fields)}",
+                f"the key {_describe(key)}",
             )
     missing = [name for name, (_, field) in fields.items() if name not in data and _required(field)]
     if missing:
         *others, last = map(repr, missing)
         keys = f"the keys {', '.join(others)} and {last}" if others else f"the key {last}"
         raise Misfit(path, keys, f"no such key{'s' * bool(others)}" if data else "an empty table")
-    arguments = {name: _decode_field(*fields[name], value, (*path, name)) for name, value in data.items()}
+    arguments = {
+        name: _decode_field(*fields[name], value, (*path, name)) for name, value in data.items()
+    }
     try:
         return into(**arguments)
     except Misfit as misfit:
@@ -228,7 +262,9 @@ def _fields(into: type) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
 
 
 def near(name: object, known: typing.Iterable[str]) -> str:
-    """Return a question after the nearest of the ``known`` names, in parentheses; empty if none is near."""
+    """Return a question after the nearest of the ``known`` names, in parentheses; empty if none is
+    near.
+    """
     found = [] if name is None else nearest(str(name), known)
     return f" (did you mean {found[0]}?)" if found else ""
 

@@ -1,7 +1,8 @@
-"""A grid of hyper-parameters: what can be varied, how values are written, and the resulting workloads.
+"""A grid of hyper-parameters: what can be varied, how values are written, and the resulting
+workloads.
 
-A key is one of :data:`NAMES`, or the path of any value of the workload, such as ``optimizer.rho`` or
-``model[1].units``.
+A key is one of :data:`NAMES`, or the path of any value of the workload, such as ``optimizer.rho``
+or ``model[1].units``.
 """
 
 from __future__ import annotations
@@ -65,13 +66,19 @@ def read_grid(words: Iterable[str]) -> dict[str, tuple[Value, ...]]:
         values = tuple(_read(text.strip()) for text in listed.split(","))
         if not (key and sign) or "" in values:
             raise UsageError(
-                f"the grid {word!r} can't be read", expected="KEY=VALUE,VALUE, such as learning_rate=0.1,0.01"
+                f"the grid {word!r} can't be read",
+                expected="KEY=VALUE,VALUE, such as learning_rate=0.1,0.01",
             )
         if key in grid:
-            raise UsageError(f"the grid has {key!r} twice", fix=f"Give all its values at once: {key}=A,B,C")
+            raise UsageError(
+                f"the grid has {key!r} twice", fix=f"Give all its values at once: {key}=A,B,C"
+            )
         twice = [value for position, value in enumerate(values) if value in values[:position]]
         if twice:
-            raise UsageError(f"the grid has {key}={twice[0]} twice", fix="Leave one out: it would be the same trial.")
+            raise UsageError(
+                f"the grid has {key}={twice[0]} twice",
+                fix="Leave one out: it would be the same trial.",
+            )
         grid[key] = values
     return grid
 
@@ -95,7 +102,9 @@ class Range:
         else:
             value = chance.uniform(self.low, self.high)
         kind = int if isinstance(self.low, int) and isinstance(self.high, int) else float
-        return kind(min(max(round(value) if kind is int else float(f"{value:.4g}"), self.low), self.high))
+        return kind(
+            min(max(round(value) if kind is int else float(f"{value:.4g}"), self.low), self.high)
+        )
 
 
 def read_ranges(words: Iterable[str]) -> dict[str, Range]:
@@ -106,27 +115,52 @@ def read_ranges(words: Iterable[str]) -> dict[str, Range]:
     """
     ranges: dict[str, Range] = {}
     for word in words:
-        written = re.fullmatch(r"([^=]+)=(.+?)\.\.(.+?)(:log)?", word)
-        low, high = (_read(written[2]), _read(written[3])) if written else ("", "")
-        log = bool(written and written[4])
-        numbers = type(low) in (int, float) and type(high) in (int, float)
-        if written is None or not numbers or not low < high or (log and low <= 0) or written[1] in ranges:  # type: ignore[operator]
+        read = _read_range(word)
+        if read is None or read[0] in ranges:
             raise UsageError(
                 f"the range {word!r} can't be read",
-                expected="KEY=LOW..HIGH, each key once, such as learning_rate=0.001..0.1:log (:log is for LOW above 0)",
+                expected="KEY=LOW..HIGH, each key once, such as learning_rate=0.001..0.1:log "
+                "(:log is for LOW above 0)",
             )
-        ranges[written[1]] = Range(low, high, log)  # type: ignore[arg-type]
+        key, found = read
+        ranges[key] = found
     return ranges
 
 
+def _read_range(word: str) -> tuple[str, Range] | None:
+    """Return the key and the range in a word; None if it has neither."""
+    written = re.fullmatch(r"([^=]+)=(.+?)\.\.(.+?)(:log)?", word)
+    if written is None:
+        return None
+    key = written[1]
+    low = _read(written[2])
+    high = _read(written[3])
+    log = bool(written[4])
+    if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
+        return None
+    if isinstance(low, bool) or isinstance(high, bool):
+        return None
+    if not low < high or (log and low <= 0):
+        return None
+    return key, Range(low, high, log)
+
+
 def drawn(ranges: Mapping[str, Range], samples: int, seed: int) -> list[dict[str, Value]]:
-    """Draw samples of all ranges; a larger number starts with the same samples. Without ranges, one empty sample."""
+    """Draw samples of all ranges; a larger number starts with the same samples. Without ranges, one
+    empty sample.
+    """
     chance = random.Random(seed)
-    return [{key: each.draw(chance) for key, each in ranges.items()} for _ in range(samples if ranges else 1)]
+    return [
+        {key: each.draw(chance) for key, each in ranges.items()}
+        for _ in range(samples if ranges else 1)
+    ]
 
 
-def points(workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]] = ({},)) -> list[GridPoint]:
-    """Combine the grid's values with each of the samples, without duplicates; the grid's last key changes fastest.
+def points(
+    workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]] = ({},)
+) -> list[GridPoint]:
+    """Combine the grid's values with each of the samples, without duplicates; the grid's last key
+    changes fastest.
 
     Raises:
         UnknownName: no workload has the key.
@@ -139,11 +173,17 @@ def points(workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]
     targets = {key: _targets(workload, key) for key in (*grid, *samples[0])}
     total = len(samples) * math.prod(len(values) for values in grid.values())
     if total > MOST_TRIALS:
-        raise UsageError(f"the grid has {total:,} trials", expected=f"{MOST_TRIALS:,} at most", fix="Use fewer values.")
+        raise UsageError(
+            f"the grid has {total:,} trials",
+            expected=f"{MOST_TRIALS:,} at most",
+            fix="Use fewer values.",
+        )
     for (key, paths), (other, others) in itertools.combinations(targets.items(), 2):
         for path in paths:
             if path in others:
-                raise UsageError(f"{key} and {other} both set {dotted(path)}", fix="Leave one of them out.")
+                raise UsageError(
+                    f"{key} and {other} both set {dotted(path)}", fix="Leave one of them out."
+                )
     combinations = [
         {**dict(zip(grid, values, strict=True)), **sample}
         for sample in samples
@@ -153,13 +193,16 @@ def points(workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]
     return [_point(workload, values, targets) for values in once.values()]
 
 
-def _point(workload: Workload, values: dict[str, Value], targets: Mapping[str, Sequence[Path]]) -> GridPoint:
+def _point(
+    workload: Workload, values: dict[str, Value], targets: Mapping[str, Sequence[Path]]
+) -> GridPoint:
     data = dataclasses.replace(workload, published=None).to_data()
     for key, value in values.items():
         for path in targets[key]:
             _put(data, path, value)
         if key == "epochs":  # drop what else would limit the length of the run
-            passes = workload.schedule.shuffle != "with-replacement"  # else the workload defines an epoch
+            # else the workload defines an epoch
+            passes = workload.schedule.shuffle != "with-replacement"
             data["schedule"] |= {"steps": None, **({"steps_per_epoch": None} if passes else {})}
     try:
         changed = Workload.from_data(data)
@@ -174,19 +217,26 @@ def _seed(values: Mapping[str, Value]) -> int | None:
     if seed is None:
         return None
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise SpecError(f"the seed {seed!r} does not fit", expected="a whole number from 0", found=repr(seed))
+        raise SpecError(
+            f"the seed {seed!r} does not fit", expected="a whole number from 0", found=repr(seed)
+        )
     return seed
 
 
 def _unfit(
-    workload: Workload, values: Mapping[str, Value], targets: Mapping[str, Sequence[Path]], misfit: Misfit
+    workload: Workload,
+    values: Mapping[str, Value],
+    targets: Mapping[str, Sequence[Path]],
+    misfit: Misfit,
 ) -> SpecError:
     """Return an error that names the value at fault, if one is, and what would be right."""
     blamed = [key for key in values if misfit.path in targets[key]]
     what = f"{blamed[0]}={values[blamed[0]]}" if blamed else title(values)
     where = "" if blamed and blamed[0] == dotted(misfit.path) else f" at {dotted(misfit.path)}"
     return SpecError(
-        f"the grid's {what} does not fit {workload.name}{where}", expected=misfit.expected, found=misfit.found
+        f"the grid's {what} does not fit {workload.name}{where}",
+        expected=misfit.expected,
+        found=misfit.found,
     )
 
 
@@ -212,9 +262,13 @@ NAMES = (*_OPTIMIZER, "batch_size", "epochs", "steps", "hidden", "dropout")
 
 
 def _named(workload: Workload, name: str) -> list[Path]:
-    """Return the paths that a short name sets; ``hidden`` is the width of every dense layer except the last."""
+    """Return the paths that a short name sets; ``hidden`` is the width of every dense layer except
+    the last.
+    """
     layers = list(_placed(workload.model, ("model",)))
-    widths: list[Path] = [(*path, "units") for path, of in layers if isinstance(of, Dense) and len(path) == 2]
+    widths: list[Path] = [
+        (*path, "units") for path, of in layers if isinstance(of, Dense) and len(path) == 2
+    ]
     match name:
         case "batch_size":
             return [("batches", "size")]
@@ -223,7 +277,9 @@ def _named(workload: Workload, name: str) -> list[Path]:
         case "hidden":
             return widths[:-1]
         case "dropout":
-            rates: list[Path] = [(*path, "rate") for path, of in layers if isinstance(of, (Dropout, ChannelDropout))]
+            rates: list[Path] = [
+                (*path, "rate") for path, of in layers if isinstance(of, (Dropout, ChannelDropout))
+            ]
             return rates + [(*path, "dropout") for path, of in layers if isinstance(of, Attention)]
         case _:
             return [("optimizer", name)] if hasattr(workload.optimizer, name) else []
@@ -245,13 +301,20 @@ def _targets(workload: Workload, key: str) -> list[Path]:
         found = _named(workload, key)
         if not found:
             here = [name for name in NAMES if _named(workload, name)]
-            raise SpecError(f"{workload.name} has no {key}", expected=f"one of {', '.join([*here, SEED])}")
+            raise SpecError(
+                f"{workload.name} has no {key}", expected=f"one of {', '.join([*here, SEED])}"
+            )
         return found
     paths = {dotted(path): path for path in _leaves(workload)}
     if key not in paths:
         root = re.split(r"[.\[]", key)[0]
         near = [path for path in paths if path.startswith(root)] if root != key else []
-        raise UnknownName("grid key", key, near or [*NAMES, SEED], otherwise="Or the path of a value: model[1].units")
+        raise UnknownName(
+            "grid key",
+            key,
+            near or [*NAMES, SEED],
+            otherwise="Or the path of a value: model[1].units",
+        )
     return [paths[key]]
 
 
@@ -271,4 +334,5 @@ def _leaves(workload: Workload) -> Iterator[Path]:
 
     data = workload.to_data()
     for part in _PARTS:
-        yield from (path for path in below(data[part], (part,)) if path != ("schedule", "protocol"))  # trials are fresh
+        # trials are fresh
+        yield from (path for path in below(data[part], (part,)) if path != ("schedule", "protocol"))

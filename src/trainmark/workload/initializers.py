@@ -1,7 +1,7 @@
 """Initial weights, drawn by NumPy and identical for every backend.
 
-Only ``Generator.random`` is used: its stream has not changed since NumPy 1.17, so the same seed gives the same
-weights in every measured interpreter.
+Only ``Generator.random`` is used: its stream has not changed since NumPy 1.17, so the same seed
+gives the same weights in every measured interpreter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ class GlorotUniform:
 
     kind: Literal["glorot-uniform"] = "glorot-uniform"
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int
+    ) -> Float64:
         return _uniform(rng, shape, math.sqrt(6 / (fan_in + fan_out)))
 
 
@@ -35,7 +37,9 @@ class Uniform(Bounded):
     half_width: Positive
     kind: Literal["uniform"] = "uniform"
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int
+    ) -> Float64:
         return _uniform(rng, shape, self.half_width)
 
 
@@ -45,18 +49,24 @@ class FanInUniform:
 
     kind: Literal["fan-in-uniform"] = "fan-in-uniform"
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int
+    ) -> Float64:
         return _uniform(rng, shape, 1 / math.sqrt(fan_in))
 
 
 @dataclass(frozen=True)
 class TruncatedNormal(Bounded):
-    """Normal with mean 0 and standard deviation ``sd`` before truncation; draws beyond 2 ``sd`` are redrawn."""
+    """Normal with mean 0 and standard deviation ``sd`` before truncation; draws beyond 2 ``sd`` are
+    redrawn.
+    """
 
     sd: Positive
     kind: Literal["truncated-normal"] = "truncated-normal"
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int
+    ) -> Float64:
         values = _normal(rng, math.prod(shape))
         outside = np.flatnonzero(np.abs(values) > 2)
         while outside.size:
@@ -72,7 +82,9 @@ class Constant:
     value: float = 0.0
     kind: Literal["constant"] = "constant"
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int
+    ) -> Float64:
         return np.full(shape, self.value, dtype=np.float64)
 
 
@@ -83,21 +95,29 @@ class Normal(Bounded):
     sd: Positive
     kind: Literal["normal"] = "normal"
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int
+    ) -> Float64:
         return self.sd * _normal(rng, math.prod(shape)).reshape(shape)
 
 
 @dataclass(frozen=True)
 class FanOutNormal:
-    """Normal with standard deviation ``sqrt(2 / fan_out)``; He et al. 2015, section 2.2, backward."""
+    """Normal with standard deviation ``sqrt(2 / fan_out)``; He et al. 2015, section 2.2,
+    backward.
+    """
 
     kind: Literal["fan-out-normal"] = "fan-out-normal"
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int
+    ) -> Float64:
         return math.sqrt(2 / fan_out) * _normal(rng, math.prod(shape)).reshape(shape)
 
 
-Initializer = GlorotUniform | Uniform | FanInUniform | TruncatedNormal | Normal | FanOutNormal | Constant
+Initializer = (
+    GlorotUniform | Uniform | FanInUniform | TruncatedNormal | Normal | FanOutNormal | Constant
+)
 
 
 def _uniform(rng: np.random.Generator, shape: tuple[int, ...], half_width: float) -> Float64:
@@ -105,7 +125,9 @@ def _uniform(rng: np.random.Generator, shape: tuple[int, ...], half_width: float
 
 
 def _normal(rng: np.random.Generator, size: int) -> Float64:
-    """Draw by Box-Muller, since the stream of ``standard_normal`` may change between NumPy versions."""
+    """Draw by Box-Muller, since the stream of ``standard_normal`` may change between NumPy
+    versions.
+    """
     radius = np.sqrt(-2 * np.log1p(-rng.random(size)))
     normal: Float64 = radius * np.cos(2 * np.pi * rng.random(size))
     return normal

@@ -1,9 +1,9 @@
 """The layers of workloads: their arithmetic, shapes, weights and cost.
 
-Images are NHWC, ``[batch, height, width, channels]``, sequences ``[batch, length, width]``; kernels are ``[in, out]``
-and ``[height, width, in, out]``. That is trainmark's canonical layout of weights; a backend with another layout
-converts on input and output. To add a layer, define it here and build it in each backend's ``network.py`` or
-``layers.py``.
+Images are NHWC, ``[batch, height, width, channels]``, sequences ``[batch, length, width]``; kernels
+are ``[in, out]`` and ``[height, width, in, out]``. That is trainmark's canonical layout of weights;
+a backend with another layout converts on input and output. To add a layer, define it here and build
+it in each backend's ``network.py`` or ``layers.py``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Weight(NamedTuple):
     Args:
         initial: how it is drawn.
         fans: number of inputs and of outputs of one unit, for the initialiser.
-        trained: whether the optimiser changes it; the running averages of a batch norm are not trained.
+        trained: whether the optimiser changes it; the running averages of a batch norm are not
+            trained.
     """
 
     shape: Shape
@@ -60,7 +61,9 @@ class Simple(Protocol):
         """Its name in a TOML file."""
 
     def apply(self, shape: Shape) -> Applied:
-        """Return output shape, weights and cost for inputs of ``shape``; raises Misfit if they don't fit."""
+        """Return output shape, weights and cost for inputs of ``shape``; raises Misfit if they
+        don't fit.
+        """
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,9 @@ class Dense(Bounded):
     def apply(self, shape: Shape) -> Applied:
         """Replace the last axis."""
         if len(shape) == 3:
-            raise Misfit((), f"a 'flatten' layer before {self.kind!r}", f"images of {written(shape)}")
+            raise Misfit(
+                (), f"a 'flatten' layer before {self.kind!r}", f"images of {written(shape)}"
+            )
         *rows, inputs = shape
         weights = _kernel_and_bias(self, (inputs, self.units), inputs, self.units)
         return Applied((*rows, self.units), weights, math.prod(shape) * self.units)
@@ -101,7 +106,9 @@ class Conv2D(Bounded):
     def apply(self, shape: Shape) -> Applied:
         """Return smaller images with a channel for each filter."""
         height, width, channels = _image(self.kind, shape)
-        rows, columns = (_windows(self.size, self.stride, side, self.padding) for side in (height, width))
+        rows, columns = (
+            _windows(self.size, self.stride, side, self.padding) for side in (height, width)
+        )
         window = self.size**2
         kernel = (self.size, self.size, channels, self.filters)
         weights = _kernel_and_bias(self, kernel, window * channels, window * self.filters)
@@ -148,9 +155,11 @@ class GlobalAveragePool:
 
 @dataclass(frozen=True)
 class LocalResponseNorm(Bounded):
-    """``y = x / (bias + alpha · Σ x²)^beta``; the sum is over channels within ``radius``, fewer at the ends.
+    """``y = x / (bias + alpha · Σ x²)^beta``; the sum is over channels within ``radius``, fewer at
+    the ends.
 
-    Krizhevsky et al. 2012, section 3.3; as in TensorFlow, ``alpha`` is not divided by the window size.
+    Krizhevsky et al. 2012, section 3.3; as in TensorFlow, ``alpha`` is not divided by the window
+    size.
     """
 
     radius: int
@@ -172,9 +181,9 @@ class LocalResponseNorm(Bounded):
 class BatchNorm(Bounded):
     """``y = scale · (x - mean)/√(variance + epsilon) + shift`` for each channel of images.
 
-    Training uses the mean and variance of the batch; after a step, ``running ← running + momentum · (now - running)``,
-    where the variance is the unbiased one (divided by n - 1). Evaluation uses the running averages. Ioffe and
-    Szegedy 2015.
+    Training uses the mean and variance of the batch; after a step, ``running ← running + momentum ·
+    (now - running)``, where the variance is the unbiased one (divided by n - 1). Evaluation uses
+    the running averages. Ioffe and Szegedy 2015.
     """
 
     momentum: Share = 0.1
@@ -184,14 +193,17 @@ class BatchNorm(Bounded):
     def apply(self, shape: Shape) -> Applied:
         """Return the same shape."""
         channels = _image(self.kind, shape)[-1:]
-        ones, zeros = Weight(channels, Constant(1.0)), Weight(channels, Constant())
+        ones = Weight(channels, Constant(1.0))
+        zeros = Weight(channels, Constant())
         running = {"mean": zeros._replace(trained=False), "variance": ones._replace(trained=False)}
         return Applied(shape, {"scale": ones, "shift": zeros, **running})
 
 
 @dataclass(frozen=True)
 class LayerNorm(Bounded):
-    """``y = scale · (x - mean)/√(variance + epsilon) + shift`` along the last axis; ``shift = false`` omits it."""
+    """``y = scale · (x - mean)/√(variance + epsilon) + shift`` along the last axis; ``shift =
+    false`` omits it.
+    """
 
     epsilon: Positive = 1e-5
     shift: bool = True
@@ -200,7 +212,9 @@ class LayerNorm(Bounded):
     def apply(self, shape: Shape) -> Applied:
         """Return the same shape."""
         weights = {"scale": Weight(shape[-1:], Constant(1.0))}
-        return Applied(shape, weights | ({"shift": Weight(shape[-1:], Constant())} if self.shift else {}))
+        return Applied(
+            shape, weights | ({"shift": Weight(shape[-1:], Constant())} if self.shift else {})
+        )
 
 
 @dataclass(frozen=True)
@@ -215,7 +229,9 @@ class TokenEmbedding(Bounded):
     def apply(self, shape: Shape) -> Applied:
         """Append an axis."""
         if len(shape) != 1:
-            raise Misfit((), f"tokens before {self.kind!r}", f"values of the shape {written(shape)}")
+            raise Misfit(
+                (), f"tokens before {self.kind!r}", f"values of the shape {written(shape)}"
+            )
         table = Weight((self.vocabulary, self.width), self.table, (self.vocabulary, self.width))
         return Applied((*shape, self.width), {"table": table})
 
@@ -232,16 +248,22 @@ class PositionEmbedding(Bounded):
         """Return the same shape."""
         length, width = _sequence(self.kind, shape)
         if length > self.length:
-            raise Misfit(("length",), f"at least {length}, the length of the sequences", str(self.length))
-        return Applied(shape, {"table": Weight((self.length, width), self.table, (self.length, width))})
+            raise Misfit(
+                ("length",), f"at least {length}, the length of the sequences", str(self.length)
+            )
+        return Applied(
+            shape, {"table": Weight((self.length, width), self.table, (self.length, width))}
+        )
 
 
 @dataclass(frozen=True)
 class Attention(Bounded):
-    """Causal self-attention: ``softmax(q·kᵀ/√(width/heads))·v`` for each head, then a projection; without biases.
+    """Causal self-attention: ``softmax(q·kᵀ/√(width/heads))·v`` for each head, then a projection;
+    without biases.
 
-    ``qkv`` is one ``[width, 3·width]`` kernel, in the order queries, keys, values; a head takes ``width/heads``
-    consecutive columns of each. ``dropout`` acts on the softmax's output in training. Vaswani et al. 2017.
+    ``qkv`` is one ``[width, 3·width]`` kernel, in the order queries, keys, values; a head takes
+    ``width/heads`` consecutive columns of each. ``dropout`` acts on the softmax's output in
+    training. Vaswani et al. 2017.
     """
 
     heads: Count
@@ -305,7 +327,9 @@ class Scale(Elementwise):
 
 @dataclass(frozen=True)
 class Dropout(Elementwise):
-    """In training, zero each value with probability ``rate``, and scale the others by ``1/(1 - rate)``."""
+    """In training, zero each value with probability ``rate``, and scale the others by ``1/(1 -
+    rate)``.
+    """
 
     rate: Share
     kind: Literal["dropout"] = "dropout"
@@ -343,7 +367,9 @@ class LogSoftmax:
     def apply(self, shape: Shape) -> Applied:
         """Return the same shape."""
         if len(shape) != 1:
-            raise Misfit((), f"a 'flatten' layer before {self.kind!r}", f"images of {written(shape)}")
+            raise Misfit(
+                (), f"a 'flatten' layer before {self.kind!r}", f"images of {written(shape)}"
+            )
         return Applied(shape)
 
 
@@ -372,7 +398,15 @@ class Repeat(Bounded):
         super().__post_init__()
 
 
-_OfImages = Conv2D | MaxPool | AveragePool | GlobalAveragePool | LocalResponseNorm | BatchNorm | ChannelDropout
+_OfImages = (
+    Conv2D
+    | MaxPool
+    | AveragePool
+    | GlobalAveragePool
+    | LocalResponseNorm
+    | BatchNorm
+    | ChannelDropout
+)
 _OfSequences = TokenEmbedding | PositionEmbedding | Attention | TiedHead
 _OfAnyShape = Dense | LayerNorm | ReLU | GELU | Scale | Dropout | Flatten | LogSoftmax
 Layer = _OfImages | _OfSequences | _OfAnyShape | Residual | Repeat
@@ -395,7 +429,11 @@ def changed(model: tuple[Layer, ...], change: Callable[[Layer], Layer | None]) -
         new: Any = layer
         if isinstance(layer, Residual):
             body = changed(layer.body, change)
-            new = replace(layer, body=body, shortcut=changed(layer.shortcut, change)) if body else None
+            new = (
+                replace(layer, body=body, shortcut=changed(layer.shortcut, change))
+                if body
+                else None
+            )
         elif isinstance(layer, Repeat):
             inner = changed(layer.layers, change)
             new = replace(layer, layers=inner) if inner else None
@@ -405,7 +443,9 @@ def changed(model: tuple[Layer, ...], change: Callable[[Layer], Layer | None]) -
 
 
 def padding_of(size: int, stride: int, width: int, padding: Padding) -> tuple[int, int]:
-    """Return the rows to add before and after ``width`` rows; SAME as in TensorFlow, with an odd row after."""
+    """Return the rows to add before and after ``width`` rows; SAME as in TensorFlow, with an odd
+    row after.
+    """
     if isinstance(padding, int):
         return padding, padding
     if padding == "valid":
@@ -416,7 +456,9 @@ def padding_of(size: int, stride: int, width: int, padding: Padding) -> tuple[in
 
 
 def paddings(layer: Conv2D | MaxPool, shape: Shape) -> list[tuple[int, int]]:
-    """Return the rows and columns to add before and after an image of shape ``[height, width, ...]``."""
+    """Return the rows and columns to add before and after an image of shape ``[height, width,
+    ...]``.
+    """
     return [padding_of(layer.size, layer.stride, side, layer.padding) for side in shape[:2]]
 
 
@@ -425,7 +467,9 @@ def written(shape: Shape) -> str:
     return " × ".join(str(side) for side in shape)
 
 
-def _kernel_and_bias(layer: Dense | Conv2D, shape: Shape, fan_in: int, fan_out: int) -> dict[str, Weight]:
+def _kernel_and_bias(
+    layer: Dense | Conv2D, shape: Shape, fan_in: int, fan_out: int
+) -> dict[str, Weight]:
     weights = {"kernel": Weight(shape, layer.kernel, (fan_in, fan_out))}
     if layer.bias != "none":
         weights["bias"] = Weight(shape[-1:], layer.bias, (fan_in, fan_out))
@@ -435,7 +479,9 @@ def _kernel_and_bias(layer: Dense | Conv2D, shape: Shape, fan_in: int, fan_out: 
 def _pooled(layer: MaxPool | AveragePool, shape: Shape) -> Applied:
     *sides, channels = _image(layer.kind, shape)
     padding = layer.padding if isinstance(layer, MaxPool) else "valid"
-    return Applied((*(_windows(layer.size, layer.stride, side, padding) for side in sides), channels))
+    return Applied(
+        (*(_windows(layer.size, layer.stride, side, padding) for side in sides), channels)
+    )
 
 
 def _image(kind: str, shape: Shape) -> Shape:
@@ -446,16 +492,21 @@ def _image(kind: str, shape: Shape) -> Shape:
 
 def _sequence(kind: str, shape: Shape) -> Shape:
     if len(shape) != 2:
-        raise Misfit((), f"sequences of vectors before {kind!r}", f"{written(shape)} values per example")
+        raise Misfit(
+            (), f"sequences of vectors before {kind!r}", f"{written(shape)} values per example"
+        )
     return shape
 
 
 def _windows(size: int, stride: int, width: int, padding: Padding) -> int:
     if isinstance(padding, int) and not 0 <= padding < size:
-        raise Misfit(("padding",), "'valid', 'same', or a whole number below the size", str(padding)[:20])
+        raise Misfit(
+            ("padding",), "'valid', 'same', or a whole number below the size", str(padding)[:20]
+        )
     before, after = padding_of(size, stride, width, padding)
     if size > _MOST_SIDE:
-        raise Misfit(("size",), f"a window of at most {_MOST_SIDE:,}", "a larger one")  # with any number of digits
+        # with any number of digits
+        raise Misfit(("size",), f"a window of at most {_MOST_SIDE:,}", "a larger one")
     if size > width + before + after:
         raise Misfit(("size",), f"a window of at most {width}", str(size))
     return (width + before + after - size) // stride + 1

@@ -25,7 +25,8 @@ class SoftmaxCrossEntropy(Bounded):
 
     Args:
         smoothing: label smoothing over all classes: ``(1 - s)·onehot + s/classes``.
-        reduction: what is differentiated. The reported loss is always the mean over examples (and tokens).
+        reduction: what is differentiated. The reported loss is always the mean over examples (and
+            tokens).
     """
 
     smoothing: Share = 0.0
@@ -37,7 +38,8 @@ class SoftmaxCrossEntropy(Bounded):
 class TwoStageCrossEntropy:
     """Softmax (shifted by its maximum), then its logarithm, with separate gradients; on logits.
 
-    No epsilon and no clamp, so a probability that underflows makes the loss infinite or its gradient NaN.
+    No epsilon and no clamp, so a probability that underflows makes the loss infinite or its
+    gradient NaN.
     """
 
     kind: Literal["softmax-then-log"] = "softmax-then-log"
@@ -58,12 +60,16 @@ class ClippedCrossEntropy:
 
     @property
     def log_bounds(self) -> tuple[float, float]:
-        """Logarithms of both bounds. Clipping log p to them equals clipping p, in value and gradient."""
+        """Logarithms of both bounds. Clipping log p to them equals clipping p, in value and
+        gradient.
+        """
         return math.log(self.epsilon), math.log1p(-self.epsilon)
 
 
 def probabilities(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Convert outputs ``[examples, classes]``, logits or log-probabilities, whose exponentials already add up to 1."""
+    """Convert outputs ``[examples, classes]``, logits or log-probabilities, whose exponentials
+    already add up to 1.
+    """
     exponentials = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))
 

@@ -1,8 +1,8 @@
 """Shapes, parameters and FLOPs of a network, computed from its specification.
 
-One multiply-add (MAC) is two floating-point operations. Only matrix products and convolutions are counted. A training
-step is the forward pass, the weight gradient (the same cost) and the input gradient (the same cost, but nothing for
-the first layer with weights).
+One multiply-add (MAC) is two floating-point operations. Only matrix products and convolutions are
+counted. A training step is the forward pass, the weight gradient (the same cost) and the input
+gradient (the same cost, but nothing for the first layer with weights).
 """
 
 from __future__ import annotations
@@ -113,7 +113,11 @@ class Model:
     @cached_property
     def weights(self) -> dict[str, Weight]:
         """Every array, by its key."""
-        return {plan.key(name): weight for plan in _every(self.layers) for name, weight in plan.weights.items()}
+        return {
+            plan.key(name): weight
+            for plan in _every(self.layers)
+            for name, weight in plan.weights.items()
+        }
 
     @property
     def trained(self) -> tuple[str, ...]:
@@ -133,7 +137,11 @@ class Model:
     @property
     def first_weighted(self) -> int:
         """Index of the first layer that has weights, or has a layer inside it that does."""
-        found = (index for index, plan in enumerate(self.layers) if any(each.weights for each in _every((plan,))))
+        found = (
+            index
+            for index, plan in enumerate(self.layers)
+            if any(each.weights for each in _every((plan,)))
+        )
         return next(found, len(self.layers))
 
     @property
@@ -172,11 +180,14 @@ def lay_out(workload: Workload) -> Model:
         raise Misfit(("model",), f"at most {MOST_LAYERS:,} layers", f"{len(workload.model):,}")
     shape = workload.input.network_shape
     plans = plans_of(workload.model, shape)
-    output, axes = plans[-1].output_shape, len(workload.input.outputs_shape)
+    output = plans[-1].output_shape
+    axes = len(workload.input.outputs_shape)
     if len(output) != axes + 1:
         wanted = "one value per class" if not axes else "one value per token of the vocabulary"
         raise Misfit(
-            ("model", len(workload.model) - 1), f"{wanted} at the end of the network", f"the shape {written(output)}"
+            ("model", len(workload.model) - 1),
+            f"{wanted} at the end of the network",
+            f"the shape {written(output)}",
         )
     return Model(shape, plans)
 
@@ -202,7 +213,9 @@ class _Drawing:
             here = (*path, index)
             if isinstance(layer, layers.Repeat):
                 for _ in range(layer.times):
-                    plans += self.plans(layer.layers, plans[-1].output_shape if plans else shape, (*here, "layers"))
+                    plans += self.plans(
+                        layer.layers, plans[-1].output_shape if plans else shape, (*here, "layers")
+                    )
             else:
                 plans.append(self._plan(layer, plans[-1].output_shape if plans else shape, here))
         return tuple(plans)
@@ -213,12 +226,17 @@ class _Drawing:
         if isinstance(layer, layers.Residual):
             return self._residual(name, layer, shape, path)
         try:
-            applied, table = layer.apply(shape), ""
+            applied = layer.apply(shape)
+            table = ""
             if isinstance(layer, layers.TiedHead):
                 applied, table = self._tied(shape)
             if isinstance(layer, layers.TokenEmbedding):
                 if sum(self._counts.values()) > 1:
-                    raise Misfit((), "'token-embedding' as the first layer, on tokens", "another layer before it")
+                    raise Misfit(
+                        (),
+                        "'token-embedding' as the first layer, on tokens",
+                        "another layer before it",
+                    )
                 self._table = f"{name}.table", applied.weights["table"]
             self._require_room(applied)
         except Misfit as misfit:
@@ -226,18 +244,32 @@ class _Drawing:
         macs = applied.macs
         by_input = 0 if self._first else macs
         self._first &= not applied.weights
-        return LayerPlan(name, layer, shape, applied.output, applied.weights, macs, by_input, table=table)  # type: ignore[arg-type]
+        return LayerPlan(
+            name,
+            layer,  # type: ignore[arg-type]
+            shape,
+            applied.output,
+            applied.weights,
+            macs,
+            by_input,
+            table=table,
+        )
 
     def _residual(self, name: str, layer: layers.Residual, shape: Shape, path: Path) -> LayerPlan:
-        first, body = self._first, self.plans(layer.body, shape, (*path, "body"))
-        self._first, neither = first, self._first
+        first = self._first
+        body = self.plans(layer.body, shape, (*path, "body"))
+        neither = self._first
+        self._first = first
         shortcut = self.plans(layer.shortcut, shape, (*path, "shortcut"))
         self._first &= neither
-        output, other = body[-1].output_shape, shortcut[-1].output_shape if shortcut else shape
+        output = body[-1].output_shape
+        other = shortcut[-1].output_shape if shortcut else shape
         if output != other:
             where = "shortcut" if shortcut else "body"
             raise Misfit(
-                (*path, where), f"branches of equal shape, {written(output)} in the body", f"the shape {written(other)}"
+                (*path, where),
+                f"branches of equal shape, {written(output)} in the body",
+                f"the shape {written(other)}",
             )
         inside = (*body, *shortcut)
         forward = sum(plan.forward_macs for plan in inside)
@@ -250,7 +282,9 @@ class _Drawing:
         key, (of_table, *_) = self._table
         vocabulary, width = of_table
         if shape[-1] != width:
-            raise Misfit((), f"vectors of the embedding's width, {width}", f"the shape {written(shape)}")
+            raise Misfit(
+                (), f"vectors of the embedding's width, {width}", f"the shape {written(shape)}"
+            )
         return Applied((*shape[:-1], vocabulary), {}, math.prod(shape) * vocabulary), key
 
     def _require_room(self, applied: Applied) -> None:
@@ -266,7 +300,11 @@ class _Drawing:
                 f"{Decimal(self._parameters):.3g} up to this layer",
             )
         if math.prod(applied.output) > MOST_VALUES:
-            raise Misfit((), f"at most {MOST_VALUES:,} values per example", f"the shape {written(applied.output)}")
+            raise Misfit(
+                (),
+                f"at most {MOST_VALUES:,} values per example",
+                f"the shape {written(applied.output)}",
+            )
 
 
 def initial_weights(model: Model, seed: int) -> Weights:
@@ -274,13 +312,16 @@ def initial_weights(model: Model, seed: int) -> Weights:
 
     Args:
         model: the network.
-        seed: seed of this run; each layer has a separate stream, so changing one layer does not affect the others.
+        seed: seed of this run; each layer has a separate stream, so changing one layer does not
+            affect the others.
     """
     weights: Weights = {}
     for index, plan in enumerate(model.every_layer):
         rng = np.random.Generator(np.random.PCG64([seed, index]))
         for name, weight in plan.weights.items():
-            weights[plan.key(name)] = weight.initial.draw(rng, weight.shape, *weight.fans).astype(np.float32)
+            weights[plan.key(name)] = weight.initial.draw(rng, weight.shape, *weight.fans).astype(
+                np.float32
+            )
     return weights
 
 

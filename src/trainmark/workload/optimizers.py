@@ -1,4 +1,5 @@
-"""Optimisers, defined by their updates. ``g`` is the gradient of the loss, ``t`` counts updates from 1.
+"""Optimisers, defined by their updates. ``g`` is the gradient of the loss, ``t`` counts updates
+from 1.
 
 Per-layer L2 is part of the loss (see the layers), weight decay is part of the update.
 """
@@ -13,10 +14,23 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from trainmark.errors import assert_never
-from trainmark.workload.decode import Bound, Bounded, Count, Misfit, NotNegative, Positive, Share, near, require, short
+from trainmark.workload.decode import (
+    Bound,
+    Bounded,
+    Count,
+    Misfit,
+    NotNegative,
+    Positive,
+    Share,
+    near,
+    require,
+    short,
+)
 from trainmark.workload.schedule import MOST_STEPS
 
-_Steps = Annotated[int, Bound(lambda value: 0 < value <= MOST_STEPS, f"a whole number from 1 to {MOST_STEPS:,}")]
+_Steps = Annotated[
+    int, Bound(lambda value: 0 < value <= MOST_STEPS, f"a whole number from 1 to {MOST_STEPS:,}")
+]
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,12 @@ class WarmupCosine(Bounded):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 <= self.warmup < self.steps, "warmup", "a whole number of at least 0 and below 'steps'", self.warmup)
+        require(
+            0 <= self.warmup < self.steps,
+            "warmup",
+            "a whole number of at least 0 and below 'steps'",
+            self.warmup,
+        )
 
     @property
     def length(self) -> int:
@@ -59,15 +78,26 @@ class WarmupCosine(Bounded):
 
 @dataclass(frozen=True)
 class PiecewiseLinear:
-    """Multiplies the learning rate by a factor interpolated between ``points``, ``[t, factor]`` in order of ``t``."""
+    """Multiplies the learning rate by a factor interpolated between ``points``, ``[t, factor]`` in
+    order of ``t``.
+    """
 
     points: tuple[tuple[float, float], ...]
     kind: Literal["piecewise-linear"] = "piecewise-linear"
 
     def __post_init__(self) -> None:
         rises = all(before[0] < after[0] for before, after in itertools.pairwise(self.points))
-        require(len(self.points) > 1 and rises, "points", "two or more points [t, factor] in order of t", self.points)
-        fits = self.points[0][0] >= 0 and self.points[-1][0] <= MOST_STEPS and all(low >= 0 for _, low in self.points)
+        require(
+            len(self.points) > 1 and rises,
+            "points",
+            "two or more points [t, factor] in order of t",
+            self.points,
+        )
+        fits = (
+            self.points[0][0] >= 0
+            and self.points[-1][0] <= MOST_STEPS
+            and all(low >= 0 for _, low in self.points)
+        )
         require(fits, "points", f"t from 0 to {MOST_STEPS:,} and factors from 0", self.points)
 
     @property
@@ -92,7 +122,8 @@ class Group:
     """A parameter group: weights with a different weight decay.
 
     Args:
-        of: ``vectors`` (one axis), ``matrices`` (more axes), or a pattern of keys such as ``*.bias``.
+        of: ``vectors`` (one axis), ``matrices`` (more axes), or a pattern of keys such as
+            ``*.bias``.
         weight_decay: instead of the optimiser's.
     """
 
@@ -116,8 +147,9 @@ class Common(Bounded):
     Args:
         staircase: step decay of the learning rate.
         course: another learning-rate schedule.
-        clip_norm: gradient clipping by global norm: all gradients are multiplied by ``clip_norm/(‖g‖ + 1e-6)`` if that
-            is below 1, where ``‖g‖`` is the norm of all gradients together.
+        clip_norm: gradient clipping by global norm: all gradients are multiplied by
+            ``clip_norm/(‖g‖ + 1e-6)`` if that is below 1, where ``‖g‖`` is the norm of all
+            gradients together.
     """
 
     staircase: Staircase | None = None
@@ -136,11 +168,12 @@ CLIP_EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class SGD(Common):
-    """Gradient descent with momentum ``μ`` in one of the two published forms; ``g`` includes ``weight_decay · w``.
+    """Gradient descent with momentum ``μ`` in one of the two published forms; ``g`` includes
+    ``weight_decay · w``.
 
-    ``buffer`` (PyTorch): ``b ← μ·b + g; w ← w - lr·b``; with Nesterov momentum ``w ← w - lr·(g + μ·b)``.
-    ``velocity`` (MXNet):  ``v ← μ·v - lr·g; w ← w + v``; with Nesterov momentum ``w ← w - lr·g + μ·v``.
-    They differ only when the learning rate changes.
+    ``buffer`` (PyTorch): ``b ← μ·b + g; w ← w - lr·b``; with Nesterov momentum ``w ← w - lr·(g +
+    μ·b)``. ``velocity`` (MXNet):  ``v ← μ·v - lr·g; w ← w + v``; with Nesterov momentum ``w ← w -
+    lr·g + μ·v``. They differ only when the learning rate changes.
     """
 
     learning_rate: Positive
@@ -153,13 +186,16 @@ class SGD(Common):
     kind: Literal["sgd"] = "sgd"
 
     def __post_init__(self) -> None:
-        require(self.momentum > 0 or not self.nesterov, "nesterov", "a momentum above 0", self.momentum)
+        require(
+            self.momentum > 0 or not self.nesterov, "nesterov", "a momentum above 0", self.momentum
+        )
         super().__post_init__()
 
 
 @dataclass(frozen=True)
 class Adam(Common):
-    """``m ← β1·m + (1-β1)·g; v ← β2·v + (1-β2)·g²; w ← w - lr·m̂/(√v̂ + ε)`` with ``m̂ = m/(1-β1ᵗ)``, ``v̂ = v/(1-β2ᵗ)``.
+    """``m ← β1·m + (1-β1)·g; v ← β2·v + (1-β2)·g²; w ← w - lr·m̂/(√v̂ + ε)`` with ``m̂ =
+    m/(1-β1ᵗ)``, ``v̂ = v/(1-β2ᵗ)``.
 
     Kingma and Ba 2015, algorithm 1: ε is outside the root of the corrected moment.
     """
@@ -173,7 +209,9 @@ class Adam(Common):
 
 @dataclass(frozen=True)
 class AdamW(Common):
-    """:class:`Adam` after ``w ← w - lr·weight_decay·w``; Loshchilov and Hutter 2019, with the rate in both terms."""
+    """:class:`Adam` after ``w ← w - lr·weight_decay·w``; Loshchilov and Hutter 2019, with the rate
+    in both terms.
+    """
 
     learning_rate: Positive
     beta1: Share = 0.9
@@ -221,11 +259,18 @@ def weight_decay_of(optimizer: Optimizer, key: str, axes: int) -> float:
 
 
 def require_groups(optimizer: Optimizer, axes: Mapping[str, int]) -> None:
-    """Raise Misfit for a parameter group that has none of the trained weights, given with their number of axes."""
+    """Raise Misfit for a parameter group that has none of the trained weights, given with their
+    number of axes.
+    """
     for index, group in enumerate(optimizer.groups if isinstance(optimizer, (SGD, AdamW)) else ()):
         if not any(group.has(key, count) for key, count in axes.items()):
-            known = dict.fromkeys(["vectors", "matrices", *(f"*.{key.rpartition('.')[2]}" for key in axes), *axes])
-            expected = f"'vectors', 'matrices' or a pattern, that fits a trained weight{near(group.of, known)}"
+            known = dict.fromkeys(
+                ["vectors", "matrices", *(f"*.{key.rpartition('.')[2]}" for key in axes), *axes]
+            )
+            expected = (
+                "'vectors', 'matrices' or a pattern, that fits a trained "
+                f"weight{near(group.of, known)}"
+            )
             raise Misfit(("optimizer", "groups", index, "of"), expected, short(repr(group.of)))
 
 
@@ -263,7 +308,8 @@ def learning_rates(course: Course, rate: float) -> list[float]:
 class WeightAverage:
     """Exponential moving average of all parameters, used for evaluation only.
 
-    After update ``t`` (from 0): ``average ← d·average + (1-d)·w`` with ``d = min(decay, (1+t)/(10+t))``.
+    After update ``t`` (from 0): ``average ← d·average + (1-d)·w`` with ``d = min(decay,
+    (1+t)/(10+t))``.
     """
 
     decay: float

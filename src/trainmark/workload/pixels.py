@@ -1,7 +1,8 @@
 """From stored bytes to network input.
 
-The order is fixed: crop, distort, divide, standardise. :func:`prepare` is the deterministic path (evaluation, and
-training without distortions); :func:`distort` is the random path of the CIFAR-10 tutorial.
+The order is fixed: crop, distort, divide, standardise. :func:`prepare` is the deterministic path
+(evaluation, and training without distortions); :func:`distort` is the random path of the CIFAR-10
+tutorial.
 """
 
 from __future__ import annotations
@@ -21,14 +22,20 @@ _MOST_SIDE = 4_096
 
 @dataclass(frozen=True)
 class Standardize(Bounded):
-    """``(x - mean) / sd`` with the same mean and sd for all pixels, or with those of each channel."""
+    """``(x - mean) / sd`` with the same mean and sd for all pixels, or with those of each
+    channel.
+    """
 
     mean: float | tuple[float, ...]
     sd: Positive | tuple[Positive, ...]
 
     def of(self, x: Any, like: Callable[[list[float]], Any]) -> Any:
-        """Standardise an array with channels last; ``like`` makes one of the same kind from a list."""
-        mean, sd = (like(list(each)) if isinstance(each, tuple) else each for each in (self.mean, self.sd))
+        """Standardise an array with channels last; ``like`` makes one of the same kind from a
+        list.
+        """
+        mean, sd = (
+            like(list(each)) if isinstance(each, tuple) else each for each in (self.mean, self.sd)
+        )
         return (x - mean) / sd
 
 
@@ -36,8 +43,8 @@ class Standardize(Bounded):
 class Distortions:
     """Random crop (to ``Input.crop``), mirroring, brightness and contrast of each training image.
 
-    Brightness adds a draw from ``U[-brightness, brightness)`` to all values; contrast multiplies each channel's
-    distance to its mean by a draw from ``U[low, high)``. Both use the 0..255 scale.
+    Brightness adds a draw from ``U[-brightness, brightness)`` to all values; contrast multiplies
+    each channel's distance to its mean by a draw from ``U[low, high)``. Both use the 0..255 scale.
     """
 
     flip: bool
@@ -47,7 +54,8 @@ class Distortions:
 
 @dataclass(frozen=True)
 class Augmentation(Bounded):
-    """A random crop of each training image after padding, mirroring, and a square of zeros, after standardisation.
+    """A random crop of each training image after padding, mirroring, and a square of zeros, after
+    standardisation.
 
     The draws come from the run's seed (:func:`draw_augmentation`), so every backend augments alike.
 
@@ -75,7 +83,8 @@ class Input(Bounded):
         crop: side of the cropped square, centred in evaluation; None keeps the whole image.
         divide_by: divisor of the bytes.
         standardize: standardisation after the division.
-        standardize_each: ``(x - mean)/max(sd, 1/√values)`` with the mean and standard deviation of each image.
+        standardize_each: ``(x - mean)/max(sd, 1/√values)`` with the mean and standard deviation of
+            each image.
         distortions: distortions in training, drawn by each framework.
         augment: distortions in training, drawn from the run's seed.
     """
@@ -99,12 +108,22 @@ class Input(Bounded):
                 expected = f"a number, or a list of {self.shape[2]}, one per channel"
                 raise Misfit(("standardize", name), expected, f"a list of {len(values)}")
         if self.crop is not None:
-            require(0 < self.crop <= min(self.shape[:2]), "crop", f"1 to {min(self.shape[:2])}", self.crop)
+            require(
+                0 < self.crop <= min(self.shape[:2]),
+                "crop",
+                f"1 to {min(self.shape[:2])}",
+                self.crop,
+            )
         if self.augment is not None:
             least = min(self.network_shape[:2])
             both = self.distortions is None and not self.standardize_each
             require(both, "augment", "no 'distortions' or 'standardize_each' with it", self.augment)
-            require(max(self.augment.pad, self.augment.cutout) < least, "augment", f"less than {least}", self.augment)
+            require(
+                max(self.augment.pad, self.augment.cutout) < least,
+                "augment",
+                f"less than {least}",
+                self.augment,
+            )
 
     @property
     def network_shape(self) -> tuple[int, int, int]:
@@ -126,21 +145,27 @@ class Input(Bounded):
 
 
 def prepare(spec: Input | Tokens, images: NDArray[Any], dtype: Any = np.float32) -> NDArray[Any]:
-    """Convert bytes ``[n, height, width, channels]`` to network input ``[n, *network_shape]``, deterministically.
+    """Convert bytes ``[n, height, width, channels]`` to network input ``[n, *network_shape]``,
+    deterministically.
 
     Tokens ``[n, length]`` become ``int64``.
     """
     if isinstance(spec, Tokens):
         return images.astype(np.int64)
     height, width, _ = spec.network_shape
-    top, left = (spec.shape[0] - height) // 2, (spec.shape[1] - width) // 2
+    top = (spec.shape[0] - height) // 2
+    left = (spec.shape[1] - width) // 2
     x = images[:, top : top + height, left : left + width].astype(dtype)
     _scale_in_place(spec, x)
     return x
 
 
-def distort(spec: Input, images: NDArray[np.uint8], rng: np.random.Generator, dtype: Any = np.float32) -> NDArray[Any]:
-    """Convert bytes ``[n, height, width, channels]`` to network input, with separate distortions of each image."""
+def distort(
+    spec: Input, images: NDArray[np.uint8], rng: np.random.Generator, dtype: Any = np.float32
+) -> NDArray[Any]:
+    """Convert bytes ``[n, height, width, channels]`` to network input, with separate distortions of
+    each image.
+    """
     if spec.distortions is None:
         return prepare(spec, images, dtype)
     height, width, _ = spec.network_shape
@@ -152,7 +177,8 @@ def distort(spec: Input, images: NDArray[np.uint8], rng: np.random.Generator, dt
     if spec.distortions.flip:
         columns = np.where(rng.random(count)[:, None] < 0.5, columns[:, ::-1], columns)
     x = images[np.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]].astype(dtype)
-    brightness, (low, high) = spec.distortions.brightness, spec.distortions.contrast
+    brightness = spec.distortions.brightness
+    (low, high) = spec.distortions.contrast
     shift = (2 * rng.random(count) - 1) * brightness
     factor = low + (high - low) * rng.random(count)
     x += shift.astype(dtype).reshape(-1, 1, 1, 1)
@@ -164,24 +190,30 @@ def draw_augmentation(spec: Input, count: int, rng: np.random.Generator) -> NDAr
     """Draw the augmentation of ``count`` images.
 
     Returns:
-        Top and left of the crop in the padded image, whether it is mirrored, and top and left of the square,
-        ``[count, 5]``.
+        Top and left of the crop in the padded image, whether it is mirrored, and top and left of
+        the square, ``[count, 5]``.
     """
     assert spec.augment is not None
     height, width, _ = spec.network_shape
-    crop, cut = 2 * spec.augment.pad + 1, spec.augment.cutout
+    crop = 2 * spec.augment.pad + 1
+    cut = spec.augment.cutout
     ends = np.array([crop, crop, 2 if spec.augment.flip else 1, height - cut + 1, width - cut + 1])
     draws: NDArray[np.int64] = np.floor(rng.random((count, 5)) * ends).astype(np.int64)
     return draws
 
 
 def augment(spec: Input, x: NDArray[Any], draws: NDArray[np.int64]) -> NDArray[Any]:
-    """Augment prepared images ``[n, height, width, channels]`` with the draws of :func:`draw_augmentation`."""
+    """Augment prepared images ``[n, height, width, channels]`` with the draws of
+    :func:`draw_augmentation`.
+    """
     assert spec.augment is not None
-    (_, height, width, _), pad, cut = x.shape, spec.augment.pad, spec.augment.cutout
+    (_, height, width, _) = x.shape
+    pad = spec.augment.pad
+    cut = spec.augment.cutout
     padded = np.pad(x, [(0, 0), (pad, pad), (pad, pad), (0, 0)], mode="reflect")
     top, left, flip, cut_top, cut_left = (each[:, None] for each in draws.T)
-    rows, columns = top + np.arange(height), left + np.arange(width)
+    rows = top + np.arange(height)
+    columns = left + np.arange(width)
     columns = np.where(flip == 1, columns[:, ::-1], columns)
     x = padded[np.arange(len(x))[:, None, None], rows[:, :, None], columns[:, None, :]]
     x *= kept(np.arange(height), np.arange(width), cut_top, cut_left, cut)
@@ -189,13 +221,19 @@ def augment(spec: Input, x: NDArray[Any], draws: NDArray[np.int64]) -> NDArray[A
 
 
 def kept(rows: Any, columns: Any, top: Any, left: Any, side: int) -> Any:
-    """Return which pixels are outside squares of this ``side``, ``[batch, height, width, 1]``, in any library."""
-    below, beside = ((each < start) | (each >= start + side) for each, start in ((rows, top), (columns, left)))
+    """Return which pixels are outside squares of this ``side``, ``[batch, height, width, 1]``, in
+    any library.
+    """
+    below, beside = (
+        (each < start) | (each >= start + side) for each, start in ((rows, top), (columns, left))
+    )
     return (below[:, :, None] | beside[:, None, :])[..., None]
 
 
 def reflected(places: Any, side: int) -> Any:
-    """Return the places in an image of those around it, mirrored at its first and last row, in any library."""
+    """Return the places in an image of those around it, mirrored at its first and last row, in any
+    library.
+    """
     return side - 1 - abs(side - 1 - abs(places))
 
 
@@ -211,8 +249,8 @@ def scale(spec: Input, x: NDArray[Any]) -> NDArray[Any]:
 def _scale_in_place(spec: Input, x: NDArray[Any]) -> None:
     """Do what :func:`scale` does, in the array itself.
 
-    A whole training set takes hundreds of megabytes. A second array for the result costs more than the arithmetic,
-    because the kernel has to clear its memory.
+    A whole training set takes hundreds of megabytes. A second array for the result costs more than
+    the arithmetic, because the kernel has to clear its memory.
     """
     if spec.divide_by != 1:
         x /= spec.divide_by

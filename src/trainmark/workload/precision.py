@@ -17,7 +17,8 @@ class Arithmetic:
     Args:
         fraction_bits: of the factors of products; they determine the tolerance of parity.
         value_bytes: size of a stored weight, optimiser state or input.
-        mixed: whether weights stay float32 while the factors of products are rounded to fewer bytes.
+        mixed: whether weights stay float32 while the factors of products are rounded to fewer
+            bytes.
         largest: the largest finite value if the range is narrower than float32's, else None.
     """
 
@@ -45,5 +46,7 @@ def precision_named(name: str) -> Precision:
 
 def listed(*, mixed: bool = True) -> str:
     """List all names, as ``fp32, tf32 or fp64``; with ``mixed=False``, without mixed precisions."""
-    *others, last = (name for name, arithmetic in PRECISIONS.items() if mixed or not arithmetic.mixed)
+    *others, last = (
+        name for name, arithmetic in PRECISIONS.items() if mixed or not arithmetic.mixed
+    )
     return f"{', '.join(others)} or {last}"

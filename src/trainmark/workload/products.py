@@ -15,7 +15,8 @@ class Product(NamedTuple):
     """The product of a ``[rows, inner]`` and an ``[inner, columns]`` matrix.
 
     Args:
-        turned: whether the left one is stored as its transpose, ``[inner, rows]``, which can be much slower.
+        turned: whether the left one is stored as its transpose, ``[inner, rows]``, which can be
+            much slower.
         number: number of such products in one batched product.
     """
 
@@ -34,13 +35,15 @@ class Product(NamedTuple):
 
 
 class Convolution(NamedTuple):
-    """One layer's convolutions: forward, the kernel's gradient, and the input's if an earlier layer has weights.
+    """One layer's convolutions: forward, the kernel's gradient, and the input's if an earlier layer
+    has weights.
 
-    The output is ``[batch, height, width, filters]``, the kernel ``[size, size, channels, filters]``.
+    The output is ``[batch, height, width, filters]``, the kernel ``[size, size, channels,
+    filters]``.
 
     Args:
-        padding: zeros that the framework adds on each of the four sides; if a layer's padding is not symmetric, the
-            image is as large as if it were already padded.
+        padding: zeros that the framework adds on each of the four sides; if a layer's padding is
+            not symmetric, the image is as large as if it were already padded.
         stride: distance between windows.
     """
 
@@ -57,7 +60,10 @@ class Convolution(NamedTuple):
     @property
     def input_shape(self) -> tuple[int, int, int, int]:
         """Shape of the input, channels last."""
-        height, width = (self.stride * (side - 1) + self.size - 2 * self.padding for side in (self.height, self.width))
+        height, width = (
+            self.stride * (side - 1) + self.size - 2 * self.padding
+            for side in (self.height, self.width)
+        )
         return self.batch, height, width, self.channels
 
     @property
@@ -76,24 +82,39 @@ class Convolution(NamedTuple):
         return self.input_shape, self.kernel_shape, self.output_shape
 
     def products(self) -> Iterator[Product]:
-        """Yield the equivalent products: windows, ``[batch · positions, window]``, by kernel, ``[window, filters]``."""
+        """Yield the equivalent products: windows, ``[batch · positions, window]``, by kernel,
+        ``[window, filters]``.
+        """
         return _products(
-            self.batch * self.height * self.width, self.size**2 * self.channels, self.filters, self.by_input
+            self.batch * self.height * self.width,
+            self.size**2 * self.channels,
+            self.filters,
+            self.by_input,
         )
 
 
 def products(model: Model, batch: int) -> Iterator[Product]:
-    """Yield the products of a step, except convolutions: forward, and the gradients of :class:`Convolution`."""
+    """Yield the products of a step, except convolutions: forward, and the gradients of
+    :class:`Convolution`.
+    """
     for plan in model.every_layer:
-        rows, inner = batch * math.prod(plan.input_shape[:-1]), plan.input_shape[-1]
+        rows = batch * math.prod(plan.input_shape[:-1])
+        inner = plan.input_shape[-1]
         match plan.layer:
             case Dense() | TiedHead():
-                yield from _products(rows, inner, plan.output_shape[-1], plan.input_gradient_macs > 0)
+                yield from _products(
+                    rows, inner, plan.output_shape[-1], plan.input_gradient_macs > 0
+                )
             case Attention(heads=heads):
-                length, count = plan.input_shape[0], batch * heads
+                length = plan.input_shape[0]
+                count = batch * heads
                 yield from _products(rows, inner, 3 * inner, by_input=True)
-                for one, other in ((inner // heads, length), (length, inner // heads)):  # scores, then values
-                    yield from (each._replace(number=count) for each in _products(length, one, other, by_input=True))
+                # scores, then values
+                for one, other in ((inner // heads, length), (length, inner // heads)):
+                    yield from (
+                        each._replace(number=count)
+                        for each in _products(length, one, other, by_input=True)
+                    )
                 yield from _products(rows, inner, inner, by_input=True)
             case _:
                 pass
@@ -101,15 +122,22 @@ def products(model: Model, batch: int) -> Iterator[Product]:
 
 def convolutions(model: Model, batch: int) -> Iterator[Convolution]:
     """Yield the convolutions of one step."""
-    return (_convolution(plan, plan.layer, batch) for plan in model.every_layer if isinstance(plan.layer, Conv2D))
+    return (
+        _convolution(plan, plan.layer, batch)
+        for plan in model.every_layer
+        if isinstance(plan.layer, Conv2D)
+    )
 
 
 def _convolution(plan: LayerPlan, layer: Conv2D, batch: int) -> Convolution:
-    (height, width, filters), channels = plan.output_shape, plan.input_shape[2]
+    (height, width, filters) = plan.output_shape
+    channels = plan.input_shape[2]
     sides = set(itertools.chain(*paddings(layer, plan.input_shape)))
     padding = sides.pop() if len(sides) == 1 else 0
     by_input = plan.input_gradient_macs > 0
-    return Convolution(batch, height, width, channels, layer.size, filters, by_input, padding, layer.stride)
+    return Convolution(
+        batch, height, width, channels, layer.size, filters, by_input, padding, layer.stride
+    )
 
 
 def _products(rows: int, inner: int, columns: int, by_input: bool) -> Iterator[Product]:

@@ -1,4 +1,6 @@
-"""What was published about a workload: the exact protocol, the figures, and the tolerance for a faithful re-run."""
+"""What was published about a workload: the exact protocol, the figures, and the tolerance for a
+faithful re-run.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from typing import Annotated, Literal
 from trainmark.workload.decode import Bound, Bounded, Count, Positive, require
 from trainmark.workload.schedule import Evaluate, Protocol
 
-Quantity = Literal["train_loss", "train_accuracy", "test_loss", "test_accuracy", "step_loss", "step_l2_loss"]
+Quantity = Literal[
+    "train_loss", "train_accuracy", "test_loss", "test_accuracy", "step_loss", "step_l2_loss"
+]
 Timing = Literal["epoch_seconds", "training_seconds", "samples_per_second"]
 
 
@@ -29,19 +33,22 @@ class Seeds(Bounded):
 
 @dataclass(frozen=True)
 class PublishedValue(Bounded):
-    """One figure that a re-run is judged by: it agrees if it is in ``[low, high]``, or in the prediction interval of
-    ``seeds``.
+    """One figure that a re-run is judged by: it agrees if it is in ``[low, high]``, or in the
+    prediction interval of ``seeds``.
 
-    Without ``epochs`` and ``steps`` it is the value at the end of a run; without ``repeat``, the median over repeats.
+    Without ``epochs`` and ``steps`` it is the value at the end of a run; without ``repeat``, the
+    median over repeats.
 
     Args:
-        value: as printed; the string ``nan`` if the published run failed; None if only bounds are known.
+        value: as printed; the string ``nan`` if the published run failed; None if only bounds are
+            known.
         device: the kind of device it was published for; None is any.
-        epochs: first and last epoch of the mean, from 1; [0, 0] is the evaluation before the first step.
+        epochs: first and last epoch of the mean, from 1; [0, 0] is the evaluation before the first
+            step.
         steps: first step, last step and stride of the mean, from 0.
         repeat: which repeat, from 1.
-        needs_whole_dataset: whether the tolerance only holds for the whole dataset, or if no test example counts, for
-            the whole training set.
+        needs_whole_dataset: whether the tolerance only holds for the whole dataset, or if no test
+            example counts, for the whole training set.
         seeds: what right runs gave; replaces ``low`` and ``high``.
     """
 
@@ -51,18 +58,29 @@ class PublishedValue(Bounded):
     high: float | None = None
     device: Literal["cpu", "gpu"] | None = None
     epochs: tuple[int, int] | None = field(default=None, metadata={"places": "[first, last]"})
-    steps: tuple[int, int, int] | None = field(default=None, metadata={"places": "[first, last, every]"})
+    steps: tuple[int, int, int] | None = field(
+        default=None, metadata={"places": "[first, last, every]"}
+    )
     repeat: Count | None = None
     needs_whole_dataset: bool = False
     seeds: Seeds | None = None
 
     def __post_init__(self) -> None:
         first, last = self.epochs or (0, 0)
-        require(first == last == 0 or 1 <= first <= last, "epochs", "[first, last] from 1, or [0, 0]", self.epochs)
+        require(
+            first == last == 0 or 1 <= first <= last,
+            "epochs",
+            "[first, last] from 1, or [0, 0]",
+            self.epochs,
+        )
         start, end, every = self.steps or (0, 0, 1)
-        require(0 <= start <= end and every > 0, "steps", "[first, last, every], from 0", self.steps)
+        require(
+            0 <= start <= end and every > 0, "steps", "[first, last, every], from 0", self.steps
+        )
         wrong = "epochs" if self.quantity.startswith("step_") else "steps"
-        require(getattr(self, wrong) is None, wrong, f"none for {self.quantity}", getattr(self, wrong))
+        require(
+            getattr(self, wrong) is None, wrong, f"none for {self.quantity}", getattr(self, wrong)
+        )
         super().__post_init__()
 
     @property
@@ -80,13 +98,19 @@ class PublishedValue(Bounded):
             return f"epoch {first}" if first == last else f"mean of epochs {first} to {last}"
         if self.steps is not None:
             first, last, every = self.steps
-            return f"step {first}" if first == last else f"mean of steps {first} to {last}, every {every}"
+            return (
+                f"step {first}"
+                if first == last
+                else f"mean of steps {first} to {last}, every {every}"
+            )
         return "end"
 
 
 @dataclass(frozen=True)
 class PublishedTiming:
-    """One published duration or rate. It is shown next to the measured one and never judged: the hardware differs."""
+    """One published duration or rate. It is shown next to the measured one and never judged: the
+    hardware differs.
+    """
 
     quantity: Timing
     value: float
@@ -97,7 +121,9 @@ class PublishedTiming:
 
 @dataclass(frozen=True)
 class PublishedEpoch:
-    """One line of a published log, as printed, with the log's seconds; None if it has no such value."""
+    """One line of a published log, as printed, with the log's seconds; None if it has no such
+    value.
+    """
 
     epoch: int
     seconds: float | None = None
@@ -131,7 +157,12 @@ class PublishedRun(Bounded):
     log: tuple[PublishedEpoch, ...] = ()
 
     def __post_init__(self) -> None:
-        require((self.epochs is None) != (self.steps is None), "epochs", "either 'epochs' or 'steps'", self.epochs)
+        require(
+            (self.epochs is None) != (self.steps is None),
+            "epochs",
+            "either 'epochs' or 'steps'",
+            self.epochs,
+        )
         one = self.pytorch_seed is None or self.repeats == 1
         require(one, "repeats", "1, since 'pytorch_seed' makes all repeats alike", self.repeats)
         super().__post_init__()

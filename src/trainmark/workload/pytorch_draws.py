@@ -1,8 +1,10 @@
-"""Weights and windows as nanoGPT draws them in PyTorch after ``torch.manual_seed``, computed without PyTorch.
+"""Weights and windows as nanoGPT draws them in PyTorch after ``torch.manual_seed``, computed
+without PyTorch.
 
-PyTorch's generator on the CPU is MT19937, as NumPy's is. How its words become numbers is in PyTorch's
-``ATen/core/DistributionsHelper.h``, and for normal ones with AVX2 in ``ATen/native/cpu/DistributionTemplates.h`` and
-``avx_mathfun.h``; what is drawn when, in nanoGPT's ``model.py`` and ``train.py``, commit 3adf61e.
+PyTorch's generator on the CPU is MT19937, as NumPy's is. How its words become numbers is in
+PyTorch's ``ATen/core/DistributionsHelper.h``, and for normal ones with AVX2 in
+``ATen/native/cpu/DistributionTemplates.h`` and ``avx_mathfun.h``; what is drawn when, in nanoGPT's
+``model.py`` and ``train.py``, commit 3adf61e.
 """
 
 from __future__ import annotations
@@ -25,9 +27,16 @@ _SD = 0.02
 """Standard deviation of all weights, before the residual projections are redrawn."""
 _AT_ONCE = 16
 _LOG = (
-    7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-    -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
-)  # fmt: skip
+    7.0376836292e-2,
+    -1.1514610310e-1,
+    1.1676998740e-1,
+    -1.2420140846e-1,
+    1.4249322787e-1,
+    -1.6668057665e-1,
+    2.0000714765e-1,
+    -2.4999993993e-1,
+    3.3333331174e-1,
+)
 _F = np.float32
 
 
@@ -69,7 +78,8 @@ class Drawn:
     Args:
         weights: the initial weights.
         batches: first tokens of the windows of each step, ``[steps, batch]``.
-        samples: likewise for each evaluation, ``[evaluations, split, windows]``; the training set is the first split.
+        samples: likewise for each evaluation, ``[evaluations, split, windows]``; the training set
+            is the first split.
     """
 
     weights: Weights
@@ -89,31 +99,43 @@ def draw(workload: Workload, model: Model, train: int, test: int) -> Drawn | Non
         train: number of windows of the training set.
         test: number of windows of the test set.
     """
-    schedule, size, batches_of_sample = workload.schedule, workload.batches.size, workload.metrics.sample
+    schedule = workload.schedule
+    size = workload.batches.size
+    batches_of_sample = workload.metrics.sample
     if schedule.pytorch_seed is None:
         return None
     assert size != "full"
     assert batches_of_sample is not None
     generator = Generator(schedule.pytorch_seed)
     weights = _weights(model, generator)
-    batches, samples = [generator.below(train, size)], []  # a batch is drawn in the step before
+    batches = [generator.below(train, size)]
+    samples = []  # a batch is drawn in the step before
     epochs = epoch_sizes(schedule, workload.batches, train)
     for steps in (*map(len, epochs), 0):
-        samples.append([generator.below(examples, batches_of_sample * size) for examples in (train, test)])
+        samples.append(
+            [generator.below(examples, batches_of_sample * size) for examples in (train, test)]
+        )
         batches += [generator.below(train, size) for _ in range(steps)]
     return Drawn(weights, np.array(batches[:-1]), np.array(samples))
 
 
 def _weights(model: Model, generator: Generator) -> Weights:
     """Draw as nanoGPT's ``GPT.__init__``."""
-    shapes = {key: weight.shape for key, weight in model.weights.items() if isinstance(weight.initial, Normal)}
+    shapes = {
+        key: weight.shape
+        for key, weight in model.weights.items()
+        if isinstance(weight.initial, Normal)
+    }
     embeddings = {plan.key("table") for plan in model.weighted_layers if "table" in plan.weights}
     heads = [plan.table for plan in model.every_layer if plan.table]
-    # Each module draws its own defaults first: normal ones for an embedding, else uniform ones. A tied head is created
-    # and drawn like any other matrix.
+    # Each module draws its own defaults first: normal ones for an embedding, else uniform ones. A
+    # tied head is created and drawn like any other matrix.
     for place, key in enumerate((*shapes, *heads)):
         count = math.prod(shapes[key])
-        generator.skip(count + (_AT_ONCE if place < len(shapes) and key in embeddings and count % _AT_ONCE else 0))
+        generator.skip(
+            count
+            + (_AT_ONCE if place < len(shapes) and key in embeddings and count % _AT_ONCE else 0)
+        )
     drawn = {key: generator.normal(math.prod(shapes[key]), _SD) for key in (*shapes, *heads)}
     weights: Weights = {}
     for key, weight in model.weights.items():
@@ -121,7 +143,11 @@ def _weights(model: Model, generator: Generator) -> Weights:
             if weight.initial.sd != _SD:
                 drawn[key] = generator.normal(math.prod(weight.shape), weight.initial.sd)
             rows, columns = weight.shape  # PyTorch keeps matrices as [outputs, inputs]
-            value = drawn[key].reshape(rows, columns) if key in embeddings else drawn[key].reshape(columns, rows).T
+            value = (
+                drawn[key].reshape(rows, columns)
+                if key in embeddings
+                else drawn[key].reshape(columns, rows).T
+            )
             weights[key] = np.ascontiguousarray(value)
         else:
             assert weight.initial == Constant(1.0)  # the scale of a layer norm
@@ -137,8 +163,8 @@ def _box_muller(uniform: Floats, sd: float) -> Floats:
     return (np.stack([radius * cosine, radius * sine], 1) * _F(sd)).ravel()
 
 
-# The next three functions are Cephes' logf, sinf and cosf for our ranges, each operation in float32 and fused where
-# PyTorch's compiler fuses it: other logarithms and sines differ in the last bit.
+# The next three functions are Cephes' logf, sinf and cosf for our ranges, each operation in float32
+# and fused where PyTorch's compiler fuses it: other logarithms and sines differ in the last bit.
 
 
 def _fused(a: Any, b: Any, c: Any) -> Floats:
@@ -172,7 +198,10 @@ def _sine_and_cosine(x: Floats) -> tuple[Floats, Floats]:
     for part in (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8):  # of pi/4
         x = _fused(octant, _F(part), x)
     square = x * x
-    cosine = _polynomial(square, 2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2) * square
+    cosine = (
+        _polynomial(square, 2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+        * square
+    )
     cosine = _fused(cosine, square, square * _F(-0.5)) + _F(1)
     sine = _polynomial(square, -1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1) * square
     sine = _fused(sine, x, x)

@@ -14,14 +14,28 @@ from trainmark.workload.spec import Workload
 
 Ablated = Literal["attention", "norms", "memory", "embedding"]
 _NORMS = (layers.LayerNorm, layers.BatchNorm, layers.LocalResponseNorm)
-_ELEMENTWISE = (layers.ReLU, layers.GELU, layers.Dropout, layers.ChannelDropout, layers.Scale, *_NORMS)
-"""Layers that read and write every value but compute little; removing them does not change the shapes."""
+_ELEMENTWISE = (
+    layers.ReLU,
+    layers.GELU,
+    layers.Dropout,
+    layers.ChannelDropout,
+    layers.Scale,
+    *_NORMS,
+)
+"""Layers that read and write every value but compute little; removing them does not change the
+shapes."""
 
-_WIDTHS: dict[str, Any] = {"dense": "units", "conv2d": "filters", "token-embedding": "width", "attention": "heads"}
+_WIDTHS: dict[str, Any] = {
+    "dense": "units",
+    "conv2d": "filters",
+    "token-embedding": "width",
+    "attention": "heads",
+}
 
 
 def shrunk(workload: Workload) -> Workload:
-    """Keep the number of operations but make each tiny: one unit or filter per layer, one example per step.
+    """Keep the number of operations but make each tiny: one unit or filter per layer, one example
+    per step.
 
     Batch norm needs two, since one value has no variance.
     """
@@ -33,7 +47,8 @@ def reduced(workload: Workload, width: int | None = None, depth: int | None = No
     """Return a smaller network of the same kind.
 
     Args:
-        width: width of its first layer with weights; the others shrink in proportion; the number of classes stays.
+        width: width of its first layer with weights; the others shrink in proportion; the number of
+            classes stays.
         depth: largest number of repetitions of a repeated layer.
     """
 
@@ -43,7 +58,14 @@ def reduced(workload: Workload, width: int | None = None, depth: int | None = No
         return dataclasses.replace(layer, times=min(layer.times, depth))
 
     model = layers.changed(workload.model, shallow)
-    first = next((getattr(layer, _WIDTHS[layer.kind]) for layer in layers.every(model) if layer.kind in _WIDTHS), None)
+    first = next(
+        (
+            getattr(layer, _WIDTHS[layer.kind])
+            for layer in layers.every(model)
+            if layer.kind in _WIDTHS
+        ),
+        None,
+    )
     if width is not None and first is not None:
         model = _rescaled(model, lambda old: max(1, round(old * width / first)))
     return dataclasses.replace(workload, model=model)
@@ -60,7 +82,9 @@ def without_elementwise(workload: Workload) -> Workload:
 
 
 def ablated(workload: Workload) -> dict[Ablated, Workload]:
-    """Return the workload without ever more layers, by what is removed last; for ``embedding``, embeddings alone."""
+    """Return the workload without ever more layers, by what is removed last; for ``embedding``,
+    embeddings alone.
+    """
     found: dict[Ablated, Workload] = {}
     if (less := _without(workload, layers.Attention)) != workload:
         found["attention"] = workload = less
@@ -77,14 +101,20 @@ def ablated(workload: Workload) -> dict[Ablated, Workload]:
 def without_chance(workload: Workload) -> Workload:
     """Return the workload without dropout and distortions, evaluated only at the end."""
     plain = dataclasses.replace(
-        workload.deterministic(), metrics=dataclasses.replace(workload.metrics, train="running"), published=None
+        workload.deterministic(),
+        metrics=dataclasses.replace(workload.metrics, train="running"),
+        published=None,
     )
     return plain.with_schedule(evaluate="end", protocol="fresh")
 
 
 def with_batch(workload: Workload, size: int) -> Workload:
-    """Return the workload with ``size`` examples per step; drops a smaller batch at the end of a pass."""
-    return dataclasses.replace(workload, batches=dataclasses.replace(workload.batches, size=size, last="drop"))
+    """Return the workload with ``size`` examples per step; drops a smaller batch at the end of a
+    pass.
+    """
+    return dataclasses.replace(
+        workload, batches=dataclasses.replace(workload.batches, size=size, last="drop")
+    )
 
 
 def _without(workload: Workload, *kinds: type[layers.Layer]) -> Workload:
@@ -93,16 +123,30 @@ def _without(workload: Workload, *kinds: type[layers.Layer]) -> Workload:
 
 
 def _subsampling(layer: layers.Layer) -> layers.Layer:
-    return dataclasses.replace(layer, size=1, padding="valid") if isinstance(layer, layers.MaxPool) else layer
+    return (
+        dataclasses.replace(layer, size=1, padding="valid")
+        if isinstance(layer, layers.MaxPool)
+        else layer
+    )
 
 
-def _rescaled(model: tuple[layers.Layer, ...], width: Callable[[int], int]) -> tuple[layers.Layer, ...]:
-    """Change the width of every layer but the last one with weights, whose width is the number of classes."""
+def _rescaled(
+    model: tuple[layers.Layer, ...], width: Callable[[int], int]
+) -> tuple[layers.Layer, ...]:
+    """Change the width of every layer but the last one with weights, whose width is the number of
+    classes.
+    """
     ends = (layers.Dense, layers.Conv2D, layers.TiedHead)
-    last = next((layer for layer in reversed(list(layers.every(model))) if isinstance(layer, ends)), None)
+    last = next(
+        (layer for layer in reversed(list(layers.every(model))) if isinstance(layer, ends)), None
+    )
 
     def rescaled(layer: Any) -> Any:
         side = None if layer is last else _WIDTHS.get(layer.kind)
-        return layer if side is None else dataclasses.replace(layer, **{side: width(getattr(layer, side))})
+        return (
+            layer
+            if side is None
+            else dataclasses.replace(layer, **{side: width(getattr(layer, side))})
+        )
 
     return layers.changed(model, rescaled)

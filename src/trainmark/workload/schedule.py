@@ -18,7 +18,9 @@ Quantity = Literal["test_accuracy", "train_accuracy", "test_loss", "train_loss"]
 
 @dataclass(frozen=True)
 class Target:
-    """Where a run may stop: an accuracy of at least ``bound``, or a loss of at most that, after an epoch."""
+    """Where a run may stop: an accuracy of at least ``bound``, or a loss of at most that, after an
+    epoch.
+    """
 
     quantity: Quantity
     bound: float
@@ -43,7 +45,12 @@ class Target:
 
 
 MOST_STEPS = 10**7
-_MOST = {"epochs": 10**6, "steps": MOST_STEPS, "steps_per_epoch": MOST_STEPS, "dataset_repeats": MOST_STEPS}
+_MOST = {
+    "epochs": 10**6,
+    "steps": MOST_STEPS,
+    "steps_per_epoch": MOST_STEPS,
+    "dataset_repeats": MOST_STEPS,
+}
 """More is probably a typing error, and the plan would fill the memory."""
 
 
@@ -53,17 +60,19 @@ class Schedule:
 
     Args:
         epochs: passes over the dataset; time is read at the start and end of each.
-        steps: stop after this many steps in total, if necessary in the middle of an epoch; None runs all epochs.
+        steps: stop after this many steps in total, if necessary in the middle of an epoch; None
+            runs all epochs.
         steps_per_epoch: end each epoch after this many steps; None uses the whole dataset.
-        shuffle: order of the training examples; ``once`` draws one order and keeps it, ``with-replacement`` draws each
-            example anew from all.
+        shuffle: order of the training examples; ``once`` draws one order and keeps it,
+            ``with-replacement`` draws each example anew from all.
         dataset_repeats: how often an epoch passes over the dataset.
         evaluate: evaluate after every epoch, or once at the end of a run.
-        protocol: ``fresh`` starts every repeat from new weights; ``continued`` keeps the weights and rebuilds the
-            optimiser.
-        until: stop after the first epoch that reaches this; ``epochs`` and ``steps`` are then upper limits.
-        pytorch_seed: draw weights and windows as nanoGPT does after ``torch.manual_seed`` with this seed; None draws
-            them from the run's seed.
+        protocol: ``fresh`` starts every repeat from new weights; ``continued`` keeps the weights
+            and rebuilds the optimiser.
+        until: stop after the first epoch that reaches this; ``epochs`` and ``steps`` are then upper
+            limits.
+        pytorch_seed: draw weights and windows as nanoGPT does after ``torch.manual_seed`` with this
+            seed; None draws them from the run's seed.
     """
 
     epochs: int
@@ -82,9 +91,19 @@ class Schedule:
             require(value is None or value > 0, field, "a whole number above 0", value)
             require(value is None or value <= most, field, f"at most {most:,}", value)
         seed = self.pytorch_seed
-        require(seed is None or 0 <= seed < 1 << 32, "pytorch_seed", "a whole number from 0 to 4,294,967,295", seed)
+        require(
+            seed is None or 0 <= seed < 1 << 32,
+            "pytorch_seed",
+            "a whole number from 0 to 4,294,967,295",
+            seed,
+        )
         looks = self.until is None or self.evaluate == "every-epoch"
-        require(looks, "evaluate", "'every-epoch', since the schedule has a target ('until')", self.evaluate)
+        require(
+            looks,
+            "evaluate",
+            "'every-epoch', since the schedule has a target ('until')",
+            self.evaluate,
+        )
 
 
 @dataclass(frozen=True)
@@ -100,7 +119,12 @@ class Batches:
     last: Literal["keep", "drop"] = "keep"
 
     def __post_init__(self) -> None:
-        require(self.size == "full" or self.size > 0, "size", "a whole number above 0, or 'full'", self.size)
+        require(
+            self.size == "full" or self.size > 0,
+            "size",
+            "a whole number above 0, or 'full'",
+            self.size,
+        )
 
     def sizes(self, examples: int) -> tuple[int, ...]:
         """Return the size of each batch of one pass over ``examples``."""
@@ -115,8 +139,8 @@ class Metrics:
     """Which metrics of its training the workload reports.
 
     Args:
-        train: ``running`` averages the batches of an epoch, each before its update and with dropout; ``exact``
-            evaluates the whole training set.
+        train: ``running`` averages the batches of an epoch, each before its update and with
+            dropout; ``exact`` evaluates the whole training set.
         loss_includes_l2: whether the reported training loss includes the layers' L2 terms.
         sample: random batches that each evaluation draws from a split; None evaluates all of it.
         before: whether to evaluate the initial weights, too.
@@ -128,11 +152,15 @@ class Metrics:
     before: bool = False
 
     def __post_init__(self) -> None:
-        require(self.sample is None or self.sample > 0, "sample", "a whole number above 0", self.sample)
+        require(
+            self.sample is None or self.sample > 0, "sample", "a whole number above 0", self.sample
+        )
 
 
 def epoch_sizes(schedule: Schedule, batches: Batches, examples: int) -> tuple[tuple[int, ...], ...]:
-    """Return the batch sizes of one run, as ``[epoch][step]``; raises SpecError for too many steps."""
+    """Return the batch sizes of one run, as ``[epoch][step]``; raises SpecError for too many
+    steps.
+    """
     one_pass = batches.sizes(examples)
     if len(one_pass) * schedule.dataset_repeats > MOST_STEPS:
         raise SpecError(

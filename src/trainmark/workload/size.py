@@ -20,7 +20,8 @@ class Size:
     """The sizes to change; None keeps the workload's.
 
     Args:
-        width: width of the first layer with weights; the others, and the heads, shrink in proportion.
+        width: width of the first layer with weights; the others, and the heads, shrink in
+            proportion.
         depth: largest number of repetitions of a repeated layer.
         batch: examples per step.
         length: context length, in tokens.
@@ -34,10 +35,14 @@ class Size:
     crop: int | None = None
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {value}" for name, value in vars(self).items() if value is not None)
+        return ", ".join(
+            f"{name} {value}" for name, value in vars(self).items() if value is not None
+        )
 
     def of(self, workload: Workload) -> Workload:
-        """Return ``workload`` in this size, under a name that says so; raises UsageError if it doesn't fit."""
+        """Return ``workload`` in this size, under a name that says so; raises UsageError if it
+        doesn't fit.
+        """
         self._require_parts(workload)
         given = workload.input
         try:
@@ -49,7 +54,9 @@ class Size:
                 reduced(workload, self.width, self.depth),
                 name=f"{workload.name} ({self})",
                 input=given,
-                batches=dataclasses.replace(workload.batches, size=self.batch or workload.batches.size),
+                batches=dataclasses.replace(
+                    workload.batches, size=self.batch or workload.batches.size
+                ),
                 published=None,  # its figures apply to the whole network
             )
             if self.length is not None:
@@ -58,7 +65,9 @@ class Size:
         except Misfit as misfit:
             where = f" at {dotted(misfit.path)}" if misfit.path else ""
             raise UsageError(
-                f"{workload.name} can't have the size {self}{where}", expected=misfit.expected, found=misfit.found
+                f"{workload.name} can't have the size {self}{where}",
+                expected=misfit.expected,
+                found=misfit.found,
             ) from misfit
         return sized
 
@@ -69,10 +78,14 @@ class Size:
 
     def _require_parts(self, workload: Workload) -> None:
         lacking = {
-            "depth": any(isinstance(layer, Repeat) for layer in every(workload.model)) or "no repeated layers",
+            "depth": any(isinstance(layer, Repeat) for layer in every(workload.model))
+            or "no repeated layers",
             "length": isinstance(workload.input, Tokens) or "images, not text",
             "crop": isinstance(workload.input, Input) or "text, not images",
         }
         for name, why in lacking.items():
             if getattr(self, name) is not None and why is not True:
-                raise UsageError(f"--size {name} doesn't apply to {workload.name}", found=f"a workload with {why}")
+                raise UsageError(
+                    f"--size {name} doesn't apply to {workload.name}",
+                    found=f"a workload with {why}",
+                )

@@ -45,9 +45,19 @@ class Workload:
         require(bool(self.model), "model", "at least one layer", "none")
         ends_in_log_softmax = isinstance(self.model[-1], layers.LogSoftmax)
         if isinstance(self.loss, NegativeLogLikelihood):
-            require(ends_in_log_softmax, "loss", "a last layer 'log-softmax' for the loss 'nll'", self.model[-1].kind)
+            require(
+                ends_in_log_softmax,
+                "loss",
+                "a last layer 'log-softmax' for the loss 'nll'",
+                self.model[-1].kind,
+            )
         else:
-            require(not ends_in_log_softmax, "loss", "the loss 'nll' after a last layer 'log-softmax'", self.loss.kind)
+            require(
+                not ends_in_log_softmax,
+                "loss",
+                "the loss 'nll' after a last layer 'log-softmax'",
+                self.loss.kind,
+            )
         if self.schedule.pytorch_seed is not None and not self._draws_like_nanogpt:
             expected = (
                 "a GPT of normal matrices, without bias, shift and dropout, "
@@ -66,8 +76,12 @@ class Workload:
 
     @property
     def step_fingerprint(self) -> str:
-        """Fingerprint of what one step computes; equal for two workloads with the same arithmetic per step."""
-        computed = {name: value for name, value in _non_defaults(self).items() if name not in _NOT_OF_A_STEP}
+        """Fingerprint of what one step computes; equal for two workloads with the same arithmetic
+        per step.
+        """
+        computed = {
+            name: value for name, value in _non_defaults(self).items() if name not in _NOT_OF_A_STEP
+        }
         return _digest(computed, self.metrics.loss_includes_l2)
 
     @property
@@ -82,36 +96,55 @@ class Workload:
 
     @property
     def evaluation_batch(self) -> int:
-        """Examples per batch of an evaluation; windows of a text are large, so no more than in training."""
+        """Examples per batch of an evaluation; windows of a text are large, so no more than in
+        training.
+        """
         size = self.batches.size
         return size if self.is_text and size != "full" else _EVALUATION_BATCH
 
     @property
     def _draws_like_nanogpt(self) -> bool:
-        batches, metrics = self.batches, self.metrics
+        batches = self.batches
+        metrics = self.metrics
         known = all(_drawn_by_nanogpt(layer) for layer in layers.every(self.model))
-        equal = batches.size != "full" and batches.last == "drop" and self.schedule.shuffle == "with-replacement"
+        equal = (
+            batches.size != "full"
+            and batches.last == "drop"
+            and self.schedule.shuffle == "with-replacement"
+        )
         return self.is_text and known and equal and metrics.sample is not None and metrics.before
 
     @property
     def takes_everything(self) -> bool:
-        """Whether every step takes the whole training set in the stored order; only ``augment`` may change it."""
-        return self.batches.size == "full" and self.schedule.shuffle == "never" and self.input.distortions is None
+        """Whether every step takes the whole training set in the stored order; only ``augment`` may
+        change it.
+        """
+        return (
+            self.batches.size == "full"
+            and self.schedule.shuffle == "never"
+            and self.input.distortions is None
+        )
 
     @property
     def augmented_input(self) -> Input | None:
         """The input if its images are augmented, else None."""
-        return self.input if isinstance(self.input, Input) and self.input.augment is not None else None
+        return (
+            self.input if isinstance(self.input, Input) and self.input.augment is not None else None
+        )
 
     def deterministic(self) -> Workload:
         """Return the workload with only its weights random: no dropout, no distortions."""
-        return dataclasses.replace(self.without_distortions(), model=layers.changed(self.model, _without_dropout))
+        return dataclasses.replace(
+            self.without_distortions(), model=layers.changed(self.model, _without_dropout)
+        )
 
     def without_distortions(self) -> Workload:
         """Return the workload with the same images in every epoch."""
         if self.input.distortions is None and self.input.augment is None:
             return self
-        return dataclasses.replace(self, input=dataclasses.replace(self.input, distortions=None, augment=None))
+        return dataclasses.replace(
+            self, input=dataclasses.replace(self.input, distortions=None, augment=None)
+        )
 
     def scheduled_as(self, run: PublishedRun) -> Workload:
         """Return this workload with the schedule of a published run."""
@@ -125,7 +158,9 @@ class Workload:
         )
 
     def with_schedule(self, **changes: Any) -> Workload:
-        """Return this workload with changes to its schedule; raises :class:`~trainmark.errors.SpecError`."""
+        """Return this workload with changes to its schedule; raises
+        :class:`~trainmark.errors.SpecError`.
+        """
         try:
             return dataclasses.replace(self, schedule=dataclasses.replace(self.schedule, **changes))
         except Misfit as misfit:
@@ -141,7 +176,11 @@ def _drawn_by_nanogpt(layer: layers.Layer) -> bool:
         case layers.TokenEmbedding() | layers.PositionEmbedding():
             return isinstance(layer.table, Normal)
         case layers.Attention():
-            return not layer.dropout and isinstance(layer.qkv, Normal) and isinstance(layer.out, Normal)
+            return (
+                not layer.dropout
+                and isinstance(layer.qkv, Normal)
+                and isinstance(layer.out, Normal)
+            )
         case layers.LayerNorm():
             return not layer.shift
         case _:
@@ -159,7 +198,8 @@ def _digest(*parts: Any) -> str:
 
 
 def _non_defaults(part: Any) -> Any:
-    """Return plain data of ``part`` without fields at their default, so that a new field keeps old fingerprints.
+    """Return plain data of ``part`` without fields at their default, so that a new field keeps old
+    fingerprints.
 
     ``kind`` is always kept: it names the class.
     """

@@ -11,16 +11,20 @@ Stage = tuple[LayerPlan, ...]
 
 
 def cut(model: Model, count: int) -> tuple[Stage, ...]:
-    """Cut the network into ``count`` consecutive stages, each with weights, with the shortest possible longest stage.
+    """Cut the network into ``count`` consecutive stages, each with weights, with the shortest
+    possible longest stage.
 
-    A layer without weights stays with the one before it. The length of a stage is its number of floating-point
-    operations in a training step.
+    A layer without weights stays with the one before it. The length of a stage is its number of
+    floating-point operations in a training step.
 
     Raises:
         Unsupported: there are fewer layers with weights than stages.
     """
     if any(plan.table for plan in model.layers):
-        raise Unsupported("a network with a tied head can't be cut into stages", expected="a separate output layer")
+        raise Unsupported(
+            "a network with a tied head can't be cut into stages",
+            expected="a separate output layer",
+        )
     blocks = _blocks(model)
     if count > len(blocks):
         raise Unsupported(
@@ -31,7 +35,9 @@ def cut(model: Model, count: int) -> tuple[Stage, ...]:
     cost = [sum(plan.training_macs for plan in block) for block in blocks]
 
     def longest(cuts: tuple[int, ...]) -> int:
-        return max(sum(cost[start:end]) for start, end in itertools.pairwise((0, *cuts, len(blocks))))
+        return max(
+            sum(cost[start:end]) for start, end in itertools.pairwise((0, *cuts, len(blocks)))
+        )
 
     best = min(itertools.combinations(range(1, len(blocks)), count - 1), key=longest)
     edges = itertools.pairwise((0, *best, len(blocks)))
@@ -39,7 +45,9 @@ def cut(model: Model, count: int) -> tuple[Stage, ...]:
 
 
 def _blocks(model: Model) -> list[Stage]:
-    """Group each layer with weights with the layers that follow it; the first group includes those before."""
+    """Group each layer with weights with the layers that follow it; the first group includes those
+    before.
+    """
     blocks: list[list[LayerPlan]] = [[]]
     for plan in model.layers:
         if _has_weights(plan) and any(map(_has_weights, blocks[-1])):

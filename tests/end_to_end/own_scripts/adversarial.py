@@ -13,7 +13,8 @@ loader = DataLoader(TensorDataset(torch.randn(400, 16)), batch_size=20)
 criterion = nn.BCEWithLogitsLoss()
 for _ in range(3):
     for (real,) in loader:
-        ones, zeros = torch.ones(len(real), 1), torch.zeros(len(real), 1)
+        ones = torch.ones(len(real), 1)
+        zeros = torch.zeros(len(real), 1)
         critic.zero_grad()
         loss_real = criterion(critic(real), ones)
         loss_real.backward()

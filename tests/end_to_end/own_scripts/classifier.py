@@ -1,4 +1,5 @@
-"""A script in the style of PyTorch's first example: a loader, epochs, an evaluation after each, a checkpoint."""
+"""A script in the style of PyTorch's first example: a loader, epochs, an evaluation after each, a
+checkpoint."""
 
 import argparse
 
@@ -10,7 +11,9 @@ from torch.utils.data import DataLoader, TensorDataset
 class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.drop, self.second = nn.Linear(64, 128), nn.Dropout(0.2), nn.Linear(128, 10)
+        self.first = nn.Linear(64, 128)
+        self.drop = nn.Dropout(0.2)
+        self.second = nn.Linear(128, 10)
 
     def forward(self, x):
         return self.second(self.drop(torch.relu(self.first(x))))
@@ -43,8 +46,11 @@ def main() -> None:
     parser.add_argument("--save", default="")
     options = parser.parse_args()
     torch.manual_seed(0)
-    x, y = torch.randn(640, 64), torch.randint(0, 10, (640,))
-    loader = DataLoader(TensorDataset(x, y), batch_size=32, shuffle=True, num_workers=options.workers)
+    x = torch.randn(640, 64)
+    y = torch.randint(0, 10, (640,))
+    loader = DataLoader(
+        TensorDataset(x, y), batch_size=32, shuffle=True, num_workers=options.workers
+    )
     held_out = DataLoader(TensorDataset(x[:200], y[:200]), batch_size=100)
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

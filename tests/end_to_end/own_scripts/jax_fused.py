@@ -1,4 +1,5 @@
-"""A script in the style of JAX's tutorial: one jitted function returns new weights and the loss; an accuracy."""
+"""A script in the style of JAX's tutorial: one jitted function returns new weights and the loss; an
+accuracy."""
 
 from functools import partial
 
@@ -7,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 rng = np.random.default_rng(0)
-x, y = rng.random((120, 12), dtype="float32"), rng.integers(0, 4, 120)
+x = rng.random((120, 12), dtype="float32")
+y = rng.integers(0, 4, 120)
 
 
 def init(key):
@@ -33,7 +35,10 @@ def update(state, x, y, momentum=0.9):
     loss, grads = jax.value_and_grad(loss_fn)(params, x, y)
     velocity = jax.tree.map(lambda v, g: momentum * v + g, velocity, grads)
     params = jax.tree.map(lambda p, v: p - 0.1 * v, params, velocity)
-    return (params, velocity), {"accuracy": (predict(params, x).argmax(1) == y).mean(dtype="float32"), "loss": loss}
+    return (params, velocity), {
+        "accuracy": (predict(params, x).argmax(1) == y).mean(dtype="float32"),
+        "loss": loss,
+    }
 
 
 @jax.jit

@@ -1,4 +1,5 @@
-"""A script in the style of Optax' first example, with an optimiser of its own: gradients and their use apart."""
+"""A script in the style of Optax' first example, with an optimiser of its own: gradients and their
+use apart."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,9 @@ def normalise(batch):
 
 @jax.jit
 def compute(params, batch):
-    return jax.value_and_grad(lambda p: ((jnp.tanh(batch @ p["in"]) @ p["out"] - batch) ** 2).mean())(params)
+    return jax.value_and_grad(
+        lambda p: ((jnp.tanh(batch @ p["in"]) @ p["out"] - batch) ** 2).mean()
+    )(params)
 
 
 @jax.jit()
@@ -28,7 +31,10 @@ def apply(params, opt_state, grads):
     return params, (count + 1, mean, square)
 
 
-params = {"in": jnp.asarray(rng.random((30, 8), "float32")), "out": jnp.asarray(rng.random((8, 30), "float32"))}
+params = {
+    "in": jnp.asarray(rng.random((30, 8), "float32")),
+    "out": jnp.asarray(rng.random((8, 30), "float32")),
+}
 zeros = jax.tree.map(jnp.zeros_like, params)
 opt_state = jnp.float32(0), zeros, zeros
 for step in range(25):

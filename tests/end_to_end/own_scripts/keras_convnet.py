@@ -1,4 +1,5 @@
-"""A script in the style of Keras' first example: a convolutional network, ``fit`` with validation, ``evaluate``."""
+"""A script in the style of Keras' first example: a convolutional network, ``fit`` with validation,
+``evaluate``."""
 
 import os
 import sys
@@ -10,7 +11,8 @@ from keras import layers
 at_once = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 keras.utils.set_random_seed(0)
 rng = np.random.default_rng(0)
-x, y = rng.random((330, 8, 8, 1)).astype("float32"), rng.integers(0, 10, 330)
+x = rng.random((330, 8, 8, 1)).astype("float32")
+y = rng.integers(0, 10, 330)
 y = keras.utils.to_categorical(y, 10)
 model = keras.Sequential(
     [
@@ -28,6 +30,8 @@ history = model.fit(x, y, batch_size=20, epochs=2, validation_split=0.1, verbose
 for name, values in history.history.items():
     print(name, *map(repr, values))
 print("test", *map(repr, model.evaluate(x[:50], y[:50], verbose=0)))
-print("weights", repr(float(sum(np.abs(each).sum(dtype="float64") for each in model.get_weights()))))
+print(
+    "weights", repr(float(sum(np.abs(each).sum(dtype="float64") for each in model.get_weights())))
+)
 if os.environ.get("SAVE"):
     model.save(os.environ["SAVE"])

@@ -1,4 +1,5 @@
-"""A script in the style of Keras' guide to loops of one's own: ``tf.data``, a ``tf.function``, an evaluation."""
+"""A script in the style of Keras' guide to loops of one's own: ``tf.data``, a ``tf.function``, an
+evaluation."""
 
 import numpy as np
 import tensorflow as tf
@@ -6,11 +7,14 @@ from tensorflow import keras
 
 keras.utils.set_random_seed(0)
 rng = np.random.default_rng(0)
-x, y = rng.random((100, 12)).astype("float32"), rng.integers(0, 4, 100)
+x = rng.random((100, 12)).astype("float32")
+y = rng.integers(0, 4, 100)
 train_dataset = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(100, seed=1).batch(16)
 val_dataset = tf.data.Dataset.from_tensor_slices((x[:40], y[:40])).batch(20)
 inputs = keras.Input(shape=(12,))
-model = keras.Model(inputs, keras.layers.Dense(4)(keras.layers.Dense(16, activation="relu")(inputs)))
+model = keras.Model(
+    inputs, keras.layers.Dense(4)(keras.layers.Dense(16, activation="relu")(inputs))
+)
 optimizer = keras.optimizers.Adam(1e-2)
 loss_fn = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 val_metric = keras.metrics.SparseCategoricalAccuracy()

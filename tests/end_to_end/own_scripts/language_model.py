@@ -1,4 +1,5 @@
-"""A script in the style of nanoGPT: batches from a function, accumulated gradients, a scaler, evaluations."""
+"""A script in the style of nanoGPT: batches from a function, accumulated gradients, a scaler,
+evaluations."""
 
 import inspect
 import sys
@@ -6,7 +7,11 @@ import sys
 import torch
 from torch import nn
 
-batch_size, block_size, accumulation, eval_interval, steps = 4, 16, 3, 10, int(sys.argv[1])
+batch_size = 4
+block_size = 16
+accumulation = 3
+eval_interval = 10
+steps = int(sys.argv[1])
 torch.manual_seed(1337)
 data = torch.randint(0, 50, (5000,))
 
@@ -14,7 +19,8 @@ data = torch.randint(0, 50, (5000,))
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embedding, self.head = nn.Embedding(50, 32), nn.Linear(32, 50)
+        self.embedding = nn.Embedding(50, 32)
+        self.head = nn.Linear(32, 50)
 
     def forward(self, idx, targets):
         logits = self.head(self.embedding(idx))

@@ -1,8 +1,15 @@
-"""Batches whose sizes differ: a smaller last one, two views of each image, and what two workers have left."""
+"""Batches whose sizes differ: a smaller last one, two views of each image, and what two workers
+have left."""
 
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate, get_worker_info
+from torch.utils.data import (
+    DataLoader,
+    IterableDataset,
+    TensorDataset,
+    default_collate,
+    get_worker_info,
+)
 
 
 class Stream(IterableDataset):

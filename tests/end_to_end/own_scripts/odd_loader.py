@@ -1,4 +1,5 @@
-"""A script whose sampler draws random numbers if asked for its length, and whose network the observer does not see."""
+"""A script whose sampler draws random numbers if asked for its length, and whose network the
+observer does not see."""
 
 import sys
 
@@ -30,4 +31,6 @@ for epoch in range(3):
         optimizer.step()
         print(epoch, loss.item())
     with torch.no_grad():
-        error = sum(float((model(x) - y).square().mean()) for x, y in DataLoader(DATA, batch_size=16))
+        error = sum(
+            float((model(x) - y).square().mean()) for x, y in DataLoader(DATA, batch_size=16)
+        )

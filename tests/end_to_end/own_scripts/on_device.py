@@ -1,6 +1,7 @@
 """A script that trains on the CPU, whatever device is requested, and prints each loss.
 
-If another device than the CPU is requested, it uses a single thread, so that it is also quick on a busy machine.
+If another device than the CPU is requested, it uses a single thread, so that it is also quick on a
+busy machine.
 """
 
 import argparse
@@ -14,7 +15,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("device", help="what it is asked for")
     parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--fix", choices=("call", "variable", "compile"), help="what fixes the number of threads")
+    parser.add_argument(
+        "--fix", choices=("call", "variable", "compile"), help="what fixes the number of threads"
+    )
     options = parser.parse_args()
     if options.fix == "call" or options.device != "cpu":
         torch.set_num_threads(1)

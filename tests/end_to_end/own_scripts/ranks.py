@@ -1,4 +1,5 @@
-"""A script that trains on several processes: torchrun's or, given a file to meet at, two that it starts itself."""
+"""A script that trains on several processes: torchrun's or, given a file to meet at, two that it
+starts itself."""
 
 import sys
 from typing import Any

@@ -52,7 +52,8 @@ def train() -> None:
 if __name__ == "__main__":
     with multiprocessing.Pool(2) as pool:
         pool.map(abs, range(4))
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # not before: the pool ends its processes by it, or hangs
+    # not before: the pool ends its processes by it, or hangs
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, lambda *_: None)
     thread = threading.Thread(target=train)
     thread.start()

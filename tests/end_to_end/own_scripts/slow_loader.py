@@ -1,4 +1,5 @@
-"""A script whose data set sleeps, can't be read by other processes, and that saves under an absolute path."""
+"""A script whose data set sleeps, can't be read by other processes, and that saves under an
+absolute path."""
 
 import sys
 import time

@@ -1,7 +1,8 @@
 """A backend that trains nothing, asynchronously: for tests of everything around a backend.
 
-Steps are queued and 'finish' later, so whoever reads the clock without ``synchronize`` measures nearly nothing, and
-that fails a test on any laptop. ``TRAINMARK_FAKE`` holds JSON that says how it behaves, see :class:`Behaviour`.
+Steps are queued and 'finish' later, so whoever reads the clock without ``synchronize`` measures
+nearly nothing, and that fails a test on any laptop. ``TRAINMARK_FAKE`` holds JSON that says how it
+behaves, see :class:`Behaviour`.
 """
 
 from __future__ import annotations
@@ -47,19 +48,22 @@ class Behaviour:
     """What the fake does.
 
     Args:
-        step_seconds: duration of a step on ``cpu``, whatever it computes; ``cuda:0`` is ``speedup`` times faster.
+        step_seconds: duration of a step on ``cpu``, whatever it computes; ``cuda:0`` is ``speedup``
+            times faster.
         flops_per_second: adds to that the FLOPs of the step; 0 adds nothing.
         optimizer_seconds: adds to that, too.
-        input_seconds, copy_seconds, dispatch_seconds: of a step on the host, which the device does not wait for;
-            ``fast`` has none of them.
+        input_seconds, copy_seconds, dispatch_seconds: of a step on the host, which the device does
+            not wait for; ``fast`` has none of them.
         fetches: whether the host waits for the device after every step.
         at_step: when ``fail`` happens.
-        fail: ``raise``, ``kill`` (SIGKILL), ``crash`` (SIGSEGV), ``hang``, ``memory`` (MemoryError), ``nan`` or
-            ``exit``; ``kill-waiting`` is SIGKILL of a process that waits, once another seed's has reached ``at_step``.
+        fail: ``raise``, ``kill`` (SIGKILL), ``crash`` (SIGSEGV), ``hang``, ``memory``
+            (MemoryError), ``nan`` or ``exit``; ``kill-waiting`` is SIGKILL of a process that waits,
+            once another seed's has reached ``at_step``.
         message: message of the error of ``raise``, such as a driver's message.
         only_on: the device or the style with which ``fail`` happens; empty is every one.
         only_seed: the seed with which ``fail`` happens, which selects a round; 0 is every seed.
-        reached: the file by which a process of ``kill-waiting`` learns that another one has reached ``at_step``.
+        reached: the file by which a process of ``kill-waiting`` learns that another one has reached
+            ``at_step``.
         has_gpu: whether the driver lists a GPU.
         needs_all_of: a file that one process at a time can have; for another there is no memory.
         noise: written on stdout and stderr at every epoch, as frameworks do.
@@ -87,13 +91,30 @@ class Behaviour:
 def behaviour() -> Behaviour:
     """The behaviour that the environment asks for."""
     data = json.loads(os.environ.get("TRAINMARK_FAKE", "{}"))
-    return Behaviour(**{field.name: data[field.name] for field in fields(Behaviour) if field.name in data})
+    return Behaviour(
+        **{field.name: data[field.name] for field in fields(Behaviour) if field.name in data}
+    )
 
 
 KINDS = frozenset(
     {
-        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
-        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
+        *(
+            "dense",
+            "conv2d",
+            "max-pool",
+            "local-response-norm",
+            "relu",
+            "dropout",
+            "channel-dropout",
+            "flatten",
+        ),
+        *(
+            "log-softmax",
+            "nll",
+            "softmax-cross-entropy",
+            "softmax-then-log",
+            "clipped-softmax-cross-entropy",
+        ),
         *("sgd", "adam", "rmsprop"),
     }
 )
@@ -129,7 +150,9 @@ class FakeBackend:
         does = behaviour()
         return frozenset(part for part in PARTS if _cost(part, does, options.style))
 
-    def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> FakeTrainer:
+    def trainer(
+        self, workload: Workload, model: Model, data: Dataset, options: Options
+    ) -> FakeTrainer:
         """A trainer whose loss falls by itself."""
         require_support(self.capabilities(), workload, options)
         return FakeTrainer(model, options, behaviour())
@@ -141,7 +164,9 @@ def _cost(part: Part, does: Behaviour, style: Style) -> float:
         return does.optimizer_seconds
     if style == "fast" or part == "loss":
         return 0.0
-    return {"fetch": float(does.fetches), "input": does.input_seconds, "copy": does.copy_seconds}[part]
+    return {"fetch": float(does.fetches), "input": does.input_seconds, "copy": does.copy_seconds}[
+        part
+    ]
 
 
 class FakeTrainer:
@@ -150,19 +175,26 @@ class FakeTrainer:
     def __init__(self, model: Model, options: Options, does: Behaviour) -> None:
         self._does = does
         if does.needs_all_of:
-            self._memory = open(does.needs_all_of, "w")  # noqa: SIM115, PTH123  for as long as the process lives
+            # For as long as the process lives
+            self._memory = open(does.needs_all_of, "w")  # noqa: SIM115, PTH123
             try:
                 fcntl.flock(self._memory, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise MemoryError("another process has it all") from None
-        self._device, self._style = options.device, options.style
+        self._device = options.device
+        self._style = options.style
         self._seed = options.seed
         if self._asked_for("kill-waiting"):
             threading.Thread(target=self._end_once_reached, daemon=True).start()
-        costs = {part: 0.0 if part in options.without else _cost(part, does, options.style) for part in PARTS}
+        costs = {
+            part: 0.0 if part in options.without else _cost(part, does, options.style)
+            for part in PARTS
+        }
         self._speed = 1.0 if options.device == "cpu" else does.speedup
         self._step_seconds = does.step_seconds + costs["optimizer"]
-        self._example_seconds = model.training_flops / does.flops_per_second if does.flops_per_second else 0.0
+        self._example_seconds = (
+            model.training_flops / does.flops_per_second if does.flops_per_second else 0.0
+        )
         self._host_seconds = costs["input"] + costs["copy"]
         self._host_seconds += does.dispatch_seconds if options.style == "idiomatic" else 0.0
         self._fetches = bool(costs["fetch"])
@@ -201,7 +233,14 @@ class FakeTrainer:
                 self.synchronize()
             loss = 2.0 * math.exp(-self._step / 200) + 0.05
             hits = int(size * (1 - min(loss, 2.0) / 2.2))
-            results.append((math.nan if self._asked_for("nan") and self._step >= self._does.at_step else loss, hits))
+            results.append(
+                (
+                    math.nan
+                    if self._asked_for("nan") and self._step >= self._does.at_step
+                    else loss,
+                    hits,
+                )
+            )
             self._step += 1
             tick()
         return results
@@ -226,7 +265,9 @@ class FakeTrainer:
 
     def weights(self) -> Weights:
         """The weights as they came, moved a little by every step."""
-        return {name: value + np.float32(1e-3 * self._step) for name, value in self._weights.items()}
+        return {
+            name: value + np.float32(1e-3 * self._step) for name, value in self._weights.items()
+        }
 
     def averaged(self) -> Weights:
         """There is no average."""
@@ -246,7 +287,8 @@ class FakeTrainer:
         return does.fail == failure and is_side and does.only_seed in (0, self._seed)
 
     def _end_once_reached(self) -> None:
-        """Kill this process, which waits for its turn, as soon as another process has written the file."""
+        """Kill this process, which waits for its turn, as soon as another process has written the
+        file."""
         while not Path(self._does.reached).exists():
             time.sleep(0.005)
         os.kill(os.getpid(), signal.SIGKILL)

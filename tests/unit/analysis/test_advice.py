@@ -9,7 +9,16 @@ import pytest
 
 from tests.unit.analysis.test_attribution import STEP, dissection, on_cpu
 from trainmark.analysis.advice import WORDS, Advice, advise
-from trainmark.analysis.attribution import CAUSES, FAST, LARGER, PEAK, SHRUNK, WHOLE, Share, attribute
+from trainmark.analysis.attribution import (
+    CAUSES,
+    FAST,
+    LARGER,
+    PEAK,
+    SHRUNK,
+    WHOLE,
+    Share,
+    attribute,
+)
 from trainmark.analysis.statistics import Estimate
 from trainmark.report.explanation_table import sentences
 
@@ -68,7 +77,9 @@ def test_that_the_batch_is_too_small_is_said_where_a_larger_one_helps_most() -> 
     attribution = attribute(dissection([dispatching()] * 5, starts=NO_STARTS))
     do, _, cause = sentences(attribution, advised(dispatching(), starts=NO_STARTS))
     assert do.startswith("Use a batch of 1,000 instead of 100.")
-    assert "the batch is too small: 80.0 % of a step doesn't depend on the number of examples" in cause
+    assert (
+        "the batch is too small: 80.0 % of a step doesn't depend on the number of examples" in cause
+    )
     assert "dispatch (80.0 %)" in cause
 
 
@@ -94,7 +105,10 @@ def test_where_most_is_unexplained_nothing_is_advised() -> None:
 
 def test_what_may_be_noise_is_neither_named_nor_advised_against() -> None:
     """Making batches seems to cost 8 of 10 ms, but without it a step took anything from 2 to 12."""
-    rounds = [{WHOLE: 10.0, "without input": without, PEAK: 1e-9} for without in (2.0, 2.0, 12.0, 12.0, 12.0)]
+    rounds = [
+        {WHOLE: 10.0, "without input": without, PEAK: 1e-9}
+        for without in (2.0, 2.0, 12.0, 12.0, 12.0)
+    ]
     found = dissection(rounds, starts=NO_STARTS)
     attribution = attribute(found)
     share = next(each for each in attribution.shares if each.cause == "input")

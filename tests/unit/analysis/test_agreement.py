@@ -35,7 +35,11 @@ def repeats(workload: Workload, count: int, **arguments: Any) -> list[Record]:
             repeat=number,
             id=f"repeat-{number}",
             seconds=(0.5,) * 10,
-            **{"train_accuracy": 0.80 + 0.02 * number, "train_loss": 0.60 - 0.02 * number, **arguments},
+            **{
+                "train_accuracy": 0.80 + 0.02 * number,
+                "train_loss": 0.60 - 0.02 * number,
+                **arguments,
+            },
         )
         for number in range(count)
     ]
@@ -47,7 +51,9 @@ def measured(results: tuple[PublishedResult, ...]) -> PublishedResult:
 
 
 def figure(result: PublishedResult, quantity: str, where: str = "end") -> ValueResult:
-    (found,) = (value for value in result.values if (value.quantity, value.where) == (quantity, where))
+    (found,) = (
+        value for value in result.values if (value.quantity, value.where) == (quantity, where)
+    )
     return found
 
 
@@ -58,9 +64,17 @@ def test_the_median_over_all_continued_repeats_is_judged() -> None:
     assert "after 50 and 60 steps, not after 10" in result.note
     accuracy = figure(result, "train_accuracy")
     assert accuracy.measured == pytest.approx((0.88 + 0.90) / 2)
-    assert (accuracy.published, accuracy.statistic, accuracy.verdict) == (0.880783, "median of 10", "agrees")
+    assert (accuracy.published, accuracy.statistic, accuracy.verdict) == (
+        0.880783,
+        "median of 10",
+        "agrees",
+    )
     assert figure(result, "train_loss").measured == pytest.approx(0.51)
-    assert [other.run for other in results if other.key is None] == ["benchmark 2", "benchmark 3", "benchmark 4"]
+    assert [other.run for other in results if other.key is None] == [
+        "benchmark 2",
+        "benchmark 3",
+        "benchmark 4",
+    ]
 
 
 def test_commands_and_rounds_of_slices_have_no_published_figures() -> None:
@@ -68,7 +82,9 @@ def test_commands_and_rounds_of_slices_have_no_published_figures() -> None:
     trained = [record for record in slices_alone(records) if record.epochs]
     assert 0 < len(trained) < len(records)
     assert trainings([*slices_alone(records), a_command()]) == trained
-    diverged = msgspec.structs.replace(slices_alone(records)[-1], outcome=Outcome("diverged", "loss is nan"))
+    diverged = msgspec.structs.replace(
+        slices_alone(records)[-1], outcome=Outcome("diverged", "loss is nan")
+    )
     assert trainings([diverged]) == [diverged]
 
 
@@ -98,7 +114,13 @@ def test_fresh_runs_of_the_same_length_are_not_the_published_protocol() -> None:
 def test_each_repeat_is_judged_by_its_own_figures() -> None:
     workload = scheduled("mnist-cnn")
     records = [
-        a_record(workload=workload, repeat=number, id=f"r{number}", test_accuracy=accuracy, test_loss=loss)
+        a_record(
+            workload=workload,
+            repeat=number,
+            id=f"r{number}",
+            test_accuracy=accuracy,
+            test_loss=loss,
+        )
         for number, (accuracy, loss) in enumerate([(0.983, 0.05), (0.95, 0.04)])
     ]
     result = measured(agree(records))
@@ -111,7 +133,9 @@ def test_each_repeat_is_judged_by_its_own_figures() -> None:
 
 def test_means_over_epochs_and_the_edges_of_the_tolerance() -> None:
     workload = scheduled("mnist-mlp128")
-    epochs = [Epoch(n, 0.0, 1.0, 600, 60_000, None, 0.84, None, 0.97 + 0.002 * (n % 5)) for n in range(20)]
+    epochs = [
+        Epoch(n, 0.0, 1.0, 600, 60_000, None, 0.84, None, 0.97 + 0.002 * (n % 5)) for n in range(20)
+    ]
     record = a_record(workload=workload, epochs=epochs, test_accuracy=0.986, train_accuracy=0.997)
     result = measured(agree([record]))
     assert figure(result, "train_accuracy", "epoch 1").verdict == "differs"
@@ -123,7 +147,8 @@ def test_means_over_epochs_and_the_edges_of_the_tolerance() -> None:
 
 
 def cifar(**changes: Any) -> Record:
-    """290 steps whose total loss is 4.67 at step 0 and 3.70 at every tenth from 230, and 9.0 elsewhere."""
+    """290 steps whose total loss is 4.67 at step 0 and 3.70 at every tenth from 230, and 9.0
+    elsewhere."""
     losses = [9.0] * 290
     losses[0] = 4.67
     losses[230:290:10] = [3.70] * 6
@@ -137,7 +162,9 @@ def cifar(**changes: Any) -> Record:
 def test_step_losses_are_totals_and_their_l2_part_is_apart() -> None:
     result = measured(agree([cifar()]))
     assert {value.verdict for value in result.values} == {"agrees"}
-    assert figure(result, "step_loss", "mean of steps 230 to 280, every 10").measured == pytest.approx(3.70)
+    assert figure(
+        result, "step_loss", "mean of steps 230 to 280, every 10"
+    ).measured == pytest.approx(3.70)
     assert figure(result, "step_l2_loss", "step 230").measured == pytest.approx(1.971, abs=1e-3)
 
 
@@ -161,8 +188,13 @@ def seeded(count: int, *, value: float = 0.0183) -> PublishedValue:
 def test_a_band_is_the_prediction_interval_of_its_seeds() -> None:
     low, high = band(seeded(20), figures=1)
     half = 2.8609 * 0.001 * math.sqrt(1 + 1 / 20)  # Student's t of 99 % and 19 degrees of freedom
-    assert (low, high) == (pytest.approx(0.0175 - half, rel=1e-4), pytest.approx(0.0175 + half, rel=1e-4))
-    assert band(seeded(20, value=0.03), figures=1) == (low, 0.03), "the published value is random, too"
+    assert (low, high) == (
+        pytest.approx(0.0175 - half, rel=1e-4),
+        pytest.approx(0.0175 + half, rel=1e-4),
+    )
+    assert band(seeded(20, value=0.03), figures=1) == (low, 0.03), (
+        "the published value is random, too"
+    )
     assert band(seeded(20, value=0.01), figures=1) == (0.01, high)
     _, wider = band(seeded(20), figures=6)
     _, surer = band(seeded(100), figures=1)
@@ -176,13 +208,17 @@ def test_a_band_ends_where_a_figure_must() -> None:
     assert band(PublishedValue("train_loss", seeds=Seeds(3, 0.01, 0.01)), figures=1)[0] == 0.0
 
 
-@pytest.mark.parametrize(("loss", "verdict"), [(0.0150, "agrees"), (0.0213, "agrees"), (0.026, "differs")])
+@pytest.mark.parametrize(
+    ("loss", "verdict"), [(0.0150, "agrees"), (0.0213, "agrees"), (0.026, "differs")]
+)
 def test_a_run_is_judged_by_the_band_of_its_seeds(loss: float, verdict: str) -> None:
     of_the_catalogue = PublishedValue("train_loss", 0.0183, seeds=Seeds(21, 0.017931, 0.0012))
     workload = dataclasses.replace(
         catalog.find("mnist-mlp512"),
         name="mine",
-        published=Published("a page", (PublishedRun("20 epochs", epochs=20, values=(of_the_catalogue,)),)),
+        published=Published(
+            "a page", (PublishedRun("20 epochs", epochs=20, values=(of_the_catalogue,)),)
+        ),
     )
     assert workload.published is not None
     record = a_record(workload=workload.scheduled_as(workload.published.runs[0]), train_loss=loss)
@@ -192,7 +228,9 @@ def test_a_run_is_judged_by_the_band_of_its_seeds(loss: float, verdict: str) -> 
 
 
 def test_steps_that_were_not_recorded_are_not_judged() -> None:
-    value = figure(measured(agree([cifar(step_losses=[4.67], step_l2_losses=None)])), "step_l2_loss", "step 0")
+    value = figure(
+        measured(agree([cifar(step_losses=[4.67], step_l2_losses=None)])), "step_l2_loss", "step 0"
+    )
     assert (value.verdict, value.reason) == ("not judged", "not measured")
 
 
@@ -206,7 +244,10 @@ def test_a_published_nan_is_shown_with_what_was_measured() -> None:
     if bounded.device == "cpu":
         published_nan, bounded = bounded, published_nan
     assert math.isnan(published_nan.published or 0)
-    assert (published_nan.verdict, published_nan.reason) == ("not judged", "the published run failed")
+    assert (published_nan.verdict, published_nan.reason) == (
+        "not judged",
+        "the published run failed",
+    )
     assert published_nan.measured == 0.0157
     assert bounded.verdict == "agrees"
     assert any(value["published"] == "nan" for value in to_plain(result)["values"])
@@ -234,7 +275,10 @@ def test_a_network_that_diverged_differs() -> None:
 
 def test_one_of_many_runs_that_diverged_is_not_hidden_by_their_median() -> None:
     workload = scheduled("mnist-mlp128")
-    fine = [a_record(workload=workload, round=number, seconds=(1.0,) * 20, train_accuracy=0.994) for number in range(3)]
+    fine = [
+        a_record(workload=workload, round=number, seconds=(1.0,) * 20, train_accuracy=0.994)
+        for number in range(3)
+    ]
     accuracy = figure(measured(agree(fine)), "train_accuracy")
     assert (accuracy.statistic, accuracy.verdict) == ("median of 3", "agrees")
     diverged = a_record(workload=workload, round=3, status="diverged", train_accuracy=math.nan)
@@ -262,7 +306,11 @@ def test_an_option_that_changes_the_schedule_is_no_published_run() -> None:
 
 def test_timings_stand_beside_each_other() -> None:
     (timing,) = measured(agree(repeats(scheduled("mnist-mlp32"), 10))).timings
-    assert (timing.quantity, timing.device, timing.published) == ("training_seconds", "cpu", 3.54387)
+    assert (timing.quantity, timing.device, timing.published) == (
+        "training_seconds",
+        "cpu",
+        3.54387,
+    )
     assert timing.measured == pytest.approx(5.0)
     assert timing.ratio == pytest.approx(3.54387 / 5)
     assert timing.includes == "10 steps; no loading, no evaluation"
@@ -300,5 +348,12 @@ def test_a_figure_before_the_first_step_is_read_from_its_evaluation() -> None:
 
 
 def test_a_run_has_the_precisions_that_it_was_published_for() -> None:
-    records = [a_record(workload=scheduled("cifar10-resnet9"), precision="fp16", device="cuda:0", test_accuracy=0.94)]
+    records = [
+        a_record(
+            workload=scheduled("cifar10-resnet9"),
+            precision="fp16",
+            device="cuda:0",
+            test_accuracy=0.94,
+        )
+    ]
     assert figure(measured(agree(records)), "test_accuracy").verdict == "agrees"

@@ -40,8 +40,10 @@ STEP = sum(PLANTED.values())
 
 
 def on_cpu(**changes: float) -> dict[str, float]:
-    """The times of a step that costs what is planted, on a device that computes while the host waits."""
-    left, seconds = STEP, {WHOLE: STEP}
+    """The times of a step that costs what is planted, on a device that computes while the host
+    waits."""
+    left = STEP
+    seconds = {WHOLE: STEP}
     for part in ("fetch", "input", "copy", "optimizer"):
         left -= PLANTED[part]
         seconds[f"without {part}"] = left
@@ -67,7 +69,8 @@ def dissection(
     lengths: dict[str, tuple[int, int]] | None = None,
     **changes: Any,
 ) -> Dissection:
-    """As if these were the rounds of each process; ``starts`` are those of each round, or of all."""
+    """As if these were the rounds of each process; ``starts`` are those of each round, or of
+    all."""
     values: dict[str, Any] = {
         "sittings": tuple(
             Sitting(
@@ -94,7 +97,9 @@ def dissection(
 
 def shares(found: Dissection) -> dict[str, float]:
     attribution = attribute(found)
-    return {share.cause: share.share for share in attribution.shares} | {"unexplained": attribution.unexplained.value}
+    return {share.cause: share.share for share in attribution.shares} | {
+        "unexplained": attribution.unexplained.value
+    }
 
 
 def test_every_cause_has_the_share_that_was_planted() -> None:
@@ -140,13 +145,15 @@ def test_the_largest_comes_first_and_what_was_not_measured_is_named() -> None:
 def test_what_a_missing_variant_would_have_told_is_not_spread_over_others() -> None:
     seconds = on_cpu()
     del seconds["without optimizer"]
-    with_it, without_it = shares(dissection([on_cpu()] * 5)), shares(dissection([seconds] * 5))
+    with_it = shares(dissection([on_cpu()] * 5))
+    without_it = shares(dissection([seconds] * 5))
     assert without_it["input"] == pytest.approx(with_it["input"])
     assert without_it["memory"] == pytest.approx(with_it["memory"] + with_it["optimizer"])
 
 
 def test_on_an_accelerator_dispatch_is_what_capturing_the_step_saves() -> None:
-    """A host that launches for 4 while the device computes for 3: only the fourth is what launching costs."""
+    """A host that launches for 4 while the device computes for 3: only the fourth is what launching
+    costs."""
     seconds = {WHOLE: 4.0, "without optimizer": 4.0, CAPTURED: 3.0, PLAIN: 2.5, PEAK: 0.2}
     found = shares(dissection([seconds] * 5, accelerator=True))
     assert found["dispatch"] == pytest.approx(1 / 4)
@@ -154,21 +161,36 @@ def test_on_an_accelerator_dispatch_is_what_capturing_the_step_saves() -> None:
     assert found["compute"] == pytest.approx(2 / 4)
 
 
-def test_layers_that_only_some_networks_have_take_their_shares_of_what_was_memory_and_compute() -> None:
+def test_layers_that_only_some_networks_have_take_their_shares_of_what_was_memory_and_compute() -> (
+    None
+):
     left = STEP - sum(PLANTED[part] for part in PARTS) - PLANTED["dispatch"]
-    layers = {"ablation of attention": left - 0.2, "ablation of norms": left - 0.3, "ablation of embedding": 0.4}
+    layers = {
+        "ablation of attention": left - 0.2,
+        "ablation of norms": left - 0.3,
+        "ablation of embedding": 0.4,
+    }
     tiny = {"ablation of attention": 1.4, "ablation of norms": 1.3, "ablation of embedding": 0.7}
     seconds = {name: took + tiny[name] for name, took in layers.items()}
     seconds |= {f"{SHRUNK} {name}": took for name, took in tiny.items()}
-    known, found = shares(dissection([on_cpu()] * 5)), shares(dissection([on_cpu(**seconds)] * 5))
-    for cause, took in {"attention": 0.2, "norms": 0.1, "embedding": 0.4, "memory": PLANTED["memory"] - 0.3}.items():
+    known = shares(dissection([on_cpu()] * 5))
+    found = shares(dissection([on_cpu(**seconds)] * 5))
+    for cause, took in {
+        "attention": 0.2,
+        "norms": 0.1,
+        "embedding": 0.4,
+        "memory": PLANTED["memory"] - 0.3,
+    }.items():
         assert found[cause] == pytest.approx(took / STEP), cause
     assert found["unexplained"] == pytest.approx(known["unexplained"] - 0.4 / STEP)
-    assert not {"attention", "norms", "embedding"} & set(attribute(dissection([on_cpu()] * 5)).unknown)
+    assert not {"attention", "norms", "embedding"} & set(
+        attribute(dissection([on_cpu()] * 5)).unknown
+    )
 
 
 def test_without_its_counterpart_a_variant_says_nothing() -> None:
-    """What launching the plain network costs was not measured, so ``memory`` would hold some of that."""
+    """What launching the plain network costs was not measured, so ``memory`` would hold some of
+    that."""
     seconds = on_cpu()
     del seconds[f"{SHRUNK} {PLAIN}"]
     attribution = attribute(dissection([seconds] * 5))
@@ -201,14 +223,20 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
 
 
 def test_the_interval_knows_that_processes_differ() -> None:
-    """Each process makes batches at a pace of its own, which no number of rounds in it would tell."""
+    """Each process makes batches at a pace of its own, which no number of rounds in it would
+    tell."""
     rng = random.Random(5)
     covered = covered_by_one = 0
     for _ in range(25):
         rounds = []
         for _ in range(5):
             luck = PLANTED["input"] * rng.gauss(0, 0.1)
-            rounds.append([_noisy(rng, **{WHOLE: STEP + luck, "without fetch": STEP - 1.0 + luck}) for _ in range(5)])
+            rounds.append(
+                [
+                    _noisy(rng, **{WHOLE: STEP + luck, "without fetch": STEP - 1.0 + luck})
+                    for _ in range(5)
+                ]
+            )
         covered += _holds(PLANTED["input"], dissection(*rounds))
         covered_by_one += _holds(PLANTED["input"], dissection(rounds[0] * 5))
     assert covered >= 21
@@ -235,7 +263,9 @@ def test_a_machine_that_is_slow_half_of_the_time_moves_no_share() -> None:
         long = {name: 16 * step * slow[name][1] for name, step in on_cpu().items()}
         rounds.append({name: (long[name] - short[name]) / 14 for name in long})
         starts.append({name: short[name] - 2 * rounds[-1][name] for name in long})
-    found = shares(dissection([dict(each) for each in rounds], starts=tuple(starts), lengths=lengths))
+    found = shares(
+        dissection([dict(each) for each in rounds], starts=tuple(starts), lengths=lengths)
+    )
     for cause, seconds in PLANTED.items():
         assert found[cause] == pytest.approx(seconds / STEP), cause
 
@@ -249,9 +279,13 @@ def _holds(seconds: float, found: Dissection) -> bool:
 
 
 def _noisy(rng: random.Random, **changes: float) -> dict[str, float]:
-    """A round in which the machine is slower or faster by some per cent, and every stretch again by some."""
+    """A round in which the machine is slower or faster by some per cent, and every stretch again by
+    some."""
     pace = rng.lognormvariate(0, 0.05)
-    return {name: seconds * pace * rng.lognormvariate(0, 0.02) for name, seconds in on_cpu(**changes).items()}
+    return {
+        name: seconds * pace * rng.lognormvariate(0, 0.02)
+        for name, seconds in on_cpu(**changes).items()
+    }
 
 
 def test_one_bad_stretch_does_not_move_a_share() -> None:

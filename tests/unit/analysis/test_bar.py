@@ -37,21 +37,28 @@ def test_without_an_interval_nothing_fails_but_it_is_said() -> None:
 
 def test_an_obvious_bound_is_compared_with_the_bar() -> None:
     records = a_round(0, [3.0] * 4, [1.0] * 4) + a_round(1, [3.0] * 4, [1.0] * 4)
-    slower, faster = (compare(records, baseline=("style", style)) for style in ("fast", "idiomatic"))
+    slower, faster = (
+        compare(records, baseline=("style", style)) for style in ("fast", "idiomatic")
+    )
     assert [group.key.style for group in fail_below(slower, 0.95).missed] == ["idiomatic"]
     assert [group.key.style for group in fail_below(faster, 1.5).cleared] == ["fast"]
     assert [group.key.style for group in fail_below(faster, 2.5).unjudged] == ["fast"]
 
 
 def test_a_group_that_others_disturbed_too_much_cannot_be_judged() -> None:
-    missed, unjudged = (_slower_by_slices(others=[0.0] * 4), _slower_by_slices(others=[0.5, 0.5, 0.5, 0.0]))
+    missed = _slower_by_slices(others=[0.0] * 4)
+    unjudged = _slower_by_slices(others=[0.5, 0.5, 0.5, 0.0])
     assert [group.key.style for group in fail_below(missed, 0.95).missed] == ["idiomatic"]
     assert [group.key.style for group in fail_below(unjudged, 0.95).disturbed] == ["idiomatic"]
     assert fail_below(unjudged, 0.95).missed == ()
 
 
 def _slower_by_slices(others: Sequence[float]) -> Comparison:
-    records = [record for number in range(4) for record in a_round(number, [2.0] * 8, [1.0] * 8, others=others)]
+    records = [
+        record
+        for number in range(4)
+        for record in a_round(number, [2.0] * 8, [1.0] * 8, others=others)
+    ]
     return compare(records, baseline=("style", "fast"))
 
 
@@ -81,9 +88,17 @@ def test_one_round_that_others_disturbed_fails_no_build() -> None:
 
 def test_a_side_of_which_no_training_was_completed_misses_any_bar() -> None:
     whole = a_round(0, [2.0] * 4, [1.0] * 4) + a_round(1, [2.0] * 4, [1.0] * 4)
-    slices = [structs.replace(each, epochs=[]) if each.backend.style == "fast" else each for each in whole]
+    slices = [
+        structs.replace(each, epochs=[]) if each.backend.style == "fast" else each for each in whole
+    ]
     lost = [
-        structs.replace(each, id=f"{each.id}-training", slices=[], slices_in=each.id, outcome=Outcome("failed", "lost"))
+        structs.replace(
+            each,
+            id=f"{each.id}-training",
+            slices=[],
+            slices_in=each.id,
+            outcome=Outcome("failed", "lost"),
+        )
         for each in slices
         if not each.epochs
     ]
@@ -94,4 +109,6 @@ def test_a_side_of_which_no_training_was_completed_misses_any_bar() -> None:
 def test_an_obviously_slower_side_with_a_bound_above_the_bar_is_not_judged() -> None:
     records = a_round(0, [3.0] * 4, [1.0] * 4) + a_round(1, [3.0] * 4, [1.0] * 4)
     bar = fail_below(compare(records, baseline=("style", "fast")), 0.4)
-    assert [group.key.style for group in bar.unjudged] == ["idiomatic"], "it is at most 1.66 / 3 = 0.55"
+    assert [group.key.style for group in bar.unjudged] == ["idiomatic"], (
+        "it is at most 1.66 / 3 = 0.55"
+    )

@@ -27,7 +27,11 @@ def names(*findings: Finding) -> list[str]:
 
 
 def test_the_largest_gain_comes_first() -> None:
-    assert names(found("fused", 1.2), found("bf16", 1.5), found("threads=1", 0.9)) == ["bf16", "fused", "threads=1"]
+    assert names(found("fused", 1.2), found("bf16", 1.5), found("threads=1", 0.9)) == [
+        "bf16",
+        "fused",
+        "threads=1",
+    ]
 
 
 def test_a_change_comes_before_the_diagnosis_that_it_mostly_explains() -> None:
@@ -79,13 +83,21 @@ def test_what_is_not_certain_does_not_win() -> None:
 
 
 def test_an_unchanged_process_that_was_fast_hides_no_winner() -> None:
-    every = [found("fused", 0.8), found("bf16", 0.82), found("foreach", 0.79), found("workers=2", 1.0)]
+    every = [
+        found("fused", 0.8),
+        found("bf16", 0.82),
+        found("foreach", 0.79),
+        found("workers=2", 1.0),
+    ]
     assert [each.change for each in candidates(every)] == ["workers=2"]
 
 
 def sliced(pace: float, round_: int, disturbed: bool = False) -> Record:
     others = 0.5 if disturbed else 0.0
-    slices = [Slice(order // 2, order, 0.0, 12, 10, 0.1 / pace, 100.0, others_share=others) for order in range(12)]
+    slices = [
+        Slice(order // 2, order, 0.0, 12, 10, 0.1 / pace, 100.0, others_share=others)
+        for order in range(12)
+    ]
     return a_record(round=round_, slices=slices)
 
 
@@ -94,7 +106,9 @@ def test_speed_is_compared_by_rounds_if_there_are_enough_else_by_blocks() -> Non
     assert ratio is not None
     assert ratio.value == pytest.approx(1.5)
     assert ratio.low == pytest.approx(1.5 * math.exp(-0.015)), "processes differ"
-    ratio = speedup([sliced(1, number) for number in range(6)], [sliced(1.5, number) for number in range(6)])
+    ratio = speedup(
+        [sliced(1, number) for number in range(6)], [sliced(1.5, number) for number in range(6)]
+    )
     assert ratio is not None
     assert ratio.low == pytest.approx(1.5)
 
@@ -144,17 +158,25 @@ def test_runs_that_do_not_repeat_each_other_need_a_larger_difference() -> None:
 
 
 @pytest.mark.parametrize("steps", [150, 250])
-def test_the_spread_is_that_of_most_unchanged_runs_if_a_change_takes_fewer_steps_or_more(steps: int) -> None:
+def test_the_spread_is_that_of_most_unchanged_runs_if_a_change_takes_fewer_steps_or_more(
+    steps: int,
+) -> None:
     ends = {0.5: 200, 0.9: 190, 0.7: 140, 0.6: 195}
-    unchanged = [losses(seed, steps=length, end=end) for seed, (end, length) in enumerate(ends.items())]
+    unchanged = [
+        losses(seed, steps=length, end=end) for seed, (end, length) in enumerate(ends.items())
+    ]
     assert compare_losses(unchanged, [losses(5, steps=steps, end=0.9)]) == "same"
     assert compare_losses(unchanged, [losses(5, steps=steps, end=2.0)]) == "worse"
 
 
 def test_a_larger_batch_is_compared_after_the_same_time() -> None:
     unchanged = [2.5 - 0.01 * step for step in range(200)]
-    for larger, verdict in ((0.08, "better"), (0.025, "same"), (0.01, "worse")):  # what a step learns
-        assert compare_losses([unchanged], [[2.5 - larger * step for step in range(25)]], steps=2.5) == verdict
+    # what a step learns
+    for larger, verdict in ((0.08, "better"), (0.025, "same"), (0.01, "worse")):
+        assert (
+            compare_losses([unchanged], [[2.5 - larger * step for step in range(25)]], steps=2.5)
+            == verdict
+        )
 
 
 def test_steps_that_take_no_longer_are_compared_one_by_one() -> None:

@@ -33,7 +33,11 @@ def sides(**second: object) -> list[Record]:
 
 def test_whole_processes_are_compared_where_no_epochs_are_reported() -> None:
     a, b = compare(sides(process_seconds=5.0)).groups
-    assert (b.speedup.ratio, b.speedup.of, b.speedup.verdict) == (pytest.approx(2), "process", "faster")
+    assert (b.speedup.ratio, b.speedup.of, b.speedup.verdict) == (
+        pytest.approx(2),
+        "process",
+        "faster",
+    )
     assert a.process_seconds.median == 10.0
     assert a.epoch_seconds.median is None
     assert Caveat.ONE_EPOCH not in a.caveats
@@ -72,7 +76,9 @@ def test_an_edited_script_is_another_side_of_the_same_work() -> None:
             a_command(
                 id=f"{sha}-{number}",
                 round=number,
-                process=Process(["python", "train.py"], "/work", 0.0, seconds, 0, program_sha256=sha * 64),
+                process=Process(
+                    ["python", "train.py"], "/work", 0.0, seconds, 0, program_sha256=sha * 64
+                ),
             )
             for number in range(4)
         ]
@@ -87,13 +93,20 @@ def test_an_edited_script_is_another_side_of_the_same_work() -> None:
 def test_another_command_is_other_work() -> None:
     records = [a_command(), a_record()]
     assert len({group.key.same_work for group in group_records(records)}) == 2
-    assert all(group.reference == position for position, group in enumerate(compare(records).groups))
+    assert all(
+        group.reference == position for position, group in enumerate(compare(records).groups)
+    )
 
 
 def test_what_is_null_survives_being_written() -> None:
     record = a_command(seconds=(1.0,), loss=(float("nan"),))
     again = codec.decode(codec.encode(record), "a test")
-    assert again.dataset is None and again.model is None and again.metrics is None and again.seed is None
+    assert (
+        again.dataset is None
+        and again.model is None
+        and again.metrics is None
+        and again.seed is None
+    )
     assert again.process == record.process
     assert str(again.epochs[0].train_loss) == "nan"
 
@@ -118,8 +131,8 @@ def test_a_page_can_be_made_of_them() -> None:
     text = page(records, compare(records))
     assert "b is 2.00×" in text
     assert (
-        "2.00× [2.00, 2.00] faster than a; no accuracy to compare (train.py with python on cpu, from start to end)"
-        in text
+        "2.00× [2.00, 2.00] faster than a; no accuracy to compare (train.py with python on cpu, "
+        "from start to end)" in text
     )
 
 
@@ -140,7 +153,9 @@ def test_two_of_them_are_set_against_each_other() -> None:
     assert found.contrasts == ()
     told, not_told = (a_command(seconds=(1.0, 2.0), examples=examples) for examples in (600, None))
     assert set_against(told, not_told).ratio == pytest.approx(1)
-    assert set_against(a_command(seconds=(0.0,)), a_command(process_seconds=5.0)).ratio == pytest.approx(2)
+    assert set_against(
+        a_command(seconds=(0.0,)), a_command(process_seconds=5.0)
+    ).ratio == pytest.approx(2)
 
 
 def test_a_failed_one_is_counted_with_its_side() -> None:
@@ -150,7 +165,9 @@ def test_a_failed_one_is_counted_with_its_side() -> None:
 
 def ended_by_the_budget(record: Record, **changes: Any) -> Record:
     return structs.replace(
-        record, observed=Observed("torch", (), 101, 2.0, examples_per_step=32.0, ended_early=True), **changes
+        record,
+        observed=Observed("torch", (), 101, 2.0, examples_per_step=32.0, ended_early=True),
+        **changes,
     )
 
 
@@ -165,22 +182,39 @@ def in_turns(record: Record, place: int, seconds: float, examples: float) -> Rec
 
 
 def test_trainings_that_the_budget_ended_do_not_tell_the_length_or_the_cost_of_one() -> None:
-    first = [a_command(side="a", round=n, seconds=(4.0,), examples=608, price_per_hour=36.0) for n in range(3)]
-    second = [a_command(side="b", round=n, seconds=(2.0,) * 3, examples=640, price_per_hour=36.0) for n in range(3)]
-    sides = [[in_turns(each, place, 1.0, 320.0) for each in side] for place, side in enumerate((first, second))]
+    first = [
+        a_command(side="a", round=n, seconds=(4.0,), examples=608, price_per_hour=36.0)
+        for n in range(3)
+    ]
+    second = [
+        a_command(side="b", round=n, seconds=(2.0,) * 3, examples=640, price_per_hour=36.0)
+        for n in range(3)
+    ]
+    sides = [
+        [in_turns(each, place, 1.0, 320.0) for each in side]
+        for place, side in enumerate((first, second))
+    ]
     energy = Energy(60.8, "rapl")
-    a, b = compare([ended_by_the_budget(each, energy=energy) for each in [*sides[0], *sides[1]]]).groups
+    a, b = compare(
+        [ended_by_the_budget(each, energy=energy) for each in [*sides[0], *sides[1]]]
+    ).groups
     assert Caveat.DIFFERENT_DATA not in b.caveats and b.speedup.ratio == pytest.approx(1)
     assert (a.training_seconds, a.cost.money, a.cost.joules) == (None, None, None)
     assert a.cost.money_per_million_samples == pytest.approx(0.04 / 608 * 1e6)
     assert a.cost.joules_per_million_samples == pytest.approx(1e5)
     whole = compare([structs.replace(each, energy=energy) for each in first]).groups[0]
-    assert (whole.training_seconds, whole.cost.money, whole.cost.joules) == (4.0, pytest.approx(0.04), 60.8)
+    assert (whole.training_seconds, whole.cost.money, whole.cost.joules) == (
+        4.0,
+        pytest.approx(0.04),
+        60.8,
+    )
 
 
 def test_partial_epochs_of_other_batches_are_not_compared_without_slices() -> None:
     records = [
-        ended_by_the_budget(a_command(side=side, round=number, seconds=(seconds,), examples=examples))
+        ended_by_the_budget(
+            a_command(side=side, round=number, seconds=(seconds,), examples=examples)
+        )
         for number in range(4)
         for side, seconds, examples in (("a", 1.0, 608), ("b", 1.5, 1216))
     ]
@@ -190,7 +224,9 @@ def test_partial_epochs_of_other_batches_are_not_compared_without_slices() -> No
 
 def test_slices_of_a_training_need_no_whole_one() -> None:
     whole = [in_turns(a_record(round=number), 0, 2.0, 1280.0) for number in range(3)]
-    alone = [a_record(backend="torch", round=number, epochs=[], final=Final()) for number in range(3)]
+    alone = [
+        a_record(backend="torch", round=number, epochs=[], final=Final()) for number in range(3)
+    ]
     group = compare([*whole, *(in_turns(each, 1, 1.0, 1280.0) for each in alone)]).groups[1]
     assert (group.speedup.ratio, group.speedup.of) == (pytest.approx(2), "slice")
 
@@ -207,7 +243,12 @@ def test_the_answer_is_the_fastest_of_several_by_slices_without_epochs() -> None
 
 def test_slices_of_examples_are_not_compared_with_slices_of_epochs() -> None:
     records = [
-        in_turns(a_command(side=side, round=number, seconds=(2.0,) * 3, examples=examples), place, 2.0, examples or 1)
+        in_turns(
+            a_command(side=side, round=number, seconds=(2.0,) * 3, examples=examples),
+            place,
+            2.0,
+            examples or 1,
+        )
         for number in range(4)
         for place, (side, examples) in enumerate((("a", None), ("b", 60_000)))
     ]

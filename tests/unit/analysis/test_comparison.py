@@ -44,7 +44,9 @@ def test_pairing_cancels_a_drift_that_both_share() -> None:
     drift = [1.0, 2.0, 3.0, 4.0, 5.0]
     paired = other(compare(rounds([2 * d for d in drift]) + fast([1.9 * d for d in drift])))
     assert paired.speedup.verdict == "faster"
-    apart = other(compare(rounds([2 * d for d in drift]) + fast([1.9 * d for d in drift], group="plan-2")))
+    apart = other(
+        compare(rounds([2 * d for d in drift]) + fast([1.9 * d for d in drift], group="plan-2"))
+    )
     assert apart.speedup.ratio == pytest.approx(paired.speedup.ratio)
     assert apart.speedup.verdict == "unclear"
     assert Caveat.UNPAIRED in apart.caveats
@@ -61,7 +63,9 @@ def test_a_failed_round_is_left_out_of_the_pairs_on_both_sides() -> None:
 
 def test_continued_repeats_are_never_paired() -> None:
     workload = catalog.find("mnist-mlp32").with_schedule(protocol="continued")
-    group = other(compare(rounds([2.0] * 4, workload=workload) + fast([1.0] * 4, workload=workload)))
+    group = other(
+        compare(rounds([2.0] * 4, workload=workload) + fast([1.0] * 4, workload=workload))
+    )
     assert group.speedup.verdict == "faster"
     assert Caveat.UNPAIRED in group.caveats
 
@@ -75,7 +79,8 @@ def test_two_rounds_give_a_ratio_and_no_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("times", "verdict"), [([1.0, 1.01, 0.99], "faster"), ([4.0, 4.04, 3.96], "slower"), ([2.0, 2.001, 1.999], "same")]
+    ("times", "verdict"),
+    [([1.0, 1.01, 0.99], "faster"), ([4.0, 4.04, 3.96], "slower"), ([2.0, 2.001, 1.999], "same")],
 )
 def test_verdicts(times: list[float], verdict: str) -> None:
     assert other(compare(rounds([2.0, 2.0, 2.0]) + fast(times))).speedup.verdict == verdict
@@ -87,9 +92,13 @@ def test_the_margin_is_a_fraction() -> None:
     assert other(compare(records, margin=0.1)).speedup.verdict == "same"
 
 
-@pytest.mark.parametrize("not_learning", [{"caveats": [Caveat.NOT_LEARNING]}, {"train_loss": math.nan}])
+@pytest.mark.parametrize(
+    "not_learning", [{"caveats": [Caveat.NOT_LEARNING]}, {"train_loss": math.nan}]
+)
 def test_a_run_that_does_not_learn_is_never_called_faster(not_learning: dict[str, Any]) -> None:
-    group = other(compare(rounds([2.0] * 3) + fast([1.0] * 2) + fast([1.0] * 3, **not_learning)[2:]))
+    group = other(
+        compare(rounds([2.0] * 3) + fast([1.0] * 2) + fast([1.0] * 3, **not_learning)[2:])
+    )
     assert group.speedup.ratio == pytest.approx(2)
     assert group.speedup.low is not None
     assert group.speedup.low > 1
@@ -105,7 +114,13 @@ def test_a_reference_that_does_not_learn_is_not_called_faster_either() -> None:
 
 def test_a_diverged_run_is_shown_and_its_nan_survives_to_json() -> None:
     comparison = compare(
-        fast([1.0] * 3, status="diverged", train_loss=math.nan, test_accuracy=None, train_accuracy=None)
+        fast(
+            [1.0] * 3,
+            status="diverged",
+            train_loss=math.nan,
+            test_accuracy=None,
+            train_accuracy=None,
+        )
     )
     plain = to_plain(comparison.data)
     (group,) = plain["groups"]
@@ -116,7 +131,9 @@ def test_a_diverged_run_is_shown_and_its_nan_survives_to_json() -> None:
 
 
 def test_failed_groups_are_never_the_reference() -> None:
-    comparison = compare(fast([1.0], status="failed", created="2026-11-20T00:00:00Z") + rounds([2.0] * 3))
+    comparison = compare(
+        fast([1.0], status="failed", created="2026-11-20T00:00:00Z") + rounds([2.0] * 3)
+    )
     failed, measured = comparison.groups
     assert (failed.runs, failed.failed, failed.reference) == (0, 1, 1)
     assert failed.speedup.ratio is None
@@ -128,22 +145,35 @@ def test_failed_groups_are_never_the_reference() -> None:
 def test_workloads_and_schedules_are_never_mixed_in_one_ratio() -> None:
     longer = catalog.find("mnist-mlp512").with_schedule(epochs=20)
     comparison = compare(
-        rounds([2.0] * 3) + rounds([1.0] * 3, workload="mnist-cnn") + rounds([1.0] * 3, workload=longer)
+        rounds([2.0] * 3)
+        + rounds([1.0] * 3, workload="mnist-cnn")
+        + rounds([1.0] * 3, workload=longer)
     )
     assert [comparison.is_reference(position) for position in range(3)] == [True, True, True]
 
 
 def test_groups_stand_in_the_order_they_were_measured() -> None:
-    comparison = compare(fast([1.0], created="2026-11-21T10:00:02Z") + rounds([2.0], created="2026-11-21T10:00:01Z"))
+    comparison = compare(
+        fast([1.0], created="2026-11-21T10:00:02Z") + rounds([2.0], created="2026-11-21T10:00:01Z")
+    )
     assert [group.key.backend for group in comparison.groups] == ["numpy", "torch"]
 
 
 def four_corners() -> list[Record]:
     """Two backends on two devices, in rounds of one plan: 8, 4, 6 and 1 seconds an epoch."""
-    corners = [("numpy", "cpu", 8.0), ("numpy", "cuda:0", 4.0), ("torch", "cpu", 6.0), ("torch", "cuda:0", 1.0)]
+    corners = [
+        ("numpy", "cpu", 8.0),
+        ("numpy", "cuda:0", 4.0),
+        ("torch", "cpu", 6.0),
+        ("torch", "cuda:0", 1.0),
+    ]
     return [
         a_record(
-            backend=backend, device=device, round=number, seconds=(9.0, time), created=f"2026-11-21T10:{number}{place}"
+            backend=backend,
+            device=device,
+            round=number,
+            seconds=(9.0, time),
+            created=f"2026-11-21T10:{number}{place}",
         )
         for number in range(3)
         for place, (backend, device, time) in enumerate(corners)
@@ -160,7 +190,12 @@ def test_without_by_everything_is_held_against_the_first_measured() -> None:
 
 def test_by_compares_along_one_dimension_alone() -> None:
     assert ratios(compare(four_corners(), by="device")) == [1, 2, 1, 6]
-    assert ratios(compare(four_corners(), by="backend")) == [1, 1, pytest.approx(8 / 6, abs=1e-6), 4]
+    assert ratios(compare(four_corners(), by="backend")) == [
+        1,
+        1,
+        pytest.approx(8 / 6, abs=1e-6),
+        4,
+    ]
     assert ratios(compare(four_corners(), by="style")) == [1, 1, 1, 1]
 
 
@@ -170,13 +205,20 @@ def test_by_backend_ignores_the_version_that_comes_with_it() -> None:
 
 
 def test_the_baseline_chooses_the_reference() -> None:
-    assert ratios(compare(four_corners(), baseline=("device", "cuda:0"))) == [0.5, 1, pytest.approx(4 / 6, abs=1e-6), 4]
+    assert ratios(compare(four_corners(), baseline=("device", "cuda:0"))) == [
+        0.5,
+        1,
+        pytest.approx(4 / 6, abs=1e-6),
+        4,
+    ]
     by_device = compare(four_corners(), by="device", baseline=("device", "cuda:0"))
     assert ratios(by_device) == [0.5, 1, pytest.approx(1 / 6, abs=1e-6), 1]
 
 
 def test_a_family_without_the_baseline_is_not_compared() -> None:
-    comparison = compare([*four_corners(), a_record(workload="mnist-cnn")], baseline=("device", "cuda:0"))
+    comparison = compare(
+        [*four_corners(), a_record(workload="mnist-cnn")], baseline=("device", "cuda:0")
+    )
     alone = next(group for group in comparison.groups if group.key.workload == "mnist-cnn")
     assert (alone.reference, alone.speedup.ratio) == (None, None)
 
@@ -209,24 +251,35 @@ def test_what_differs_unasked_is_told(changed: dict[str, Any], caveat: Caveat) -
 
 
 def test_sides_that_another_trainmark_measured_are_told() -> None:
-    old, new = rounds([2.0] * 3), fast([1.0] * 3)
+    old = rounds([2.0] * 3)
+    new = fast([1.0] * 3)
     assert Caveat.DIFFERENT_TRAINMARKS not in other(compare([*old, *new])).caveats
     newer = [structs.replace(record, trainmark="2.0") for record in new]
-    assert Caveat.DIFFERENT_TRAINMARKS not in other(compare([*old, *newer])).caveats, "nobody knows the old"
+    assert Caveat.DIFFERENT_TRAINMARKS not in other(compare([*old, *newer])).caveats, (
+        "nobody knows the old"
+    )
     comparison = compare([*(structs.replace(record, trainmark="1.0") for record in old), *newer])
     assert Caveat.DIFFERENT_TRAINMARKS in other(comparison).caveats
-    assert Caveat.DIFFERENT_TRAINMARKS not in comparison.groups[0].caveats, "one version measured the reference"
+    assert Caveat.DIFFERENT_TRAINMARKS not in comparison.groups[0].caveats, (
+        "one version measured the reference"
+    )
 
 
 def test_repeats_that_two_trainmarks_measured_are_told() -> None:
     first, second, third = rounds([2.0] * 3)
-    both = [structs.replace(first, trainmark="2.0"), structs.replace(second, trainmark="1.0"), third]
+    both = [
+        structs.replace(first, trainmark="2.0"),
+        structs.replace(second, trainmark="1.0"),
+        third,
+    ]
     (group,) = compare(both).groups
     assert Caveat.DIFFERENT_TRAINMARKS in group.caveats
 
 
 def test_machines_that_are_asked_about_may_differ() -> None:
-    comparison = compare(rounds([2.0] * 3) + rounds([1.0] * 3, machine="other", threads=64), by="machine")
+    comparison = compare(
+        rounds([2.0] * 3) + rounds([1.0] * 3, machine="other", threads=64), by="machine"
+    )
     assert other(comparison).caveats == ()
 
 
@@ -237,12 +290,19 @@ def test_epochs_of_another_length_have_no_ratio() -> None:
 
 
 def accuracies(values: list[float], **arguments: Any) -> list[Record]:
-    return [a_record(round=number, test_accuracy=value, **arguments) for number, value in enumerate(values)]
+    return [
+        a_record(round=number, test_accuracy=value, **arguments)
+        for number, value in enumerate(values)
+    ]
 
 
 @pytest.mark.parametrize(
     ("values", "verdict"),
-    [([0.981, 0.982, 0.983], "same"), ([0.90, 0.91, 0.90], "differs"), ([0.99, 0.93, 0.96], "unclear")],
+    [
+        ([0.981, 0.982, 0.983], "same"),
+        ([0.90, 0.91, 0.90], "differs"),
+        ([0.99, 0.93, 0.96], "unclear"),
+    ],
 )
 def test_do_they_learn_the_same_thing(values: list[float], verdict: str) -> None:
     group = other(compare(accuracies([0.980, 0.982, 0.984]) + accuracies(values, backend="torch")))
@@ -260,27 +320,47 @@ def test_one_training_of_five_that_learnt_nothing_is_not_trimmed_away() -> None:
 
 
 def test_a_run_that_diverged_has_no_accuracy_but_its_side_does_not_learn_the_same() -> None:
-    diverged = [a_record(backend="torch", round=number, status="diverged", test_accuracy=None) for number in (3, 4)]
-    group = other(compare(accuracies([0.97] * 5) + accuracies([0.97] * 3, backend="torch") + diverged))
+    diverged = [
+        a_record(backend="torch", round=number, status="diverged", test_accuracy=None)
+        for number in (3, 4)
+    ]
+    group = other(
+        compare(accuracies([0.97] * 5) + accuracies([0.97] * 3, backend="torch") + diverged)
+    )
     assert group.learning.difference == pytest.approx(0)
     assert group.learning.verdict == "unclear"
 
 
 def test_learning_is_judged_by_the_training_set_where_nothing_was_tested() -> None:
-    group = other(compare(rounds([2.0] * 3, test_accuracy=None) + fast([2.0] * 3, test_accuracy=None)))
+    group = other(
+        compare(rounds([2.0] * 3, test_accuracy=None) + fast([2.0] * 3, test_accuracy=None))
+    )
     assert group.learning.quantity == "train_accuracy"
     assert group.learning.verdict == "same"
 
 
 def test_two_sides_that_learn_nothing_do_not_learn_the_same_thing() -> None:
     stuck: dict[str, Any] = {"caveats": [Caveat.NOT_LEARNING], "test_accuracy": 0.1}
-    assert other(compare(rounds([2.0] * 3, **stuck) + fast([2.0] * 3, **stuck))).learning.verdict == "unclear"
+    assert (
+        other(compare(rounds([2.0] * 3, **stuck) + fast([2.0] * 3, **stuck))).learning.verdict
+        == "unclear"
+    )
 
 
 def test_the_json_holds_the_keys_of_the_contract() -> None:
     plain = to_plain(compare(rounds([2.0] * 3) + fast([1.0] * 3)).data)
-    medians = {"samples_per_second", "training_seconds", "train_accuracy", "test_accuracy", "train_loss", "test_loss"}
-    assert medians | {"key", "runs", "epoch_seconds", "speedup", "caveats", "learning"} <= plain["groups"][1].keys()
+    medians = {
+        "samples_per_second",
+        "training_seconds",
+        "train_accuracy",
+        "test_accuracy",
+        "train_loss",
+        "test_loss",
+    }
+    assert (
+        medians | {"key", "runs", "epoch_seconds", "speedup", "caveats", "learning"}
+        <= plain["groups"][1].keys()
+    )
     assert plain["groups"][1]["epoch_seconds"].keys() == {"median", "low", "high"}
     assert plain["groups"][1]["speedup"].keys() == {"ratio", "low", "high", "verdict", "of"}
 
@@ -311,7 +391,10 @@ def test_the_time_to_a_target_has_an_interval() -> None:
 
 def test_a_run_that_missed_the_target_counts_as_never() -> None:
     records = to_target([5, 7, 6])
-    missed = [structs.replace(each, final=structs.replace(each.final, time_to_target_seconds=None)) for each in records]
+    missed = [
+        structs.replace(each, final=structs.replace(each.final, time_to_target_seconds=None))
+        for each in records
+    ]
     (group,) = compare([*to_target([4, 4]), *missed]).groups
     assert group.reached is not None
     assert (group.reached.runs, group.reached.seconds, group.reached.low) == (2, math.inf, 4.0)
@@ -322,9 +405,13 @@ def test_a_run_that_missed_the_target_counts_as_never() -> None:
     [([7, 8, 7, 8], False), ([4, 5, 4, 5], True), ([9, 12, 10, 11], False), ([4, 5], False)],
     ids=["alike", "fewer epochs", "more epochs", "too few runs"],
 )
-def test_a_side_that_needs_fewer_epochs_does_not_train_alike(epochs: list[int], faster: bool) -> None:
+def test_a_side_that_needs_fewer_epochs_does_not_train_alike(
+    epochs: list[int], faster: bool
+) -> None:
     sides = to_target([7, 8, 8, 7]), to_target(epochs, backend="torch", version="2.8.0")
     timed = [Slice(0, 0, 0.0, 11, 10, 1.0, 1280)]
-    alone = [structs.replace(side[0], round=9, epochs=[], final=Final(), slices=timed) for side in sides]
+    alone = [
+        structs.replace(side[0], round=9, epochs=[], final=Final(), slices=timed) for side in sides
+    ]
     group = other(compare([*sides[0], *sides[1], *alone]))
     assert (Caveat.CONVERGES_FASTER in group.caveats) is faster

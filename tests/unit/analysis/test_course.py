@@ -21,7 +21,10 @@ def learning(*accuracies: float | None, seconds: float = 2.0, **changes: object)
 
 
 def test_stations_are_medians_over_the_runs_that_came_there() -> None:
-    runs = [learning(0.8, 0.9, seconds=each, round=number) for number, each in enumerate((1.0, 2.0, 4.0))]
+    runs = [
+        learning(0.8, 0.9, seconds=each, round=number)
+        for number, each in enumerate((1.0, 2.0, 4.0))
+    ]
     longer = learning(0.7, 0.8, 0.95, seconds=8.0, round=3)
     stations = course([*runs, longer])
     assert [each.epoch for each in stations] == [1, 2, 3]
@@ -38,8 +41,12 @@ def test_of_no_runs_there_is_no_course() -> None:
     assert course([learning()]) == ()
 
 
-@pytest.mark.parametrize(("accuracy", "seconds"), [(0.5, 2.0), (0.85, 4.0), (0.9, 4.0), (0.95, None)])
-def test_seconds_to_an_accuracy_are_those_to_the_end_of_its_epoch(accuracy: float, seconds: float | None) -> None:
+@pytest.mark.parametrize(
+    ("accuracy", "seconds"), [(0.5, 2.0), (0.85, 4.0), (0.9, 4.0), (0.95, None)]
+)
+def test_seconds_to_an_accuracy_are_those_to_the_end_of_its_epoch(
+    accuracy: float, seconds: float | None
+) -> None:
     assert seconds_to(learning(0.8, 0.9, 0.88), accuracy) == seconds
 
 

@@ -59,7 +59,8 @@ def with_tensor(step: int, kind: str, name: str, **changes: Any) -> StepInspecti
     """A step one of whose tensors is another."""
     healthy = opened(step)
     tensors = tuple(
-        replace(each, **changes) if (each.kind, each.name) == (kind, name) else each for each in healthy.tensors
+        replace(each, **changes) if (each.kind, each.name) == (kind, name) else each
+        for each in healthy.tensors
     )
     return opened(step, tensors=tensors)
 
@@ -79,7 +80,8 @@ def test_a_label_that_names_no_class() -> None:
     [
         "IndexError: Target 10 is out of bounds.",
         "RuntimeError: index 10 is out of bounds for dimension 0 with size 10",
-        "InvalidArgumentError: Received a label value of 10 which is outside the valid range of [0, 10).",
+        "InvalidArgumentError: Received a label value of 10 which is outside the valid range of "
+        "[0, 10).",
     ],
 )
 def test_a_framework_that_refuses_a_label(words: str) -> None:
@@ -90,7 +92,10 @@ def test_a_framework_that_refuses_a_label(words: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["IndexError: list index out of range", "RuntimeError: index 7 is out of bounds for dimension 0 with size 3"],
+    [
+        "IndexError: list index out of range",
+        "RuntimeError: index 7 is out of bounds for dimension 0 with size 3",
+    ],
 )
 def test_any_other_index_is_not_a_label(words: str) -> None:
     assert diagnose(replay(losses=(), opened=(), stopped=words)).cause == "not-found"
@@ -157,7 +162,9 @@ def test_relus_that_are_dead() -> None:
 
 
 def test_steps_that_are_too_large() -> None:
-    found = diagnose(replay(opened(1, moved={"dense1.kernel": 40.0}), losses=(2.3, 900.0, math.inf), failed_at=2))
+    found = diagnose(
+        replay(opened(1, moved={"dense1.kernel": 40.0}), losses=(2.3, 900.0, math.inf), failed_at=2)
+    )
     assert (found.cause, found.step) == ("learning-rate", 1)
     assert "2.3 to 900" in found.evidence[0]
 

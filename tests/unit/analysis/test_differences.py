@@ -31,7 +31,8 @@ def test_what_is_not_known_is_said_to_be_so() -> None:
 
 
 def test_packages_count() -> None:
-    a, b = a_record(machine="a"), a_record(machine="b")
+    a = a_record(machine="a")
+    b = a_record(machine="b")
     b = structs.replace(b, python=structs.replace(b.python, packages={"cudnn": "9.1"}))
     (difference,) = compare([a, b], by="machine").differences
     assert (difference.what, difference.values) == ("cudnn", {"a": "not known", "b": "9.1"})
@@ -41,14 +42,21 @@ def test_the_order_of_records_and_what_only_one_backend_has_make_no_difference()
     def both(machine: str) -> list[Record]:
         torch = a_record(machine=machine, backend="torch")
         jax = a_record(machine=machine, backend="jax", device="cuda:0")
-        torch = structs.replace(torch, python=structs.replace(torch.python, packages={"torch": "2"}))
-        return [torch, structs.replace(jax, python=structs.replace(jax.python, packages={"jax": "1"}))]
+        torch = structs.replace(
+            torch, python=structs.replace(torch.python, packages={"torch": "2"})
+        )
+        return [
+            torch,
+            structs.replace(jax, python=structs.replace(jax.python, packages={"jax": "1"})),
+        ]
 
     assert compare([*both("a"), *reversed(both("b"))], by="machine").differences == ()
 
 
 def test_containers_that_share_a_name_are_told_apart() -> None:
-    (difference,) = compare([on("host", cpu_quota=2.0), on("host", cpu_quota=8.0)], by="machine").differences
+    (difference,) = compare(
+        [on("host", cpu_quota=2.0), on("host", cpu_quota=8.0)], by="machine"
+    ).differences
     assert difference.values == {"host (1)": "2 cores", "host (2)": "8 cores"}
 
 
@@ -57,6 +65,9 @@ def test_along_another_dimension_machines_are_not_told_apart() -> None:
 
 
 def test_another_trainmark_is_a_difference() -> None:
-    old, new = (structs.replace(on(name), trainmark=version) for name, version in (("old", "1.0"), ("new", "1.1")))
+    old, new = (
+        structs.replace(on(name), trainmark=version)
+        for name, version in (("old", "1.0"), ("new", "1.1"))
+    )
     (difference,) = compare([old, new], by="machine").differences
     assert (difference.what, difference.values) == ("trainmark", {"old": "1.0", "new": "1.1"})

@@ -35,7 +35,9 @@ def test_the_roofline_is_the_slower_of_products_and_traffic() -> None:
     bound = efficiency(memory, 30_000.0, limits_of([memory]))
     assert found is not None
     assert bound is not None
-    assert found.roofline_seconds == pytest.approx(batch * record.model.training_flops_per_example / 2e11)
+    assert found.roofline_seconds == pytest.approx(
+        batch * record.model.training_flops_per_example / 2e11
+    )
     assert bound.roofline_seconds == pytest.approx(
         batch * record.model.training_flops_per_example / bound.intensity / 1e9
     )
@@ -70,30 +72,48 @@ def test_the_highest_limit_of_a_device_counts_for_every_framework() -> None:
         *rounds([1.0] * 3, backend="torch", peaks=Peaks(2e11, 1e10)),
     ]
     groups = compare(records).groups
-    assert [group.efficiency.peak_flops_per_second for group in groups if group.efficiency] == [2e11, 2e11]
+    assert [group.efficiency.peak_flops_per_second for group in groups if group.efficiency] == [
+        2e11,
+        2e11,
+    ]
     assert {group.efficiency.measured_by for group in groups if group.efficiency} == {"torch"}
 
 
-@pytest.mark.parametrize("changes", [{"precision": "fp64"}, {"device": "cuda:0"}, {"machine": "other"}, {"threads": 1}])
+@pytest.mark.parametrize(
+    "changes", [{"precision": "fp64"}, {"device": "cuda:0"}, {"machine": "other"}, {"threads": 1}]
+)
 def test_limits_of_another_place_do_not_count(changes: dict[str, Any]) -> None:
-    groups = compare([*rounds([2.0] * 3, peaks=PEAKS), *rounds([1.0] * 3, backend="torch", **changes)]).groups
+    groups = compare(
+        [*rounds([2.0] * 3, peaks=PEAKS), *rounds([1.0] * 3, backend="torch", **changes)]
+    ).groups
     assert [group.efficiency is None for group in groups] == [False, True]
 
 
 def test_the_denominator_is_printed() -> None:
     comparison = compare(rounds([2.0] * 3, peaks=PEAKS))
-    assert "200 GFLOP/s that matrix products of numpy reach on cpu in fp32" in comparison_markdown(comparison)
+    assert "200 GFLOP/s that matrix products of numpy reach on cpu in fp32" in comparison_markdown(
+        comparison
+    )
 
 
 def test_with_several_denominators_each_says_whose_and_when_it_is() -> None:
     busy = Peaks(1e11, 2e10, {"created": "2026-11-20T11:30:00+01:00", "load_before": 0.5})
-    text = comparison_markdown(compare([*rounds([2.0] * 3, peaks=PEAKS), *rounds([3.0] * 3, threads=1, peaks=busy)]))
+    text = comparison_markdown(
+        compare([*rounds([2.0] * 3, peaks=PEAKS), *rounds([3.0] * 3, threads=1, peaks=busy)])
+    )
     assert "reach on cpu in fp32, 2 threads, measured on 2026-11-21 10:00 UTC" in text
-    assert "1 thread, measured on 2026-11-20 10:30 UTC while other programs used the machine or the device" in text
+    assert (
+        "1 thread, measured on 2026-11-20 10:30 UTC while other programs used the machine or "
+        "the device" in text
+    )
 
 
-@pytest.mark.parametrize("told", [{"disturbed": True}, {"load_before": 0.5}], ids=["a shared GPU", "an older record"])
-def test_a_disturbed_peak_gives_a_limit_of_the_share_in_whole_per_cent_and_a_note(told: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "told", [{"disturbed": True}, {"load_before": 0.5}], ids=["a shared GPU", "an older record"]
+)
+def test_a_disturbed_peak_gives_a_limit_of_the_share_in_whole_per_cent_and_a_note(
+    told: dict[str, Any],
+) -> None:
     records = rounds([2.0] * 3, peaks=Peaks(2e11, 2e10, told))
     comparison = compare(records)
     assert comparison.groups[0].efficiency is not None
@@ -101,7 +121,11 @@ def test_a_disturbed_peak_gives_a_limit_of_the_share_in_whole_per_cent_and_a_not
     (table,) = tables_of(comparison)
     assert "≤ 49 %" in {cell.text for cell in table.rows[0].cells}
     assert any(note.startswith("≤: other programs used") for note in table.notes)
-    told_of_one = {row.cells[0].text: row.cells[1].text for each in record_tables(records[0]) for row in each.rows}
+    told_of_one = {
+        row.cells[0].text: row.cells[1].text
+        for each in record_tables(records[0])
+        for row in each.rows
+    }
     assert told_of_one["MFU"] == "≤ 49 %"
     assert told_of_one["gap"].startswith("≥ ")
 
@@ -150,8 +174,12 @@ def test_datasheets_are_of_exactly_that_model(name: str | None, teraflops: float
 
 
 def test_money_and_energy() -> None:
-    cheap = rounds([10.0] * 3, device="cpu", price_per_hour=0.1, energy=Energy(500.0, "RAPL, CPU packages"))
-    dear = rounds([1.0] * 3, device="cuda:0", price_per_hour=3.6, energy=Energy(None, "NVML energy counter"))
+    cheap = rounds(
+        [10.0] * 3, device="cpu", price_per_hour=0.1, energy=Energy(500.0, "RAPL, CPU packages")
+    )
+    dear = rounds(
+        [1.0] * 3, device="cuda:0", price_per_hour=3.6, energy=Energy(None, "NVML energy counter")
+    )
     comparison = compare([*cheap, *dear])
     cpu, gpu = comparison.groups
     assert cpu.cost.money == pytest.approx(24 * 0.1 / 3600)
@@ -167,7 +195,9 @@ def test_money_and_energy() -> None:
 def test_runs_that_broke_off_did_not_come_cheap() -> None:
     whole = rounds([1.0] * 3, price_per_hour=3.6)
     broken = [
-        a_record(round=number, seconds=(1.0,), status="diverged", price_per_hour=3.6, test_accuracy=None)
+        a_record(
+            round=number, seconds=(1.0,), status="diverged", price_per_hour=3.6, test_accuracy=None
+        )
         for number in (3, 4, 5, 6)
     ]
     assert compare([*whole, *broken]).groups[0].cost.money == pytest.approx(6 * 3.6 / 3600)
@@ -180,7 +210,9 @@ def test_without_a_price_nothing_is_cheap() -> None:
 
 
 def test_every_row_of_csv_has_the_same_columns() -> None:
-    comparison = compare([*rounds([2.0] * 3, peaks=PEAKS), *rounds([1.0] * 3, backend="torch", threads=1)])
+    comparison = compare(
+        [*rounds([2.0] * 3, peaks=PEAKS), *rounds([1.0] * 3, backend="torch", threads=1)]
+    )
     text = to_csv(tables_of(comparison))
     header, first, second = text.splitlines()
     assert "efficiency_mfu" in header

@@ -76,7 +76,9 @@ def test_a_run_that_failed_before_it_saw_its_device_is_counted_too() -> None:
 
 @pytest.mark.parametrize("status", ["failed", "timeout", "interrupted"])
 def test_a_group_of_failures_alone_is_still_there(status: Any) -> None:
-    first, second = group_records([a_record(), a_record(backend="torch", version=None, status=status)])
+    first, second = group_records(
+        [a_record(), a_record(backend="torch", version=None, status=status)]
+    )
     assert (len(second.records), second.failed) == (0, 1)
     assert first.failed == 0
 
@@ -102,11 +104,16 @@ def test_such_a_command_that_was_repeated_later_is_no_failure() -> None:
 def failed_after_slices(status: Status, record: Callable[..., Record] = a_record) -> list[Record]:
     """The two records of a run that ended otherwise than planned after its slices."""
     opening = record(epochs=[])
-    return [opening, structs.replace(record(status=status), id=f"{opening.id}-training", slices_in=opening.id)]
+    return [
+        opening,
+        structs.replace(record(status=status), id=f"{opening.id}-training", slices_in=opening.id),
+    ]
 
 
 @pytest.mark.parametrize("record", [a_record, a_command])
-def test_a_run_that_failed_after_its_slices_is_one_failed_run(record: Callable[..., Record]) -> None:
+def test_a_run_that_failed_after_its_slices_is_one_failed_run(
+    record: Callable[..., Record],
+) -> None:
     (group,) = group_records(failed_after_slices("failed", record))
     assert (group.runs, group.failed, group.broken) == (0, 1, 1)
     assert len(group.records) == 1, "its slices are kept"
@@ -118,6 +125,8 @@ def test_a_run_that_was_interrupted_after_its_slices_is_a_run_of_slices() -> Non
 
 
 @pytest.mark.parametrize("record", [a_record, a_command])
-def test_a_run_that_was_repeated_after_its_failure_has_not_failed(record: Callable[..., Record]) -> None:
+def test_a_run_that_was_repeated_after_its_failure_has_not_failed(
+    record: Callable[..., Record],
+) -> None:
     (group,) = group_records([*failed_after_slices("failed", record), record(id="repeated")])
     assert (group.runs, group.failed) == (1, 0)

@@ -24,7 +24,12 @@ def test_few_samples_are_drawn_as_they_are() -> None:
     load = load_of([watched(4)])
     assert load is not None
     assert load.rows == len(load.windows)
-    assert [(each.start, each.end) for each in load.windows] == [(0.0, 0.5), (0.5, 1.0), (1.0, 1.5), (1.5, 2.0)]
+    assert [(each.start, each.end) for each in load.windows] == [
+        (0.0, 0.5),
+        (0.5, 1.0),
+        (1.0, 1.5),
+        (1.5, 2.0),
+    ]
     assert load.windows[3].cores == (3.0, 100.0)
     assert [each.tree_cpu for each in load.windows] == [50.0, None, 50.0, None]
     assert load.windows[0].gpus == (10.0,)
@@ -57,7 +62,9 @@ def test_nothing_was_seen() -> None:
 
 
 def test_many_cores_are_drawn_in_fewer_windows() -> None:
-    samples = Samples(0.5, [0.5 * row for row in range(1000)], cpu_percent=[[50.0] * 128 for _ in range(1000)])
+    samples = Samples(
+        0.5, [0.5 * row for row in range(1000)], cpu_percent=[[50.0] * 128 for _ in range(1000)]
+    )
     load = load_of([a_record(samples=samples)])
     assert load is not None
     assert len(load.windows) * 128 <= 4_100

@@ -1,4 +1,5 @@
-"""Which records are of one machine. The machines are made up; no name, memory or instance here was seen."""
+"""Which records are of one machine. The machines are made up; no name, memory or instance here was
+seen."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from trainmark.analysis.machines import tell_apart
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Cloud, DeviceRef, Record
 
-T4, A10 = Cloud("aws", "g4dn.xlarge", "eu-west-1"), Cloud("aws", "g5.xlarge", "eu-west-1")
+T4 = Cloud("aws", "g4dn.xlarge", "eu-west-1")
+A10 = Cloud("aws", "g5.xlarge", "eu-west-1")
 
 
 def on(number: int, *, device: DeviceRef | None = None, **machine: Any) -> Record:
@@ -77,15 +79,22 @@ def test_and_stands_alone_where_they_differ() -> None:
 
 
 def test_machines_are_held_against_each_other_whatever_their_build_and_accelerator() -> None:
-    """CPU by CPU, and what is no CPU by what is none: a build for another GPU is another version."""
+    """CPU by CPU, and what is no CPU by what is none: a build for another GPU is another
+    version."""
     h200 = DeviceRef("cuda:0", "NVIDIA H200", "accelerator")
     m4 = DeviceRef("mps", "Apple M4", "accelerator")
     records = []
     for name, gpu, version, seconds in (("a", h200, "2.1+cu130", 1.0), ("b", m4, "2.1", 2.0)):
         cpu = rounds([4 * seconds] * 3, machine=name, version=version, group=name)
         records += cpu
-        records += [structs.replace(each, id=f"{each.id}-g", device=gpu, epochs=slow(each, seconds)) for each in cpu]
-    groups = {(group.key.machine, group.key.device): group for group in compare(records, by="machine").groups}
+        records += [
+            structs.replace(each, id=f"{each.id}-g", device=gpu, epochs=slow(each, seconds))
+            for each in cpu
+        ]
+    groups = {
+        (group.key.machine, group.key.device): group
+        for group in compare(records, by="machine").groups
+    }
     assert groups["b", "cpu"].speedup.ratio == pytest.approx(0.5)
     assert groups["b", "mps"].speedup.ratio == pytest.approx(0.5)
     assert groups["a", "cuda:0"].speedup.ratio == 1
@@ -98,7 +107,13 @@ def slow(record: Record, seconds: float) -> list[Any]:
 
 
 def test_a_label_tells_machines_of_one_name_apart() -> None:
-    records = [on(1, labels={"instance": "small"}), on(2, labels={"instance": "large", "site": "a"}), on(3)]
+    records = [
+        on(1, labels={"instance": "small"}),
+        on(2, labels={"instance": "large", "site": "a"}),
+        on(3),
+    ]
     assert titles(*records) == ["lab (1)", "lab (2)", "lab (3)"]
-    assert titles(records[1], records[2]) == ["lab", "lab"], "one without labels may be the same machine"
+    assert titles(records[1], records[2]) == ["lab", "lab"], (
+        "one without labels may be the same machine"
+    )
     assert tell_apart(records[1:])(records[2]).labels == "instance=large, site=a"

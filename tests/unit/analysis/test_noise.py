@@ -14,9 +14,12 @@ from trainmark.analysis.noise import Noise, noise_of
 from trainmark.record.record import Record
 
 
-def sides(rounds: Sequence[Sequence[float]], others: float = 0.0) -> tuple[list[Record], list[Record]]:
+def sides(
+    rounds: Sequence[Sequence[float]], others: float = 0.0
+) -> tuple[list[Record], list[Record]]:
     """Two sides whose blocks have these log ratios, four a round."""
-    one, other = [], []
+    one = []
+    other = []
     for number, ratios in enumerate(rounds):
         orders = [(ABBA, BAAB)[block % 2] for block in range(len(ratios))]
         slow = [math.exp(ratio) for ratio in ratios for _ in range(2)]
@@ -61,7 +64,8 @@ def test_more_time_finds_smaller_differences() -> None:
 
 
 def test_the_smallest_difference_is_found_in_four_of_five_tries() -> None:
-    seconds, rounds = 60.0, 6  # ten seconds a round, so a minute has six
+    seconds = 60.0
+    rounds = 6  # ten seconds a round, so a minute has six
     spread = noise(drawn(500, 0.03, 0.0), seconds=5_000.0).smallest[0].difference
     assert spread is not None
     shift = math.log1p(spread)

@@ -29,10 +29,15 @@ def test_what_lies_outside_of_epochs_is_start_up() -> None:
     assert seen(a_command(seconds=(3.0, 3.0, 2.0)))["start-up"].value == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize(("waits", "words"), [((0.2, 0.4), "keeps up"), ((2.0, 2.0), "is the bottleneck")])
+@pytest.mark.parametrize(
+    ("waits", "words"), [((0.2, 0.4), "keeps up"), ((2.0, 2.0), "is the bottleneck")]
+)
 def test_the_wait_for_batches(waits: tuple[float, float], words: str) -> None:
     record = a_command(seconds=(3.0, 3.0))
-    epochs = [structs.replace(epoch, data_wait_seconds=wait) for epoch, wait in zip(record.epochs, waits, strict=True)]
+    epochs = [
+        structs.replace(epoch, data_wait_seconds=wait)
+        for epoch, wait in zip(record.epochs, waits, strict=True)
+    ]
     found = seen(structs.replace(record, epochs=epochs))["data wait"]
     assert found.value == pytest.approx(waits[1] / 3), "the first epoch includes start-up"
     assert words in found.words
@@ -69,7 +74,10 @@ def test_a_quota_is_all_the_cores_there_are() -> None:
 
 def test_of_a_command_that_was_ended_all_that_was_seen_counts() -> None:
     samples = watched(tree_cpu_percent=[None, *[1.0] * 39])
-    assert "mostly idle" in seen(a_command(process_seconds=None, status="timeout", samples=samples))["CPU"].words
+    assert (
+        "mostly idle"
+        in seen(a_command(process_seconds=None, status="timeout", samples=samples))["CPU"].words
+    )
 
 
 def test_a_long_first_epoch_may_be_start_up() -> None:
@@ -78,7 +86,9 @@ def test_a_long_first_epoch_may_be_start_up() -> None:
 
 
 def test_on_a_busy_machine_nothing_is_said_of_what_it_waits_for() -> None:
-    record = a_command(samples=watched(tree_cpu_percent=[None, *[20.0] * 39]), caveats=[Caveat.BUSY_MACHINE])
+    record = a_command(
+        samples=watched(tree_cpu_percent=[None, *[20.0] * 39]), caveats=[Caveat.BUSY_MACHINE]
+    )
     assert "so the bottleneck is unclear" in seen(record)["CPU"].words
 
 

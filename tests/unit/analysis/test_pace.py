@@ -9,7 +9,9 @@ import pytest
 from trainmark.analysis.pace import changes_pace
 
 
-def rounds(number: int, blocks: int, noise: float, steps: dict[int, float], seed: int = 1) -> list[list[float]]:
+def rounds(
+    number: int, blocks: int, noise: float, steps: dict[int, float], seed: int = 1
+) -> list[list[float]]:
     """Log ratios; ``steps`` are added from a block on."""
     rng = random.Random(seed)
     return [
@@ -32,7 +34,9 @@ def test_noise_alone_is_hardly_ever_called_a_step() -> None:
 
 
 def test_steps_at_different_places_are_noise() -> None:
-    assert not changes_pace([[0.0, 0.0, 0.1, 0.1], [0.1, 0.0, 0.0, 0.1], [0.1, 0.1, 0.0, 0.0], [0.0, 0.1, 0.1, 0.0]])
+    assert not changes_pace(
+        [[0.0, 0.0, 0.1, 0.1], [0.1, 0.0, 0.0, 0.1], [0.1, 0.1, 0.0, 0.0], [0.0, 0.1, 0.1, 0.0]]
+    )
 
 
 def test_a_step_too_small_to_matter_or_blocks_too_few_to_tell_are_none() -> None:

@@ -10,7 +10,9 @@ from trainmark.record.checks import PARTS, Check, CheckedPart, StepChecks
 BOUND = 1e-6
 
 
-def a_check(part: CheckedPart, share: float = 2.0, name: str = "dense1.kernel", factor: float | None = None) -> Check:
+def a_check(
+    part: CheckedPart, share: float = 2.0, name: str = "dense1.kernel", factor: float | None = None
+) -> Check:
     return Check(part, name, share * BOUND, BOUND, factor)
 
 
@@ -19,11 +21,18 @@ def in_steps(*steps: list[Check]) -> list[StepChecks]:
 
 
 def test_a_side_within_every_bound_passes() -> None:
-    steps = in_steps([a_check(part, 0.1) for part in PARTS], [a_check("loss", 1.0), a_check("update", 0.05)])
+    steps = in_steps(
+        [a_check(part, 0.1) for part in PARTS], [a_check("loss", 1.0), a_check("update", 0.05)]
+    )
     side = judge("torch fast cpu", steps, ["distortions"], [2.0, 1.0])
     assert side.passed and side.mistake is None
     assert side.shares == pytest.approx(dict.fromkeys(PARTS, 0.1) | {"loss": 1.0})
-    assert (side.near_kinks, side.notes, side.losses, side.steps) == (4, ("distortions",), (2.0, 1.0), tuple(steps))
+    assert (side.near_kinks, side.notes, side.losses, side.steps) == (
+        4,
+        ("distortions",),
+        (2.0, 1.0),
+        tuple(steps),
+    )
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -40,9 +49,14 @@ def test_the_earliest_part_is_named_since_later_ones_inherit_its_mistake() -> No
     assert (later.part, later.step) == ("input", 1)
 
 
-def test_names_and_step_are_those_of_the_first_wrong_step_and_the_check_is_the_worst_of_all() -> None:
+def test_names_and_step_are_those_of_the_first_wrong_step_and_the_check_is_the_worst_of_all() -> (
+    None
+):
     worst = a_check("update", 9.0, "dense2.bias")
-    first = [a_check("update", 0.9, "fine"), *[a_check("update", 3.0, name) for name in ("b", "a", "b")]]
+    first = [
+        a_check("update", 0.9, "fine"),
+        *[a_check("update", 3.0, name) for name in ("b", "a", "b")],
+    ]
     mistake = judge("a", in_steps([a_check("update", 0.9)], first, [worst])).mistake
     assert mistake is not None
     assert (mistake.step, mistake.names, mistake.check) == (1, ("b", "a"), worst)
@@ -52,7 +66,10 @@ def test_names_and_step_are_those_of_the_first_wrong_step_and_the_check_is_the_w
     ("part", "said"),
     [
         ("input", "the divisor of the pixels: the values are 1.01 times the reference's"),
-        ("gradient", f"the scale: the values are 1.01 times the reference's; or {SUSPECTS['gradient']}"),
+        (
+            "gradient",
+            f"the scale: the values are 1.01 times the reference's; or {SUSPECTS['gradient']}",
+        ),
         ("update", "the learning rate: the values are 1.01 times the reference's"),
         ("dropout", "the scale of dropout: the values are 1.01 times the reference's"),
         ("forward", SUSPECTS["forward"]),
@@ -64,7 +81,9 @@ def test_one_factor_of_everything_is_a_suspect(part: CheckedPart, said: str) -> 
     assert mistake is not None and mistake.suspects == said
 
 
-@pytest.mark.parametrize("factors", [(1.0, 1.0), (1.0 + 1e-7, 1.0 + 1e-7), (1.01, 1.02), (1.01, 0.99)])
+@pytest.mark.parametrize(
+    "factors", [(1.0, 1.0), (1.0 + 1e-7, 1.0 + 1e-7), (1.01, 1.02), (1.01, 0.99)]
+)
 def test_different_factors_and_those_that_round_to_1_are_none(factors: tuple[float, ...]) -> None:
     mistake = judge("a", in_steps([a_check("update", factor=factor) for factor in factors])).mistake
     assert mistake is not None and mistake.suspects == SUSPECTS["update"]
@@ -97,6 +116,8 @@ def test_a_side_that_ended_early_does_not_pass_whatever_it_had_computed() -> Non
 
 
 def test_two_sides_agree_if_each_agrees_with_the_reference() -> None:
-    good, also_good, bad = judge("a", []), judge("b", []), judge("c", in_steps([a_check("loss")]))
+    good = judge("a", [])
+    also_good = judge("b", [])
+    bad = judge("c", in_steps([a_check("loss")]))
     pairs = [(pair.a, pair.b, pair.passed) for pair in pairs_of([good, also_good, bad])]
     assert pairs == [("a", "b", True), ("a", "c", False), ("b", "c", False)]

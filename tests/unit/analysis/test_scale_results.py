@@ -32,7 +32,9 @@ def of_layout(
 ) -> Record:
     """A run: round 0 trains to the end, any other has slices of so many seconds."""
     spread = Spread(data, pipeline, all_reduce=not apart)
-    group = Group("plan", "plan", "scale", rank=rank, world=data * pipeline, trial=nudge, spread=spread)
+    group = Group(
+        "plan", "plan", "scale", rank=rank, world=data * pipeline, trial=nudge, spread=spread
+    )
     if round:
         timed = [
             Slice(block, 2 * block + half, 0.0, STEPS + 1, STEPS, seconds, STEPS * 128)
@@ -41,7 +43,9 @@ def of_layout(
         ]
         record = a_record(workload="mnist-mlp512", seconds=(), round=round, slices=timed, **changes)
     else:
-        record = a_record(workload="mnist-mlp512", seconds=(WARM_UP,), step_losses=list(losses), **changes)
+        record = a_record(
+            workload="mnist-mlp512", seconds=(WARM_UP,), step_losses=list(losses), **changes
+        )
     tail = f"{data}{pipeline}{apart}{nudge}{rank}"
     return structs.replace(record, id=f"{record.id}-{tail}", group=group)
 
@@ -60,7 +64,9 @@ def test_efficiency_is_paired_within_rounds() -> None:
     assert two.efficiency.low == pytest.approx(two.efficiency.high)
     assert two.speedup is not None and (two.speedup.verdict, two.speedup.of) == ("faster", "slice")
     assert two.step_seconds is not None and two.step_seconds.value == pytest.approx(1.6 / STEPS)
-    assert two.samples_per_second is not None and two.samples_per_second.value == pytest.approx(128 * STEPS / 1.6)
+    assert two.samples_per_second is not None and two.samples_per_second.value == pytest.approx(
+        128 * STEPS / 1.6
+    )
 
 
 def test_communication_is_what_goes_without_it() -> None:
@@ -84,7 +90,9 @@ def test_one_device_has_no_communication() -> None:
     assert one.agreement is None
 
 
-@pytest.mark.parametrize(("loss", "passed"), [(1.0, True), (1.0 + 9e-10, True), (1.0 + 2e-9, False)])
+@pytest.mark.parametrize(
+    ("loss", "passed"), [(1.0, True), (1.0 + 9e-10, True), (1.0 + 2e-9, False)]
+)
 def test_losses_are_held_to_what_rounding_may_do(loss: float, passed: bool) -> None:
     _, two = results([of_layout(1), of_layout(2, losses=(2.0, loss))])
     assert two.agreement is not None
@@ -113,27 +121,35 @@ def test_no_step_in_common_is_no_agreement() -> None:
 
 
 def test_a_failure_without_sums_is_told_too() -> None:
-    failed = of_layout(2, round=1, apart=True, status="failed", outcome=Outcome("failed", "rank 0 died"))
+    failed = of_layout(
+        2, round=1, apart=True, status="failed", outcome=Outcome("failed", "rank 0 died")
+    )
     _, two = results([of_layout(1, round=1), of_layout(2, round=1), failed])
     assert (two.runs, two.failed, two.reason) == (1, 1, "failed: rank 0 died")
 
 
 def test_compare_keeps_layouts_apart_and_counts_their_failures() -> None:
     records = [of_layout(1, round=round) for round in range(1, 4)]
-    records += [of_layout(2, round=1), *(of_layout(2, round=round, status="failed") for round in (2, 3))]
+    records += [
+        of_layout(2, round=1),
+        *(of_layout(2, round=round, status="failed") for round in (2, 3)),
+    ]
     records += [of_layout(2, round=1, rank=0), of_layout(2, round=1, apart=True)]
     records += [
         of_layout(1, precision="fp64"),
         of_layout(2, precision="fp64"),
         of_layout(1, nudge=1),
     ]  # for the losses, old ones too
-    found = {group.key.layout: (len(group.records), group.failed) for group in group_records(records)}
+    found = {
+        group.key.layout: (len(group.records), group.failed) for group in group_records(records)
+    }
     assert found == {"1×1": (3, 0), "2×1": (1, 2), "2×1, without averaging": (1, 0)}
 
 
 def test_several_devices_have_no_share_of_one_ones_peak() -> None:
     peaks = Peaks(1e12, 1e11)
-    one, two = of_layout(1, peaks=peaks), of_layout(2, peaks=peaks)
+    one = of_layout(1, peaks=peaks)
+    two = of_layout(2, peaks=peaks)
     limits = limits_of([one, two])
     assert efficiency(one, 1000.0, limits) is not None
     assert efficiency(two, 1000.0, limits) is None
@@ -157,7 +173,9 @@ def test_only_the_first_hundred_steps_are_held_against_each_other() -> None:
 
 
 def test_a_failed_layout_keeps_its_reason() -> None:
-    failed = of_layout(2, status="failed", outcome=Outcome("failed", "rank 1 was killed by SIGKILL"))
+    failed = of_layout(
+        2, status="failed", outcome=Outcome("failed", "rank 1 was killed by SIGKILL")
+    )
     _, two = results([of_layout(1), failed])
     assert (two.runs, two.failed, two.efficiency, two.step_seconds) == (0, 1, None, None)
     assert two.reason == "failed: rank 1 was killed by SIGKILL"
@@ -170,12 +188,19 @@ def test_layouts_come_fewest_devices_first() -> None:
 
 
 def test_where_others_disturbed_most_blocks_there_is_no_verdict() -> None:
-    records = [of_layout(data, seconds=1 / data, round=round) for round in (1, 2, 3) for data in (1, 2)]
+    records = [
+        of_layout(data, seconds=1 / data, round=round) for round in (1, 2, 3) for data in (1, 2)
+    ]
     disturbed = [
-        structs.replace(record, slices=[structs.replace(each, others_share=0.5) for each in record.slices])
+        structs.replace(
+            record, slices=[structs.replace(each, others_share=0.5) for each in record.slices]
+        )
         for record in records
     ]
-    assert [each.speedup and each.speedup.verdict for each in results(records)] == ["same", "faster"]
+    assert [each.speedup and each.speedup.verdict for each in results(records)] == [
+        "same",
+        "faster",
+    ]
     _, two = results(disturbed)
     assert two.speedup is not None and two.speedup.verdict == "unclear"
     assert Caveat.TOO_DISTURBED in two.caveats

@@ -23,8 +23,8 @@ LN2 = math.log(2)
 
 
 def test_paired_log_ratios_by_hand() -> None:
-    # 4/2, 4/1, 4/4: the logarithms are ln 2 times 1, 2, 0, so mean ln 2, deviation ln 2, and t(2) = 4.302653:
-    # ln 2 ± 4.302653 · 0.693147 / √3 = 0.693147 ± 1.721875
+    # 4/2, 4/1, 4/4: the logarithms are ln 2 times 1, 2, 0, so mean ln 2, deviation ln 2, and t(2) =
+    # 4.302653: ln 2 ± 4.302653 · 0.693147 / √3 = 0.693147 ± 1.721875
     ratio = paired_difference([LN2, 2 * LN2, 0.0]).exponential()
     assert ratio.value == pytest.approx(2)
     assert ratio.low == pytest.approx(0.357461, rel=1e-5)
@@ -32,8 +32,8 @@ def test_paired_log_ratios_by_hand() -> None:
 
 
 def test_of_five_the_outer_two_are_trimmed_by_hand() -> None:
-    # 1, 2, 4 stay: mean 7/3. Winsorized 1, 1, 2, 4, 4 has variance 2.3; error² = 4 · 2.3 / (3 · 2) = 1.533333,
-    # and t(2) = 4.302653: 4.302653 · 1.238278 = 5.327882
+    # 1, 2, 4 stay: mean 7/3. Winsorized 1, 1, 2, 4, 4 has variance 2.3; error² = 4 · 2.3 / (3 · 2)
+    # = 1.533333, and t(2) = 4.302653: 4.302653 · 1.238278 = 5.327882
     estimate = paired_difference([4.0, 100.0, 1.0, -50.0, 2.0])
     assert estimate.value == pytest.approx(7 / 3)
     assert estimate.low == pytest.approx(7 / 3 - 5.327882, rel=1e-5)
@@ -41,7 +41,8 @@ def test_of_five_the_outer_two_are_trimmed_by_hand() -> None:
 
 
 def test_unpaired_means_are_trimmed_too_by_hand() -> None:
-    # the same five against themselves less 3: errors² 1.533333 each, degrees (2e)²/(2·e²/2) = 4, t(4) = 2.776445
+    # the same five against themselves less 3: errors² 1.533333 each, degrees (2e)²/(2·e²/2) = 4,
+    # t(4) = 2.776445
     estimate = unpaired_difference([4.0, 100.0, 1.0, -50.0, 2.0], [1.0, 97.0, -2.0, -53.0, -1.0])
     assert estimate.value == pytest.approx(3)
     assert estimate.high == pytest.approx(3 + 2.776445 * math.sqrt(2 * 1.533333), rel=1e-5)
@@ -86,7 +87,8 @@ def test_nan_is_worse_than_any_number() -> None:
 
 def test_the_interval_of_a_median_is_a_pair_of_ordered_values() -> None:
     assert median_interval([5, 1, 4, 2, 3]) == (1, 5)
-    # n = 9: the second and the eighth leave out 2·(1 + 9)/2⁹ = 3.9 %, the third and the seventh 18 %
+    # n = 9: the second and the eighth leave out 2·(1 + 9)/2⁹ = 3.9 %, the third and the seventh 18
+    # %
     assert median_interval([9, 8, 7, 6, 5, 4, 3, 2, 1]) == (2, 8)
     # n = 20: ranks 6 and 15, as tabulated
     assert median_interval(list(range(1, 21))) == (6, 15)
@@ -123,7 +125,9 @@ def test_swapping_the_sides_swaps_the_verdict(a: float, b: float) -> None:
     swapped = {"faster": "slower", "slower": "faster"}
     verdict = speed_verdict(Estimate(1, low, high), 0.03)
     other = speed_verdict(Estimate(1, 1 / high, 1 / low), 0.03 + 1e-12)
-    near_the_margin = any(abs(abs(math.log(bound)) - math.log(1.03)) < 1e-9 for bound in (low, high))
+    near_the_margin = any(
+        abs(abs(math.log(bound)) - math.log(1.03)) < 1e-9 for bound in (low, high)
+    )
     assert near_the_margin or other == swapped.get(verdict, verdict)
 
 

@@ -9,7 +9,16 @@ import pytest
 from trainmark.analysis.student import incomplete_beta, t_quantile
 
 # degrees of freedom: the 97.5 % point
-TABLE = {1: 12.7062, 2: 4.30265, 3: 3.18245, 4: 2.77645, 5: 2.57058, 9: 2.26216, 30: 2.04227, 120: 1.97993}
+TABLE = {
+    1: 12.7062,
+    2: 4.30265,
+    3: 3.18245,
+    4: 2.77645,
+    5: 2.57058,
+    9: 2.26216,
+    30: 2.04227,
+    120: 1.97993,
+}
 
 
 @pytest.mark.parametrize(("degrees", "expected"), TABLE.items())
@@ -27,7 +36,9 @@ def test_broken_degrees_lie_between_whole_ones() -> None:
 
 @pytest.mark.parametrize("x", [0.01, 0.3, 0.5, 0.9, 0.999])
 def test_the_incomplete_beta_function_meets_its_closed_forms(x: float) -> None:
-    assert incomplete_beta(0.5, 0.5, x) == pytest.approx(2 / math.pi * math.asin(math.sqrt(x)), rel=1e-12)
+    assert incomplete_beta(0.5, 0.5, x) == pytest.approx(
+        2 / math.pi * math.asin(math.sqrt(x)), rel=1e-12
+    )
     assert incomplete_beta(1, 3, x) == pytest.approx(1 - (1 - x) ** 3, rel=1e-12)
 
 

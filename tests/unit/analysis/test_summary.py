@@ -72,5 +72,8 @@ def test_a_run_without_epochs_has_no_figures() -> None:
 def test_without_epochs_the_rate_is_that_of_the_observed_steps() -> None:
     seen = Observed("torch", (), steps=11, seconds=2.0, examples_per_step=32.0)
     assert summarize(a_command(observed=seen)).samples_per_second == 160
-    assert summarize(a_command(observed=seen, seconds=[2.0, 2.0], examples=640)).samples_per_second == 320
+    assert (
+        summarize(a_command(observed=seen, seconds=[2.0, 2.0], examples=640)).samples_per_second
+        == 320
+    )
     assert summarize(a_command(observed=Observed("torch", (), 11, 2.0))).samples_per_second is None

@@ -18,18 +18,25 @@ def order(*records: Record) -> list[int]:
 
 
 def test_the_most_accurate_is_best() -> None:
-    found = of(a_trial(1, test_accuracy=0.9), a_trial(2, test_accuracy=0.95), a_trial(3, test_accuracy=0.92))
+    found = of(
+        a_trial(1, test_accuracy=0.9),
+        a_trial(2, test_accuracy=0.95),
+        a_trial(3, test_accuracy=0.92),
+    )
     assert [trial.trial for trial in found.trials] == [2, 3, 1]
     assert found.best == 2
     assert found.trials[0].values == {"learning_rate": 0.05, "hidden": 32}
 
 
 def test_ties_go_to_the_smaller_loss_then_to_the_earlier_trial() -> None:
-    assert order(a_trial(1, test_loss=0.2), a_trial(2, test_loss=0.1), a_trial(3, test_loss=0.2)) == [2, 1, 3]
+    assert order(
+        a_trial(1, test_loss=0.2), a_trial(2, test_loss=0.1), a_trial(3, test_loss=0.2)
+    ) == [2, 1, 3]
 
 
 def test_what_is_no_number_or_not_known_is_never_best() -> None:
-    nan, unknown = a_trial(1, test_accuracy=math.nan), a_trial(2, test_accuracy=None)
+    nan = a_trial(1, test_accuracy=math.nan)
+    unknown = a_trial(2, test_accuracy=None)
     assert order(nan, unknown, a_trial(3, test_accuracy=0.1)) == [3, 1, 2]
     assert order(a_trial(1, test_loss=math.nan), a_trial(2, test_loss=5.0)) == [2, 1]
 
@@ -50,13 +57,22 @@ def test_a_trial_that_was_done_again_counts_once() -> None:
     failed = a_trial(1, status="failed", test_accuracy=None, created="2026-11-21T10:00:00Z")
     done = a_trial(1, test_accuracy=0.9, created="2026-11-21T11:00:00Z")
     failed_again = a_trial(1, status="failed", test_accuracy=None, created="2026-11-21T12:00:00Z")
-    for records in ((failed, done), (done, failed), (done, failed_again), (failed, done, failed_again)):
+    for records in (
+        (failed, done),
+        (done, failed),
+        (done, failed_again),
+        (failed, done, failed_again),
+    ):
         (trial,) = of(*records).trials
         assert (trial.outcome, trial.test_accuracy) == ("ok", 0.9)
 
 
 def test_the_grid_is_what_the_trials_have_numbers_by_size() -> None:
-    values = [{"learning_rate": rate, "batch_size": size} for rate in (0.1, 0.01) for size in ("full", 100)]
+    values = [
+        {"learning_rate": rate, "batch_size": size}
+        for rate in (0.1, 0.01)
+        for size in ("full", 100)
+    ]
     found = of(*(a_trial(number, each) for number, each in enumerate(values, 1)))
     assert found.grid == {"learning_rate": (0.01, 0.1), "batch_size": ("full", 100)}
 

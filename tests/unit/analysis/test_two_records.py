@@ -10,12 +10,16 @@ from trainmark.analysis.two_records import set_against
 
 
 def test_equal_runs_that_are_as_near_as_their_own_epochs() -> None:
-    found = set_against(a_record(seconds=(WARM_UP, 2.0, 2.2)), a_record(seconds=(WARM_UP, 2.1, 2.2)))
+    found = set_against(
+        a_record(seconds=(WARM_UP, 2.0, 2.2)), a_record(seconds=(WARM_UP, 2.1, 2.2))
+    )
     assert (found.contrasts, found.noise) == ((), True)
 
 
 def test_equal_runs_that_are_further_apart_than_their_epochs() -> None:
-    found = set_against(a_record(seconds=(WARM_UP, 2.0, 2.0)), a_record(seconds=(WARM_UP, 1.0, 1.0)))
+    found = set_against(
+        a_record(seconds=(WARM_UP, 2.0, 2.0)), a_record(seconds=(WARM_UP, 1.0, 1.0))
+    )
     assert found.contrasts == ()
     assert not found.noise
     assert found.ratio == pytest.approx(2)
@@ -43,6 +47,10 @@ def test_a_run_without_an_epoch_has_no_pace() -> None:
 
 def test_what_one_run_did_not_come_to_know_is_no_difference() -> None:
     known = a_record(seconds=(WARM_UP, 2.0, 2.0))
-    unknown = msgspec.structs.replace(known, machine=msgspec.structs.replace(known.machine, load_before=None))
-    known = msgspec.structs.replace(known, machine=msgspec.structs.replace(known.machine, load_before=0.5))
+    unknown = msgspec.structs.replace(
+        known, machine=msgspec.structs.replace(known.machine, load_before=None)
+    )
+    known = msgspec.structs.replace(
+        known, machine=msgspec.structs.replace(known.machine, load_before=0.5)
+    )
     assert set_against(known, unknown).contrasts == ()

@@ -21,7 +21,9 @@ def xeon(*rates: Rate, cores: int = 2) -> Yardstick:
     return Yardstick("Xeon 8481C", "cpu", cores, "measured in 2026", list(rates))
 
 
-GPU = Yardstick("NVIDIA H200", "accelerator", None, "measured in 2026", [rate(3e6, "jax"), rate(2e6)])
+GPU = Yardstick(
+    "NVIDIA H200", "accelerator", None, "measured in 2026", [rate(3e6, "jax"), rate(2e6)]
+)
 
 
 def thirty_thousand() -> Comparison:
@@ -29,13 +31,17 @@ def thirty_thousand() -> Comparison:
 
 
 def test_the_same_model_is_compared_like_with_like() -> None:
-    (mine, *others) = device_references(thirty_thousand(), [GPU, xeon(rate(60_000), rate(90_000, "torch"))])
+    (mine, *others) = device_references(
+        thirty_thousand(), [GPU, xeon(rate(60_000), rate(90_000, "torch"))]
+    )
     assert (mine.same_model, mine.ratio) == (True, pytest.approx(0.5))
     assert [each.same_model for each in others] == [False, False]
 
 
 def test_of_a_device_that_one_does_not_own_the_fastest_is_told() -> None:
-    (h200,) = [each for each in device_references(thirty_thousand(), [GPU]) if each.device == "NVIDIA H200"]
+    (h200,) = [
+        each for each in device_references(thirty_thousand(), [GPU]) if each.device == "NVIDIA H200"
+    ]
     assert h200.samples_per_second == 3e6
     assert h200.how.startswith("jax")
     assert h200.ratio == pytest.approx(0.01)
@@ -63,8 +69,13 @@ def test_as_many_cores_make_the_same_cpu() -> None:
 
 def test_the_sentence() -> None:
     comparison = thirty_thousand()
-    told = dataclasses.replace(comparison, references=device_references(comparison, [xeon(rate(48_400))]))
-    assert "cpu reaches 62 % of the reference for the same model in mnist-mlp512" in comparison_markdown(told)
+    told = dataclasses.replace(
+        comparison, references=device_references(comparison, [xeon(rate(48_400))])
+    )
+    assert (
+        "cpu reaches 62 % of the reference for the same model in mnist-mlp512"
+        in comparison_markdown(told)
+    )
 
 
 def test_what_ships_can_be_read() -> None:
@@ -75,4 +86,6 @@ def test_what_ships_can_be_read() -> None:
 def test_what_was_measured_is_a_workload_of_the_catalogue_as_it_is_today() -> None:
     rates = [rate for yardstick in measured() for rate in yardstick.rates]
     assert rates
-    assert all(rate.step_fingerprint == catalog.find(rate.workload).step_fingerprint for rate in rates)
+    assert all(
+        rate.step_fingerprint == catalog.find(rate.workload).step_fingerprint for rate in rates
+    )

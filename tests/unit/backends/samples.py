@@ -35,7 +35,9 @@ def _split(count: int, shape: tuple[int, int, int], seed: int) -> Split:
 
 def options(**changes: Any) -> Options:
     """Options of the NumPy backend, in double precision."""
-    return Options(**({"style": "idiomatic", "device": "cpu", "precision": "fp64", "seed": 1} | changes))
+    return Options(
+        **({"style": "idiomatic", "device": "cpu", "precision": "fp64", "seed": 1} | changes)
+    )
 
 
 def in_order(*sizes: int) -> EpochPlan:

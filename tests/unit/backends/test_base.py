@@ -36,7 +36,12 @@ def test_kinds_of_a_workload() -> None:
 
 def test_the_device_that_was_asked_for_is_returned() -> None:
     assert require_support(CAN, a_workload(), asked()) is CPU
-    assert require_support(CAN, a_workload(), asked(device="cuda:0", precision="bf16", memory_fraction=0.5)) is GPU
+    assert (
+        require_support(
+            CAN, a_workload(), asked(device="cuda:0", precision="bf16", memory_fraction=0.5)
+        )
+        is GPU
+    )
 
 
 def test_each_rank_has_its_own_device_if_devices_are_numbered() -> None:
@@ -49,20 +54,31 @@ def test_each_rank_has_its_own_device_if_devices_are_numbered() -> None:
 
 
 def test_a_device_that_is_not_seen() -> None:
-    with pytest.raises(AbsentDevice, match=r"some does not see the device 'cuda:1': expected one of cpu, cuda:0\."):
+    with pytest.raises(
+        AbsentDevice, match=r"some does not see the device 'cuda:1': expected one of cpu, cuda:0\."
+    ):
         require_support(CAN, a_workload(), asked(device="cuda:1"))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"style": "idiomatic"}, "some on cpu does not have the style 'idiomatic': expected one of fast"),
-        ({"precision": "bf16"}, "some on cpu does not have the precision 'bf16': expected one of fp32"),
+        (
+            {"style": "idiomatic"},
+            "some on cpu does not have the style 'idiomatic': expected one of fast",
+        ),
+        (
+            {"precision": "bf16"},
+            "some on cpu does not have the precision 'bf16': expected one of fp32",
+        ),
         (
             {"device": "cuda:0", "precision": "fp16"},
             "some on cuda:0 does not have the precision 'fp16': expected one of fp32, bf16",
         ),
-        ({"memory_fraction": 0.5}, "--memory-fraction has no meaning on a CPU: expected an accelerator"),
+        (
+            {"memory_fraction": 0.5},
+            "--memory-fraction has no meaning on a CPU: expected an accelerator",
+        ),
     ],
 )
 def test_what_the_backend_cannot_do_is_named(changes: dict[str, Any], message: str) -> None:
@@ -73,7 +89,10 @@ def test_what_the_backend_cannot_do_is_named(changes: dict[str, Any], message: s
 @pytest.mark.parametrize("missing", sorted(KINDS))
 def test_a_layer_loss_or_optimiser_it_does_not_have_is_named(missing: str) -> None:
     can = Capabilities("some", "1.0", ("fast",), (CPU,), KINDS - {missing})
-    with pytest.raises(Unsupported, match=f"does not have the layer, loss or optimiser '{missing}': expected one of"):
+    with pytest.raises(
+        Unsupported,
+        match=f"does not have the layer, loss or optimiser '{missing}': expected one of",
+    ):
         require_support(can, a_workload(), asked())
 
 
@@ -84,7 +103,9 @@ def test_a_step_that_no_memory_would_hold_is_refused_with_the_batch_that_could_f
         workload = replace(catalog.find("shakespeare-gpt"), batches=Batches(batch))
         require_memory(workload, small, asked(device="cuda:0"))
 
-    with pytest.raises(Unsupported, match=r"at least .* for a batch of 1,000, found 512 MiB") as caught:
+    with pytest.raises(
+        Unsupported, match=r"at least .* for a batch of 1,000, found 512 MiB"
+    ) as caught:
         require(1_000)
     fits = int(str(caught.value).partition("A batch of at most ")[2].split()[0])
     require(fits)

@@ -1,4 +1,5 @@
-"""The clock that can't lie: a device that works in the background shows up a reading taken too early."""
+"""The clock that can't lie: a device that works in the background shows up a reading taken too
+early."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from trainmark.workload.model import lay_out
 
 from .samples import a_dataset, no_tick
 
-STEPS, STEP_SECONDS = 20, 0.01
+STEPS = 20
+STEP_SECONDS = 0.01
 PLAN = EpochPlan((10,) * STEPS, None)
 MODEL = lay_out(a_workload())
 
@@ -32,7 +34,9 @@ class Impatient(FakeTrainer):
         pass
 
 
-def a_trainer(kind: type[FakeTrainer] = FakeTrainer, device: str = "cpu", **does: Any) -> FakeTrainer:
+def a_trainer(
+    kind: type[FakeTrainer] = FakeTrainer, device: str = "cpu", **does: Any
+) -> FakeTrainer:
     options = Options("fast", device, "fp32", 1)
     return kind(MODEL, options, Behaviour(**({"step_seconds": STEP_SECONDS} | does)))
 
@@ -63,12 +67,15 @@ def test_the_fake_gpu_is_faster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("log_every", "done"), [(None, [0, 20]), (5, [0, 1, 6, 11, 16, 20]), (8, [0, 1, 9, 17, 20]), (99, [0, 1, 20])]
+    ("log_every", "done"),
+    [(None, [0, 20]), (5, [0, 1, 6, 11, 16, 20]), (8, [0, 1, 9, 17, 20]), (99, [0, 1, 20])],
 )
 def test_edges_lie_where_they_were_asked_for(log_every: int | None, done: list[int]) -> None:
     ticks: list[int] = []
     trainer = a_trainer(step_seconds=0.001)
-    epoch = timed_epoch(trainer, PLAN, lambda: ticks.append(1), time.perf_counter, log_every=log_every)
+    epoch = timed_epoch(
+        trainer, PLAN, lambda: ticks.append(1), time.perf_counter, log_every=log_every
+    )
     assert [steps for steps, _ in epoch.edges] == done
     assert len(ticks) == STEPS
     assert sum(len(trainer.read(result).losses) for result in epoch.results) == STEPS
@@ -138,16 +145,21 @@ def test_its_noise_goes_to_both_outputs(capfd: pytest.CaptureFixture[str]) -> No
 def test_the_environment_says_how_it_behaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRAINMARK_FAKE", raising=False)
     assert behaviour() == Behaviour()
-    monkeypatch.setenv("TRAINMARK_FAKE", json.dumps({"step_seconds": 0.5, "fail": "nan", "unknown": 1}))
+    monkeypatch.setenv(
+        "TRAINMARK_FAKE", json.dumps({"step_seconds": 0.5, "fail": "nan", "unknown": 1})
+    )
     assert behaviour() == Behaviour(step_seconds=0.5, fail="nan")
 
 
 def test_the_backend_runs_everything_on_the_devices_it_names() -> None:
-    backend, workload = FakeBackend(), a_workload()
+    backend = FakeBackend()
+    workload = a_workload()
     assert [device.id for device in backend.capabilities().devices] == ["cpu", "cuda:0"]
 
     def build(device: str) -> FakeTrainer:
-        return backend.trainer(workload, lay_out(workload), a_dataset(), Options("fast", device, "fp32", 1))
+        return backend.trainer(
+            workload, lay_out(workload), a_dataset(), Options("fast", device, "fp32", 1)
+        )
 
     assert build("cuda:0").settings() == {"asynchronous": True}
     with pytest.raises(AbsentDevice):

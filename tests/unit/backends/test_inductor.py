@@ -13,10 +13,18 @@ FOLDER = "TORCHINDUCTOR_CACHE_DIR"
 
 @pytest.mark.parametrize(
     ("of_command", "of_user", "expected"),
-    [("/command", None, "/command"), ("/command", "/mine", "/mine"), (None, "/mine", "/mine"), (None, None, None)],
+    [
+        ("/command", None, "/command"),
+        ("/command", "/mine", "/mine"),
+        (None, "/mine", "/mine"),
+        (None, None, None),
+    ],
 )
 def test_the_commands_cache_is_used_unless_the_user_has_one(
-    monkeypatch: pytest.MonkeyPatch, of_command: str | None, of_user: str | None, expected: str | None
+    monkeypatch: pytest.MonkeyPatch,
+    of_command: str | None,
+    of_user: str | None,
+    expected: str | None,
 ) -> None:
     for variable, value in ((CACHE_VARIABLE, of_command), (FOLDER, of_user)):
         monkeypatch.setenv(variable, "")  # so that it is restored, whatever sets it

@@ -9,7 +9,9 @@ from trainmark.errors import RanksDiffer
 
 
 def test_ranks_that_say_the_same_may_be_on_any_host() -> None:
-    require_agreement([{"host": "a", "version of torch": "2.13"}, {"host": "b", "version of torch": "2.13"}])
+    require_agreement(
+        [{"host": "a", "version of torch": "2.13"}, {"host": "b", "version of torch": "2.13"}]
+    )
 
 
 def test_the_first_telling_difference_is_named_with_both_hosts_and_values() -> None:
@@ -21,7 +23,8 @@ def test_the_first_telling_difference_is_named_with_both_hosts_and_values() -> N
     with pytest.raises(RanksDiffer) as raised:
         require_agreement(facts)
     assert str(raised.value).startswith(
-        "the ranks differ in their version of torch: expected 2.13 as on a (rank 0), found 2.12 on b (rank 2)"
+        "the ranks differ in their version of torch: expected 2.13 as on a (rank 0), found 2.12 "
+        "on b (rank 2)"
     )
 
 

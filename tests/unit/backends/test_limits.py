@@ -12,7 +12,8 @@ from trainmark.workload.products import Product
 
 @dataclass
 class Slow:
-    """A device that works off its queue while nobody looks: a clock that jumps when it is waited for."""
+    """A device that works off its queue while nobody looks: a clock that jumps when it is waited
+    for."""
 
     flops_per_second: float = 1e12
     bytes_per_second: float = 1e11
@@ -39,13 +40,16 @@ class Slow:
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
         self.largest = max(self.largest, *(product.rows for product in asked))
-        return self.work(sum(2 * m * k * n * number for m, k, n, _, number in asked) / self.flops_per_second)
+        return self.work(
+            sum(2 * m * k * n * number for m, k, n, _, number in asked) / self.flops_per_second
+        )
 
     def copy(self, size: int) -> QueuedWork:
         return self.work(2 * size / self.bytes_per_second)
 
 
-CPU, GPU = Device("cpu", None, "cpu"), Device("cuda:0", None, "accelerator", 80 * 2**30)
+CPU = Device("cpu", None, "cpu")
+GPU = Device("cuda:0", None, "accelerator", 80 * 2**30)
 
 
 @pytest.mark.parametrize("device", [CPU, GPU])

@@ -16,7 +16,8 @@ from trainmark.execute.worker import main as worker
 
 @pytest.fixture
 def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An installed distribution with three backends: one works, one lacks its framework, one takes a built-in name."""
+    """An installed distribution with three backends: one works, one lacks its framework, one takes
+    a built-in name."""
     (tmp_path / "toyframework.py").write_text("class ToyBackend:\n    pass\n")
     folder = tmp_path / "toy-1.0.dist-info"
     folder.mkdir()
@@ -35,7 +36,9 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_unknown_backend_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UnknownName, match=r"unknown backend 'nunpy': expected one of .*numpy.*Did you mean numpy\?"):
+    with pytest.raises(
+        UnknownName, match=r"unknown backend 'nunpy': expected one of .*numpy.*Did you mean numpy\?"
+    ):
         registry.find("nunpy")
 
 
@@ -78,13 +81,16 @@ def test_a_missing_framework_is_answered_with_the_command_that_installs_it(plugi
     with pytest.raises(NotInstalled) as caught:
         registry.load("broken")
     assert str(caught.value) == (
-        "the backend 'broken' needs framework_that_is_not_there, which is not installed. pip install toy"
+        "the backend 'broken' needs framework_that_is_not_there, which is not installed. pip "
+        "install toy"
     )
 
 
 def test_a_plug_in_for_version_0_1_says_what_to_change(plugins: Path) -> None:
     """Version 0.1 had ``ALL_KINDS``, for backends that claimed everything."""
-    (plugins / "toyframework.py").write_text("from trainmark.backends.base import ALL_KINDS, Capabilities\n")
+    (plugins / "toyframework.py").write_text(
+        "from trainmark.backends.base import ALL_KINDS, Capabilities\n"
+    )
     with pytest.raises(Unsupported) as caught:
         registry.load("toy")
     said = str(caught.value)
@@ -93,7 +99,9 @@ def test_a_plug_in_for_version_0_1_says_what_to_change(plugins: Path) -> None:
     assert "Capabilities(kinds=frozenset(" in said
 
 
-@pytest.mark.parametrize("rest", ["(), {'numpy': '2'}", "()"], ids=["packages fifth", "four arguments"])
+@pytest.mark.parametrize(
+    "rest", ["(), {'numpy': '2'}", "()"], ids=["packages fifth", "four arguments"]
+)
 def test_capabilities_as_version_0_1_had_them_say_what_to_change(plugins: Path, rest: str) -> None:
     (plugins / "toyframework.py").write_text(
         "from trainmark.backends.base import Capabilities\n"
@@ -101,13 +109,17 @@ def test_capabilities_as_version_0_1_had_them_say_what_to_change(plugins: Path, 
         f"    def capabilities(self): return Capabilities('toy', '1', ('idiomatic',), {rest})\n"
     )
     for request in (requests.Probe("toy"), requests.Examine("toy")):
-        with pytest.raises(Unsupported, match=r"'toy' was written for another version.*kinds.*CHANGELOG\.md") as caught:
+        with pytest.raises(
+            Unsupported, match=r"'toy' was written for another version.*kinds.*CHANGELOG\.md"
+        ) as caught:
             worker._carry_out(request, lambda _: None, lambda: None, queue.SimpleQueue(), None)
         assert "Capabilities(kinds=frozenset(" in caught.value.fix
 
 
 def test_a_fault_of_a_plug_in_is_not_blamed_on_its_version(plugins: Path) -> None:
-    (plugins / "toyframework.py").write_text("class ToyBackend:\n    def capabilities(self): return len(5)\n")
+    (plugins / "toyframework.py").write_text(
+        "class ToyBackend:\n    def capabilities(self): return len(5)\n"
+    )
     with pytest.raises(TypeError, match="int"):
         registry.capabilities("toy", registry.load("toy"))
 
@@ -123,13 +135,16 @@ def test_a_plug_in_that_needs_a_module_that_is_gone_says_so(plugins: Path) -> No
 def test_a_plug_in_without_its_framework_says_which(plugins: Path) -> None:
     (plugins / "toyframework.py").write_text("import framework_that_is_not_there\n")
     with pytest.raises(
-        NotInstalled, match=r"plug-in 'toy' can't be imported.*framework_that_is_not_there.*pip install"
+        NotInstalled,
+        match=r"plug-in 'toy' can't be imported.*framework_that_is_not_there.*pip " r"install",
     ):
         registry.load("toy")
 
 
 def test_a_well_known_plug_in_that_is_not_installed_is_answered_with_the_command() -> None:
-    with pytest.raises(UnknownName, match=r"unknown backend 'mxnet'.*pip install \./plugins/trainmark-mxnet"):
+    with pytest.raises(
+        UnknownName, match=r"unknown backend 'mxnet'.*pip install \./plugins/trainmark-mxnet"
+    ):
         registry.find("mxnet")
 
 
@@ -139,7 +154,9 @@ def test_listing_every_backend_imports_no_framework() -> None:
         "[entry.installed for entry in registry.entries().values()]; registry.find('torch'); "
         "print(sorted({'torch', 'jax', 'keras', 'tensorflow', 'mxnet'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"
 
 

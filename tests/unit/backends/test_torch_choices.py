@@ -21,7 +21,11 @@ def test_a_row_chooses_the_fastest_of_its_candidates(row: tuple[str, str]) -> No
 
 
 def test_what_was_not_measured_is_eager_and_untuned() -> None:
-    for name, precision in (("mnist-cnn", "bf16"), ("gpt2-124m", "fp32"), ("gpt2-124m (depth 2)", "bf16")):
+    for name, precision in (
+        ("mnist-cnn", "bf16"),
+        ("gpt2-124m", "fp32"),
+        ("gpt2-124m (depth 2)", "bf16"),
+    ):
         found = choose(name, precision, captures=True)  # type: ignore[arg-type]
         assert (found.step, found.by, found.gain) == ("eager", "untuned", None)
 

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from ranking import LIMIT, Course, least_accuracy, paired_ratio, ranked, reference_of, table, verdicts
+from ranking import (
+    LIMIT,
+    Course,
+    least_accuracy,
+    paired_ratio,
+    ranked,
+    reference_of,
+    table,
+    verdicts,
+)
 from rounds import Outcome
 
 from trainmark.workload import catalog
@@ -12,10 +21,20 @@ COURSE = Course(catalog.find("mnist-mlp128"), examples=1_000, epochs_a_turn=2, t
 
 
 def outcome(**seconds: list[float]) -> Outcome:
-    names = {"keras": "Keras fit", "torch": "PyTorch DataLoader", "ours": "trainmark torch idiomatic", "limit": LIMIT}
+    names = {
+        "keras": "Keras fit",
+        "torch": "PyTorch DataLoader",
+        "ours": "trainmark torch idiomatic",
+        "limit": LIMIT,
+    }
     found = Outcome(seconds={names[name]: turns for name, turns in seconds.items()})
     found.test_accuracy = {name: 0.95 for name in found.seconds if name != LIMIT}
-    peak = {"flops_per_second": COURSE.flops_a_turn * 2.0, "bytes_per_second": 1e10, "product": "p", "copy": "c"}
+    peak = {
+        "flops_per_second": COURSE.flops_a_turn * 2.0,
+        "bytes_per_second": 1e10,
+        "product": "p",
+        "copy": "c",
+    }
     found.facts = {LIMIT: [peak] * len(seconds["limit"])} if "limit" in seconds else {}
     return found
 
@@ -39,7 +58,9 @@ def test_ratios_are_paired_round_by_round():
 
 
 def test_ranked_hold_each_against_the_reference_and_the_peak():
-    ours, keras, _ = ranked(COURSE, outcome(keras=[2.0] * 3, torch=[3.0] * 3, ours=[1.0, 1.1, 0.9], limit=[0.1] * 3))
+    ours, keras, _ = ranked(
+        COURSE, outcome(keras=[2.0] * 3, torch=[3.0] * 3, ours=[1.0, 1.1, 0.9], limit=[0.1] * 3)
+    )
     assert (ours.name, keras.name) == ("trainmark torch idiomatic", "Keras fit")
     assert ours.ratio.value == pytest.approx(2 / (0.99 ** (1 / 3)))
     assert ours.ratio.low < 2 < ours.ratio.high
@@ -48,7 +69,12 @@ def test_ranked_hold_each_against_the_reference_and_the_peak():
 
 @pytest.mark.parametrize(
     ("ours", "verdict"),
-    [([2.0] * 3, "not slower"), ([3.05] * 3, "not slower"), ([4.0] * 3, "SLOWER"), ([1.5, 3.0, 6.0], "not decided")],
+    [
+        ([2.0] * 3, "not slower"),
+        ([3.05] * 3, "not slower"),
+        ([4.0] * 3, "SLOWER"),
+        ([1.5, 3.0, 6.0], "not decided"),
+    ],
 )
 def test_a_style_must_not_be_slower_than_the_same_loop_of_a_peer(ours, verdict):
     (said,) = verdicts(ranked(COURSE, outcome(torch=[3.0] * 3, ours=ours)))
@@ -73,7 +99,11 @@ def test_without_its_twin_a_style_has_no_verdict():
     [
         ({"Keras fit": 0.95}, 10_000, 0.93),
         ({"Keras fit": 0.34}, 1_000, 0.34 - 3 * (2 * 0.34 * 0.66 / 1_000) ** 0.5),
-        ({"Keras fit": 0.7, "JAX jitted step": 0.6, "trainmark torch idiomatic": 0.1}, 10_000, 0.7 - 3 * 0.005**0.5),
+        (
+            {"Keras fit": 0.7, "JAX jitted step": 0.6, "trainmark torch idiomatic": 0.1},
+            10_000,
+            0.7 - 3 * 0.005**0.5,
+        ),
     ],
 )
 def test_accuracy_may_be_as_much_lower_as_chance_explains(peers, examples, least):

@@ -48,8 +48,12 @@ def enter(tmp_path: Path):
     return contender
 
 
-def run(tmp_path: Path, contenders: list[Contender], rounds: int = 3, timeouts: Timeouts = QUICK) -> Outcome:
-    return compete(contenders, "nothing", tmp_path, rounds, timeouts=timeouts, log=lambda line: None)
+def run(
+    tmp_path: Path, contenders: list[Contender], rounds: int = 3, timeouts: Timeouts = QUICK
+) -> Outcome:
+    return compete(
+        contenders, "nothing", tmp_path, rounds, timeouts=timeouts, log=lambda line: None
+    )
 
 
 def test_the_parents_clock_times_every_counted_turn(tmp_path, enter):
@@ -71,7 +75,12 @@ def test_rounds_begin_one_further_each_time(tmp_path, enter):
 
 
 def test_rotation():
-    assert [rotated("ABC", number) for number in (-1, 0, 1, 3)] == [list("CAB"), list("ABC"), list("BCA"), list("ABC")]
+    assert [rotated("ABC", number) for number in (-1, 0, 1, 3)] == [
+        list("CAB"),
+        list("ABC"),
+        list("BCA"),
+        list("ABC"),
+    ]
     assert rotated([], 4) == []
 
 
@@ -88,7 +97,9 @@ def test_one_that_dies_is_left_out_with_its_last_words(tmp_path, enter):
 
 
 def test_one_that_hangs_is_ended(tmp_path, enter):
-    outcome = run(tmp_path, [enter("hangs"), enter("steady")], timeouts=Timeouts(set_up=120, turn=5, settle=0))
+    outcome = run(
+        tmp_path, [enter("hangs"), enter("steady")], timeouts=Timeouts(set_up=120, turn=5, settle=0)
+    )
     assert outcome.left_out == {"hangs": "no answer in 5 s"}
     assert len(outcome.seconds["steady"]) == 3
 
@@ -108,5 +119,13 @@ def test_an_interrupt_ends_all(tmp_path, enter):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compete([enter("steady"), enter("slow")], "nothing", tmp_path, 1, timeouts=QUICK, log=interrupted)
-    assert len((tmp_path / "order.txt").read_text().split()) == 4  # warmed up twice each, and no more
+        compete(
+            [enter("steady"), enter("slow")],
+            "nothing",
+            tmp_path,
+            1,
+            timeouts=QUICK,
+            log=interrupted,
+        )
+    # warmed up twice each, and no more
+    assert len((tmp_path / "order.txt").read_text().split()) == 4

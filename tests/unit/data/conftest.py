@@ -15,7 +15,14 @@ from .site import Site
 @pytest.fixture(autouse=True)
 def without_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' own server is asked directly, whatever the machine's environment says."""
-    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+    for name in (
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 

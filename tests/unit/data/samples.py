@@ -13,7 +13,8 @@ from trainmark.data import idx, synthetic
 from trainmark.data.catalog import KnownDataset, KnownFile, Mirror, SplitName
 from trainmark.data.cifar10 import RECORD
 
-TRAIN, TEST = 60, 20
+TRAIN = 60
+TEST = 20
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,26 @@ class Sample:
 
 
 def known_file(
-    name: str, split: SplitName, holds: str, examples: int, content: bytes, part_of: str | None = None
+    name: str,
+    split: SplitName,
+    holds: str,
+    examples: int,
+    content: bytes,
+    part_of: str | None = None,
 ) -> KnownFile:
-    return KnownFile(name, split, holds, examples, len(content), hashlib.sha256(content).hexdigest(), part_of)  # type: ignore[arg-type]
+    return KnownFile(
+        name, split, holds, examples, len(content), hashlib.sha256(content).hexdigest(), part_of
+    )  # type: ignore[arg-type]
 
 
 def digits(*mirrors: Mirror, name: str = "digits", train: int = TRAIN, test: int = TEST) -> Sample:
     """A few drawn digits in MNIST's four files. Without mirrors it is a dataset that is drawn."""
     files: list[KnownFile] = []
     contents: dict[str, bytes] = {}
-    splits: tuple[tuple[SplitName, str, int], ...] = (("train", "train", train), ("test", "t10k", test))
+    splits: tuple[tuple[SplitName, str, int], ...] = (
+        ("train", "train", train),
+        ("test", "t10k", test),
+    )
     for split, prefix, examples in splits:
         images, labels = synthetic.draw(synthetic.SEED[split], examples, lambda done: None)
         for holds, array in (("images", images), ("labels", labels)):
@@ -52,13 +63,20 @@ def digits(*mirrors: Mirror, name: str = "digits", train: int = TRAIN, test: int
             contents[file] = idx.encode(array)
             files.append(known_file(file, split, holds, examples, contents[file]))
     known = KnownDataset(
-        name, "a few digits", "idx", (28, 28, 1), tuple(files), (name, "RAW/raw", "."), mirrors=mirrors
+        name,
+        "a few digits",
+        "idx",
+        (28, 28, 1),
+        tuple(files),
+        (name, "RAW/raw", "."),
+        mirrors=mirrors,
     )
     return Sample(known, contents)
 
 
 def pictures(*mirrors: Mirror) -> Sample:
-    """Random pictures in the files of CIFAR-10: five to train on with 12 each, one to test with, and its first 4."""
+    """Random pictures in the files of CIFAR-10: five to train on with 12 each, one to test with,
+    and its first 4."""
     random = np.random.Generator(np.random.PCG64(3))
     files: list[KnownFile] = []
     contents: dict[str, bytes] = {}
@@ -71,7 +89,12 @@ def pictures(*mirrors: Mirror) -> Sample:
         files.append(known_file(file, split, "records", 12, contents[file]))
     contents["test_batch_first4.bin"] = contents["test_batch.bin"][: 4 * RECORD]
     part = known_file(
-        "test_batch_first4.bin", "test", "records", 4, contents["test_batch_first4.bin"], "test_batch.bin"
+        "test_batch_first4.bin",
+        "test",
+        "records",
+        4,
+        contents["test_batch_first4.bin"],
+        "test_batch.bin",
     )
     known = KnownDataset(
         name="pictures",

@@ -26,7 +26,13 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Tests are silent."""
 
-    def start(self, status: int, length: int | None, kind: str = "application/octet-stream", **headers: str) -> None:
+    def start(
+        self,
+        status: int,
+        length: int | None,
+        kind: str = "application/octet-stream",
+        **headers: str,
+    ) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         if length is not None:
@@ -45,7 +51,9 @@ class Site:
         self.closing = threading.Event()
         handler = type("SiteHandler", (Handler,), {"site": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}
+        )
         self._thread.start()
 
     @property
@@ -91,7 +99,9 @@ def hanging_up(content: bytes, sent: int) -> Page:
     return page
 
 
-def web_page(kind: str = "text/html; charset=utf-8", start: bytes = b"\n<!DOCTYPE html><html>") -> Page:
+def web_page(
+    kind: str = "text/html; charset=utf-8", start: bytes = b"\n<!DOCTYPE html><html>"
+) -> Page:
     """A login page with status 200, as captive networks serve it for everything."""
     content = start + b"<body>Please log in</body></html>"
 

@@ -25,9 +25,9 @@ def shape(known: KnownDataset, file: KnownFile) -> tuple[int, ...]:
 def test_sizes_follow_from_shapes(known: KnownDataset) -> None:
     for file in (*known.files, *known.parts):
         if known.format == "random":  # labels and tokens have two bytes
-            assert file.size == file.examples * (math.prod(known.image_shape) if file.holds == "images" else 2), (
-                file.name
-            )
+            assert file.size == file.examples * (
+                math.prod(known.image_shape) if file.holds == "images" else 2
+            ), file.name
             continue
         header = 4 * (1 + len(shape(known, file))) if known.format == "idx" else 0
         assert file.size == header + math.prod(shape(known, file)), file.name
@@ -41,7 +41,9 @@ def test_digests_are_sha256_and_differ(known: KnownDataset) -> None:
 
 
 def test_examples() -> None:
-    assert {name: (known.examples("train"), known.examples("test")) for name, known in CATALOG.items()} == {
+    assert {
+        name: (known.examples("train"), known.examples("test")) for name, known in CATALOG.items()
+    } == {
         "mnist": (60_000, 10_000),
         "cifar10": (50_000, 10_000),
         "synthetic-digits": (60_000, 10_000),
@@ -59,7 +61,8 @@ def test_mirrors_never_serve_pickles(known: KnownDataset) -> None:
 
 @ALL
 def test_a_tar_is_opened_only_when_its_checksum_is_known(known: KnownDataset) -> None:
-    # Its members come one after the other, so anything in front of the wanted ones would have to be decompressed.
+    # Its members come one after the other, so anything in front of the wanted ones would have to be
+    # decompressed.
     assert all(mirror.sha256 for mirror in known.mirrors if mirror.packaging == "tar.gz")
 
 

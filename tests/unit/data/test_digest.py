@@ -15,7 +15,9 @@ from .samples import Sample
 def test_a_dataset_is_named_by_what_sha256sum_prints(some_digits: Sample, tmp_path: Path) -> None:
     some_digits.write(tmp_path)
     names = [file.name for file in some_digits.known.files]
-    listing = subprocess.run(["sha256sum", *names], cwd=tmp_path, check=True, capture_output=True).stdout
+    listing = subprocess.run(
+        ["sha256sum", *names], cwd=tmp_path, check=True, capture_output=True
+    ).stdout
     assert catalog.dataset_sha256(some_digits.known.files) == hashlib.sha256(listing).hexdigest()
 
 

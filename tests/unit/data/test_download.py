@@ -12,7 +12,8 @@ from trainmark.data.progress import silent
 from .site import Handler, Page, Site, endless, hanging_up, serving, web_page
 
 CONTENT = bytes(range(256)) * 1000
-PATIENT, QUICK = (100, 100), (100, 2)
+PATIENT = (100, 100)
+QUICK = (100, 2)
 """Seconds to connect, and to wait for each read; the tests' own server may be slow, too."""
 
 
@@ -49,7 +50,8 @@ def redirecting(to: str) -> Page:
 
 
 def test_a_redirect_is_followed(site: Site) -> None:
-    site.pages["/file"], site.pages["/other"] = redirecting("/other"), serving(CONTENT)
+    site.pages["/file"] = redirecting("/other")
+    site.pages["/other"] = serving(CONTENT)
     assert get(f"{site.url}/file") == CONTENT
 
 
@@ -85,7 +87,10 @@ def never_answers(handler: Handler) -> None:
         (web_page(), "served a web page instead of the file"),
         (serving(CONTENT * 2), "announced 512,000 bytes, expected at most 300,000"),
         (endless(), "sent more than the expected 300,000 bytes"),
-        (hanging_up(CONTENT, 70_000), r"stopped after 65,536 bytes: .*IncompleteRead\(70000 bytes read"),
+        (
+            hanging_up(CONTENT, 70_000),
+            r"stopped after 65,536 bytes: .*IncompleteRead\(70000 bytes read",
+        ),
         (not_http, "SSH-2.0-OpenSSH"),
         (silence, "Remote end closed connection"),
         (never_answers, r"Read timed out\. \(read timeout=2\)"),

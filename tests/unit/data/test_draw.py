@@ -25,7 +25,9 @@ print(locate(known.name, cache=Path(sys.argv[2]), known_datasets={known.name: kn
 
 
 def draw(sample: Sample, cache: Path) -> str:
-    return locate(sample.known.name, cache=cache, known_datasets={sample.known.name: sample.known}).source
+    return locate(
+        sample.known.name, cache=cache, known_datasets={sample.known.name: sample.known}
+    ).source
 
 
 def test_drawn_once_then_from_the_cache(some_digits: Sample, tmp_path: Path) -> None:
@@ -55,11 +57,15 @@ def test_a_damaged_file_is_drawn_again(some_digits: Sample, tmp_path: Path, dama
 def test_progress_counts_bytes_up_to_the_total(some_digits: Sample, tmp_path: Path) -> None:
     seen: list[tuple[int, int | None, str]] = []
     known = {"digits": some_digits.known}
-    locate("digits", cache=tmp_path, known_datasets=known, progress=lambda *facts: seen.append(facts))
+    locate(
+        "digits", cache=tmp_path, known_datasets=known, progress=lambda *facts: seen.append(facts)
+    )
     assert seen == [(60 * 784, 80 * 784, "digits"), (80 * 784, 80 * 784, "digits")]
 
 
-def test_a_machine_that_draws_something_else_says_so_and_keeps_nothing(some_digits: Sample, tmp_path: Path) -> None:
+def test_a_machine_that_draws_something_else_says_so_and_keeps_nothing(
+    some_digits: Sample, tmp_path: Path
+) -> None:
     first, *others = some_digits.known.files
     known = replace(some_digits.known, files=(replace(first, sha256="0" * 64), *others))
     with pytest.raises(DataUnavailable, match="generates a different train-images-idx3-ubyte"):

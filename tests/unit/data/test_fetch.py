@@ -17,7 +17,8 @@ from .archives import tar_gz
 from .samples import Sample, digits, pictures
 from .site import Site, hanging_up, serving, web_page
 
-PATIENT, QUICK = (100, 100), (100, 2)
+PATIENT = (100, 100)
+QUICK = (100, 2)
 """Seconds to connect, and to wait for each read; the tests' own server may be slow, too."""
 
 
@@ -44,7 +45,9 @@ def test_compressed_files(site: Site, tmp_path: Path) -> None:
 
 def test_tar(site: Site, tmp_path: Path) -> None:
     archive = tar_gz({f"bin/{name}": content for name, content in pictures().contents.items()})
-    sample = pictures(Mirror(f"{site.url}/p.tar.gz", "tar.gz", hashlib.sha256(archive).hexdigest(), "bin/"))
+    sample = pictures(
+        Mirror(f"{site.url}/p.tar.gz", "tar.gz", hashlib.sha256(archive).hexdigest(), "bin/")
+    )
     site.pages["/p.tar.gz"] = serving(archive)
     assert fetch(sample.known, tmp_path, progress=silent) == ()
     assert whole(sample, tmp_path)
@@ -52,7 +55,9 @@ def test_tar(site: Site, tmp_path: Path) -> None:
 
 def test_an_archive_with_a_wrong_checksum_is_not_opened(site: Site, tmp_path: Path) -> None:
     sample = pictures(Mirror(f"{site.url}/p.tar.gz", "tar.gz", "0" * 64, "bin/"))
-    site.pages["/p.tar.gz"] = serving(tar_gz({f"bin/{name}": each for name, each in sample.contents.items()}))
+    site.pages["/p.tar.gz"] = serving(
+        tar_gz({f"bin/{name}": each for name, each in sample.contents.items()})
+    )
     (failure,) = fetch(sample.known, tmp_path, progress=silent)
     assert f"a different archive: expected SHA-256 {'0' * 64}, found" in failure
     assert not list(tmp_path.iterdir())
@@ -86,7 +91,9 @@ def wrong_content(sample: Sample) -> bytes:
         ("stall", "stopped after 0 bytes: Read timed out"),
     ],
 )
-def test_the_next_mirror_serves_what_one_could_not(site: Site, tmp_path: Path, trouble: str, reason: str) -> None:
+def test_the_next_mirror_serves_what_one_could_not(
+    site: Site, tmp_path: Path, trouble: str, reason: str
+) -> None:
     sample = digits(serve(site, "bad", digits()), serve(site, "good", digits()))
     good = gzip.compress(sample.contents["train-images-idx3-ubyte"])
     path = "/bad/train-images-idx3-ubyte.gz"
@@ -101,7 +108,9 @@ def test_the_next_mirror_serves_what_one_could_not(site: Site, tmp_path: Path, t
             "wrong": serving(wrong_content(sample)),
             "stall": site.stalling(good, 500),
         }[trouble]
-    (failure,) = fetch(sample.known, tmp_path, progress=silent, timeout=QUICK if trouble == "stall" else PATIENT)
+    (failure,) = fetch(
+        sample.known, tmp_path, progress=silent, timeout=QUICK if trouble == "stall" else PATIENT
+    )
     assert failure.startswith(f"{site.url}/bad/: {reason}")
     assert whole(sample, tmp_path)
 
@@ -132,7 +141,9 @@ def test_hosts_that_refuse_at_once_are_all_tried(site: Site, tmp_path: Path) -> 
     assert whole(sample, tmp_path)
 
 
-def test_without_a_network_the_last_mirrors_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_network_the_last_mirrors_are_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def times_out(*given: object, timeout: tuple[float, float], **named: object) -> None:
         time.sleep(timeout[0])
         raise Unreachable("no answer: timed out")

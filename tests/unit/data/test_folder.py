@@ -12,7 +12,9 @@ from .samples import Sample
 
 @pytest.mark.parametrize("layout", ["digits", "RAW/raw", "."])
 @pytest.mark.parametrize("compressed", [True, False])
-def test_every_layout_is_found(some_digits: Sample, tmp_path: Path, layout: str, compressed: bool) -> None:
+def test_every_layout_is_found(
+    some_digits: Sample, tmp_path: Path, layout: str, compressed: bool
+) -> None:
     some_digits.write(tmp_path / layout, compressed=compressed)
     holding = folder.search(some_digits.known, tmp_path)
     assert holding is not None
@@ -34,7 +36,9 @@ def test_an_empty_folder_holds_nothing(some_digits: Sample, tmp_path: Path) -> N
 
 
 def test_digits_with_a_missing_file_are_refused(some_digits: Sample, tmp_path: Path) -> None:
-    some_digits.write(tmp_path, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte")
+    some_digits.write(
+        tmp_path, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte"
+    )
     with pytest.raises(DamagedData, match="expected also t10k-labels-idx1-ubyte"):
         folder.search(some_digits.known, tmp_path)
 
@@ -65,7 +69,9 @@ def test_some_pictures_are_enough(
         assert [file.known.name for file in holding.files] == list(names)
 
 
-def test_the_whole_test_file_is_preferred_to_its_beginning(some_pictures: Sample, tmp_path: Path) -> None:
+def test_the_whole_test_file_is_preferred_to_its_beginning(
+    some_pictures: Sample, tmp_path: Path
+) -> None:
     some_pictures.write(tmp_path, "data_batch_1.bin", "test_batch.bin", "test_batch_first4.bin")
     holding = folder.look(some_pictures.known, tmp_path)
     assert holding is not None

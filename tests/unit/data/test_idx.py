@@ -31,7 +31,12 @@ def test_what_is_encoded_is_parsed() -> None:
         (struct.pack(">4I", 0x0801, 2, 3, 4) + bytes(24), "magic", "0x00000803", "0x00000801"),
         (struct.pack("<4I", 0x0803, 2, 3, 4) + bytes(24), "magic", "0x00000803", "0x03080000"),
         (struct.pack(">4I", 0x0803, 2, 4, 3) + bytes(24), "dimensions", "2 × 3 × 4", "2 × 4 × 3"),
-        (struct.pack(">4I", 0x0803, 2**32 - 1, 3, 4) + bytes(24), "dimensions", "2 × 3 × 4", "4294967295 × 3 × 4"),
+        (
+            struct.pack(">4I", 0x0803, 2**32 - 1, 3, 4) + bytes(24),
+            "dimensions",
+            "2 × 3 × 4",
+            "4294967295 × 3 × 4",
+        ),
         (idx.encode(IMAGES) + b"\0", "length", "40 bytes", "41 bytes"),
     ],
 )

@@ -31,7 +31,9 @@ def test_tokens() -> None:
 
 
 def test_nothing_is_looked_for_or_written(tmp_path: Path) -> None:
-    located = locate("random-images", named=tmp_path / "nowhere", cache=tmp_path / "cache", download=False)
+    located = locate(
+        "random-images", named=tmp_path / "nowhere", cache=tmp_path / "cache", download=False
+    )
     assert (located.source, located.train_examples, located.test_examples) == ("memory", 512, 64)
     assert located.sha256 == located.folder.load().sha256
     assert not list(tmp_path.iterdir())

@@ -29,14 +29,18 @@ def test_digits(some_digits: Sample, tmp_path: Path) -> None:
 
 
 def test_pictures(some_pictures: Sample, tmp_path: Path) -> None:
-    dataset = load("pictures", some_pictures.write(tmp_path), known_datasets=catalog_of(some_pictures))
+    dataset = load(
+        "pictures", some_pictures.write(tmp_path), known_datasets=catalog_of(some_pictures)
+    )
     assert dataset.train.images.shape == (60, 32, 32, 3)
     assert dataset.train.images.flags.c_contiguous
     assert dataset.complete
     # The last training picture is the last record of the fifth file.
     record = np.frombuffer(some_pictures.contents["data_batch_5.bin"], np.uint8)[-3073:]
     assert dataset.train.labels[-1] == record[0]
-    assert np.array_equal(dataset.train.images[-1], record[1:].reshape(3, 32, 32).transpose(1, 2, 0))
+    assert np.array_equal(
+        dataset.train.images[-1], record[1:].reshape(3, 32, 32).transpose(1, 2, 0)
+    )
 
 
 def test_a_part_says_so_and_has_another_name(some_pictures: Sample, tmp_path: Path) -> None:
@@ -74,7 +78,9 @@ def test_damaged_digits(
     ("place", "byte", "problem"),
     [(0, 10, "found 10 at example 0"), (1, None, "not the known data_batch_2.bin")],
 )
-def test_damaged_pictures(some_pictures: Sample, tmp_path: Path, place: int, byte: int | None, problem: str) -> None:
+def test_damaged_pictures(
+    some_pictures: Sample, tmp_path: Path, place: int, byte: int | None, problem: str
+) -> None:
     path = some_pictures.write(tmp_path) / "data_batch_2.bin"
     content = bytearray(path.read_bytes())
     content[place] = (content[place] ^ 1) if byte is None else byte
@@ -98,7 +104,18 @@ def test_real_mnist(real_data: Path) -> None:
     assert mnist.test.images.std() == pytest.approx(79.1725, abs=1e-4)
     train = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
     assert np.bincount(mnist.train.labels).tolist() == train
-    assert np.bincount(mnist.test.labels).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    assert np.bincount(mnist.test.labels).tolist() == [
+        980,
+        1135,
+        1032,
+        1010,
+        982,
+        892,
+        958,
+        1028,
+        974,
+        1009,
+    ]
     assert mnist.train.labels[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
     assert mnist.test.labels[:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
 
@@ -118,7 +135,8 @@ def imported_by(module: str) -> set[str]:
     # What has no __spec__ was not imported: Cython puts such modules there for itself.
     code = (
         f"import sys; before = set(sys.modules); import {module}\n"
-        "print(*(name for name in set(sys.modules) - before if getattr(sys.modules[name], '__spec__', None)))"
+        "print(*(name for name in set(sys.modules) - before if getattr(sys.modules[name], "
+        "'__spec__', None)))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return set(done.stdout.split())
@@ -126,7 +144,10 @@ def imported_by(module: str) -> set[str]:
 
 def test_the_child_needs_numpy_alone_and_no_network() -> None:
     modules = imported_by("trainmark.data.load")
-    assert {name.partition(".")[0] for name in modules} - sys.stdlib_module_names == {"trainmark", "numpy"}
+    assert {name.partition(".")[0] for name in modules} - sys.stdlib_module_names == {
+        "trainmark",
+        "numpy",
+    }
     assert not modules & {"requests", "http.client", "tarfile"}
 
 

@@ -95,7 +95,9 @@ def test_a_named_folder_without_the_dataset_is_fallen_past(tmp_path: Path, place
     assert find(FETCHED, tmp_path, **{place: tmp_path / "folder"}).source == "cache"
 
 
-@pytest.mark.parametrize(("place", "by"), [("named", "--data-dir"), ("environment", "TRAINMARK_DATA")])
+@pytest.mark.parametrize(
+    ("place", "by"), [("named", "--data-dir"), ("environment", "TRAINMARK_DATA")]
+)
 def test_a_named_folder_must_exist(tmp_path: Path, place: str, by: str) -> None:
     FETCHED.write(tmp_path / "cache" / "digits")
     with pytest.raises(UsageError, match=by):
@@ -142,15 +144,19 @@ def test_every_mirror_that_failed_is_named(site: Site, tmp_path: Path) -> None:
         locate("digits", cache=tmp_path, known_datasets={"digits": sample.known})
     assert f"{site.url}/a/: HTTP 404 Not Found" in str(caught.value)
     assert (
-        "http://127.0.0.1:9/b/: no answer: Failed to establish a new connection: [Errno 111] Connection refused"
-        in str(caught.value)
+        "http://127.0.0.1:9/b/: no answer: Failed to establish a new connection: [Errno 111] "
+        "Connection refused" in str(caught.value)
     )
 
 
 @pytest.mark.parametrize("download", [True, False])
-def test_what_is_drawn_needs_no_permission_to_download(some_digits: Sample, tmp_path: Path, download: bool) -> None:
+def test_what_is_drawn_needs_no_permission_to_download(
+    some_digits: Sample, tmp_path: Path, download: bool
+) -> None:
     known = {"digits": some_digits.known}
-    assert locate("digits", cache=tmp_path, download=download, known_datasets=known).source == "drawn"
+    assert (
+        locate("digits", cache=tmp_path, download=download, known_datasets=known).source == "drawn"
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of a file's size is Linux's")
@@ -182,4 +188,8 @@ def test_real_data(real_data: Path, tmp_path: Path) -> None:
     assert (mnist.source, mnist.directory) == ("environment", real_data / "mnist")
     assert (mnist.train_examples, mnist.test_examples, mnist.complete) == (60_000, 10_000, True)
     cifar10 = locate("cifar10", environment=real_data, cache=tmp_path)
-    assert (cifar10.train_examples, cifar10.test_examples, cifar10.complete) == (10_000, 1_000, False)
+    assert (cifar10.train_examples, cifar10.test_examples, cifar10.complete) == (
+        10_000,
+        1_000,
+        False,
+    )

@@ -9,7 +9,9 @@ from trainmark.data.locate import Located
 
 
 def test_the_seed_decides() -> None:
-    (a, labels_a), (b, labels_b), (c, labels_c) = (synthetic.draw(seed, 50, lambda done: None) for seed in (1, 1, 2))
+    (a, labels_a), (b, labels_b), (c, labels_c) = (
+        synthetic.draw(seed, 50, lambda done: None) for seed in (1, 1, 2)
+    )
     assert np.array_equal(a, b) and np.array_equal(labels_a, labels_b)
     assert not np.array_equal(a, c) and not np.array_equal(labels_a, labels_c)
 
@@ -21,8 +23,8 @@ def test_progress_reaches_the_end() -> None:
 
 
 def test_the_bytes_are_those_of_every_machine(drawn: Located) -> None:
-    # Locating the data compared each file with the catalogue. Version 0.1 generated other digits, so records tell them
-    # apart by this digest; it changes only on purpose.
+    # Locating the data compared each file with the catalogue. Version 0.1 generated other digits,
+    # so records tell them apart by this digest; it changes only on purpose.
     assert drawn.sha256 == "44878636e49d55180566c329286cde7a7928a7ddb7b7ab84798433f21d071204"
     assert (drawn.train_examples, drawn.test_examples) == (60_000, 10_000)
 
@@ -48,10 +50,14 @@ def test_no_image_comes_twice(drawn: Located) -> None:
 
 
 def test_it_can_be_learned_but_not_by_comparing_means(drawn: Located) -> None:
-    # With NumPy and seed 1, mnist-mlp512 reaches 96.8 % after one epoch and 98.05 % after two. The nearest class mean
-    # reaches 82 % on MNIST. Data that such a classifier solves, or fails on, would measure nothing.
+    # With NumPy and seed 1, mnist-mlp512 reaches 96.8 % after one epoch and 98.05 % after two. The
+    # nearest class mean reaches 82 % on MNIST. Data that such a classifier solves, or fails on,
+    # would measure nothing.
     digits = load("synthetic-digits", drawn.directory)
-    train, test = (split.images[:10_000].reshape(-1, 784).astype(np.float32) for split in (digits.train, digits.test))
+    train, test = (
+        split.images[:10_000].reshape(-1, 784).astype(np.float32)
+        for split in (digits.train, digits.test)
+    )
     labels = digits.train.labels[:10_000]
     means = np.stack([train[labels == digit].mean(axis=0) for digit in range(10)])
     distance = (means * means).sum(axis=1) - 2 * test @ means.T

@@ -21,7 +21,14 @@ def sentences(*mirrors: Mirror) -> Sample:
     content = b"a bad cab, a dab, a cad.\n"
     file = known_file("text.txt", "train", "text", len(content), content)
     known = KnownDataset(
-        "sentences", "a text", "text", (), (file,), ("sentences",), mirrors=mirrors, classes="\n ,.abcd"
+        "sentences",
+        "a text",
+        "text",
+        (),
+        (file,),
+        ("sentences",),
+        mirrors=mirrors,
+        classes="\n ,.abcd",
     )
     return Sample(known, {"text.txt": content})
 
@@ -51,8 +58,14 @@ def test_windows_and_the_tokens_after_them(tmp_path: Path) -> None:
     assert windows.test.images.tolist() == [[7, 3]]
     assert windows.test.labels.tolist() == [[3, 0]]
     sample.write(tmp_path / "sentences")
-    located = locate("sentences", named=tmp_path, cache=tmp_path / "cache", known_datasets=known).windows(2)
-    assert (located.train_examples, located.test_examples) == (len(windows.train), len(windows.test)) == (20, 1)
+    located = locate(
+        "sentences", named=tmp_path, cache=tmp_path / "cache", known_datasets=known
+    ).windows(2)
+    assert (
+        (located.train_examples, located.test_examples)
+        == (len(windows.train), len(windows.test))
+        == (20, 1)
+    )
     assert (located.windows(1).train_examples, located.windows(None)) == (21, located)
 
 

@@ -27,13 +27,17 @@ def contents(archive: Path, mirror: Mirror, sample: Sample) -> dict[str, bytes]:
 
 
 def test_tar(some_pictures: Sample, archive: Path) -> None:
-    archive.write_bytes(tar_gz({f"batches/{name}": content for name, content in some_pictures.contents.items()}))
+    archive.write_bytes(
+        tar_gz({f"batches/{name}": content for name, content in some_pictures.contents.items()})
+    )
     files = {file.name for file in some_pictures.known.files}
     assert contents(archive, TAR, some_pictures).keys() == files
 
 
 def test_only_what_is_wanted_is_read(some_pictures: Sample, archive: Path) -> None:
-    archive.write_bytes(tar_gz({f"batches/{name}": content for name, content in some_pictures.contents.items()}))
+    archive.write_bytes(
+        tar_gz({f"batches/{name}": content for name, content in some_pictures.contents.items()})
+    )
     wanted = some_pictures.known.files[1:2]
     with archive.open("rb") as opened:
         assert [file for file, _ in unpack(opened, TAR, wanted)] == list(wanted)
@@ -46,9 +50,13 @@ def test_a_gzip_bomb_is_read_to_its_known_size(some_digits: Sample) -> None:
     assert len(content) == label_file.size + 1
 
 
-@pytest.mark.parametrize("prefix", ["../batches/", "/batches/", "batches/../batches/", "./batches/", ""])
+@pytest.mark.parametrize(
+    "prefix", ["../batches/", "/batches/", "batches/../batches/", "./batches/", ""]
+)
 def test_other_paths_are_other_files(some_pictures: Sample, archive: Path, prefix: str) -> None:
-    archive.write_bytes(tar_gz({prefix + name: content for name, content in some_pictures.contents.items()}))
+    archive.write_bytes(
+        tar_gz({prefix + name: content for name, content in some_pictures.contents.items()})
+    )
     with pytest.raises(NotTheArchive, match=r"without batches/data_batch_1\.bin"):
         contents(archive, TAR, some_pictures)
 
@@ -57,7 +65,8 @@ def test_a_link_is_no_file(some_pictures: Sample, archive: Path) -> None:
     with tarfile.open(archive, "w:gz") as opened:
         for name in some_pictures.contents:
             member = tarfile.TarInfo(f"batches/{name}")
-            member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            member.type = tarfile.SYMTYPE
+            member.linkname = "/etc/passwd"
             opened.addfile(member)
     with pytest.raises(NotTheArchive, match="without"):
         contents(archive, TAR, some_pictures)
@@ -71,7 +80,9 @@ def test_a_damaged_archive_is_refused(some_pictures: Sample, archive: Path, cut:
         contents(archive, TAR, some_pictures)
 
 
-def test_a_member_that_is_a_bomb_is_read_to_its_known_size(some_pictures: Sample, archive: Path) -> None:
+def test_a_member_that_is_a_bomb_is_read_to_its_known_size(
+    some_pictures: Sample, archive: Path
+) -> None:
     file = some_pictures.known.files[0]
     bombs = {f"batches/{name}": bytes(50 << 20) for name in some_pictures.contents}
     archive.write_bytes(tar_gz(bombs))

@@ -1,4 +1,5 @@
-"""What docs/reliability.md promises is shown by tests that exist, each with a defence that can be taken away."""
+"""What docs/reliability.md promises is shown by tests that exist, each with a defence that can be
+taken away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""docs/workload-file.md and the code say the same: every key, its default and its choices, and no other."""
+"""docs/workload-file.md and the code say the same: every key, its default and its choices, and no
+other."""
 
 from __future__ import annotations
 
@@ -11,7 +12,17 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 
 from trainmark.data.catalog import CATALOG
-from trainmark.workload import catalog, initializers, layers, losses, optimizers, pixels, published, schedule, tokens
+from trainmark.workload import (
+    catalog,
+    initializers,
+    layers,
+    losses,
+    optimizers,
+    pixels,
+    published,
+    schedule,
+    tokens,
+)
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
@@ -100,7 +111,9 @@ def default_of(field: dataclasses.Field[Any]) -> str:
 
 def inline(made: Any) -> list[str]:
     """Its kind and the keys that have no default, as in a TOML file."""
-    required = [field.name for field in dataclasses.fields(made) if field.default is dataclasses.MISSING]
+    required = [
+        field.name for field in dataclasses.fields(made) if field.default is dataclasses.MISSING
+    ]
     return [f'kind = "{made.kind}"', *(f"{name} = {getattr(made, name)}" for name in required)]
 
 
@@ -141,7 +154,8 @@ def test_the_keys_of_a_part_are_those_of_its_class(heading: str) -> None:
 
 @pytest.mark.parametrize("heading", KINDS)
 def test_the_kinds_and_their_keys_are_those_of_the_classes(heading: str) -> None:
-    """A row is about one kind, several, or ``all``; one of two cells is about a kind without keys."""
+    """A row is about one kind, several, or ``all``; one of two cells is about a kind without
+    keys."""
     rows = tables(heading)["kind"]
     classes = {str(each.kind): each for each in KINDS[heading]}
     assert {kind for row in rows for kind in names(row[0])} == set(classes)

@@ -23,8 +23,13 @@ def data_of(workload: Workload) -> Any:
     return TEXT if workload.is_text else DATA
 
 
-def rehearsed(workload: Workload, folder: Path, precision: str = "fp32", say: Say = lambda _: None) -> Path:
+def rehearsed(
+    workload: Workload, folder: Path, precision: str = "fp32", say: Say = lambda _: None
+) -> Path:
     """The file of the steps."""
     place = folder / "steps.npz"
-    rehearse(Rehearse("numpy", workload, data_of(workload), options(precision=precision), str(place)), say)
+    rehearse(
+        Rehearse("numpy", workload, data_of(workload), options(precision=precision), str(place)),
+        say,
+    )
     return place

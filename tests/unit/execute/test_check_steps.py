@@ -1,4 +1,5 @@
-"""A NumPy trainer with one mistake at a time; ``bench/parity_mistakes.py`` plants them in PyTorch."""
+"""A NumPy trainer with one mistake at a time; ``bench/parity_mistakes.py`` plants them in
+PyTorch."""
 
 from __future__ import annotations
 
@@ -25,7 +26,16 @@ from trainmark.execute.worker.check_steps import _Update, check_steps
 from trainmark.record.checks import PARTS, CheckedPart
 from trainmark.workload.catalog import find
 from trainmark.workload.initializers import Uniform
-from trainmark.workload.layers import ChannelDropout, Conv2D, Dense, Dropout, Flatten, LocalResponseNorm, MaxPool, ReLU
+from trainmark.workload.layers import (
+    ChannelDropout,
+    Conv2D,
+    Dense,
+    Dropout,
+    Flatten,
+    LocalResponseNorm,
+    MaxPool,
+    ReLU,
+)
 from trainmark.workload.losses import ClippedCrossEntropy
 from trainmark.workload.model import lay_out
 from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, WeightAverage
@@ -46,8 +56,13 @@ AVERAGED = a_workload(*MLP, optimizer=MOMENTUM, weight_average=WeightAverage(0.9
 class Given(NumpyBackend):
     """Trains with ``kind``, and what ``change`` makes of the workload."""
 
-    def __init__(self, kind: Callable[..., Any], change: Callable[[Workload], Workload] = lambda workload: workload):
-        self._kind, self._change = kind, change
+    def __init__(
+        self,
+        kind: Callable[..., Any],
+        change: Callable[[Workload], Workload] = lambda workload: workload,
+    ):
+        self._kind = kind
+        self._change = change
 
     def trainer(self, workload: Workload, model: Any, data: Any, options: Any) -> Any:
         changed = self._change(workload)
@@ -55,15 +70,24 @@ class Given(NumpyBackend):
 
 
 def answers_of(
-    workload: Workload, backend: NumpyBackend, folder: Path, precision: str = "fp32", free_steps: int = 3
+    workload: Workload,
+    backend: NumpyBackend,
+    folder: Path,
+    precision: str = "fp32",
+    free_steps: int = 3,
 ) -> list[Answer]:
-    place, said = rehearsed(workload, folder, precision), list[Any]()
-    request = CheckSteps("numpy", workload, data_of(workload), options(precision=precision), str(place), free_steps)
+    place = rehearsed(workload, folder, precision)
+    said = list[Any]()
+    request = CheckSteps(
+        "numpy", workload, data_of(workload), options(precision=precision), str(place), free_steps
+    )
     check_steps(request, said.append, no_tick, lambda _: backend)
     return said
 
 
-def found_by(workload: Workload, backend: NumpyBackend, folder: Path, precision: str = "fp32") -> SideParity:
+def found_by(
+    workload: Workload, backend: NumpyBackend, folder: Path, precision: str = "fp32"
+) -> SideParity:
     said = answers_of(workload, backend, folder, precision)
     steps = [answer.checks for answer in of_kind(said, StepChecked)]
     return judge("numpy", steps, [answer.what for answer in of_kind(said, NotChecked)])
@@ -76,16 +100,31 @@ def found_by(workload: Workload, backend: NumpyBackend, folder: Path, precision:
         pytest.param(a_workload(*MLP, optimizer=SGD(0.1)), id="sgd"),
         pytest.param(AVERAGED, id="momentum, averaged"),
         pytest.param(
-            a_workload(*MLP, optimizer=SGD(0.1, 0.9, "velocity", decay_biases=False, staircase=Staircase(0.5, 20))),
+            a_workload(
+                *MLP,
+                optimizer=SGD(
+                    0.1, 0.9, "velocity", decay_biases=False, staircase=Staircase(0.5, 20)
+                ),
+            ),
             id="velocity, staircase",
         ),
-        pytest.param(a_workload(*MLP, optimizer=Adam(0.01), batches=Batches(10, last="drop")), id="adam"),
-        pytest.param(a_workload(*MLP, optimizer=RMSprop(0.01), batches=Batches("full")), id="rmsprop, full"),
+        pytest.param(
+            a_workload(*MLP, optimizer=Adam(0.01), batches=Batches(10, last="drop")), id="adam"
+        ),
+        pytest.param(
+            a_workload(*MLP, optimizer=RMSprop(0.01), batches=Batches("full")), id="rmsprop, full"
+        ),
         pytest.param(a_workload(*MLP, loss=ClippedCrossEntropy(1e-7)), id="clipped"),
         pytest.param(a_workload(*DROPPING), id="dropout"),
         pytest.param(a_workload(*BY_MAP), id="channel-dropout"),
         pytest.param(
-            a_workload(Conv2D(4, 3, "same"), LocalResponseNorm(1, 0.1, 0.75), MaxPool(2, 2), Flatten(), Dense(10)),
+            a_workload(
+                Conv2D(4, 3, "same"),
+                LocalResponseNorm(1, 0.1, 0.75),
+                MaxPool(2, 2),
+                Flatten(),
+                Dense(10),
+            ),
             id="cnn",
         ),
     ],
@@ -93,7 +132,9 @@ def found_by(workload: Workload, backend: NumpyBackend, folder: Path, precision:
 def test_the_numpy_backend_passes(workload: Workload, precision: str, tmp_path: Path) -> None:
     side = found_by(workload, NumpyBackend(), tmp_path, precision)
     assert side.passed and side.notes == (), side.mistake
-    assert side.shares.keys() == {part for part in PARTS if part != "dropout" or workload != workload.deterministic()}
+    assert side.shares.keys() == {
+        part for part in PARTS if part != "dropout" or workload != workload.deterministic()
+    }
 
 
 def test_distortions_are_not_checked(tmp_path: Path) -> None:
@@ -104,7 +145,9 @@ def test_distortions_are_not_checked(tmp_path: Path) -> None:
         assert ("dropout" in side.shares) is (layers == DROPPING)
 
 
-def test_dropout_of_a_text_is_checked_before_a_tied_head_but_not_inside_attention(tmp_path: Path) -> None:
+def test_dropout_of_a_text_is_checked_before_a_tied_head_but_not_inside_attention(
+    tmp_path: Path,
+) -> None:
     small = Size(width=16, depth=1, batch=4, length=TEXT_LENGTH).of(find("shakespeare-gpt-10m"))
     side = found_by(small, NumpyBackend(), tmp_path)
     assert side.passed and side.notes == ("dropout inside attention is not checked",), side.mistake
@@ -113,13 +156,17 @@ def test_dropout_of_a_text_is_checked_before_a_tied_head_but_not_inside_attentio
 
 @pytest.mark.parametrize("steps", [1, 20])
 def test_a_free_training_goes_on_over_epochs(steps: int, tmp_path: Path) -> None:
-    (free,) = of_kind(answers_of(a_workload(*MLP), NumpyBackend(), tmp_path, free_steps=steps), FreeLosses)
+    (free,) = of_kind(
+        answers_of(a_workload(*MLP), NumpyBackend(), tmp_path, free_steps=steps), FreeLosses
+    )
     assert len(free.losses) == steps
     assert free.losses[-1] < free.losses[0] or steps == 1
 
 
 def of_optimizer(**changes: Any) -> Callable[[Workload], Workload]:
-    return lambda of: dataclasses.replace(of, optimizer=dataclasses.replace(of.optimizer, **changes))
+    return lambda of: dataclasses.replace(
+        of, optimizer=dataclasses.replace(of.optimizer, **changes)
+    )
 
 
 class WithoutBias(NumpyTrainer):
@@ -180,7 +227,8 @@ class FromTheStart(NumpyTrainer):
     """Takes each step of a call from the weights at its start."""
 
     def train(self, steps: int, tick: Callable[[], None]) -> Any:
-        before, results = {name: value.copy() for name, value in self._weights.items()}, []
+        before = {name: value.copy() for name, value in self._weights.items()}
+        results = []
         for _ in range(steps):
             for name, value in before.items():
                 self._weights[name][...] = value
@@ -212,9 +260,24 @@ SLIPS: list[Any] = [
     (Given(Summing), "loss", "", "the values are 10 times"),
     (Given(TwiceTheGradient), "gradient", "dense2.kernel", "the values are 2 times"),
     (Given(NotANumber), "gradient", "dense1.kernel", ""),
-    (Given(NumpyTrainer, of_optimizer(learning_rate=0.1001)), "update", "dense1.kernel", "learning rate"),
-    (Given(NumpyTrainer, of_optimizer(decay_biases=False)), "update", "dense1.bias", "weight decay of biases"),
-    (Given(NumpyTrainer, of_optimizer(momentum=0.8)), "update", "dense1.kernel", "the form of momentum"),
+    (
+        Given(NumpyTrainer, of_optimizer(learning_rate=0.1001)),
+        "update",
+        "dense1.kernel",
+        "learning rate",
+    ),
+    (
+        Given(NumpyTrainer, of_optimizer(decay_biases=False)),
+        "update",
+        "dense1.bias",
+        "weight decay of biases",
+    ),
+    (
+        Given(NumpyTrainer, of_optimizer(momentum=0.8)),
+        "update",
+        "dense1.kernel",
+        "the form of momentum",
+    ),
     (Given(NoAverage), "state", "average of dense1.kernel", "the weight average"),
     (Given(Reversed), "order", "step ", "another order"),
     (Given(LastLeftOut), "order", "9 losses for 10 steps", "left out"),
@@ -225,14 +288,18 @@ SLIPS: list[Any] = [
 
 
 @pytest.mark.parametrize(("backend", "part", "name", "suspects"), SLIPS)
-def test_a_mistake_is_named(backend: Given, part: CheckedPart, name: str, suspects: str, tmp_path: Path) -> None:
+def test_a_mistake_is_named(
+    backend: Given, part: CheckedPart, name: str, suspects: str, tmp_path: Path
+) -> None:
     side = found_by(AVERAGED, backend, tmp_path)
     assert side.mistake is not None
     assert side.mistake.part == part
     assert side.mistake.names[0].startswith(name)
     assert suspects in side.mistake.suspects
     of_no_step = name in ("step ", "9 losses for 10 steps", CARRIED)
-    assert side.mistake.step == (None if of_no_step else 1 if suspects == "the form of momentum" else 0)
+    assert side.mistake.step == (
+        None if of_no_step else 1 if suspects == "the form of momentum" else 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -246,8 +313,12 @@ def test_a_mistake_is_named(backend: Given, part: CheckedPart, name: str, suspec
     ],
     ids=str,
 )
-def test_a_mistake_of_any_optimizer_is_one_of_the_update(spec: Any, changes: dict[str, Any], tmp_path: Path) -> None:
-    side = found_by(a_workload(*MLP, optimizer=spec), Given(NumpyTrainer, of_optimizer(**changes)), tmp_path)
+def test_a_mistake_of_any_optimizer_is_one_of_the_update(
+    spec: Any, changes: dict[str, Any], tmp_path: Path
+) -> None:
+    side = found_by(
+        a_workload(*MLP, optimizer=spec), Given(NumpyTrainer, of_optimizer(**changes)), tmp_path
+    )
     assert side.mistake is not None and side.mistake.part == "update"
 
 
@@ -259,11 +330,16 @@ def test_a_mistake_of_any_optimizer_is_one_of_the_update(spec: Any, changes: dic
 def test_an_update_is_checked_by_element_and_as_a_whole(
     factor: float, one_element: float, shown: tuple[bool, bool]
 ) -> None:
-    rng, name = np.random.default_rng(1), "dense1.kernel"
-    weights, gradient = 1 + rng.random(10_000, np.float32), rng.random(10_000, np.float32) - np.float32(0.5)
+    rng = np.random.default_rng(1)
+    name = "dense1.kernel"
+    weights = 1 + rng.random(10_000, np.float32)
+    gradient = rng.random(10_000, np.float32) - np.float32(0.5)
     after = (weights - 0.01 * factor * gradient.astype(np.float64)).astype(np.float32)
     after[0] += np.float32(one_element)
-    before, found = (State({name: value.astype(np.float64)}, step=step) for step, value in enumerate((weights, after)))
+    before, found = (
+        State({name: value.astype(np.float64)}, step=step)
+        for step, value in enumerate((weights, after))
+    )
     update = _Update(a_workload(optimizer=SGD(0.01)), 2.0**-24)
     by_element, whole = update.checks(before, {name: gradient.astype(np.float64)}, found)
     assert (by_element.share > 1, whole.share > 1) == shown
@@ -276,8 +352,18 @@ RNG = np.random.default_rng(1)
 @pytest.mark.parametrize(
     ("weights", "gradient", "spec"),
     [
-        pytest.param(RNG.normal(0, 0.05, 40_000), RNG.normal(0, 1e-3, 40_000), SGD(1e-6), id="swallowed by rounding"),
-        pytest.param(np.ones(65_536), RNG.normal(0, 1e-3, 65_536), RMSprop(3e-5), id="equal weights, rounded alike"),
+        pytest.param(
+            RNG.normal(0, 0.05, 40_000),
+            RNG.normal(0, 1e-3, 40_000),
+            SGD(1e-6),
+            id="swallowed by rounding",
+        ),
+        pytest.param(
+            np.ones(65_536),
+            RNG.normal(0, 1e-3, 65_536),
+            RMSprop(3e-5),
+            id="equal weights, rounded alike",
+        ),
         pytest.param(
             np.linspace(1, 2, 64),
             RNG.normal(0, 100, 64) * (RNG.random(64) < 0.1),
@@ -286,14 +372,22 @@ RNG = np.random.default_rng(1)
         ),
     ],
 )
-def test_a_right_update_in_float32_is_within_its_bounds(weights: Any, gradient: Any, spec: Any) -> None:
-    gradients, before = {"w": gradient.astype(np.float32)}, {"w": weights.astype(np.float32)}
-    trained, after = Updater(spec, before, ["w"]), {"w": before["w"].copy()}
+def test_a_right_update_in_float32_is_within_its_bounds(
+    weights: Any, gradient: Any, spec: Any
+) -> None:
+    gradients = {"w": gradient.astype(np.float32)}
+    before = {"w": weights.astype(np.float32)}
+    trained = Updater(spec, before, ["w"])
+    after = {"w": before["w"].copy()}
     slots = {slot: {"w": np.zeros(len(weights))} for slot in trained.slots}
     trained.update(after, gradients)
     update = _Update(a_workload(optimizer=spec), 2.0**-24)
     checks = list(
-        update.checks(State({"w": before["w"].astype(np.float64)}, slots), gradients, State(after, trained.slots))
+        update.checks(
+            State({"w": before["w"].astype(np.float64)}, slots),
+            gradients,
+            State(after, trained.slots),
+        )
     )
     assert max(check.share for check in checks) <= 0.5, checks
 
@@ -312,18 +406,22 @@ def dropping(change: Callable[[Any], Any]) -> Callable[..., NumpyTrainer]:
 
 
 def unscaled(module: Any) -> None:
-    forward, rate = module.forward, module._layer.rate
+    forward = module.forward
+    rate = module._layer.rate
     module.forward = lambda x, training: forward(x, training) * ((1 - rate) if training else 1)
 
 
 def slightly_off(module: Any) -> None:
     """Scale by 34 units in the last place too much."""
     forward = module.forward
-    module.forward = lambda x, training: forward(x, training) * np.float32(1 + 2e-6 if training else 1)
+    module.forward = lambda x, training: (
+        forward(x, training) * np.float32(1 + 2e-6 if training else 1)
+    )
 
 
 def off(module: Any) -> None:
-    module.forward, module.backward = (lambda x, _: x), lambda gradient: gradient
+    module.forward = lambda x, _: x
+    module.backward = lambda gradient: gradient
 
 
 def more(module: Any) -> None:
@@ -342,7 +440,9 @@ class OffInSteps(NumpyTrainer):
         return super()._forward(x, training=False)
 
     def _backward(self, x: Any, labels: Any) -> Any:
-        self._learning = [module for module in self._learning if not isinstance(module, DropoutModule)]
+        self._learning = [
+            module for module in self._learning if not isinstance(module, DropoutModule)
+        ]
         return super()._backward(x, labels)
 
 
@@ -374,7 +474,9 @@ def test_a_mistake_of_dropout_is_named(layers: Any, kind: Any, name: str, tmp_pa
 class Trembling(NumpyTrainer):
     def read(self, results: Any) -> Steps:
         found = super().read(results)
-        return dataclasses.replace(found, losses=found.losses * (1 + 1e-9 * np.random.default_rng().random()))
+        return dataclasses.replace(
+            found, losses=found.losses * (1 + 1e-9 * np.random.default_rng().random())
+        )
 
 
 def test_results_that_differ_within_rounding_are_noted(tmp_path: Path) -> None:
@@ -417,12 +519,16 @@ class OfVersion01:
 
 
 @pytest.mark.parametrize(
-    ("divide_by", "part"), [(255.0, None), (256.0, "loss")], ids=["without a mistake", "with a mistake"]
+    ("divide_by", "part"),
+    [(255.0, None), (256.0, "loss")],
+    ids=["without a mistake", "with a mistake"],
 )
 def test_a_backend_without_its_state_is_compared_by_loss_and_order(
     divide_by: float, part: str | None, tmp_path: Path
 ) -> None:
-    backend = Given(OfVersion01, lambda of: dataclasses.replace(of, input=Input((4, 4, 1), divide_by)))
+    backend = Given(
+        OfVersion01, lambda of: dataclasses.replace(of, input=Input((4, 4, 1), divide_by))
+    )
     side = found_by(a_workload(*DROPPING), backend, tmp_path)
     assert (side.mistake and side.mistake.part) == part
     assert side.shares.keys() == {"loss", "order"}
@@ -453,7 +559,9 @@ def test_every_size_of_batch_is_compiled_before(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])
 def test_dropout_of_nothing_is_no_mistake(rate: float, tmp_path: Path) -> None:
-    side = found_by(a_workload(Flatten(), Dropout(rate), Dense(32), ReLU(), Dense(10)), NumpyBackend(), tmp_path)
+    side = found_by(
+        a_workload(Flatten(), Dropout(rate), Dense(32), ReLU(), Dense(10)), NumpyBackend(), tmp_path
+    )
     assert side.passed, side.mistake
     assert ("dropout" in side.shares) is (rate > 0)
 
@@ -474,7 +582,9 @@ def test_batches_that_look_alike_tell_no_order(tmp_path: Path) -> None:
     alike = a_workload(Flatten(), Dense(10, kernel=Uniform(1e-12)))  # every loss is log 10
     side = found_by(alike, NumpyBackend(), tmp_path)
     assert side.passed, side.mistake
-    assert side.notes == ("the losses can't tell the order of batches: they differ by less than rounding",)
+    assert side.notes == (
+        "the losses can't tell the order of batches: they differ by less than rounding",
+    )
     side = found_by(alike, Given(TwiceInAnEpoch), tmp_path)
     assert side.mistake is not None and side.mistake.part == "order"
 

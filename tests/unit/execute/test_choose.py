@@ -9,7 +9,12 @@ import pytest
 
 from trainmark.backends.base import STYLES, Capabilities, Device, ResourceLimits
 from trainmark.errors import AbsentDevice, NotInstalled, UnknownName, Unsupported, UsageError
-from trainmark.execute.parent.choose import choose_backends, choose_sides, require_answers, require_known_styles
+from trainmark.execute.parent.choose import (
+    choose_backends,
+    choose_sides,
+    require_answers,
+    require_known_styles,
+)
 from trainmark.execute.parent.probe import THIS, Interpreter, Seen
 from trainmark.workload import catalog
 
@@ -20,8 +25,12 @@ CAN = Capabilities("able", "1", STYLES, DEVICES, KINDS)
 OTHER = Interpreter("old", Path("/opt/old/bin/python"))
 
 
-def sides(can: Capabilities, *, styles: tuple[str, ...] = (), devices: tuple[str, ...] = ()) -> list[str]:
-    found, _ = choose_sides(WORKLOAD, [Seen(can.name, THIS, can)], styles, devices, "fp32", ResourceLimits())
+def sides(
+    can: Capabilities, *, styles: tuple[str, ...] = (), devices: tuple[str, ...] = ()
+) -> list[str]:
+    found, _ = choose_sides(
+        WORKLOAD, [Seen(can.name, THIS, can)], styles, devices, "fp32", ResourceLimits()
+    )
     return [f"{side.style} {side.device}" for side in found]
 
 
@@ -30,12 +39,18 @@ def test_without_names_the_two_default_styles_on_every_device() -> None:
 
 
 def test_of_a_backend_with_one_style_that_one() -> None:
-    assert sides(dataclasses.replace(CAN, styles=("idiomatic",)), devices=("cpu",)) == ["idiomatic cpu"]
+    assert sides(dataclasses.replace(CAN, styles=("idiomatic",)), devices=("cpu",)) == [
+        "idiomatic cpu"
+    ]
 
 
 def test_what_one_device_lacks_is_said_and_the_others_train() -> None:
-    can = dataclasses.replace(CAN, devices=(DEVICES[0], dataclasses.replace(DEVICES[1], precisions=("bf16",))))
-    found, refused = choose_sides(WORKLOAD, [Seen("able", THIS, can)], ("fast",), (), "fp32", ResourceLimits())
+    can = dataclasses.replace(
+        CAN, devices=(DEVICES[0], dataclasses.replace(DEVICES[1], precisions=("bf16",)))
+    )
+    found, refused = choose_sides(
+        WORKLOAD, [Seen("able", THIS, can)], ("fast",), (), "fp32", ResourceLimits()
+    )
     assert [side.device for side in found] == ["cpu"]
     assert len(refused) == 1 and "cuda:0" in refused[0]
 
@@ -57,7 +72,10 @@ def test_a_kind_that_the_backend_lacks_is_an_error() -> None:
 
 
 def test_a_label_means_another_interpreter() -> None:
-    assert choose_backends(["numpy", "torch@old", "torch@old"], [OTHER]) == [("numpy", THIS), ("torch", OTHER)]
+    assert choose_backends(["numpy", "torch@old", "torch@old"], [OTHER]) == [
+        ("numpy", THIS),
+        ("torch", OTHER),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -76,17 +94,28 @@ def test_names_that_mean_nothing(
 
 
 def test_a_backend_that_gave_no_answer_says_where_and_why() -> None:
-    with pytest.raises(NotInstalled, match=r"torch.*does not work in /opt/old/bin/python.*no module") as caught:
+    with pytest.raises(
+        NotInstalled, match=r"torch.*does not work in /opt/old/bin/python.*no module"
+    ) as caught:
         require_answers([Seen("torch", OTHER, problem="no module named torch")])
     assert caught.value.fix.endswith("/opt/old/bin/python -m pip install torch")
     with pytest.raises(NotInstalled) as caught:  # it is installed, so something else is wrong
-        require_answers([Seen("torch", THIS, problem="RuntimeError: no supported devices found for platform CUDA")])
+        require_answers(
+            [
+                Seen(
+                    "torch",
+                    THIS,
+                    problem="RuntimeError: no supported devices found for platform CUDA",
+                )
+            ]
+        )
     assert caught.value.fix == "Run `trainmark doctor`"
 
 
 def test_a_plug_in_for_another_version_is_not_to_be_installed_again() -> None:
     told = (
-        "the plug-in 'toy' was written for another version: found this. Update it, or change it as CHANGELOG.md says."
+        "the plug-in 'toy' was written for another version: found this. Update it, or change it "
+        "as CHANGELOG.md says."
     )
     with pytest.raises(Unsupported) as caught:
         require_answers([Seen("toy", OTHER, problem=told)])

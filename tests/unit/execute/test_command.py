@@ -12,7 +12,15 @@ from msgspec import structs
 
 from tests.records import a_command
 from trainmark.errors import UsageError
-from trainmark.execute.parent.command import Command, CommandRun, CommandSide, name_of, program_of, require_small, sides
+from trainmark.execute.parent.command import (
+    Command,
+    CommandRun,
+    CommandSide,
+    name_of,
+    program_of,
+    require_small,
+    sides,
+)
 from trainmark.execute.parent.command_record import CommandRecordBuilder
 from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.plan import Settings
@@ -26,7 +34,9 @@ def command(*words: str) -> Command:
 
 
 def test_every_combination_is_a_side_and_every_round_takes_each_once() -> None:
-    measured = command("python", "train.py", "--device={device}", "--workers", "{workers}", "--seed", "{seed}")
+    measured = command(
+        "python", "train.py", "--device={device}", "--workers", "{workers}", "--seed", "{seed}"
+    )
     every = sides(measured, ("cpu", "cuda:0"), {"workers": ("0", "4")})
     assert [side.title for side in every] == [
         "device=cpu workers=0",
@@ -36,7 +46,15 @@ def test_every_combination_is_a_side_and_every_round_takes_each_once() -> None:
     ]
     tasks = command_in_rounds(measured, every, 2, Settings(seed=5))
     assert len(tasks) == 8
-    assert tasks[0].first.words == ["python", "train.py", "--device=cpu", "--workers", "0", "--seed", "5"]
+    assert tasks[0].first.words == [
+        "python",
+        "train.py",
+        "--device=cpu",
+        "--workers",
+        "0",
+        "--seed",
+        "5",
+    ]
     assert tasks[-1].first.words[-1] == "6"
     assert [task.first.seed for task in tasks] == [5] * 4 + [6] * 4
     assert len({task.first.key for task in tasks}) == 8
@@ -121,7 +139,9 @@ def test_the_same_words_are_the_same_work_whatever_they_stand_for() -> None:
 
 def test_runs_that_end_after_some_steps_are_not_compared_with_others() -> None:
     whole = command("a")
-    prints = {dataclasses.replace(whole, most_steps=steps).fingerprint for steps in (None, 100, 200)}
+    prints = {
+        dataclasses.replace(whole, most_steps=steps).fingerprint for steps in (None, 100, 200)
+    }
     assert len(prints) == 3
 
 
@@ -151,7 +171,11 @@ def test_a_side_names_what_it_varies() -> None:
         ("env -u A sh -c true", "sh", "sh"),
         ("nice ./missing", "nice", "nice"),
         ("env", "env", "env"),
-        (f"timeout 60 {sys.executable} -m package.train", Path(sys.executable).name, "package.train"),
+        (
+            f"timeout 60 {sys.executable} -m package.train",
+            Path(sys.executable).name,
+            "package.train",
+        ),
         ("sh -m x", "sh", "sh"),
     ],
 )
@@ -162,13 +186,18 @@ def test_launchers_are_not_the_program(words: str, program: str, name: str) -> N
 def test_environment_variables_make_sides(tmp_path: Path) -> None:
     measured = Command("train.py", ("train.py", "{n}"), tmp_path)
     found = sides(measured, (), {"n": ("1", "2")}, {"A": ("x", "y")})
-    assert [(side.title, side.environment) for side in found][1:3] == [("n=1 A=y", {"A": "y"}), ("n=2 A=x", {"A": "x"})]
+    assert [(side.title, side.environment) for side in found][1:3] == [
+        ("n=1 A=y", {"A": "y"}),
+        ("n=2 A=x", {"A": "x"}),
+    ]
     runs = [CommandRun(measured, side, Settings(), 0, 0, "group", "session") for side in found[:2]]
     assert runs[0].key != runs[1].key
     assert runs[1].request(0.0, []).environment == {"A": "y"}
 
 
-def test_a_folder_too_large_to_copy_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_too_large_to_copy_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "data").write_bytes(bytes(2_000))
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "pack").write_bytes(bytes(2_000))
@@ -200,7 +229,11 @@ def test_only_a_python_that_loads_the_observer_gets_links(words: str, protected:
 
 
 def test_the_id_of_a_record_is_short_enough_for_a_file_name() -> None:
-    measured = Command("train.py", ("python", "train.py", *(f"{{v{number}}}" for number in range(6))), Path("/work"))
+    measured = Command(
+        "train.py",
+        ("python", "train.py", *(f"{{v{number}}}" for number in range(6))),
+        Path("/work"),
+    )
     values = {f"v{number}": (f"/{number}" + "x" * 90,) for number in range(6)}
     (task,) = command_in_rounds(measured, sides(measured, (), values), 1, Settings())
     assert len(CommandRecordBuilder(task.first, look_around({}), "01234567").id) <= 210

@@ -34,7 +34,8 @@ def test_what_was_learnt_before_a_crash_is_kept(monkeypatch: pytest.MonkeyPatch)
 
 def test_ctrl_c_ends_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINMARK_FAKE", json.dumps({"fail": "hang", "only_on": "cuda:0"}))
-    main, start = threading.main_thread().ident, time.monotonic()
+    main = threading.main_thread().ident
+    start = time.monotonic()
     assert main is not None
     with pytest.raises(KeyboardInterrupt):
         threading.Timer(0.5, signal.pthread_kill, [main, signal.SIGINT]).start()

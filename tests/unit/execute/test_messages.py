@@ -26,7 +26,15 @@ from trainmark.execute.parent.check import read
 from trainmark.execute.parent.process import TAIL_BYTES, Ending, ask
 from trainmark.execute.protocol import requests, wire
 from trainmark.execute.protocol.answers import StepChecked
-from trainmark.execute.protocol.requests import CheckSteps, Dissect, Examine, Rehearse, Request, Train, Variant
+from trainmark.execute.protocol.requests import (
+    CheckSteps,
+    Dissect,
+    Examine,
+    Rehearse,
+    Request,
+    Train,
+    Variant,
+)
 from trainmark.execute.protocol.wire import Message
 from trainmark.execute.worker.reports import Reports
 from trainmark.record.checks import Check, StepChecks
@@ -38,20 +46,26 @@ TRAIN = Train(
     backend="torch",
     workload=catalog.find("mnist-mlp512"),
     dataset=DataFolder("mnist", "/data"),
-    options=Options("fast", "cpu", "bf16", 1, without=frozenset({"copy", "input"}), layout=Layout(2)),
+    options=Options(
+        "fast", "cpu", "bf16", 1, without=frozenset({"copy", "input"}), layout=Layout(2)
+    ),
     inject_order=False,
     initial_weights=None,
     trainmark=None,
     log_every=None,
     weight_files=(None,),
 )
-SAID = {path.name.removeprefix("seed-"): path.read_bytes() for path in (FOLDER / "corpus" / "wire").glob("seed-*")}
+SAID = {
+    path.name.removeprefix("seed-"): path.read_bytes()
+    for path in (FOLDER / "corpus" / "wire").glob("seed-*")
+}
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(sorted(SAID)))
 def test_a_changed_answer_makes_a_record_or_is_refused(seed: int, which: str) -> None:
-    chance, said = random.Random(seed), SAID[which]
+    chance = random.Random(seed)
+    said = SAID[which]
     lines = said[2:].splitlines()
     at = chance.randrange(len(lines))
     lines[at] = json.dumps(changed(json.loads(lines[at]), chance)).encode()
@@ -98,8 +112,17 @@ def test_an_answer_without_its_form_is_refused(message: Message) -> None:
 
 
 def test_the_field_and_its_value_are_named() -> None:
-    epoch = {"event": "EpochEnded", "index": 0, "start": 1.0, "seconds": "long", "steps": 1, "examples": 1}
-    with pytest.raises(ProtocolError, match=r"with its 'EpochEnded': .* found seconds = 'long': Expected `float`"):
+    epoch = {
+        "event": "EpochEnded",
+        "index": 0,
+        "start": 1.0,
+        "seconds": "long",
+        "steps": 1,
+        "examples": 1,
+    }
+    with pytest.raises(
+        ProtocolError, match=r"with its 'EpochEnded': .* found seconds = 'long': Expected `float`"
+    ):
         read(epoch)
     with pytest.raises(ProtocolError, match=r"found index: expected 0 to .*, found -3"):
         read({**epoch, "seconds": 1.0, "index": -3})
@@ -121,7 +144,14 @@ OF_PARITY = (TRAIN.workload, TRAIN.dataset, TRAIN.options, "/tmp/steps.npz")
 
 
 @pytest.mark.parametrize(
-    "request_", [TRAIN, DISSECT, Examine("torch"), Rehearse("numpy", *OF_PARITY), CheckSteps("torch", *OF_PARITY, 10)]
+    "request_",
+    [
+        TRAIN,
+        DISSECT,
+        Examine("torch"),
+        Rehearse("numpy", *OF_PARITY),
+        CheckSteps("torch", *OF_PARITY, 10),
+    ],
 )
 def test_a_request_arrives_as_it_was_made(request_: Request) -> None:
     assert requests.read(json.loads(wire.encoded(wire.to_message(request_)))) == request_
@@ -142,7 +172,9 @@ def test_checks_arrive_as_they_were_made_even_if_they_are_not_finite() -> None:
         ({"batches": 3}, "Train is invalid at batches"),
     ],
 )
-def test_a_request_of_another_version_is_refused_by_field(change: dict[str, Any], problem: str) -> None:
+def test_a_request_of_another_version_is_refused_by_field(
+    change: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(ProtocolError, match=problem):
         requests.read({**json.loads(wire.encoded(wire.to_message(TRAIN))), **change})
 
@@ -166,7 +198,8 @@ def listener(folder: Path, body: str) -> Path:
     """An interpreter of somebody's own, which does what ``body`` says with the socket ``line``."""
     path = folder / "python"
     path.write_text(
-        f"#!{sys.executable}\nimport os, socket, sys\nline = socket.socket(fileno=int(sys.argv[2]))\n{body}\n"
+        f"#!{sys.executable}\nimport os, socket, sys\nline = "
+        f"socket.socket(fileno=int(sys.argv[2]))\n{body}\n"
     )
     path.chmod(0o755)
     return path
@@ -185,7 +218,10 @@ def asked(python: Path, hear: Any = lambda _: None, timeout: float | None = None
         ("line.sendall(b'[' * 200000 + b'\\n'); line.recv(1 << 20)", "broke the protocol"),
         ("line.sendall(b'\\xff\\xfe\\n'); line.recv(1 << 20)", "broke the protocol"),
         ("line.sendall(b'{\"event\": 3}\\n'); line.recv(1 << 20)", "broke the protocol"),
-        ('line.sendall(b\'{"event": "EpochEnded"}\\n\'); line.recv(1 << 20)', "with its 'EpochEnded'"),
+        (
+            'line.sendall(b\'{"event": "EpochEnded"}\\n\'); line.recv(1 << 20)',
+            "with its 'EpochEnded'",
+        ),
         ("line.sendall(b'9' * 5000 + b'\\n'); line.recv(1 << 20)", "broke the protocol"),
     ],
 )
@@ -196,7 +232,13 @@ def test_a_real_process_that_talks_nonsense_is_ended(
     monkeypatch.setattr(wire, "_MOST_BYTES", 4 << 20)
     note = tmp_path / "pid"
     with pytest.raises(ProtocolError, match=problem):
-        ask(listener(tmp_path, f"with open({str(note)!r}, 'w') as note: note.write(str(os.getpid()))\n{body}"), TRAIN)
+        ask(
+            listener(
+                tmp_path,
+                f"with open({str(note)!r}, 'w') as note: note.write(str(os.getpid()))\n{body}",
+            ),
+            TRAIN,
+        )
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)
 
@@ -234,7 +276,9 @@ def test_the_reason_of_a_death_is_that_of_a_failure(tmp_path: Path) -> None:
 
 
 def test_the_scratch_folder_is_the_process_s_alone(tmp_path: Path) -> None:
-    tell = "place = os.environ['TRAINMARK_SCRATCH']; print(place, oct(os.stat(place).st_mode & 0o777))"
+    tell = (
+        "place = os.environ['TRAINMARK_SCRATCH']; print(place, oct(os.stat(place).st_mode & 0o777))"
+    )
     folder, mode = asked(listener(tmp_path, tell)).tail.split()
     assert mode == "0o700"
     assert not Path(folder).exists()

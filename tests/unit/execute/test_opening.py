@@ -24,7 +24,9 @@ from trainmark.workload import catalog
 STEPS = 60
 
 
-def rounds_of(backend: str, dataset: Located, styles: Sequence[str], workload: str = "mnist-mlp512") -> list[Task[Run]]:
+def rounds_of(
+    backend: str, dataset: Located, styles: Sequence[str], workload: str = "mnist-mlp512"
+) -> list[Task[Run]]:
     """Return two rounds of a network with dropout, so that random numbers matter."""
     spec = catalog.find(workload).with_schedule(steps=STEPS)
     course = ScheduledWorkload(dataclasses.replace(spec, dataset=dataset.name), dataset, 2)
@@ -35,8 +37,12 @@ def rounds_of(backend: str, dataset: Located, styles: Sequence[str], workload: s
 class Listener:
     """Decides as given, and keeps the records that it was shown."""
 
-    def __init__(self, *, continues: bool = True, decides: bool = False, interrupts: bool = False) -> None:
-        self._continues, self._decides, self._interrupts = continues, decides, interrupts
+    def __init__(
+        self, *, continues: bool = True, decides: bool = False, interrupts: bool = False
+    ) -> None:
+        self._continues = continues
+        self._decides = decides
+        self._interrupts = interrupts
         self.shown: list[Record] = []
 
     def opened(self, records: Sequence[tuple[Task[Any], Record]]) -> Collection[str]:
@@ -60,7 +66,9 @@ def run(tasks: list[Task[Run]], out: Path, listener: Listener | None) -> list[Re
     return execute(tasks, seen, Store(out), Observer())
 
 
-@pytest.mark.parametrize(("backend", "style"), [("numpy", "idiomatic"), ("torch", "fast"), ("torch", "idiomatic")])
+@pytest.mark.parametrize(
+    ("backend", "style"), [("numpy", "idiomatic"), ("torch", "fast"), ("torch", "idiomatic")]
+)
 def test_a_training_after_an_opening_is_that_of_a_fresh_process(
     backend: str, style: str, drawn: Located, tmp_path: Path
 ) -> None:
@@ -75,16 +83,22 @@ def test_a_training_after_an_opening_is_that_of_a_fresh_process(
         assert record.step_losses == losses[record.round]
 
 
-def test_the_record_of_an_opening_becomes_that_of_the_training(drawn: Located, tmp_path: Path) -> None:
+def test_the_record_of_an_opening_becomes_that_of_the_training(
+    drawn: Located, tmp_path: Path
+) -> None:
     listener = Listener()
     records = run(rounds_of("numpy", drawn, ["idiomatic", "idiomatic"]), tmp_path, listener)
     assert all(record.slices and not record.epochs for record in listener.shown)
     assert {record.id for record in listener.shown} == {record.id for record in records}
-    assert sorted(each.id for each in load(sorted(tmp_path.glob("*.json")))) == sorted(each.id for each in records)
+    assert sorted(each.id for each in load(sorted(tmp_path.glob("*.json")))) == sorted(
+        each.id for each in records
+    )
     assert all(record.epochs for record in records)
 
 
-def test_an_interrupted_training_leaves_the_record_of_its_opening(drawn: Located, tmp_path: Path) -> None:
+def test_an_interrupted_training_leaves_the_record_of_its_opening(
+    drawn: Located, tmp_path: Path
+) -> None:
     listener = Listener(interrupts=True)
     with pytest.raises(KeyboardInterrupt):
         run(rounds_of("numpy", drawn, ["idiomatic", "idiomatic"]), tmp_path, listener)
@@ -97,10 +111,16 @@ def test_an_interrupted_training_leaves_the_record_of_its_opening(drawn: Located
     assert not any(record.slices for record in interrupted)
 
 
-def test_a_round_that_stops_after_its_opening_is_no_training(drawn: Located, tmp_path: Path) -> None:
-    records = run(rounds_of("numpy", drawn, ["idiomatic", "idiomatic"]), tmp_path, Listener(continues=False))
+def test_a_round_that_stops_after_its_opening_is_no_training(
+    drawn: Located, tmp_path: Path
+) -> None:
+    records = run(
+        rounds_of("numpy", drawn, ["idiomatic", "idiomatic"]), tmp_path, Listener(continues=False)
+    )
     assert [record.outcome.status for record in records] == ["ok"] * 4
-    assert not any(record.epochs or record.caveats for record in records if not record.machine.load_before)
+    assert not any(
+        record.epochs or record.caveats for record in records if not record.machine.load_before
+    )
 
 
 def test_decided_sides_have_only_the_slices_of_the_opening(drawn: Located, tmp_path: Path) -> None:
@@ -111,7 +131,8 @@ def test_decided_sides_have_only_the_slices_of_the_opening(drawn: Located, tmp_p
 
 
 def beside_an_accelerator(planned: list[Task[Run]]) -> list[Task[Run]]:
-    """Return the plan with the style ``fast`` as the CPU's side; the other side acts as the accelerator."""
+    """Return the plan with the style ``fast`` as the CPU's side; the other side acts as the
+    accelerator."""
     tasks = []
     for task in planned:
         is_cpu = task.first.side.style == "fast"
@@ -128,16 +149,23 @@ def test_next_to_an_accelerator_the_best_number_of_threads_is_found(
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     tasks = beside_an_accelerator(rounds_of("torch", drawn, ["fast", "idiomatic"]))
     records = run(tasks, tmp_path, Listener(continues=False))
-    assert [record.outcome.status for record in records] == ["ok"] * 4, [record.outcome for record in records]
+    assert [record.outcome.status for record in records] == ["ok"] * 4, [
+        record.outcome for record in records
+    ]
     searched = [record.threads_search for record in records if record.backend.style == "fast"]
     assert searched[0] is not None
     assert searched[0] == searched[1], "one process searches, and the other one gets the result"
     assert searched[0].default == 1
-    assert [int(number) for number in searched[0].step_seconds] == [1, *candidates(len(usable_core_numbers()))[1:]]
+    assert [int(number) for number in searched[0].step_seconds] == [
+        1,
+        *candidates(len(usable_core_numbers()))[1:],
+    ]
     fastest = min(searched[0].step_seconds, key=searched[0].step_seconds.__getitem__)
     assert searched[0].chosen == int(fastest)
     assert all(record.threads is None for record in records)
-    assert all(record.threads_search is None for record in records if record.backend.style == "idiomatic")
+    assert all(
+        record.threads_search is None for record in records if record.backend.style == "idiomatic"
+    )
 
 
 def test_each_workload_has_its_own_best_number_of_threads(drawn: Located, tmp_path: Path) -> None:
@@ -146,7 +174,9 @@ def test_each_workload_has_its_own_best_number_of_threads(drawn: Located, tmp_pa
     of_another = ThreadsSearch(chosen=1, default=77, step_seconds={"1": 1.0, "77": 2.0})
     threads: ThreadsByTitle = {"mnist-cnn torch fast cpu": of_another}
     seen = {("torch", THIS.label): probe(THIS, "torch")}
-    records = execute(tasks, seen, Store(tmp_path), Observer(), opening=Listener(continues=False), threads=threads)
+    records = execute(
+        tasks, seen, Store(tmp_path), Observer(), opening=Listener(continues=False), threads=threads
+    )
     for record in records:
         assert record.threads_search != of_another
     assert threads.keys() == {"mnist-cnn torch fast cpu", "mnist-mlp512 torch fast cpu"}

@@ -19,7 +19,8 @@ CONDITIONS = {"backend": "torch", "version": "2.13", "threads": None}
 
 
 def test_limits_are_found_again_under_the_same_conditions_only(tmp_path: Path) -> None:
-    keep, kept = Keep(tmp_path / "limits"), Peaks(2e11, 2e10, {"matmul_size": 2048})
+    keep = Keep(tmp_path / "limits")
+    kept = Peaks(2e11, 2e10, {"matmul_size": 2048})
     keep.put(CONDITIONS, kept)
     assert keep.find(dict(reversed(CONDITIONS.items()))) == kept
     assert keep.find(CONDITIONS | {"version": "2.14"}) is None
@@ -59,13 +60,17 @@ class Workers:
         return PeaksMeasured(device, DevicePeaks(speed, 2048, 1e10, 1 << 20))
 
 
-def found_on(devices: list[str], keep: Keep, load: float = 0.0, *, only_kept: bool = False) -> dict[str, float]:
+def found_on(
+    devices: list[str], keep: Keep, load: float = 0.0, *, only_kept: bool = False
+) -> dict[str, float]:
     """Return the speed of each device that :func:`find_peaks` returns."""
     machine = Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, load)
     here = Here(machine, Driver(), (0, 1))
     sides = [Side("numpy", "idiomatic", device, THIS) for device in devices]
     seen = {("numpy", THIS.label): Seen("numpy", THIS, limited=True)}
-    found = peaks.find_peaks([(side, None) for side in sides], seen, keep, lambda: here, only_kept=only_kept)
+    found = peaks.find_peaks(
+        [(side, None) for side in sides], seen, keep, lambda: here, only_kept=only_kept
+    )
     return {str(side.device): each.matmul_flops_per_second for (side, _), each in found.items()}
 
 
@@ -77,21 +82,29 @@ def test_limits_found_on_a_busy_machine_are_kept_until_it_is_idle(
     assert found == [1e11, 1e11, 2e11, 2e11]
 
 
-def test_one_process_measures_all_devices_of_a_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_process_measures_all_devices_of_a_backend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workers = Workers()
     monkeypatch.setattr(peaks, "ask", workers.ask)
     assert found_on(["cpu", "cuda:0", "cpu"], Keep(tmp_path)) == {"cpu": 1e11, "cuda:0": 2e11}
-    assert [[options.device for options in request.options] for request in workers.requests] == [["cpu", "cuda:0"]]
+    assert [[options.device for options in request.options] for request in workers.requests] == [
+        ["cpu", "cuda:0"]
+    ]
     assert found_on(["cuda:0"], Keep(tmp_path)) == {"cuda:0": 2e11}
     assert len(workers.requests) == 1, "the next command finds them in the cache"
 
 
-def test_a_process_that_dies_keeps_the_devices_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_dies_keeps_the_devices_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(peaks, "ask", Workers(answered=1).ask)
     assert found_on(["cpu", "cuda:0"], Keep(tmp_path)) == {"cpu": 1e11}
 
 
-def test_without_time_only_kept_peaks_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_time_only_kept_peaks_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workers = Workers()
     monkeypatch.setattr(peaks, "ask", workers.ask)
     found_on(["cpu"], Keep(tmp_path))

@@ -23,7 +23,9 @@ def test_an_import_that_hangs_is_given_up(tmp_path: Path) -> None:
     assert time.monotonic() - start < 100
 
 
-def test_a_backend_that_breaks_the_protocol_is_a_problem_of_that_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backend_that_breaks_the_protocol_is_a_problem_of_that_backend(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def ask(*_: object, **__: object) -> None:
         raise ProtocolError("the measured process broke the protocol")
 
@@ -33,12 +35,23 @@ def test_a_backend_that_breaks_the_protocol_is_a_problem_of_that_backend(monkeyp
 
 def test_several_at_once_answer_in_the_order_of_the_questions(tmp_path: Path) -> None:
     """The first process waits for a file of the second."""
-    waits, makes = tmp_path / "waits", tmp_path / "makes"
-    waits.write_text(f'#!/bin/sh\nwhile [ ! -e {tmp_path}/there ]; do sleep 0.05; done\nexec {THIS.path} "$@"\n')
+    waits = tmp_path / "waits"
+    makes = tmp_path / "makes"
+    waits.write_text(
+        f'#!/bin/sh\nwhile [ ! -e {tmp_path}/there ]; do sleep 0.05; done\nexec {THIS.path} "$@"\n'
+    )
     makes.write_text(f'#!/bin/sh\ntouch {tmp_path}/there\nexec {THIS.path} "$@"\n')
     for each in (waits, makes):
         each.chmod(0o755)
-    questions = [(waits, Probe("numpy")), (makes, ListBackends()), (THIS.path, Probe("nothing-of-that-name"))]
+    questions = [
+        (waits, Probe("numpy")),
+        (makes, ListBackends()),
+        (THIS.path, Probe("nothing-of-that-name")),
+    ]
     found = list(ask_all(questions, at_once=2, timeout=200))
-    assert [type(heard[0]).__name__ for heard, _ in found] == ["Capable", "BackendsListed", "Failed"]
+    assert [type(heard[0]).__name__ for heard, _ in found] == [
+        "Capable",
+        "BackendsListed",
+        "Failed",
+    ]
     assert [ending.status for _, ending in found] == ["done", "done", "died"]

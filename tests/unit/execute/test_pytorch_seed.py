@@ -1,4 +1,5 @@
-"""A training with ``pytorch_seed`` follows what was drawn: in its batches, its evaluations and its replay."""
+"""A training with ``pytorch_seed`` follows what was drawn: in its batches, its evaluations and its
+replay."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class Evaluated:
 
 @pytest.fixture
 def trained() -> tuple[TrainingState, Evaluated, Drawn]:
-    workload = find("shakespeare-gpt").with_schedule(epochs=2, steps=8, steps_per_epoch=5, pytorch_seed=1)
+    workload = find("shakespeare-gpt").with_schedule(
+        epochs=2, steps=8, steps_per_epoch=5, pytorch_seed=1
+    )
     drawn = draw(workload, lay_out(workload), **EXAMPLES)
     assert drawn is not None
     options = Options("fast", "cpu", "fp32", seed=9)
@@ -49,7 +52,8 @@ def test_batches(trained: tuple[TrainingState, Evaluated, Drawn]) -> None:
     assert [plan.sizes for plan in plans] == [(12,) * 5, (12,) * 3]
     assert drawn.batches.shape == (8, 12)
     assert np.array_equal(
-        np.concatenate([plan.order for plan in plans if plan.order is not None]), drawn.batches.ravel()
+        np.concatenate([plan.order for plan in plans if plan.order is not None]),
+        drawn.batches.ravel(),
     )
 
 
@@ -62,6 +66,8 @@ def test_evaluations(trained: tuple[TrainingState, Evaluated, Drawn]) -> None:
         state.evaluate("test", index)
         state.evaluate("train", index)
     expected = [
-        ("test" if split else "train", drawn.samples[number, split].tolist()) for number in range(3) for split in (1, 0)
+        ("test" if split else "train", drawn.samples[number, split].tolist())
+        for number in range(3)
+        for split in (1, 0)
     ]
     assert trainer.seen == expected

@@ -12,7 +12,14 @@ from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side, Spreading
 from trainmark.execute.parent.probe import THIS, Seen
 from trainmark.execute.parent.ranks_record import RanksRecordBuilder
-from trainmark.execute.protocol.answers import Answer, EpochEnded, Failed, Finished, OfRank, RankBorn
+from trainmark.execute.protocol.answers import (
+    Answer,
+    EpochEnded,
+    Failed,
+    Finished,
+    OfRank,
+    RankBorn,
+)
 from trainmark.record.record import Outcome
 from trainmark.workload import catalog
 
@@ -22,7 +29,9 @@ EPOCH = EpochEnded(0, start=1.0, seconds=2.0, steps=2, examples=256, losses=[2.0
 
 @pytest.fixture
 def notes() -> RanksRecordBuilder:
-    course = ScheduledWorkload(catalog.find("mnist-mlp512").with_schedule(steps=2, evaluate="end"), DATA, 1)
+    course = ScheduledWorkload(
+        catalog.find("mnist-mlp512").with_schedule(steps=2, evaluate="end"), DATA, 1
+    )
     side = Side("torch", "fast", "cuda:0", THIS)
     spread = Spreading(Layout(data=2))
     run = Run(course, side, Settings(kind="scale"), 0, 0, "plan", "plan", spread)
@@ -55,7 +64,10 @@ def test_each_rank_has_a_record_and_the_whole_comes_last(notes: RanksRecordBuild
     assert len({record.id for record in (first, second, whole)}) == 3
     assert whole.step_losses == second.step_losses == [2.0, 1.0]
     assert (whole.memory.host_peak_bytes, whole.memory.device_peak_bytes) == (201, None)
-    assert whole.group.spread is not None and (whole.group.spread.data, whole.group.spread.host) == (2, None)
+    assert whole.group.spread is not None and (
+        whole.group.spread.data,
+        whole.group.spread.host,
+    ) == (2, None)
     assert second.group.spread is not None and second.group.spread.host == "a"
 
 

@@ -41,12 +41,18 @@ def test_the_first_steps_with_the_smaller_batch_at_the_end_of_an_epoch(tmp_path:
 
 def test_activations_are_kept_of_the_first_and_the_last_step(tmp_path: Path) -> None:
     found, _ = problems(rehearsed(a_workload(*MLP), tmp_path))
-    assert [bool(problem.expected.activations) for problem in found] == [True, *[False] * (STEPS - 2), True]
+    assert [bool(problem.expected.activations) for problem in found] == [
+        True,
+        *[False] * (STEPS - 2),
+        True,
+    ]
     assert list(found[0].expected.activations) == ["input", "flatten1", "dense1", "relu1", "dense2"]
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp64", "bf16"])
-def test_states_are_those_of_a_training_in_numbers_that_every_backend_has(tmp_path: Path, precision: str) -> None:
+def test_states_are_those_of_a_training_in_numbers_that_every_backend_has(
+    tmp_path: Path, precision: str
+) -> None:
     workload = a_workload(*MLP, optimizer=Adam(0.01), weight_average=WeightAverage(0.99))
     found, _ = problems(rehearsed(workload, tmp_path, precision))
     weights = initial_weights(lay_out(workload), 1)
@@ -62,10 +68,14 @@ def test_states_are_those_of_a_training_in_numbers_that_every_backend_has(tmp_pa
         after = trainer.state()
         for name in weights:
             np.testing.assert_allclose(other.state.weights[name], after.weights[name], rtol=2**-23)
-            np.testing.assert_allclose(other.state.slots["square"][name], after.slots["square"][name], rtol=2**-23)
+            np.testing.assert_allclose(
+                other.state.slots["square"][name], after.slots["square"][name], rtol=2**-23
+            )
             assert (other.state.average[name] != one.state.average[name]).any()
     kept = [found[-1].state.weights, found[-1].state.average, *found[-1].state.slots.values()]
-    assert all((value == value.astype(np.float32)).all() for arrays in kept for value in arrays.values())
+    assert all(
+        (value == value.astype(np.float32)).all() for arrays in kept for value in arrays.values()
+    )
 
 
 def test_steps_around_a_later_change_of_the_rate_are_added(tmp_path: Path) -> None:
@@ -77,7 +87,9 @@ def test_steps_around_a_later_change_of_the_rate_are_added(tmp_path: Path) -> No
 
 def test_the_whole_training_set_in_every_step(tmp_path: Path) -> None:
     found, order = problems(
-        rehearsed(a_workload(batches=Batches("full"), schedule=Schedule(2, shuffle="never")), tmp_path)
+        rehearsed(
+            a_workload(batches=Batches("full"), schedule=Schedule(2, shuffle="never")), tmp_path
+        )
     )
     assert all(problem.examples.tolist() == list(range(100)) for problem in found)
     assert len(order) == 2, "an epoch is a step"
@@ -88,7 +100,9 @@ def test_the_whole_training_set_in_every_step(tmp_path: Path) -> None:
     [a_workload(*MLP), a_workload(Dropout(0.5), *MLP, batches=Batches(10, last="drop"))],
     ids=["all", "without a rest"],
 )
-def test_the_order_is_told_by_the_loss_of_every_batch_without_dropout(tmp_path: Path, workload: Workload) -> None:
+def test_the_order_is_told_by_the_loss_of_every_batch_without_dropout(
+    tmp_path: Path, workload: Workload
+) -> None:
     _, losses = problems(rehearsed(workload, tmp_path))
     plain = workload.deterministic()
     data = cut(a_dataset(train=100), plain)
@@ -104,17 +118,27 @@ def test_the_order_is_told_by_the_loss_of_every_batch_without_dropout(tmp_path: 
 
 
 def test_too_few_examples_for_a_batch_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no step to train: expected at least one whole batch, found 100 training"):
+    with pytest.raises(
+        DataError, match="no step to train: expected at least one whole batch, found 100 training"
+    ):
         rehearsed(a_workload(*MLP, batches=Batches(101, last="drop")), tmp_path)
 
 
 def test_a_bound_that_is_no_number_is_an_error(tmp_path: Path) -> None:
     wide = Uniform(1e20)  # its products are finite in float64, but not in float32
-    large = a_workload(Flatten(), Dense(8, kernel=wide), Dense(10, kernel=wide), optimizer=SGD(1e-40))
-    with np.errstate(all="ignore"), pytest.raises(TrainmarkError, match=r"diverges in step 0, for the reference too"):
+    large = a_workload(
+        Flatten(), Dense(8, kernel=wide), Dense(10, kernel=wide), optimizer=SGD(1e-40)
+    )
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(TrainmarkError, match=r"diverges in step 0, for the reference too"),
+    ):
         rehearsed(large, tmp_path)
 
 
 def test_a_training_that_diverges_for_the_reference_too_is_an_error(tmp_path: Path) -> None:
-    with np.errstate(all="ignore"), pytest.raises(TrainmarkError, match=r"diverges in step \d+, for the reference too"):
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(TrainmarkError, match=r"diverges in step \d+, for the reference too"),
+    ):
         rehearsed(a_workload(*MLP, optimizer=SGD(1e30)), tmp_path)

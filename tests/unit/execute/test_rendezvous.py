@@ -50,7 +50,9 @@ def test_one_machine_needs_no_place() -> None:
         ("myself:5", "127.0.1.1:5", True),
     ],
 )
-def test_the_machine_that_has_the_address_is_the_host(endpoint: str, expected: str, is_host: bool) -> None:
+def test_the_machine_that_has_the_address_is_the_host(
+    endpoint: str, expected: str, is_host: bool
+) -> None:
     found = meet(2, endpoint, 9.0, MadeUp())
     assert (found.endpoint, found.is_host, found.seconds) == (expected, is_host, 9.0)
     assert (found.address, found.interface) == ("10.0.0.1", "eth0")
@@ -104,7 +106,11 @@ STEP = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_JOB_ID": "31234"}
 
 
 def test_a_slurm_step_with_one_task_a_machine() -> None:
-    environment = STEP | {"SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NODELIST": "n[5-6]"}
+    environment = STEP | {
+        "SLURM_STEP_NUM_NODES": "2",
+        "SLURM_STEP_NUM_TASKS": "2",
+        "SLURM_STEP_NODELIST": "n[5-6]",
+    }
     assert from_slurm(environment) == (2, "n5:16234")
 
 
@@ -118,5 +124,14 @@ def test_elsewhere_there_is_one_machine(environment: dict[str, str]) -> None:
 
 
 def test_several_tasks_on_a_machine_would_each_start_all_ranks() -> None:
-    with pytest.raises(UsageError, match=r"expected one task per machine, 2, found 8 tasks.*--ntasks-per-node 1"):
-        from_slurm(STEP | {"SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_NUM_TASKS": "8", "SLURM_STEP_NODELIST": "n[5-6]"})
+    with pytest.raises(
+        UsageError, match=r"expected one task per machine, 2, found 8 tasks.*--ntasks-per-node 1"
+    ):
+        from_slurm(
+            STEP
+            | {
+                "SLURM_STEP_NUM_NODES": "2",
+                "SLURM_STEP_NUM_TASKS": "8",
+                "SLURM_STEP_NODELIST": "n[5-6]",
+            }
+        )

@@ -57,7 +57,8 @@ def test_augmented_images() -> None:
 
 
 def test_a_text() -> None:
-    input, model = Tokens(8), (TokenEmbedding(65, 4), PositionEmbedding(8), TiedHead())
+    input = Tokens(8)
+    model = (TokenEmbedding(65, 4), PositionEmbedding(8), TiedHead())
     text = a_workload(input=input, model=model, dataset="shakespeare", optimizer=SGD(10.0))
     step = first_step(text, a_text(40, 20, 8))
     assert step.loss == pytest.approx(step.reference_loss, rel=1e-5)
@@ -81,7 +82,8 @@ def test_no_branch_of_the_first_layer_has_an_input_gradient() -> None:
 
 
 def test_a_timed_epoch_is_augmented_as_in_a_run() -> None:
-    plan, of_run = _plan(AUGMENTED, 100, 5, OPTIONS), next(epoch_plans(AUGMENTED, 100, 1, inject=True))
+    plan = _plan(AUGMENTED, 100, 5, OPTIONS)
+    of_run = next(epoch_plans(AUGMENTED, 100, 1, inject=True))
     assert plan.augmented is not None
     assert of_run.augmented is not None
     assert plan.augmented.tolist() == of_run.augmented[:50].tolist()

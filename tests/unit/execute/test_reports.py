@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmark.execute.protocol.answers import EpochEnded, Evaluated, SliceTimed, StepsObserved, ThreadsTried, Waiting
+from trainmark.execute.protocol.answers import (
+    EpochEnded,
+    Evaluated,
+    SliceTimed,
+    StepsObserved,
+    ThreadsTried,
+    Waiting,
+)
 from trainmark.execute.worker.reports import Reports
 
 ORIGIN = 1000.0
@@ -61,8 +68,14 @@ def test_a_pause_is_part_of_no_epoch() -> None:
         line("test", 21.0, accuracy=0.5),
         line("epoch", 22.0),
     )
-    assert [each for each in messages if isinstance(each, Waiting)] == [Waiting(), Waiting(), Waiting(settled=True)]
-    assert [each for each in messages if isinstance(each, SliceTimed)] == [SliceTimed(5.5, 3, 3, 1.25, None)]
+    assert [each for each in messages if isinstance(each, Waiting)] == [
+        Waiting(),
+        Waiting(),
+        Waiting(settled=True),
+    ]
+    assert [each for each in messages if isinstance(each, SliceTimed)] == [
+        SliceTimed(5.5, 3, 3, 1.25, None)
+    ]
     first, tested, second = (each for each in messages if isinstance(each, (EpochEnded, Evaluated)))
     assert (first.start, first.seconds, first.batches) == (1.0, 4.0, 6)
     assert first.windows == [(1.0, 1.0), (5.0, 2.0), (9.0, 1.0)]
@@ -94,7 +107,9 @@ def test_without_a_hello_the_first_epoch_begins_with_the_command() -> None:
 def test_a_line_may_come_in_pieces() -> None:
     reports = Reports(0.0)
     whole = line("epoch", 1.0) + line("epoch", 2.0)
-    found = [message for at in range(len(whole)) for message in reports.take(whole[at : at + 1], ORIGIN)]
+    found = [
+        message for at in range(len(whole)) for message in reports.take(whole[at : at + 1], ORIGIN)
+    ]
     assert [each.index for each in found] == [0, 1]
 
 
@@ -122,7 +137,9 @@ def test_what_makes_no_sense_is_left_out_and_counted(odd: bytes) -> None:
 
 
 def test_epochs_out_of_order_are_left_out() -> None:
-    messages, reports = heard(*(line("epoch", 1.0 + at, index=index) for at, index in enumerate((0, 2, 1, 1))))
+    messages, reports = heard(
+        *(line("epoch", 1.0 + at, index=index) for at, index in enumerate((0, 2, 1, 1)))
+    )
     assert [each.index for each in messages] == [0, 1]
     assert reports.left_out == 2
 
@@ -143,9 +160,18 @@ def test_languages_spell_what_is_not_finite_each_in_its_way(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", [{"loss": "abc"}, {"accuracy": 97.5}, {"steps": "6"}, {"examples": -1}, {"data_wait_seconds": [1]}]
+    "odd",
+    [
+        {"loss": "abc"},
+        {"accuracy": 97.5},
+        {"steps": "6"},
+        {"examples": -1},
+        {"data_wait_seconds": [1]},
+    ],
 )
-def test_a_value_that_makes_no_sense_is_counted_and_the_rest_of_its_line_counts(odd: dict[str, Any]) -> None:
+def test_a_value_that_makes_no_sense_is_counted_and_the_rest_of_its_line_counts(
+    odd: dict[str, Any],
+) -> None:
     (epoch,), reports = heard(line("epoch", 1.0, **{"loss": 2.0, "steps": 7, **odd}))
     assert epoch.seconds == 0.5
     assert reports.left_out == 1
@@ -155,14 +181,17 @@ def test_a_value_that_makes_no_sense_is_counted_and_the_rest_of_its_line_counts(
 
 
 def test_who_says_hello_later_is_a_process_that_the_first_one_started() -> None:
-    messages, reports = heard(line("hello", 1.0), line("hello", 2.0, language="worker"), line("epoch", 3.0))
+    messages, reports = heard(
+        line("hello", 1.0), line("hello", 2.0, language="worker"), line("epoch", 3.0)
+    )
     assert messages[0].seconds == 2.0
     assert (reports.language, reports.left_out) == (None, 0)
 
 
 def test_nothing_happens_later_than_now() -> None:
     reports = Reports(0.0)
-    future, honest = line("epoch", 1e9), line("epoch", 2.0)
+    future = line("epoch", 1e9)
+    honest = line("epoch", 2.0)
     found = list(reports.take(future + honest, ORIGIN, ORIGIN + 2.5))
     assert [each.seconds for each in found] == [2.0]
     assert reports.left_out == 1
@@ -172,7 +201,9 @@ def test_who_floods_the_pipe_is_not_listened_to_any_more() -> None:
     reports = Reports(0.0)
     list(reports.take(b"y\n" * 20_000, ORIGIN))
     assert list(reports.take(line("epoch", 1.0), ORIGIN)) == []
-    assert list(reports.take(line("pause", 2.0), ORIGIN)) == [Waiting(settled=False)], "the other sides get their turn"
+    assert list(reports.take(line("pause", 2.0), ORIGIN)) == [Waiting(settled=False)], (
+        "the other sides get their turn"
+    )
 
 
 def test_a_training_that_recovers_did_not_diverge() -> None:
@@ -190,7 +221,8 @@ def test_a_line_without_an_end_does_not_fill_memory() -> None:
 
 @given(
     st.lists(
-        st.binary(max_size=200) | st.from_regex(rb'\{"trainmark":1,"event":"(epoch|test|begin)","t":1[0-9]{3,6}\}')
+        st.binary(max_size=200)
+        | st.from_regex(rb'\{"trainmark":1,"event":"(epoch|test|begin)","t":1[0-9]{3,6}\}')
     )
 )
 def test_whatever_comes_times_never_run_backwards(parts: list[bytes]) -> None:
@@ -207,33 +239,52 @@ SEEN = {"framework": "torch", "injected": ["torch.save"], "steps": 7, "seconds":
 def test_what_the_observer_saw_is_passed_on() -> None:
     (seen, epoch), reports = heard(
         line("hello", 1.0),
-        line("observed", 2.0, **SEEN, losses=[2.0, "nan"], places={"model": "a.py:3", "loader": 5}, later="a new key"),
+        line(
+            "observed",
+            2.0,
+            **SEEN,
+            losses=[2.0, "nan"],
+            places={"model": "a.py:3", "loader": 5},
+            later="a new key",
+        ),
         line("evaluated", 2.5, seconds=0.5),
         line("epoch", 3.0),
     )
     assert isinstance(seen, StepsObserved)
-    assert (seen.steps, seen.losses[0], seen.places, seen.injected) == (7, 2.0, {"model": "a.py:3"}, ("torch.save",))
+    assert (seen.steps, seen.losses[0], seen.places, seen.injected) == (
+        7,
+        2.0,
+        {"model": "a.py:3"},
+        ("torch.save",),
+    )
     assert math.isnan(seen.losses[1])
-    assert (epoch.seconds, epoch.start, reports.left_out) == (1.5, 1.0, 0)  # evaluation is no training
+    # evaluation is no training
+    assert (epoch.seconds, epoch.start, reports.left_out) == (1.5, 1.0, 0)
 
 
 @pytest.mark.parametrize(
     "odd", [{"steps": -1}, {"steps": "7"}, {"seconds": 1e300}, {"injected": 3}, {"framework": None}]
 )
 def test_what_the_observer_can_not_have_seen_is_left_out(odd: dict[str, Any]) -> None:
-    messages, reports = heard(line("hello", 1.0), line("observed", 2.0, **{**SEEN, **odd}), line("epoch", 3.0))
+    messages, reports = heard(
+        line("hello", 1.0), line("observed", 2.0, **{**SEEN, **odd}), line("epoch", 3.0)
+    )
     assert [type(each) for each in messages] == [EpochEnded]
     assert reports.left_out == 1
 
 
 def test_versions_come_with_the_first_observed_steps() -> None:
-    _, reports = heard(line("hello", 1.0), line("observed", 2.0, **SEEN, packages={"torch": "2.8.0", "odd": 3}))
+    _, reports = heard(
+        line("hello", 1.0), line("observed", 2.0, **SEEN, packages={"torch": "2.8.0", "odd": 3})
+    )
     assert reports.packages == {"torch": "2.8.0"}
     assert reports.left_out == 0
 
 
 def test_a_search_for_the_number_of_threads_is_reported() -> None:
-    messages, reports = heard(line("threads", 2.0, chosen=1, default=4, step_seconds={"1": 0.01, "4": 0.02}))
+    messages, reports = heard(
+        line("threads", 2.0, chosen=1, default=4, step_seconds={"1": 0.01, "4": 0.02})
+    )
     assert messages == [ThreadsTried(chosen=1, default=4, tried=[(1, 0.01), (4, 0.02)])]
     assert reports.left_out == 0
 

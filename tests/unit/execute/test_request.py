@@ -23,7 +23,8 @@ SEEDED = find("shakespeare-gpt").with_schedule(pytorch_seed=7)
     [
         ("cifar10-cnn", "epochs", None),  # 20 by default, for a short run; whole passes on request
         ("cifar10-cnn", "steps", None),
-        ("shakespeare-gpt", "epochs", 250),  # windows are drawn with replacement, so there are no passes
+        # windows are drawn with replacement, so there are no passes
+        ("shakespeare-gpt", "epochs", 250),
         ("shakespeare-gpt", "steps", 250),
     ],
 )
@@ -39,7 +40,9 @@ def test_an_epoch_is_a_whole_pass_on_request_where_there_are_passes(
 def test_figures_of_another_precision_are_announced(
     precision: str, notices: int, monkeypatch: pytest.MonkeyPatch, drawn: Located
 ) -> None:
-    found = Selection([(find(name), []) for name in ("shakespeare-gpt-10m", "shakespeare-gpt")], [], [], None)
+    found = Selection(
+        [(find(name), []) for name in ("shakespeare-gpt-10m", "shakespeare-gpt")], [], [], None
+    )
     monkeypatch.setattr(request, "select", lambda *_: found)
     monkeypatch.setattr(request, "locate_all", lambda *_: ({"shakespeare": drawn}, []))
     said = request.prepare(Request(published=True, precision=precision)).notices
@@ -48,23 +51,37 @@ def test_figures_of_another_precision_are_announced(
 
 @pytest.mark.parametrize(("name", "found"), [("shakespeare-gpt", "250"), ("cifar10-cnn", "20")])
 def test_passes_are_refused_where_an_epoch_has_a_number_of_steps(name: str, found: str) -> None:
-    with pytest.raises(UsageError, match=f"--dataset-repeats has no effect on {name}: .* epochs of {found} steps"):
+    with pytest.raises(
+        UsageError, match=f"--dataset-repeats has no effect on {name}: .* epochs of {found} steps"
+    ):
         scheduled(find(name), Request(dataset_repeats=3))
-    assert scheduled(find("cifar10-cnn"), Request(dataset_repeats=3, epochs=2)).schedule.dataset_repeats == 3
+    assert (
+        scheduled(
+            find("cifar10-cnn"), Request(dataset_repeats=3, epochs=2)
+        ).schedule.dataset_repeats
+        == 3
+    )
 
 
 @pytest.mark.parametrize(
     ("option", "given"), [("--seed", {"settings": Settings(seed=2)}), ("--repeats", {"repeats": 2})]
 )
 def test_a_seed_of_pytorch_fixes_the_training(option: str, given: dict[str, Any]) -> None:
-    gpt, published = find("shakespeare-gpt"), Request(published=True)
+    gpt = find("shakespeare-gpt")
+    published = Request(published=True)
     for workload, asked, seed in ((SEEDED, Request(), 7), (gpt, published, 1337)):
-        with pytest.raises(UsageError, match=f"{option} has no effect on shakespeare-gpt: .* pytorch_seed, {seed},"):
+        with pytest.raises(
+            UsageError, match=f"{option} has no effect on shakespeare-gpt: .* pytorch_seed, {seed},"
+        ):
             scheduled(workload, dataclasses.replace(asked, **given))
     scheduled(gpt, Request(**given))
     scheduled(SEEDED, Request(settings=Settings(seed=7)))  # as in its record
 
 
 def test_a_seed_of_pytorch_is_the_seed_of_every_run(drawn: Located) -> None:
-    course, side = ScheduledWorkload(SEEDED, drawn, 1), Side("numpy", "fast", "cpu", THIS)
-    assert [Run(course, side, Settings(), repeat, repeat, "", "").seed for repeat in (0, 1)] == [7, 7]
+    course = ScheduledWorkload(SEEDED, drawn, 1)
+    side = Side("numpy", "fast", "cpu", THIS)
+    assert [Run(course, side, Settings(), repeat, repeat, "", "").seed for repeat in (0, 1)] == [
+        7,
+        7,
+    ]

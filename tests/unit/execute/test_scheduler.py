@@ -22,7 +22,9 @@ from trainmark.workload import catalog
 
 def a_round(digits: Located, *interpreters: Interpreter) -> list[Task[Run]]:
     course = ScheduledWorkload(catalog.find("mnist-mlp32").with_schedule(steps=20), digits, 1)
-    return in_rounds([(course, [Side("numpy", "idiomatic", "cpu", each) for each in interpreters])], Settings())
+    return in_rounds(
+        [(course, [Side("numpy", "idiomatic", "cpu", each) for each in interpreters])], Settings()
+    )
 
 
 @pytest.mark.parametrize(("nodes", "threads", "used"), [(1, 1, 2), (2, 3, 3), (1, None, None)])
@@ -36,7 +38,9 @@ def test_ranks_use_the_threads_of_all_ranks_on_this_machine(
     assert conversation.threads == used
 
 
-def test_ctrl_c_while_a_process_ends_still_leaves_a_record(drawn: Located, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_while_a_process_ends_still_leaves_a_record(
+    drawn: Located, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (task,) = a_round(drawn, THIS)
     conversation = Conversation(task, list, Store(Path("out")), Observer(), Sampler(), [])
 
@@ -49,7 +53,9 @@ def test_ctrl_c_while_a_process_ends_still_leaves_a_record(drawn: Located, monke
     assert not conversation.over, "so it is broken off again, with a record"
 
 
-def test_a_side_that_cannot_be_started_has_a_record_and_the_other_trains(tmp_path: Path, drawn: Located) -> None:
+def test_a_side_that_cannot_be_started_has_a_record_and_the_other_trains(
+    tmp_path: Path, drawn: Located
+) -> None:
     gone = Interpreter("gone", tmp_path / "no" / "python")
     tasks = a_round(drawn, gone, THIS)
     can = probe(THIS, "numpy")

@@ -31,7 +31,9 @@ print(compile_cache())
 
 
 def test_a_command_has_one_cache_removed_at_its_end() -> None:
-    done = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND], capture_output=True, text=True, check=True
+    )
     folder = Path(done.stdout.strip())
     assert folder.is_absolute() and not folder.exists()
     assert Path(compile_cache()).is_dir() and Path(compile_cache()) != folder

@@ -21,12 +21,14 @@ STEP = 0.125
 
 
 class Training:
-    """A trainer on a clock of its own: a step takes :data:`STEP`, an epoch's start and a pause a while."""
+    """A trainer on a clock of its own: a step takes :data:`STEP`, an epoch's start and a pause a
+    while."""
 
     ticks_between_steps = False
 
     def __init__(self, start: float = 0.0) -> None:
-        self.now, self._start = 100.0, start
+        self.now = 100.0
+        self._start = start
         self.trained: list[int] = []
 
     def clock(self) -> float:
@@ -57,8 +59,12 @@ class TicksBetweenSteps(Training):
 class Parent:
     """Gives turns at once; between two of them others compute for ten seconds."""
 
-    def __init__(self, training: Training, seconds: list[float | None], untimed: float = 0.0) -> None:
-        self.training, self.said, self._untimed = training, [], untimed
+    def __init__(
+        self, training: Training, seconds: list[float | None], untimed: float = 0.0
+    ) -> None:
+        self.training = training
+        self.said = []
+        self._untimed = untimed
         self.turns: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.until_steady = False
         self._seconds = iter(seconds)
@@ -68,7 +74,9 @@ class Parent:
         if isinstance(answer, Waiting):
             self.training.now += 10.0
             seconds = next(self._seconds, "stop")
-            turn = Stop() if seconds == "stop" else TakeTurn(seconds, self._untimed, self.until_steady)  # type: ignore[arg-type]
+            turn = (
+                Stop() if seconds == "stop" else TakeTurn(seconds, self._untimed, self.until_steady)
+            )  # type: ignore[arg-type]
             self.turns.put(to_message(turn))
 
     @property
@@ -82,13 +90,15 @@ def an_epoch(training: Training, pacing: Slices, steps: int) -> TimedEpoch:
 
 
 @pytest.mark.parametrize("kind", [Training, TicksBetweenSteps])
-def test_a_slice_is_some_steps_that_are_not_timed_and_half_a_second_of_others(kind: type[Training]) -> None:
+def test_a_slice_is_some_steps_that_are_not_timed_and_half_a_second_of_others(
+    kind: type[Training],
+) -> None:
     training = kind()
     parent = Parent(training, [0.5, 0.5, 0.5, None])
     epoch = an_epoch(training, Slices(parent.turns, parent.hear, origin=100.0), 100)
-    assert [(each.steps, each.timed_steps, each.seconds, each.examples) for each in parent.slices] == [
-        (5, 4, 0.5, 40)
-    ] * 2
+    assert [
+        (each.steps, each.timed_steps, each.seconds, each.examples) for each in parent.slices
+    ] == [(5, 4, 0.5, 40)] * 2
     assert epoch.done == 100
     assert epoch.seconds == pytest.approx(100 * STEP), "pauses are not in it"
     assert sum(seconds for _, seconds in epoch.windows) == pytest.approx(epoch.seconds)
@@ -143,7 +153,8 @@ class Rising(Training):
             self.now += STEP * max(0.0, 1.0 - since) * self.cold
         return super().train(steps, tick)
 
-    cold, resumed = 1.0, 0.0
+    cold = 1.0
+    resumed = 0.0
 
 
 @pytest.mark.parametrize(("cold", "untimed"), [(0.0, 4), (1.0, 8)], ids=["steady", "rising"])
@@ -161,7 +172,9 @@ def test_a_slice_waits_until_the_time_of_a_step_is_steady(cold: float, untimed: 
     an_epoch(training, Slices(parent.turns, resume, origin=0.0), 60)
     slice_ = parent.slices[0]
     assert slice_.steps - slice_.timed_steps == untimed
-    assert slice_.seconds == pytest.approx(slice_.timed_steps * STEP), "the cold steps are not in it"
+    assert slice_.seconds == pytest.approx(slice_.timed_steps * STEP), (
+        "the cold steps are not in it"
+    )
 
 
 def test_slow_steps_have_at_least_two_timed_ones() -> None:
@@ -210,7 +223,8 @@ def test_it_stops_where_the_parent_has_enough() -> None:
 
 
 def trained_again_and_again(restart: float, seconds: list[float | None]) -> tuple[Training, Parent]:
-    """Train four steps over and over, with ``restart`` seconds between two trainings, until the parent has enough."""
+    """Train four steps over and over, with ``restart`` seconds between two trainings, until the
+    parent has enough."""
     training = Training()
     parent = Parent(training, seconds)
     pacing = Slices(parent.turns, parent.hear, origin=0.0)
@@ -234,4 +248,6 @@ def test_slow_restarts_end_a_slice_early_with_true_numbers() -> None:
         assert FEWEST_STEPS <= each.timed_steps < 2.0 / STEP
         assert each.seconds == each.timed_steps * STEP, "restarts are not timed"
     pauses = 4 * 10.0
-    assert training.now - 100.0 - pauses < 3 * (2.0 + 2.0 + 2 * 1.5), "a slice, plus as long for restarts"
+    assert training.now - 100.0 - pauses < 3 * (2.0 + 2.0 + 2 * 1.5), (
+        "a slice, plus as long for restarts"
+    )

@@ -20,7 +20,8 @@ class Training:
     """
 
     def __init__(self, step_seconds: Mapping[int, float], threads: int) -> None:
-        self._step_seconds, self._threads = step_seconds, threads
+        self._step_seconds = step_seconds
+        self._threads = threads
         self.now = 0.0
         self.used: list[int] = []
 

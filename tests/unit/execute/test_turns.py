@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from trainmark.execute.parent.turns import DOUBLES_AFTER, SLICE_SECONDS, Round, Tempo, Turn, Turns, Umpire
+from trainmark.execute.parent.turns import (
+    DOUBLES_AFTER,
+    SLICE_SECONDS,
+    Round,
+    Tempo,
+    Turn,
+    Turns,
+    Umpire,
+)
 from trainmark.execute.protocol.requests import StartTraining, Stop, TakeTurn
 from trainmark.record.record import Slice
 
@@ -31,7 +39,9 @@ def a_slice(block: int, others: float) -> Slice:
     return Slice(block, 0, 0.0, 11, 10, SLICE_SECONDS, 640, others, 0.0)
 
 
-def played(turns: Turns[str], players: str, most: int = 100, *, ends: dict[str, int] | None = None) -> list[Turn[str]]:
+def played(
+    turns: Turns[str], players: str, most: int = 100, *, ends: dict[str, int] | None = None
+) -> list[Turn[str]]:
     """Turns that are taken at once, until all have left.
 
     Args:
@@ -63,7 +73,9 @@ def blocks(turns: list[Turn[str]]) -> list[str]:
     ("players", "orders"),
     [("AB", ["ABBA", "BAAB", "ABBA"]), ("ABC", ["ABCCBA", "BCAACB", "CABBAC"])],
 )
-def test_every_block_is_counterbalanced_and_begins_with_another_side(players: str, orders: list[str]) -> None:
+def test_every_block_is_counterbalanced_and_begins_with_another_side(
+    players: str, orders: list[str]
+) -> None:
     assert blocks(played(turns_of(players, blocks=3), players)) == orders
 
 
@@ -152,7 +164,8 @@ def test_who_has_trained_before_its_first_turn_need_not_settle() -> None:
     turns = turns_of("AB", blocks=1)
     turns.waits("A", settled=True)
     turns.waits("B")
-    first, second = turns.next(), None
+    first = turns.next()
+    second = None
     assert first is not None
     assert (first.player, first.block) == ("B", None)
     turns.waits("B")
@@ -172,7 +185,9 @@ def test_slices_of_a_long_training_become_longer() -> None:
         if isinstance(turn.message, TakeTurn) and turn.block is not None
     }
     assert {lengths[block] for block in range(DOUBLES_AFTER)} == {SLICE_SECONDS}
-    assert {lengths[block] for block in range(DOUBLES_AFTER, 2 * DOUBLES_AFTER)} == {2 * SLICE_SECONDS}
+    assert {lengths[block] for block in range(DOUBLES_AFTER, 2 * DOUBLES_AFTER)} == {
+        2 * SLICE_SECONDS
+    }
 
 
 def test_slices_of_a_gpu_are_longer() -> None:
@@ -197,7 +212,9 @@ class Decides(Umpire[str]):
     blocks = 2
 
     def __init__(self, decided: str = "", *, goes_on: bool = True, most: int | None = None) -> None:
-        self._decided, self._goes_on, self._most = decided, goes_on, most
+        self._decided = decided
+        self._goes_on = goes_on
+        self._most = most
         self.asked: list[str] = []
 
     def decided(self) -> str:
@@ -212,7 +229,9 @@ class Decides(Umpire[str]):
         return self._most
 
 
-def opened(umpire: Decides, most: int | None = None, ends: dict[str, int] | None = None) -> list[Turn[str]]:
+def opened(
+    umpire: Decides, most: int | None = None, ends: dict[str, int] | None = None
+) -> list[Turn[str]]:
     """The turns of two rounds of two sides that start together."""
     rounds = [Round(("A", "B"), most), Round(("C", "D"), most)]
     return played(Turns(rounds, umpire=umpire), "ABCD", ends=ends)
@@ -232,7 +251,9 @@ def test_an_opening_has_blocks_of_each_round_and_then_a_decision() -> None:
 def test_after_an_opening_each_round_trains_in_further_blocks() -> None:
     turns = opened(Decides(), ends={"A": 9, "C": 9})
     of_first = [turn for turn in turns if turn.player in "AB"]
-    assert [turn.block for turn in of_first if turn.block is not None] == [0] * 4 + [1] * 4 + [2] * 4 + [3] * 3
+    assert [turn.block for turn in of_first if turn.block is not None] == [0] * 4 + [1] * 4 + [
+        2
+    ] * 4 + [3] * 3
     assert messages(turns, "A") == [TakeTurn(0.25), StartTraining()]
     assert messages(turns, "B") == [TakeTurn(0.25), StartTraining(), TakeTurn(None)]
 
@@ -253,7 +274,9 @@ def test_a_round_that_does_not_continue_stops() -> None:
 def test_rounds_of_slices_alone_continue_up_to_the_blocks_allowed() -> None:
     turns = opened(Decides(most=3), most=12)
     for player in "ABCD":
-        assert [turn.block for turn in turns if turn.player == player and turn.block is not None] == [0, 0, 1, 1, 2, 2]
+        assert [
+            turn.block for turn in turns if turn.player == player and turn.block is not None
+        ] == [0, 0, 1, 1, 2, 2]
         assert messages(turns, player)[1:] == [Stop()]
 
 
@@ -265,7 +288,10 @@ def test_a_disturbed_block_of_one_round_is_not_repeated_in_another() -> None:
     while (turn := turns.next()) is not None and not _is_last(turn):
         taken.append(turn)
         if turn.block is not None:
-            turns.timed(turn.player, a_slice(turn.block, others=0.5 if turn.player in "AB" and not turn.block else 0.0))
+            turns.timed(
+                turn.player,
+                a_slice(turn.block, others=0.5 if turn.player in "AB" and not turn.block else 0.0),
+            )
         turns.waits(turn.player)
     assert {turn.block for turn in taken if turn.player == "A"} == {None, 0, 1, 2}
     assert {turn.block for turn in taken if turn.player == "C"} == {None, 0, 1}

@@ -28,14 +28,18 @@ class MissingData:
         self.was_read = threading.Event()
 
     def load(self) -> Any:
-        assert self.framework_loads.wait(PATIENCE_SECONDS), "the framework must not wait for the data"
+        assert self.framework_loads.wait(PATIENCE_SECONDS), (
+            "the framework must not wait for the data"
+        )
         self.was_read.set()
         raise DataUnavailable("the data is missing")
 
 
 def _train(data: MissingData) -> None:
     options = Options("idiomatic", "cpu", "fp32", seed=1)
-    request = Train("numpy", find("mnist-mlp32"), data, options, 0.0, False, None, None, None, (None,))  # type: ignore[arg-type]
+    request = Train(
+        "numpy", find("mnist-mlp32"), data, options, 0.0, False, None, None, None, (None,)
+    )  # type: ignore[arg-type]
     train(request, lambda _: None, lambda: None, time.perf_counter, queue.SimpleQueue())
 
 

@@ -12,7 +12,8 @@ from trainmark.execute.worker import script, working_copy
 
 
 def test_small_files_are_copied_and_the_rest_is_linked(tmp_path: Path) -> None:
-    folder, copy = tmp_path / "mine", tmp_path / "copy"
+    folder = tmp_path / "mine"
+    copy = tmp_path / "copy"
     (folder / "package").mkdir(parents=True)
     (folder / "package" / "a.py").write_text("1")
     (folder / "large").write_bytes(bytes(working_copy._LARGE_BYTES + 1))
@@ -26,7 +27,8 @@ def test_the_files_of_a_folder_are_copied_before_those_of_folders_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(working_copy, "_MOST_FILES", 1)
-    folder, copy = tmp_path / "mine", tmp_path / "copy"
+    folder = tmp_path / "mine"
+    copy = tmp_path / "copy"
     for number in range(9):
         (folder / f"{number}").mkdir(parents=True)
         (folder / f"{number}" / "a").touch()
@@ -57,7 +59,8 @@ def test_a_link_that_stays_in_the_folder_stays_in_the_copy(tmp_path: Path) -> No
 
 
 def test_of_a_whole_copy_only_packages_and_pipes_are_linked(tmp_path: Path) -> None:
-    folder, copy = tmp_path / "mine", tmp_path / "copy"
+    folder = tmp_path / "mine"
+    copy = tmp_path / "copy"
     for name in ("many", ".git", ".venv"):
         (folder / name).mkdir(parents=True)
     for number in range(working_copy._MANY_ENTRIES + 1):

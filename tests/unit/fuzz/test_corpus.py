@@ -1,4 +1,5 @@
-"""Every input of the corpus through its target, without the fuzzer: what was found once stays mended."""
+"""Every input of the corpus through its target, without the fuzzer: what was found once stays
+mended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the observer finds out about PyTorch's accelerator: old and new versions, each kind, none."""
+"""What the observer finds out about PyTorch's accelerator: old and new versions, each kind,
+none."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ class Module:
 
 def pytorch(kind: str | None = None, *, new: bool = True, **of_device: Any) -> Any:
     """A PyTorch that was built for this kind of accelerator."""
-    made = SimpleNamespace(cpu=SimpleNamespace(), version=SimpleNamespace(cuda=None, hip=None, xpu=None))
+    made = SimpleNamespace(
+        cpu=SimpleNamespace(), version=SimpleNamespace(cuda=None, hip=None, xpu=None)
+    )
     if kind is not None:
         setattr(made, kind, Module(**of_device))
         setattr(made.version, kind, "1.0")

@@ -1,4 +1,5 @@
-"""The search for the best number of CPU threads in the user's process, and the cases without a search."""
+"""The search for the best number of CPU threads in the user's process, and the cases without a
+search."""
 
 from __future__ import annotations
 
@@ -43,8 +44,11 @@ def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def searched(threads: Threads, seconds: Callable[[int], float], most_steps: int | None = None) -> Search:
-    """Return a search that has ended, in which a step takes ``seconds`` with a number of threads."""
+def searched(
+    threads: Threads, seconds: Callable[[int], float], most_steps: int | None = None
+) -> Search:
+    """Return a search that has ended, in which a step takes ``seconds`` with a number of
+    threads."""
     search = Search(threads, [1, 2, 4, 8], most_steps)
     while not search.over:
         search.stepped(seconds(threads.number))
@@ -125,7 +129,8 @@ def test_the_variables_include_those_that_trainmark_sets() -> None:
 
 @pytest.fixture
 def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the file of the reports of a training that gets two turns, and is asked to try numbers of threads."""
+    """Return the file of the reports of a training that gets two turns, and is asked to try numbers
+    of threads."""
     path = tmp_path / "pipe"
     path.touch()
     turns = tmp_path / "turns"
@@ -197,7 +202,9 @@ def test_without_a_request_nothing_is_tried(pipe: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "WORLD_SIZE"])
-def test_a_variable_keeps_threads_as_they_are(name: str, pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_keeps_threads_as_they_are(
+    name: str, pipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(name, "2")
     threads = Threads()
     train_until_a_slice(observer_of(pipe, threads), pipe)
@@ -223,7 +230,9 @@ def test_a_framework_without_settable_threads_trains_on(pipe: Path) -> None:
     assert not said(pipe, "threads")
 
 
-def test_a_short_training_keeps_its_steps_for_slices(pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_training_keeps_its_steps_for_slices(
+    pipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(STEPS, "40")
     threads = Threads()
     observer = observer_of(pipe, threads)

@@ -34,7 +34,8 @@ pytestmark = [  # JAX, which another test has imported, and newer Pythons warn o
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
 optimizers = sys.modules[Optimizer.__module__]
-EXAMPLES, BATCH = 96, 8
+EXAMPLES = 96
+BATCH = 8
 
 
 class Notes:
@@ -77,10 +78,17 @@ def apply(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Notes]]:
         samplers.append(threading.Thread(**options))
         return samplers[-1]
 
-    ended, samplers = threading.Event(), list[threading.Thread]()
-    monkeypatch.setattr(lines, "_pauses", lambda: iter(lambda: 1.0 if ended.is_set() else 0.0005, 1.0))
-    monkeypatch.setattr(lines, "threading", SimpleNamespace(get_ident=threading.get_ident, Thread=thread))
-    threads, set_threads, interval = torch.get_num_threads(), torch.set_num_threads, sys.getswitchinterval()
+    ended = threading.Event()
+    samplers = list[threading.Thread]()
+    monkeypatch.setattr(
+        lines, "_pauses", lambda: iter(lambda: 1.0 if ended.is_set() else 0.0005, 1.0)
+    )
+    monkeypatch.setattr(
+        lines, "threading", SimpleNamespace(get_ident=threading.get_ident, Thread=thread)
+    )
+    threads = torch.get_num_threads()
+    set_threads = torch.set_num_threads
+    interval = sys.getswitchinterval()
     hooks = optimizers._global_optimizer_post_hooks
     known = list(hooks)
     yield applied
@@ -131,7 +139,12 @@ class Descent(torch.optim.Optimizer):
 
 def network(dtype: Any = torch.float32) -> Any:
     torch.manual_seed(0)
-    layers = torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(4 * 36, 2)
+    layers = (
+        torch.nn.Conv2d(3, 4, 3),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(4 * 36, 2),
+    )
     return torch.nn.Sequential(*layers).to(dtype)
 
 
@@ -144,9 +157,13 @@ def train(
     evaluate: Callable[[Any, Any], None] = lambda *_: None,
 ) -> list[float]:
     """A training as users write it; returns its losses."""
-    model, data = network(dtype), data or Data(dtype)
-    steps, losses = optimizer(model.parameters()), []
-    loader = torch.utils.data.DataLoader(data, BATCH, shuffle=True, generator=torch.Generator().manual_seed(2))
+    model = network(dtype)
+    data = data or Data(dtype)
+    steps = optimizer(model.parameters())
+    losses = []
+    loader = torch.utils.data.DataLoader(
+        data, BATCH, shuffle=True, generator=torch.Generator().manual_seed(2)
+    )
     for _ in range(epochs):
         for x, y in loader:
             loss = torch.nn.functional.cross_entropy(model(x), y)
@@ -171,7 +188,9 @@ def train(
         ("fp16", "layers compute in fp16", 0.1),
     ],
 )
-def test_learns_the_same(apply: Callable[..., Notes], name: str, proof: str, tolerance: float) -> None:
+def test_learns_the_same(
+    apply: Callable[..., Notes], name: str, proof: str, tolerance: float
+) -> None:
     expected = train()
     notes = apply(name)
     losses = train()
@@ -188,7 +207,9 @@ def test_double_precision_becomes_single(apply: Callable[..., Notes]) -> None:
     assert notes.changes == {"fp32": "the model computes in fp32"}
 
 
-def test_a_step_written_by_hand_becomes_the_fused_one_with_as_much_state(apply: Callable[..., Notes]) -> None:
+def test_a_step_written_by_hand_becomes_the_fused_one_with_as_much_state(
+    apply: Callable[..., Notes],
+) -> None:
     expected = train(optimizer=Descent)
     notes = apply("torch-optimizer")
     losses = train(optimizer=Descent)
@@ -197,17 +218,22 @@ def test_a_step_written_by_hand_becomes_the_fused_one_with_as_much_state(apply: 
     assert losses[-1] < losses[0]
 
 
-def test_a_step_of_the_optimizer_that_replaces_another_is_no_step_of_its_own(apply: Callable[..., Notes]) -> None:
+def test_a_step_of_the_optimizer_that_replaces_another_is_no_step_of_its_own(
+    apply: Callable[..., Notes],
+) -> None:
     stepped: list[Any] = []
     apply("torch-optimizer")
-    handle = optimizers.register_optimizer_step_post_hook(lambda each, *_: stepped.append(type(each)))
+    handle = optimizers.register_optimizer_step_post_hook(
+        lambda each, *_: stepped.append(type(each))
+    )
     losses = train(optimizer=Descent)
     handle.remove()
     assert stepped == [Descent] * len(losses)
 
 
 def test_a_closure_reaches_the_optimizer_that_replaces_another(apply: Callable[..., Notes]) -> None:
-    model, (x, _) = network(torch.float32), Data(torch.float32)[0]
+    model = network(torch.float32)
+    (x, _) = Data(torch.float32)[0]
     calls = []
 
     def closure() -> Any:
@@ -235,23 +261,32 @@ def test_an_optimizer_without_the_implementation_is_named(apply: Callable[..., N
 
 @pytest.mark.parametrize("flag", ["fused", "foreach"])
 @pytest.mark.parametrize("first", [torch.optim.Adam, Descent])
-def test_both_optimizers_of_a_gan_are_changed(apply: Callable[..., Notes], flag: str, first: Any) -> None:
+def test_both_optimizers_of_a_gan_are_changed(
+    apply: Callable[..., Notes], flag: str, first: Any
+) -> None:
     notes = apply(flag)
     networks = [torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)]
-    both = [kind(each.parameters()) for kind, each in zip((first, torch.optim.AdamW), networks, strict=True)]
+    both = [
+        kind(each.parameters())
+        for kind, each in zip((first, torch.optim.AdamW), networks, strict=True)
+    ]
     for _ in range(2):
         for optimizer in both:
             optimizer.zero_grad()
             networks[1](networks[0](torch.ones(2, 4))).sum().backward()
             optimizer.step()
-    assert [each.param_groups[0].get(flag) for each in both] == [None if first is Descent else True, True]
+    assert [each.param_groups[0].get(flag) for each in both] == [
+        None if first is Descent else True,
+        True,
+    ]
     assert f"calls aten._{flag}_" in notes.changes[flag]
     assert not notes.failures
 
 
 @pytest.mark.parametrize("names", ["same-batch", "same-batch,workers=1"])
 def test_every_loader_yields_its_first_batch_again(apply: Callable[..., Notes], names: str) -> None:
-    data, notes = Data(), apply(names)
+    data = Data()
+    notes = apply(names)
     losses = train(data=data, epochs=3)
     assert len(losses) == 3 * EXAMPLES / BATCH, "as many as before"
     assert losses[-1] < losses[0] / 10, "of eight examples"
@@ -259,9 +294,13 @@ def test_every_loader_yields_its_first_batch_again(apply: Callable[..., Notes], 
     assert notes.changes["same-batch"] == "Data is no longer read"
 
 
-def test_a_frozen_network_at_the_end_of_a_step_is_no_evaluation(apply: Callable[..., Notes]) -> None:
-    data, notes = Data(), apply("same-batch")
-    model, frozen = network(), network().eval()
+def test_a_frozen_network_at_the_end_of_a_step_is_no_evaluation(
+    apply: Callable[..., Notes],
+) -> None:
+    data = Data()
+    notes = apply("same-batch")
+    model = network()
+    frozen = network().eval()
     for x, _ in torch.utils.data.DataLoader(data, batch_size=BATCH):
         (model(x) - frozen(x)).square().sum().backward()
     assert notes.changes == {"same-batch": "Data is no longer read"}
@@ -276,7 +315,8 @@ class Stream(torch.utils.data.IterableDataset[Any]):
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_an_evaluation_of_a_stream_ends(apply: Callable[..., Notes], workers: int) -> None:
-    model, loader = network(), torch.utils.data.DataLoader(Stream(), batch_size=BATCH, num_workers=workers)
+    model = network()
+    loader = torch.utils.data.DataLoader(Stream(), batch_size=BATCH, num_workers=workers)
     apply("same-batch")
     model.eval()
     assert sum(len(model(x)) for x, _ in itertools.islice(loader, 100)) == EXAMPLES
@@ -288,9 +328,13 @@ def get_batch(split: str, data: Data = Data()) -> Any:  # noqa: B008
     return data.x[chosen], data.y[chosen], split
 
 
-def test_a_function_that_returns_batches_is_found(apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_that_returns_batches_is_found(
+    apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(globals(), "get_batch", get_batch)
-    model, notes, seen = network(), apply("same-batch"), list[int]()
+    model = network()
+    notes = apply("same-batch")
+    seen = list[int]()
     for _ in range(8):
         x, _, _ = get_batch("train")
         model(x).sum().backward()
@@ -308,7 +352,9 @@ def test_batches_are_larger(apply: Callable[..., Notes]) -> None:
 def test_a_data_set_may_be_too_small_for_larger_batches(apply: Callable[..., Notes]) -> None:
     notes = apply("batch=16")
     assert len(train()) == 2 * EXAMPLES / BATCH
-    assert notes.failures == {"batch=16": "the dataset has too few examples for batches 16 times as large"}
+    assert notes.failures == {
+        "batch=16": "the dataset has too few examples for batches 16 times as large"
+    }
 
 
 def test_batches_that_the_network_does_not_get_are_not_larger(apply: Callable[..., Notes]) -> None:
@@ -323,7 +369,8 @@ def test_batches_that_the_network_does_not_get_are_not_larger(apply: Callable[..
 
 def accumulate(model: Any, times: int = 4) -> list[float]:
     """Steps after every fourth batch, as users write it; returns the losses of the steps."""
-    optimizer, losses = torch.optim.SGD(model.parameters(), 0.1), [0.0]
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    losses = [0.0]
     for number, (x, y) in enumerate(torch.utils.data.DataLoader(Data(), BATCH)):
         loss = torch.nn.functional.cross_entropy(model(x), y) / times
         loss.backward()
@@ -339,7 +386,8 @@ def test_accumulated_gradients_become_those_of_a_larger_batch(apply: Callable[..
     seen = apply("look")
     expected = accumulate(network())
     assert json.loads(seen.changes["look"])["accumulates"] == 4
-    notes, model = apply("no-accumulation=4"), network()
+    notes = apply("no-accumulation=4")
+    model = network()
     computed = list[int]()
     model[0].register_forward_hook(lambda _layer, args, _out: computed.append(len(args[0])))
     assert accumulate(model) == pytest.approx(expected, rel=1e-5)
@@ -356,7 +404,8 @@ def test_too_few_examples_for_one_batch_are_no_gain(apply: Callable[..., Notes])
 
 def test_attention_is_fused(apply: Callable[..., Notes]) -> None:
     torch.manual_seed(0)
-    layer, x = torch.nn.MultiheadAttention(8, 2, batch_first=True), torch.randn(2, 3, 8)
+    layer = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    x = torch.randn(2, 3, 8)
     expected, weights = layer(x, x, x)
     notes = apply("look,attention")
     found, without = layer(x, x, x)
@@ -369,7 +418,9 @@ def test_attention_of_transformers_is_fused(apply: Callable[..., Notes]) -> None
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     sizes = {"n_layer": 1, "n_head": 2, "n_embd": 8, "n_positions": 8, "vocab_size": 16}
-    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, attn_implementation="eager")).eval()
+    model = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(**sizes, attn_implementation="eager")
+    ).eval()
     tokens = torch.arange(8)[None]
     expected = model(tokens).logits
     notes = apply("attention")
@@ -381,7 +432,9 @@ def test_lines_that_read_a_result_get_an_old_one(apply: Callable[..., Notes]) ->
     notes = apply("no-sync")
     values = [torch.tensor(float(number)).item() for number in range(3)]
     assert values == [0.0, 0.0, 0.0]
-    assert [float(torch.tensor(number)) for number in (1, 2)] == [1.0, 1.0], "every line has its own"
+    assert [float(torch.tensor(number)) for number in (1, 2)] == [1.0, 1.0], (
+        "every line has its own"
+    )
     assert "test_changes.py:" in notes.changes["no-sync"]
 
 
@@ -436,10 +489,14 @@ def _in_the_new_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "proven"), [(_nothing, True), (_set_again, True), (_forbid, False), (_in_the_new_way, False)]
+    ("script", "proven"),
+    [(_nothing, True), (_set_again, True), (_forbid, False), (_in_the_new_way, False)],
 )
 def test_tf32_counts_if_a_step_uses_it(
-    apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch, script: Callable[[], None], proven: bool
+    apply: Callable[..., Notes],
+    monkeypatch: pytest.MonkeyPatch,
+    script: Callable[[], None],
+    proven: bool,
 ) -> None:
     monkeypatch.setattr(accelerator, "has_tf32", lambda _: True)
     set_precision = torch.set_float32_matmul_precision
@@ -465,15 +522,22 @@ notes = Notes()
 changes.apply(notes, changes_of_torch)
 losses = train(epochs=1)
 from torch._dynamo import utils
-graphs, known = utils.counters["stats"]["unique_graphs"], utils.unpatched_nn_module_call is torch.nn.Module.__call__
+graphs = utils.counters["stats"]["unique_graphs"]
+known = utils.unpatched_nn_module_call is torch.nn.Module.__call__
 print(json.dumps([losses, notes.changes, graphs, known]))
 """
 
 
 def test_a_model_is_compiled_as_one_graph() -> None:
-    words, environment = [sys.executable, "-c", COMPILED], {**os.environ, all_changes.VARIABLE: "compile"}
+    words = [sys.executable, "-c", COMPILED]
+    environment = {**os.environ, all_changes.VARIABLE: "compile"}
     done = subprocess.run(
-        words, env=environment, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
+        words,
+        env=environment,
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     losses, proofs, graphs, known = json.loads(done.stdout)
     assert losses == pytest.approx(train(epochs=1))
@@ -502,8 +566,11 @@ def test_every_experiment_of_the_plan_is_known_in_the_users_process() -> None:
     assert {name for name in EXPERIMENTS if name.replace("-", "_") in of_keras} == set(OF_KERAS)
 
 
-def test_what_the_plan_depends_on_is_reported(apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "_TELL_EVERY", 10**9)  # a slow machine would take enough samples after it evaluates
+def test_what_the_plan_depends_on_is_reported(
+    apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a slow machine would take enough samples after it evaluates
+    monkeypatch.setattr(lines, "_TELL_EVERY", 10**9)
     notes = apply("look")
     train(evaluate=evaluate)
     facts = json.loads(notes.changes["look"])
@@ -513,10 +580,13 @@ def test_what_the_plan_depends_on_is_reported(apply: Callable[..., Notes], monke
     assert len(facts["stack"]) == 2, "the line of the step, and of the test"
 
 
-def test_the_parts_of_a_step_are_sampled(apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_parts_of_a_step_are_sampled(
+    apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lines, "_TELL_EVERY", 10)
     notes = apply("look")
-    data, evaluations = SlowToRead(), list[Any]()
+    data = SlowToRead()
+    evaluations = list[Any]()
 
     def slow_to_differentiate(weights: Any) -> Any:
         weights = list(weights)
@@ -539,14 +609,20 @@ def test_the_parts_of_a_step_are_sampled(apply: Callable[..., Notes], monkeypatc
     assert sum(facts["parts"].values()) == pytest.approx(1)
     assert facts["parts"]["loader"] > facts["parts"]["backward"], "it sleeps eight times as long"
     ours = both.__code__.co_firstlineno
-    assert {int(each.rpartition(":")[2]) for each in facts["own"]} & {ours + 3, ours + 4}, facts["own"]
+    assert {int(each.rpartition(":")[2]) for each in facts["own"]} & {ours + 3, ours + 4}, facts[
+        "own"
+    ]
     assert facts["samples"] >= 10
 
 
 @pytest.mark.parametrize("collects", [True, False])
-def test_no_garbage_is_collected_while_frames_are_read(monkeypatch: pytest.MonkeyPatch, collects: bool) -> None:
-    """Otherwise Python 3.11 may crash: while finalizers run, the thread runs on, and its frames are freed."""
-    notes, states = Notes(), list[bool]()
+def test_no_garbage_is_collected_while_frames_are_read(
+    monkeypatch: pytest.MonkeyPatch, collects: bool
+) -> None:
+    """Otherwise Python 3.11 may crash: while finalizers run, the thread runs on, and its frames are
+    freed."""
+    notes = Notes()
+    states = list[bool]()
     monkeypatch.setattr(notes, "users_place", lambda frame: states.append(gc.isenabled()))
     if not collects:
         gc.disable()

@@ -1,4 +1,5 @@
-"""The observer by itself: who leads, what an evaluation is, when an epoch ends, and that it breaks nothing."""
+"""The observer by itself: who leads, what an evaluation is, when an epoch ends, and that it breaks
+nothing."""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ def test_old_pythons_can_run_it(path: Path) -> None:
         "set",
         "weakref.WeakSet",
     }  # list[int](): from 3.9
-    assert "functools.cache" not in {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert "functools.cache" not in {
+        ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)
+    }
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -80,7 +83,8 @@ def test_what_is_wrapped_may_take_an_argument_named_real(path: Path) -> None:
 
 
 def test_of_two_optimisers_the_first_one_counts_until_it_stops(observer: Observer) -> None:
-    first, second = Optimiser(), Optimiser()
+    first = Optimiser()
+    second = Optimiser()
     for _ in range(3):
         step(observer, first)
         step(observer, second)
@@ -99,11 +103,14 @@ class Value:
         return 1
 
 
-def test_of_many_reads_some_stand_for_all(observer: Observer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_reads_some_stand_for_all(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Value, "item", Value.item)  # undone after the test
     time_reads(Value, ("item",), observer)
     step(observer, Optimiser())
-    value, places = Value(), sys._getframe().f_lineno
+    value = Value()
+    places = sys._getframe().f_lineno
     for _ in range(800):
         value.item()
         value.item()
@@ -116,7 +123,8 @@ def test_of_many_reads_some_stand_for_all(observer: Observer, monkeypatch: pytes
 
 
 def test_reads_during_an_evaluation_are_a_part_of_it(observer: Observer) -> None:
-    leader, frame = Optimiser(), sys._getframe()
+    leader = Optimiser()
+    frame = sys._getframe()
     for evaluates in (False, True):
         step(observer, leader)
         if evaluates:
@@ -131,7 +139,9 @@ def test_losses_and_a_partial_epoch_are_reported_at_the_end(observer: Observer, 
     for number in range(400):
         step(observer, leader, float(number))
     observer._finish()
-    assert [loss for message in said(pipe, "observed") for loss in message["losses"]] == [float(n) for n in range(400)]
+    assert [loss for message in said(pipe, "observed") for loss in message["losses"]] == [
+        float(n) for n in range(400)
+    ]
     assert all(len(text) < 4096 for text in pipe.read_text().splitlines())
     (epoch,) = said(pipe, "epoch")
     assert (epoch["steps"], epoch["examples"]) == (399, 399 * 8)
@@ -144,7 +154,8 @@ def test_losses_on_a_device_are_read_at_the_end_only(observer: Observer, pipe: P
         read.append(len(kept))
         return [float(each.numerator) for each in kept]
 
-    observer.read_losses["fake"], leader = read_losses, Optimiser()
+    observer.read_losses["fake"] = read_losses
+    leader = Optimiser()
     for number in range(5):
         observer.loss(number)  # an int stands for a tensor on a device
         observer.stepped(leader, "fake")
@@ -152,11 +163,19 @@ def test_losses_on_a_device_are_read_at_the_end_only(observer: Observer, pipe: P
     assert read == []
     observer._finish()
     assert read == [5]
-    assert [loss for message in said(pipe, "observed") for loss in message["losses"]] == [0, 1, 2, 3, 4]
+    assert [loss for message in said(pipe, "observed") for loss in message["losses"]] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
     assert said(pipe, "epoch")[0]["loss"] == 2.0
 
 
-def test_an_epoch_that_is_read_ahead_ends_with_the_step_after(observer: Observer, pipe: Path) -> None:
+def test_an_epoch_that_is_read_ahead_ends_with_the_step_after(
+    observer: Observer, pipe: Path
+) -> None:
     leader = Optimiser()
     for _ in range(3):
         observer.opened(observer, module.clock())
@@ -170,7 +189,9 @@ def test_an_epoch_that_is_read_ahead_ends_with_the_step_after(observer: Observer
     assert [epoch["steps"] for epoch in said(pipe, "epoch")] == [3, 4, 4]
 
 
-def test_an_evaluation_now_and_then_is_apart_and_one_in_every_step_is_not(observer: Observer) -> None:
+def test_an_evaluation_now_and_then_is_apart_and_one_in_every_step_is_not(
+    observer: Observer,
+) -> None:
     leader = Optimiser()
     for number in range(60):
         if number % 20 == 0:
@@ -188,8 +209,11 @@ def test_an_evaluation_now_and_then_is_apart_and_one_in_every_step_is_not(observ
 
 
 @pytest.mark.parametrize(("every", "apart"), [(8, 1), (9, 5)])
-def test_an_evaluation_in_every_eighth_step_is_a_part_of_the_steps(observer: Observer, every: int, apart: int) -> None:
-    leader, seen = Optimiser(), [0.0]
+def test_an_evaluation_in_every_eighth_step_is_a_part_of_the_steps(
+    observer: Observer, every: int, apart: int
+) -> None:
+    leader = Optimiser()
+    seen = [0.0]
     for number in range(1, 5 * every + 2):
         step(observer, leader)
         if number % every == 0:
@@ -244,7 +268,10 @@ def test_a_mistake_before_the_first_step_hides_no_step(observer: Observer, pipe:
     step(observer, leader)
     observer._finish()
     (report,) = said(pipe, "observed")[-1:]
-    assert (report["steps"], [what[:19] for what in report["injected"]]) == (2, ["not loss: TypeError"])
+    assert (report["steps"], [what[:19] for what in report["injected"]]) == (
+        2,
+        ["not loss: TypeError"],
+    )
 
 
 def test_a_loader_without_a_step_was_an_evaluation(observer: Observer) -> None:
@@ -318,13 +345,18 @@ def test_a_training_in_a_thread_can_be_ended(pipe: Path) -> None:
         "import multiprocessing, threading\n"
         "from trainmark.inject.observer import Observer\n"
         f"observer = Observer({str(pipe.parent)!r})\n"
-        "steps = observer.guarded(lambda: [observer.stepped(observer, 'fake') for _ in range(5)])\n"
+        "steps = observer.guarded(lambda: [observer.stepped(observer, 'fake') for _ in "
+        "range(5)])\n"
         "thread = threading.Thread(target=steps)\n"
         "thread.start(), thread.join()\n"
         "print('it went on')\n"
     )
-    words, environment = [sys.executable, "-c", code], {**os.environ, module.STEPS: "2"}
-    assert subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout == ""
+    words = [sys.executable, "-c", code]
+    environment = {**os.environ, module.STEPS: "2"}
+    assert (
+        subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+        == ""
+    )
     assert said(pipe, "observed")[-1]["steps"] == 2
 
 
@@ -343,7 +375,8 @@ def test_files_that_the_script_holds_open_are_written_at_the_end(pipe: Path) -> 
         "    csv.writer(log).writerow([step])\n"
         "    observer.stepped(observer, 'fake')\n"
     )
-    words, environment = [sys.executable, "-c", code], {**os.environ, module.STEPS: "3"}
+    words = [sys.executable, "-c", code]
+    environment = {**os.environ, module.STEPS: "3"}
     subprocess.run(words, env=environment, cwd=pipe.parent, check=True, timeout=60)
     assert (pipe.parent / "log.csv").read_text().split() == ["0", "1", "2"]
 
@@ -353,10 +386,14 @@ def test_a_place_is_below_the_first_working_folder(observer: Observer, tmp_path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)  # as Hydra does
         after = observer.users_place(sys._getframe())
-    assert [str(place).rpartition(":")[0] for place in (before, after)] == 2 * ["tests/unit/inject/test_observer.py"]
+    assert [str(place).rpartition(":")[0] for place in (before, after)] == 2 * [
+        "tests/unit/inject/test_observer.py"
+    ]
 
 
-def test_only_one_process_is_observed(observer: Observer, pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_process_is_observed(
+    observer: Observer, pipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     step(observer, Optimiser())
     other = Observer(str(pipe.parent))
     step(other, Optimiser())
@@ -374,6 +411,8 @@ def test_a_broken_observer_stops_only_an_experiment(tmp_path: Path) -> None:
     printed = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
     assert str(site) not in printed.stdout
     assert printed.stderr == ""
-    experiment = subprocess.run(words, env={**environment, VARIABLE: ""}, capture_output=True, text=True, check=False)
+    experiment = subprocess.run(
+        words, env={**environment, VARIABLE: ""}, capture_output=True, text=True, check=False
+    )
     assert (experiment.returncode, experiment.stdout) == (1, "")
     assert "trainmark can't protect your files in Python 3" in experiment.stderr

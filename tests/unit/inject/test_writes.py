@@ -27,7 +27,8 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("model", "old", "log"):
         (tmp_path / "mine" / name).write_text(BEFORE)
     (tmp_path / "copy" / "link").symlink_to(tmp_path / "mine" / "model")
-    with contextlib.suppress(PermissionError):  # so that a mistake in the code can't replace the machine's
+    # so that a mistake in the code can't replace the machine's
+    with contextlib.suppress(PermissionError):
         os.mknod(tmp_path / "null", stat.S_IFCHR, os.makedev(1, 3))
         (tmp_path / "null").chmod(0o666)
         monkeypatch.setattr(os, "devnull", str(tmp_path / "null"))
@@ -136,7 +137,11 @@ def test_the_users_files_stay_as_they_are(mine: Path, change: Callable[..., obje
 
 
 def test_its_own_folders_can_be_written(mine: Path) -> None:
-    for path in (Path("model"), Path(tempfile.mkdtemp()) / "model", mine.parent / "cache" / "model"):
+    for path in (
+        Path("model"),
+        Path(tempfile.mkdtemp()) / "model",
+        mine.parent / "cache" / "model",
+    ):
         _write(path)
         _append(path)
         assert path.read_text() == "oursours"
@@ -144,29 +149,43 @@ def test_its_own_folders_can_be_written(mine: Path) -> None:
         assert not path.exists()
 
 
-def test_a_compiler_can_load_what_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_can_load_what_it_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "extensions"))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
     may_not = writes.Writes().elsewhere
-    assert not any(map(may_not, (tmp_path / "home" / ".triton" / "cache" / "a.so", tmp_path / "extensions" / "a.so")))
+    assert not any(
+        map(
+            may_not,
+            (tmp_path / "home" / ".triton" / "cache" / "a.so", tmp_path / "extensions" / "a.so"),
+        )
+    )
     assert may_not(tmp_path / "home" / "a.so")
     assert may_not("a.so")  # in the working folder
 
 
-def test_the_users_folder_may_be_inside_one_that_can_be_written(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_folder_may_be_inside_one_that_can_be_written(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(mine.parent))
     assert not writes.Writes().elsewhere(mine / "model")
     monkeypatch.setenv("TRAINMARK_ORIGINAL", str(mine))
     may_not = writes.Writes().elsewhere
     assert may_not(mine / "model")
-    assert not may_not(mine.parent / "cache" / "model") and not may_not(mine.parent / "copy" / "model")
+    assert not may_not(mine.parent / "cache" / "model") and not may_not(
+        mine.parent / "copy" / "model"
+    )
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_nothing_that_saves_a_network_saves_elsewhere(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch, model = pytest.importorskip("torch"), mine / "model"
+def test_nothing_that_saves_a_network_saves_elsewhere(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    model = mine / "model"
     changes = pytest.importorskip("trainmark.inject.changes.torch.beside_steps")
     monkeypatch.setattr(changes.patch, "put", monkeypatch.setattr)
     changes.protect(writes.Writes())
@@ -176,18 +195,23 @@ def test_nothing_that_saves_a_network_saves_elsewhere(mine: Path, monkeypatch: p
     torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), model)
     for traced in (lambda x: x + 1, torch.nn.Linear(1, 1)):
         torch.jit.trace(traced, torch.ones(1)).save(str(model))
-    torch._C.PyTorchFileWriter(str(model)).write_end_of_file()  # as torch.export.save does, which imports much
+    # as torch.export.save does, which imports much
+    torch._C.PyTorchFileWriter(str(model)).write_end_of_file()
     assert model.read_text() == BEFORE
     torch.serialization.save({}, "model")
     assert torch.load("model") == {}
 
 
-def test_a_working_folder_of_the_users_is_not_its_own(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_working_folder_of_the_users_is_not_its_own(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(mine)  # as a script does that begins with cd
     assert writes.Writes().elsewhere("model")
 
 
-def test_a_large_file_is_not_copied_to_be_changed(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_not_copied_to_be_changed(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(writes, "_LARGEST_COPY", 2)
     with pytest.raises(PermissionError, match="too large to copy; open it with mode 'r'"):
         _read_and_write(mine / "model")
@@ -195,7 +219,14 @@ def test_a_large_file_is_not_copied_to_be_changed(mine: Path, monkeypatch: pytes
 
 def _save_beside_and_rename(what: str, filename: Path | str) -> None:
     """Save as safetensors does, by system calls that Python does not see."""
-    command = ["sh", "-c", 'printf %s "$1" > "$2.tmp" && mv -f "$2.tmp" "$2"', "sh", what, os.fspath(filename)]
+    command = [
+        "sh",
+        "-c",
+        'printf %s "$1" > "$2.tmp" && mv -f "$2.tmp" "$2"',
+        "sh",
+        what,
+        os.fspath(filename),
+    ]
     subprocess.run(command, check=True)
 
 
@@ -242,7 +273,9 @@ def test_a_link_of_the_users_stays(mine: Path) -> None:
     assert link.read_text() == BEFORE
 
 
-def test_a_folder_for_temporary_files_may_be_the_users(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_for_temporary_files_may_be_the_users(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     to_nowhere = writes.Writes().to_nowhere(lambda what, f: Path(f).write_text(what), 1)
     monkeypatch.setattr(tempfile, "tempdir", str(mine))  # as a script may do
     to_nowhere("ours", mine / "model")
@@ -250,7 +283,8 @@ def test_a_folder_for_temporary_files_may_be_the_users(mine: Path, monkeypatch: 
 
 
 def test_safetensors_saves_nothing_elsewhere(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    numpy, safetensors = pytest.importorskip("numpy"), pytest.importorskip("safetensors.numpy")
+    numpy = pytest.importorskip("numpy")
+    safetensors = pytest.importorskip("safetensors.numpy")
     monkeypatch.setattr(writes, "_set", monkeypatch.setattr)
     writes.Writes().redirect_safetensors()
     safetensors.save_file({"weights": numpy.ones(3)}, str(mine / "model"))

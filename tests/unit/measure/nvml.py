@@ -50,7 +50,8 @@ READINGS: dict[str, Any] = {
 
 
 def library(**changes: Any) -> Any:
-    """An NVML that gives ``ANSWERS``; an exception among the changes is raised, ``...`` takes the function away."""
+    """An NVML that gives ``ANSWERS``; an exception among the changes is raised, ``...`` takes the
+    function away."""
 
     def answering(answer: Any) -> Any:
         def function(*about: Any) -> Any:
@@ -61,7 +62,9 @@ def library(**changes: Any) -> Any:
 
         return function
 
-    answers = {name: answer for name, answer in (ANSWERS | READINGS | changes).items() if answer is not ...}
+    answers = {
+        name: answer for name, answer in (ANSWERS | READINGS | changes).items() if answer is not ...
+    }
     functions = {name: answering(answer) for name, answer in answers.items()}
     functions.setdefault("nvmlDeviceGetHandleByIndex", lambda index: f"handle {index}")
     return SimpleNamespace(NVMLError=NVMLError, **functions)

@@ -63,7 +63,10 @@ def test_cpu_quota(tmp_path: Path, files: dict[str, str], cores: float | None) -
     [
         ({}, None),
         ({"proc__self__cgroup": "0::/a\n", "sys__fs__cgroup__a__memoryDOTmax": "max\n"}, None),
-        ({"proc__self__cgroup": "0::/a/b\n", "sys__fs__cgroup__a__memoryDOTmax": "2147483648\n"}, 2**31),
+        (
+            {"proc__self__cgroup": "0::/a/b\n", "sys__fs__cgroup__a__memoryDOTmax": "2147483648\n"},
+            2**31,
+        ),
         ({"sys__fs__cgroup__memory__memoryDOTlimit_in_bytes": "9223372036854771712\n"}, None),
         ({"sys__fs__cgroup__memory__memoryDOTlimit_in_bytes": "1073741824\n"}, 2**30),
         (
@@ -84,9 +87,24 @@ def test_memory_left(tmp_path: Path, files: dict[str, str], left: int | None) ->
     ("files", "kills"),
     [
         ({}, None),
-        ({"proc__self__cgroup": "0::/a\n", "sys__fs__cgroup__a__memoryDOTevents": "oom 3\noom_kill 2\n"}, 2),
-        ({"sys__fs__cgroup__memory__memoryDOToom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n"}, 5),
-        ({"sys__fs__cgroup__memory__memoryDOToom_control": "oom_kill_disable 0\nunder_oom 0\n"}, None),
+        (
+            {
+                "proc__self__cgroup": "0::/a\n",
+                "sys__fs__cgroup__a__memoryDOTevents": "oom 3\noom_kill 2\n",
+            },
+            2,
+        ),
+        (
+            {
+                "sys__fs__cgroup__memory__memoryDOToom_control": "oom_kill_disable 0\n"
+                "under_oom 0\noom_kill 5\n"
+            },
+            5,
+        ),
+        (
+            {"sys__fs__cgroup__memory__memoryDOToom_control": "oom_kill_disable 0\nunder_oom 0\n"},
+            None,
+        ),
     ],
 )
 def test_oom_kills(tmp_path: Path, files: dict[str, str], kills: int | None) -> None:

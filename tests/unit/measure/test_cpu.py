@@ -41,10 +41,14 @@ def test_the_time_of_a_process_and_of_all_it_started_is_what_the_system_bills() 
 
 
 def test_running_descendants_count_as_they_work() -> None:
-    code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURN.format(seconds=60)!r}])"
+    code = (
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', "
+        f"{BURN.format(seconds=60)!r}])"
+    )
     process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     try:
-        tree, deadline = ProcessTree(process.pid), time.monotonic() + 120
+        tree = ProcessTree(process.pid)
+        deadline = time.monotonic() + 120
         while (read := tree.usage()) is not None and read.cpu_seconds < 0.5:
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -74,7 +78,8 @@ def test_the_map_of_memory_is_not_read_into_what_is_timed() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux divides shared pages")
 def test_the_map_of_memory_is_not_read_again_before_it_has_paid() -> None:
-    now = iter([10.0, 10.01, 10.5, 11.02, 11.03]).__next__  # it takes 10 ms, so it is due again after 1 s
+    # it takes 10 ms, so it is due again after 1 s
+    now = iter([10.0, 10.01, 10.5, 11.02, 11.03]).__next__
     tree = ProcessTree(os.getpid(), clock=now)
     assert (tree.proportional_bytes(1.0) or 0) > 2**20
     assert tree.proportional_bytes(1.0) is None

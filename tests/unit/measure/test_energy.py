@@ -19,7 +19,9 @@ def epoch(start: float, seconds: float) -> Epoch:
 
 def seen(seconds: int = 40, **columns: Any) -> Samples:
     """A row every half second."""
-    return Samples(interval_seconds=0.5, t=[0.5 * index for index in range(2 * seconds + 1)], **columns)
+    return Samples(
+        interval_seconds=0.5, t=[0.5 * index for index in range(2 * seconds + 1)], **columns
+    )
 
 
 def growing(watts: float, seconds: int = 40) -> list[float | None]:
@@ -67,7 +69,9 @@ def test_watts_where_the_gpu_has_no_counter() -> None:
 def test_a_gpu_that_was_lost_on_the_way() -> None:
     watts: list[list[float | None]] = [[200.0] for _ in range(81)]
     watts[30] = [None]
-    assert energy([epoch(10, 10)], seen(gpu_watts=watts), 0) == Energy(None, "NVML power, integrated")
+    assert energy([epoch(10, 10)], seen(gpu_watts=watts), 0) == Energy(
+        None, "NVML power, integrated"
+    )
 
 
 def test_a_counter_that_began_anew() -> None:
@@ -94,7 +98,10 @@ def in_turns(read_at_edges: bool) -> tuple[Epoch, Samples]:
     """Twenty turns of 0.1 s at 100 W; the other side's, in between, draw 300 W."""
     windows = [Window(1 + 0.2 * turn, 0.1) for turn in range(20)]
     epoch = Epoch(index=0, start_seconds=1.0, seconds=2.0, steps=1, examples=1, windows=windows)
-    times, joules, now, used = [0.0], [0.0], 0.0, 0.0
+    times = [0.0]
+    joules = [0.0]
+    now = 0.0
+    used = 0.0
     for each in windows:
         for at, watts in ((each.start_seconds - 0.001, 300.0), (each.start_seconds + 0.101, 100.0)):
             used += watts * (at - now)

@@ -22,7 +22,9 @@ from trainmark.measure.vendor import Installed
         ({"proc__1__cgroup": "12:cpu:/kubepods/besteffort/pod1\n"}, {}, "kubepods"),
     ],
 )
-def test_container(tmp_path: Path, files: dict[str, str], environment: dict[str, str], kind: str | None) -> None:
+def test_container(
+    tmp_path: Path, files: dict[str, str], environment: dict[str, str], kind: str | None
+) -> None:
     assert host.container(tree(tmp_path, **files), environment) == kind
 
 
@@ -71,7 +73,8 @@ def test_a_clock_that_steps_or_goes_back() -> None:
 
 def test_wsl_and_an_unreadable_tree(tmp_path: Path) -> None:
     found = host.read_host(
-        tree(tmp_path, proc__sys__kernel__osrelease="5.15.1-microsoft-standard-WSL2\n"), {"PATH": ""}
+        tree(tmp_path, proc__sys__kernel__osrelease="5.15.1-microsoft-standard-WSL2\n"),
+        {"PATH": ""},
     )
     assert found.wsl
     assert (found.cpu_quota, found.shared_memory_bytes, found.gpus_on_bus) == (None,) * 3
@@ -80,7 +83,8 @@ def test_wsl_and_an_unreadable_tree(tmp_path: Path) -> None:
 
 def test_a_linux_driver_inside_wsl_and_a_link_to_windows_own(tmp_path: Path) -> None:
     assert host.read_host(tree(tmp_path, usr__lib64__x="")).installed["NVIDIA"].wsl_drivers == ()
-    windows, linux = tmp_path / "usr/lib/wsl/lib", tmp_path / "usr/lib64/libcuda.so.1"
+    windows = tmp_path / "usr/lib/wsl/lib"
+    linux = tmp_path / "usr/lib64/libcuda.so.1"
     windows.mkdir(parents=True)
     (windows / "libcuda.so.1").touch()
     linux.symlink_to(windows / "libcuda.so.1")

@@ -33,12 +33,15 @@ def test_a_machine_without_a_number_has_none(number: str, tmp_path: Path) -> Non
 
 
 def test_labels_are_kept(tmp_path: Path) -> None:
-    assert describe(0.0, Driver(), tmp_path, {"instance": "g5.xlarge"}).labels == {"instance": "g5.xlarge"}
+    assert describe(0.0, Driver(), tmp_path, {"instance": "g5.xlarge"}).labels == {
+        "instance": "g5.xlarge"
+    }
 
 
 def test_what_was_made_here_is_told_from_what_another_of_this_name_made(tmp_path: Path) -> None:
     here = describe(0.0, Driver(), with_number(tmp_path, NUMBER))
     assert made_here(here, tmp_path)
-    assert made_here(structs.replace(here, identity=None, cpu=None), tmp_path)  # a record from before it was told
+    # a record from before it was told
+    assert made_here(structs.replace(here, identity=None, cpu=None), tmp_path)
     for other in ({"name": "elsewhere"}, {"cpu": "EPYC"}, {"identity": "0" * 16}):
         assert not made_here(structs.replace(here, **other), tmp_path)

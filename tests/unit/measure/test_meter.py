@@ -8,7 +8,12 @@ from trainmark.measure.vendor import GpuReading
 def test_every_gpu_is_read() -> None:
     first, second = NvmlMeter(library()).read()
     assert first == second
-    assert (first.percent, first.memory_bytes, first.watts, first.joules) == (93, 3 * 2**30, 612.5, 987_654.321)
+    assert (first.percent, first.memory_bytes, first.watts, first.joules) == (
+        93,
+        3 * 2**30,
+        612.5,
+        987_654.321,
+    )
     assert (first.sm_hertz, first.celsius, first.throttle_bits) == (1.98e9, 41, 0x44)
 
 
@@ -17,7 +22,10 @@ def test_what_is_not_supported_is_unknown() -> None:
 
 
 def test_the_older_name_of_the_reasons() -> None:
-    old = {"nvmlDeviceGetCurrentClocksEventReasons": ..., "nvmlDeviceGetCurrentClocksThrottleReasons": 8}
+    old = {
+        "nvmlDeviceGetCurrentClocksEventReasons": ...,
+        "nvmlDeviceGetCurrentClocksThrottleReasons": 8,
+    }
     assert NvmlMeter(library(**old)).read()[0].throttle_bits == 8
 
 

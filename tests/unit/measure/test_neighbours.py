@@ -14,9 +14,14 @@ from trainmark.measure.cpu import Core
 from trainmark.measure.neighbours import HostLoad, Neighbours, read_load
 
 
-def test_busy_and_stolen_time_are_shares_of_the_usable_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_busy_and_stolen_time_are_shares_of_the_usable_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     readings = iter(
-        [(Core(10.0, 1.0, 100.0),) * 2 + (Core(0.0, 0.0, 0.0),), (Core(11.0, 1.5, 102.0),) * 2 + (Core(9.0, 0.0, 9.0),)]
+        [
+            (Core(10.0, 1.0, 100.0),) * 2 + (Core(0.0, 0.0, 0.0),),
+            (Core(11.0, 1.5, 102.0),) * 2 + (Core(9.0, 0.0, 9.0),),
+        ]
     )
     monkeypatch.setattr(neighbours, "read_cores", lambda: next(readings))
     monkeypatch.setattr(neighbours, "usable_core_numbers", lambda: (0, 1, 7))
@@ -37,7 +42,8 @@ def test_a_system_that_reports_nothing_has_no_load(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("load", "is_high"), [(HostLoad(0.1, 0.05), False), (HostLoad(0.1, 0.15), True), (HostLoad(0.9), True)]
+    ("load", "is_high"),
+    [(HostLoad(0.1, 0.05), False), (HostLoad(0.1, 0.15), True), (HostLoad(0.9), True)],
 )
 def test_a_fifth_of_the_cores_is_too_much(load: HostLoad, is_high: bool) -> None:
     assert load.is_high is is_high
@@ -54,10 +60,15 @@ for line in sys.stdin:
 """
 
 
-def test_what_a_process_used_before_does_not_count_even_if_it_is_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: [])  # the process below is a neighbour
+def test_what_a_process_used_before_does_not_count_even_if_it_is_renamed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # the process below is a neighbour
+    monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: [])
     pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", RENAMED], stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", RENAMED], stdin=pipe, stdout=pipe, text=True, bufsize=1
+    ) as process:
         assert process.stdin and process.stdout
         assert process.stdout.readline() == "used\n"
         neighbours = Neighbours()

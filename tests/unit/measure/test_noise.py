@@ -16,7 +16,9 @@ EPOCHS = [Epoch(index=0, start_seconds=2.0, seconds=36.0, steps=1, examples=1)]
 def noise(
     epochs: list[Epoch], samples: Samples | None, gpu: int | None, cores: tuple[int, ...] = (0, 1)
 ) -> set[Caveat]:
-    return noises.noise(epochs, samples, cores=cores, on_cpu=gpu is None, gpu=gpu, slowdown_bits=SLOWDOWN_BITS)
+    return noises.noise(
+        epochs, samples, cores=cores, on_cpu=gpu is None, gpu=gpu, slowdown_bits=SLOWDOWN_BITS
+    )
 
 
 def seen(**columns: Any) -> Samples:
@@ -44,19 +46,27 @@ def test_nothing_seen_is_nothing_said() -> None:
 @pytest.mark.parametrize(
     ("columns", "gpu", "caveat"),
     [
-        ({"cpu_percent": [[95.0, 97.0]] * ROWS, "tree_cpu_percent": [100.0] * ROWS}, None, Caveat.BUSY_MACHINE),
+        (
+            {"cpu_percent": [[95.0, 97.0]] * ROWS, "tree_cpu_percent": [100.0] * ROWS},
+            None,
+            Caveat.BUSY_MACHINE,
+        ),
         ({"stolen_percent": [4.0] * ROWS}, None, Caveat.STOLEN_TIME),
         ({"cpu_hertz": [3e9] * 20 + [2.5e9] * 21}, None, Caveat.CLOCK_DRIFT),
         ({"gpu_sm_hertz": [[1.9e9, 1.9e9]] * 20 + [[1.9e9, 1.5e9]] * 21}, 1, Caveat.CLOCK_DRIFT),
         ({"gpu_throttle_bits": [[0]] * 20 + [[0x40]] + [[0]] * 20}, 0, Caveat.THROTTLED),
     ],
 )
-def test_each_disturbance_is_named(columns: dict[str, Any], gpu: int | None, caveat: Caveat) -> None:
+def test_each_disturbance_is_named(
+    columns: dict[str, Any], gpu: int | None, caveat: Caveat
+) -> None:
     assert noise(EPOCHS, seen(**columns), gpu) == {caveat}
 
 
 def test_what_happens_outside_of_training_does_not_count() -> None:
-    early = seen(stolen_percent=[90.0] * 3 + [0.0] * 38, gpu_throttle_bits=[[0x40]] * 3 + [[0]] * 38)
+    early = seen(
+        stolen_percent=[90.0] * 3 + [0.0] * 38, gpu_throttle_bits=[[0x40]] * 3 + [[0]] * 38
+    )
     assert noise(EPOCHS, early, 0) == set()
 
 
@@ -72,17 +82,26 @@ def test_neighbours_on_other_cores_do_not_count_and_those_on_its_own_do() -> Non
 
 def test_the_clock_of_a_device_that_is_not_known_is_not_the_cpus() -> None:
     drifting = seen(cpu_hertz=[3e9] * 20 + [2.5e9] * 21)
-    assert noises.noise(EPOCHS, drifting, cores=(0, 1), on_cpu=False, gpu=None, slowdown_bits=0) == set()
+    assert (
+        noises.noise(EPOCHS, drifting, cores=(0, 1), on_cpu=False, gpu=None, slowdown_bits=0)
+        == set()
+    )
 
 
 def test_where_sides_take_turns_what_happens_in_them_counts() -> None:
-    """A row right before and right behind each turn of 0.1 s; the host steals in the turns alone, or between them."""
+    """A row right before and right behind each turn of 0.1 s; the host steals in the turns alone,
+    or between them."""
     windows = [Window(0.2 * turn + 0.005, 0.1) for turn in range(20)]
     epochs = [Epoch(index=0, start_seconds=0.0, seconds=2.0, steps=1, examples=1, windows=windows)]
-    times = [0.0, *(edge for turn in range(20) for edge in (0.2 * turn + 0.004, 0.2 * turn + 0.106))]
+    times = [
+        0.0,
+        *(edge for turn in range(20) for edge in (0.2 * turn + 0.004, 0.2 * turn + 0.106)),
+    ]
 
     def stolen(in_turns: float, between: float) -> Samples:
-        return Samples(interval_seconds=0.2, t=times, stolen_percent=[0.0, *([between, in_turns] * 20)])
+        return Samples(
+            interval_seconds=0.2, t=times, stolen_percent=[0.0, *([between, in_turns] * 20)]
+        )
 
     assert noise(epochs, stolen(50.0, 0.0), None) == {Caveat.STOLEN_TIME}
     assert noise(epochs, stolen(0.0, 50.0), None) == set()

@@ -34,20 +34,26 @@ def test_every_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in ANSWERS if name.startswith("nvmlDeviceGet") and name != "nvmlDeviceGetCount"]
+    "name",
+    [name for name in ANSWERS if name.startswith("nvmlDeviceGet") and name != "nvmlDeviceGetCount"],
 )
 @pytest.mark.parametrize("absent", [NVMLError("Not Supported"), ...])
 def test_one_question_without_an_answer_leaves_the_others(name: str, absent: Any) -> None:
-    whole, driver = read_driver(library()), read_driver(library(**{name: absent}))
+    whole = read_driver(library())
+    driver = read_driver(library(**{name: absent}))
     fields = {
-        field for field in Gpu.__dataclass_fields__ if getattr(whole.gpus[0], field) != getattr(driver.gpus[0], field)
+        field
+        for field in Gpu.__dataclass_fields__
+        if getattr(whole.gpus[0], field) != getattr(driver.gpus[0], field)
     }
     assert len(fields) == 1
     assert all(getattr(driver.gpus[0], field) is None for field in fields)
 
 
 def test_before_driver_535_the_reasons_have_another_name() -> None:
-    old = library(nvmlDeviceGetCurrentClocksEventReasons=..., nvmlDeviceGetCurrentClocksThrottleReasons=0x8)
+    old = library(
+        nvmlDeviceGetCurrentClocksEventReasons=..., nvmlDeviceGetCurrentClocksThrottleReasons=0x8
+    )
     assert read_driver(old).gpus[0].throttle_reasons == ("hardware slowdown",)
 
 

@@ -18,7 +18,9 @@ def packages(root: Path, *microjoules: int, range_: int = 1_000_000) -> Path:
 
 
 @pytest.mark.parametrize(("folder", "name"), [("intel-rapl:0:0", "core"), ("intel-rapl:2", "psys")])
-def test_packages_are_added_and_neither_parts_nor_the_platform(tmp_path: Path, folder: str, name: str) -> None:
+def test_packages_are_added_and_neither_parts_nor_the_platform(
+    tmp_path: Path, folder: str, name: str
+) -> None:
     packages(tmp_path, 2_000_000, 3_000_000)
     other = tmp_path / "sys/class/powercap" / folder
     other.mkdir()
@@ -53,7 +55,8 @@ def test_no_permission_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     packages(tmp_path, 1, 2)
     read_text = Path.read_text
 
-    def denied(path: Path, **options: str) -> str:  # root, as which tests may run, may read everything
+    # root, as which tests may run, may read everything
+    def denied(path: Path, **options: str) -> str:
         if path.parent.name == "intel-rapl:1" and path.name == "energy_uj":
             raise PermissionError(13, "Permission denied")
         return read_text(path, **options)

@@ -68,7 +68,11 @@ def test_shares_are_of_the_time_between_rows() -> None:
     run(machine, sampler, 0.4)
     taken = sampler.take(origin=100.0)
     assert taken is not None
-    assert taken.cpu_percent == [[], [pytest.approx(100), pytest.approx(25)], [pytest.approx(100), pytest.approx(25)]]
+    assert taken.cpu_percent == [
+        [],
+        [pytest.approx(100), pytest.approx(25)],
+        [pytest.approx(100), pytest.approx(25)],
+    ]
     assert taken.stolen_percent == [None, pytest.approx(5), pytest.approx(5)]
     assert taken.tree_cpu_percent == [None, pytest.approx(150), pytest.approx(150)]
     assert taken.tree_resident_bytes == [2**20] * 3
@@ -97,7 +101,9 @@ def test_a_long_run_keeps_its_bound_and_its_whole_length() -> None:
     gaps = [later - earlier for earlier, later in zip(taken.t, taken.t[1:], strict=False)]
     assert max(gaps) <= 2 * taken.interval_seconds
     assert taken.tree_cpu_percent is not None
-    assert taken.tree_cpu_percent[1:] == pytest.approx([150.0] * (len(gaps))), "work between thrown rows counts"
+    assert taken.tree_cpu_percent[1:] == pytest.approx([150.0] * (len(gaps))), (
+        "work between thrown rows counts"
+    )
 
 
 def test_repeats_in_one_process_follow_from_one_another() -> None:
@@ -185,28 +191,38 @@ def test_a_gpu_that_disappears_and_one_that_tells_little() -> None:
 
 
 def test_time_that_got_lost_with_an_orphan_is_no_negative_share() -> None:
-    rows = [Row(0.0, tree=Usage(5.0, 1)), Row(1.0, tree=Usage(3.0, 1)), Row(2.0, tree=Usage(4.0, 1))]
+    rows = [
+        Row(0.0, tree=Usage(5.0, 1)),
+        Row(1.0, tree=Usage(3.0, 1)),
+        Row(2.0, tree=Usage(4.0, 1)),
+    ]
     taken = samples(rows, 0.0, 1.0)
     assert taken is not None
     assert taken.tree_cpu_percent == [None, None, 100.0]
 
 
 def test_a_core_that_is_switched_off() -> None:
-    two, one = (Core(1, 0, 1), Core(1, 0, 1)), (Core(2, 0, 2),)
+    two = (Core(1, 0, 1), Core(1, 0, 1))
+    one = (Core(2, 0, 2),)
     taken = samples([Row(0.0, two), Row(1.0, one), Row(2.0, (Core(2.5, 0, 3),))], 0.0, 1.0)
     assert taken is not None
     assert taken.cpu_percent == [[], [], [50.0]]
     assert taken.stolen_percent == [None, None, 0.0]
 
 
-IDLE, BUSY = Core(0.0, 0.0, 0.0), Core(1.0, 0.0, 1.0)
+IDLE = Core(0.0, 0.0, 0.0)
+BUSY = Core(1.0, 0.0, 1.0)
 
 
-def load(cores: tuple[Core, ...], tree: float, *, own: float = 0.0, **arguments: Any) -> SimpleNamespace:
+def load(
+    cores: tuple[Core, ...], tree: float, *, own: float = 0.0, **arguments: Any
+) -> SimpleNamespace:
     """Over a second that began with all cores at 0."""
     before = Row(10.0, tuple(IDLE for _ in cores), Usage(5.0, 0))
     after = Row(11.0, cores, Usage(5.0 + tree, 0), own_seconds=own)
-    return SimpleNamespace(**load_between(before, after, **{"usable": range(len(cores)), **arguments}))
+    return SimpleNamespace(
+        **load_between(before, after, **{"usable": range(len(cores)), **arguments})
+    )
 
 
 def test_what_a_side_and_trainmark_take_is_nobody_elses() -> None:
@@ -243,5 +259,6 @@ def test_cores_that_no_side_uses_are_spare() -> None:
 
 
 def test_of_a_process_that_cannot_be_read_nothing_is_claimed() -> None:
-    before, after = Row(10.0, (IDLE,), None), Row(11.0, (BUSY,), None)
+    before = Row(10.0, (IDLE,), None)
+    after = Row(11.0, (BUSY,), None)
     assert load_between(before, after, (0,))["others_share"] is None

@@ -1,4 +1,5 @@
-"""A vendor is one class and one line: planted here, its GPUs are described, sampled, counted and checked."""
+"""A vendor is one class and one line: planted here, its GPUs are described, sampled, counted and
+checked."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Acme:
     """A maker whose driver has one GPU, which draws 100 W."""
 
     name = "Acme"
-    energy_counter, integrated_power = "Acme counter", "Acme power, integrated"
+    energy_counter = "Acme counter"
+    integrated_power = "Acme power, integrated"
     slowdown_bits = 0b1
     steering: tuple[str, ...] = ("ACME_VISIBLE",)
     undivide = "acme --whole"
@@ -81,4 +83,7 @@ def test_without_checks_of_its_own_the_others_are_made(monkeypatch: pytest.Monke
     monkeypatch.delitem(doctor.OF_VENDOR, "Acme")
     checks = {check.id: check for check in doctor.diagnose(doctor.gather(quick=True))}
     assert "host.clock" in checks
-    assert (checks["gpu.driver"].status, checks["gpu.driver"].found) == ("SKIP", "no checks for Acme GPUs")
+    assert (checks["gpu.driver"].status, checks["gpu.driver"].found) == (
+        "SKIP",
+        "no checks for Acme GPUs",
+    )

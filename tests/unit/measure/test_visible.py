@@ -22,19 +22,29 @@ UNLIKE = Driver(gpus=(Gpu(0, "T400", "GPU-aaaa1111"), Gpu(1, "H100", "GPU-bbbb22
         ("mps", {}, None),
     ],
 )
-def test_the_number_of_a_device(device: str, environment: dict[str, str], number: int | None) -> None:
+def test_the_number_of_a_device(
+    device: str, environment: dict[str, str], number: int | None
+) -> None:
     assert number_of(device, ALIKE, environment) == number
 
 
 def test_a_part_of_a_gpu_is_not_the_gpu() -> None:
-    divided = Driver(gpus=(Gpu(0, "H100", "GPU-aaaa1111", mig=True), Gpu(1, "H100", "GPU-bbbb2222", mig=False)))
+    divided = Driver(
+        gpus=(Gpu(0, "H100", "GPU-aaaa1111", mig=True), Gpu(1, "H100", "GPU-bbbb2222", mig=False))
+    )
     assert number_of("cuda:0", divided, {"CUDA_VISIBLE_DEVICES": "MIG-5e1f"}) is None
     assert number_of("cuda:0", divided, {}) is None
     assert number_of("cuda:1", divided, {}) == 1
 
 
 def test_a_gpu_that_gives_no_access_is_not_counted() -> None:
-    one = Driver(gpus=(Gpu(0, problem="no permission"), Gpu(1, "H100", "GPU-bbbb2222"), Gpu(2, "H100", "GPU-cccc3333")))
+    one = Driver(
+        gpus=(
+            Gpu(0, problem="no permission"),
+            Gpu(1, "H100", "GPU-bbbb2222"),
+            Gpu(2, "H100", "GPU-cccc3333"),
+        )
+    )
     assert number_of("cuda:1", one, {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}) == 2
 
 

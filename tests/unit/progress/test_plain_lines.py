@@ -1,4 +1,5 @@
-"""Without a terminal: a line now and then, on what was given, and never more often than promised."""
+"""Without a terminal: a line now and then, on what was given, and never more often than
+promised."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ def test_by_itself_it_looks_and_leaves_signals_alone(monkeypatch: pytest.MonkeyP
         blocked.append(signal.pthread_sigmask(signal.SIG_BLOCK, ()))  # type: ignore[arg-type]
         return "waiting"
 
-    screen, before = a_log(), {*threading.enumerate()}
+    screen = a_log()
+    before = {*threading.enumerate()}
     with PlainLines(screen, words):
         deadline = time.monotonic() + 100
         while not said(screen) and time.monotonic() < deadline:
@@ -102,15 +104,19 @@ def test_by_itself_it_looks_and_leaves_signals_alone(monkeypatch: pytest.MonkeyP
 
 
 class ARun:
-    blocks, title, turn = None, "mnist-mlp32 numpy fast cpu", "round 1"
+    blocks = None
+    title = "mnist-mlp32 numpy fast cpu"
+    turn = "round 1"
 
 
 class ATask:
-    runs, first = (ARun(),), ARun()
+    runs = (ARun(),)
+    first = ARun()
 
 
 def test_a_run_says_what_it_is_how_far_and_what_is_left(clock: Clock) -> None:
-    screen, task = a_log(), cast(Any, ATask())
+    screen = a_log()
+    task = cast(Any, ATask())
     with RunProgress(screen, [ATask(), ATask()], Path()) as progress:  # type: ignore[list-item]
         progress.task_started(task)
         progress.run_started(task, ARun(), replayed=False)  # type: ignore[arg-type]
@@ -127,7 +133,8 @@ def test_a_run_says_what_it_is_how_far_and_what_is_left(clock: Clock) -> None:
 
 
 def test_a_run_that_compiles_says_so(clock: Clock) -> None:
-    screen, task = a_log(), cast(Any, ATask())
+    screen = a_log()
+    task = cast(Any, ATask())
     with RunProgress(screen, [ATask()], Path()) as progress:  # type: ignore[list-item]
         progress.task_started(task)
         progress.run_started(task, ARun(), replayed=False)  # type: ignore[arg-type]

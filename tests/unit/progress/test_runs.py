@@ -80,7 +80,10 @@ def test_the_loss_is_that_of_the_latest_slice_or_epoch() -> None:
 def test_each_live_side_has_a_line() -> None:
     dataset = Located("mnist", Path("/nowhere"), "cache", "5f" * 32, True, 60_000, 10_000)
     course = ScheduledWorkload(catalog.find("mnist-mlp512"), dataset, 1)
-    tasks = in_rounds([(course, [Side("numpy", style, "cpu", THIS) for style in ("idiomatic", "fast")])], Settings())
+    tasks = in_rounds(
+        [(course, [Side("numpy", style, "cpu", THIS) for style in ("idiomatic", "fast")])],
+        Settings(),
+    )
     screen = Console(file=io.StringIO(), force_terminal=True, width=160)
     with RunProgress(screen, tasks, Path("out")) as shown:
         for task in tasks:
@@ -89,6 +92,9 @@ def test_each_live_side_has_a_line() -> None:
             shown.heard(task, Ready(steps=938, epochs=2))
             shown.counted(task, 469)
         lines = [task.description for task in shown._progress.tasks]
-        assert lines == ["mnist-mlp512 numpy idiomatic cpu, round 1", "mnist-mlp512 numpy fast cpu, round 1"]
+        assert lines == [
+            "mnist-mlp512 numpy idiomatic cpu, round 1",
+            "mnist-mlp512 numpy fast cpu, round 1",
+        ]
         shown.task_ended(tasks[0])
         assert [task.description for task in shown._progress.tasks] == lines[1:]

@@ -37,7 +37,9 @@ class Tasks:
         self._begin()
 
     def estimate(self, elapsed: float, share: float, trained: float) -> float | None:
-        self._time.elapsed, self._time.share, self._time.trained = elapsed, share, trained
+        self._time.elapsed = elapsed
+        self._time.share = share
+        self._time.trained = trained
         return self.left.estimate()
 
 
@@ -71,7 +73,8 @@ def test_the_last_one_that_outlasts_its_like_is_not_said_to_be_over_in_a_second(
     left = left_of("a", "a")
     left.task_done(20.0)
     assert left.estimate(25.0, 0.0, 0.0) is None  # a command tells no steps
-    assert left.estimate(25.0, 1.0, 20.0) is None  # the steps are done, what comes after them takes its time
+    # the steps are done, what comes after them takes its time
+    assert left.estimate(25.0, 1.0, 20.0) is None
 
 
 def test_another_that_is_still_to_come_counts_all_the_same() -> None:
@@ -94,5 +97,6 @@ def test_steps_that_are_only_queued_are_not_taken_for_done(monkeypatch: pytest.M
     clock = iter((0.0, 1.0, 2.0, 10.0))
     monkeypatch.setattr("trainmark.progress.time_left.time.monotonic", lambda: next(clock))
     throughput = Throughput(samples_a_step=2.0)
-    rates = [throughput.rate(steps) for steps in (0, 100, 100, 100)]  # a program of 100 steps has been started at once
+    # a program of 100 steps has been started at once
+    rates = [throughput.rate(steps) for steps in (0, 100, 100, 100)]
     assert rates == [None, 200.0, 100.0, 20.0]

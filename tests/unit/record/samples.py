@@ -1,4 +1,5 @@
-"""Records as they are once they have been read: what JSON can't tell apart (tuples, lists) is a list."""
+"""Records as they are once they have been read: what JSON can't tell apart (tuples, lists) is a
+list."""
 
 from __future__ import annotations
 
@@ -15,4 +16,6 @@ def a_record(**changes: Any) -> Record:
     """:func:`tests.records.a_record`, its specification made of lists."""
     record = records.a_record(**changes)
     spec = json.loads(json.dumps(record.workload.spec))
-    return msgspec.structs.replace(record, workload=msgspec.structs.replace(record.workload, spec=spec))
+    return msgspec.structs.replace(
+        record, workload=msgspec.structs.replace(record.workload, spec=spec)
+    )

@@ -6,7 +6,11 @@ from trainmark.record.caveats import Caveat
 
 
 def test_every_caveat_has_an_id_and_a_meaning_of_its_own() -> None:
-    assert len({caveat.value for caveat in Caveat}) == len({caveat.meaning for caveat in Caveat}) == len(Caveat)
+    assert (
+        len({caveat.value for caveat in Caveat})
+        == len({caveat.meaning for caveat in Caveat})
+        == len(Caveat)
+    )
     for caveat in Caveat:
         assert caveat.value == caveat.name.lower().replace("_", "-")
         assert caveat.meaning.strip() == caveat.meaning != ""

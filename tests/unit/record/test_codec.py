@@ -44,7 +44,9 @@ def test_a_record_comes_back_as_it_was() -> None:
     assert codec.decode(codec.encode(RECORD), "r.json") == RECORD
 
 
-@pytest.mark.parametrize(("name", "value"), [("seconds", 0.0), ("seconds", "inf"), ("examples", 0), ("timed_steps", 9)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("seconds", 0.0), ("seconds", "inf"), ("examples", 0), ("timed_steps", 9)]
+)
 def test_a_slice_without_a_speed_is_refused(name: str, value: object) -> None:
     slice_ = {
         "block": 0,
@@ -102,14 +104,22 @@ def test_numbers_that_are_not_finite_are_written_as_strings_and_come_back() -> N
 
 @given(st.lists(st.floats(), max_size=20))
 def test_any_losses_come_back(losses: list[float]) -> None:
-    back = codec.decode(codec.encode(msgspec.structs.replace(RECORD, step_losses=losses)), "r.json").step_losses
-    assert [math.isnan(loss) or loss for loss in back] == [math.isnan(loss) or loss for loss in losses]
+    back = codec.decode(
+        codec.encode(msgspec.structs.replace(RECORD, step_losses=losses)), "r.json"
+    ).step_losses
+    assert [math.isnan(loss) or loss for loss in back] == [
+        math.isnan(loss) or loss for loss in losses
+    ]
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf"])
 def test_a_text_that_reads_like_a_number_stays_a_text(text: str) -> None:
     record = a_record(
-        id=text, command=text, machine=text, outcome=Outcome("failed", reason=text, stderr_tail=text), weights_from=text
+        id=text,
+        command=text,
+        machine=text,
+        outcome=Outcome("failed", reason=text, stderr_tail=text),
+        weights_from=text,
     )
     back = codec.decode(codec.encode(record), "r.json")
     assert back == record
@@ -124,11 +134,27 @@ def test_the_published_nan_in_the_specification_stays_a_text() -> None:
 
 def test_unknown_is_null_and_never_zero() -> None:
     record = a_record(
-        version=None, threads=None, train_loss=None, test_accuracy=None, setup_seconds=None, compile_seconds=None
+        version=None,
+        threads=None,
+        train_loss=None,
+        test_accuracy=None,
+        setup_seconds=None,
+        compile_seconds=None,
     )
     data = written(record)
-    assert data["threads"] is data["setup_seconds"] is data["price_per_hour"] is data["samples"] is None
-    assert data["backend"]["version"] is data["final"]["train_loss"] is data["final"]["test_accuracy"] is None
+    assert (
+        data["threads"]
+        is data["setup_seconds"]
+        is data["price_per_hour"]
+        is data["samples"]
+        is None
+    )
+    assert (
+        data["backend"]["version"]
+        is data["final"]["train_loss"]
+        is data["final"]["test_accuracy"]
+        is None
+    )
     assert data["epochs"][0]["test_loss"] is data["memory"]["host_peak_bytes"] is None
     assert read(data) == record
 
@@ -138,14 +164,16 @@ def test_text_in_any_language_is_written_readably() -> None:
 
 
 def test_a_command_that_is_not_unicode_can_be_kept() -> None:
-    """On Linux, bytes of an argument that are not UTF-8 arrive in ``sys.argv`` as lone surrogates."""
+    """On Linux, bytes of an argument that are not UTF-8 arrive in ``sys.argv`` as lone
+    surrogates."""
     command = b"trainmark run caf\xe9.toml".decode("utf-8", "surrogateescape")
     back = codec.decode(codec.encode(a_record(command=command)), "r.json")
     assert back.command.startswith("trainmark run caf")
 
 
 def test_what_is_written_can_always_be_read() -> None:
-    """A number that came out not finite where none is expected must not make a run's record unreadable."""
+    """A number that came out not finite where none is expected must not make a run's record
+    unreadable."""
     record = a_record(price_per_hour=math.inf, log=[LogLine(1, 0.5, math.inf, 0.0)])
     assert codec.decode(codec.encode(record), "r.json").id == record.id
 
@@ -178,7 +206,9 @@ def test_what_is_written_can_always_be_read() -> None:
     ],
 )
 def test_what_is_no_record_is_called_foreign(text: bytes, found: str) -> None:
-    with pytest.raises(ForeignRecord, match=r"^r\.json is not a trainmark record: expected") as caught:
+    with pytest.raises(
+        ForeignRecord, match=r"^r\.json is not a trainmark record: expected"
+    ) as caught:
         codec.decode(text, "r.json")
     assert found in caught.value.found
     assert caught.value.fix
@@ -204,7 +234,9 @@ def test_what_is_no_record_is_called_foreign(text: bytes, found: str) -> None:
         (("protocol",), "freshly", "$.protocol"),
     ],
 )
-def test_a_wrong_type_is_foreign_and_the_field_is_named(path: tuple[Any, ...], value: object, field: str) -> None:
+def test_a_wrong_type_is_foreign_and_the_field_is_named(
+    path: tuple[Any, ...], value: object, field: str
+) -> None:
     data = written()
     place: Any = data
     for part in path[:-1]:
@@ -223,7 +255,9 @@ def test_a_missing_key_is_named(key: str) -> None:
         read(data)
 
 
-@pytest.mark.parametrize("key", ["step_losses", "final", "memory", "caveats", "price_per_hour", "log"])
+@pytest.mark.parametrize(
+    "key", ["step_losses", "final", "memory", "caveats", "price_per_hour", "log"]
+)
 def test_what_has_a_default_may_be_missing(key: str) -> None:
     data = written(a_record(final=Final(), seconds=(1.0,)))
     del data[key]
@@ -234,7 +268,8 @@ def test_a_newer_record_says_both_versions() -> None:
     with pytest.raises(NewerRecord) as caught:
         read({"schema_version": SCHEMA_VERSION + 1, "all": "else", "may": ["have", "changed"]})
     assert str(caught.value) == (
-        f"r.json was written by a newer trainmark: expected schema version {SCHEMA_VERSION} or older, "
+        f"r.json was written by a newer trainmark: expected schema version {SCHEMA_VERSION} or "
+        "older, "
         f"found version {SCHEMA_VERSION + 1}. Update trainmark: pip install --upgrade trainmark"
     )
 
@@ -260,9 +295,13 @@ KINDS: dict[str, type | tuple[type, ...]] = {
 
 def fits(schema: dict[str, Any], value: Any, definitions: dict[str, Any]) -> bool:
     """The part of JSON Schema that the record's schema uses."""
-    if "$ref" in schema and not fits(definitions[schema["$ref"].removeprefix("#/$defs/")], value, definitions):
+    if "$ref" in schema and not fits(
+        definitions[schema["$ref"].removeprefix("#/$defs/")], value, definitions
+    ):
         return False
-    if "anyOf" in schema and not any(fits(choice, value, definitions) for choice in schema["anyOf"]):
+    if "anyOf" in schema and not any(
+        fits(choice, value, definitions) for choice in schema["anyOf"]
+    ):
         return False
     if "enum" in schema and value not in schema["enum"]:
         return False
@@ -273,7 +312,9 @@ def fits(schema: dict[str, Any], value: Any, definitions: dict[str, Any]) -> boo
     if isinstance(value, dict):
         properties = schema.get("properties", {})
         return set(schema.get("required", ())) <= set(value) and all(
-            fits(properties[key], item, definitions) for key, item in value.items() if key in properties
+            fits(properties[key], item, definitions)
+            for key, item in value.items()
+            if key in properties
         )
     if isinstance(value, list) and "items" in schema:
         return all(fits(schema["items"], item, definitions) for item in value)
@@ -294,7 +335,17 @@ def keywords(part: Any) -> set[str]:
 
 def test_the_schema_uses_only_what_this_test_understands() -> None:
     assert keywords(codec.schema()) <= {
-        *("$schema", "$ref", "title", "description", "type", "required", "items", "anyOf", "additionalProperties")
+        *(
+            "$schema",
+            "$ref",
+            "title",
+            "description",
+            "type",
+            "required",
+            "items",
+            "anyOf",
+            "additionalProperties",
+        )
     }
 
 

@@ -40,7 +40,9 @@ def test_bytes_are_a_record_or_foreign(text: bytes) -> None:
         codec.decode(text, "r.json")
 
 
-@pytest.mark.parametrize("number", ["1" * 30, "-" + "9" * 25, "1" * 5_000, "1e999", "-1e999", "NaN", "Infinity"])
+@pytest.mark.parametrize(
+    "number", ["1" * 30, "-" + "9" * 25, "1" * 5_000, "1e999", "-1e999", "NaN", "Infinity"]
+)
 @pytest.mark.parametrize("key", ["seed", "round", "price_per_hour"])
 def test_a_number_that_no_machine_holds_is_foreign(number: str, key: str) -> None:
     text = json.dumps({**PLAIN, key: "HERE"}).replace('"HERE"', number).encode()

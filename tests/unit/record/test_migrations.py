@@ -38,9 +38,13 @@ def test_an_old_record_groups_with_a_new_one_of_the_same_workload() -> None:
     old = store.read(OLD / "training.json")
     workload = catalog.find("mnist-mlp32").with_schedule(epochs=1, protocol="fresh")
     assert written("training.json")["workload"]["step_fingerprint"] != workload.step_fingerprint
-    new = structs.replace(old, id="new", round=1, repeat=1, workload=a_record(workload=workload).workload)
+    new = structs.replace(
+        old, id="new", round=1, repeat=1, workload=a_record(workload=workload).workload
+    )
     assert Key.of(new, "lab", None) == Key.of(old, "lab", None)
-    assert RunKey.of(structs.replace(new, repeat=0)) == RunKey.of(old), "--resume does not train it again"
+    assert RunKey.of(structs.replace(new, repeat=0)) == RunKey.of(old), (
+        "--resume does not train it again"
+    )
 
 
 def test_what_was_read_is_written_in_todays_version() -> None:
@@ -66,16 +70,29 @@ def test_a_workload_that_cant_be_read_keeps_its_fingerprints() -> None:
 
 @pytest.mark.parametrize("name", ["command.json", "command-varied.json"])
 def test_a_command_keeps_its_fingerprint(name: str) -> None:
-    assert store.read(OLD / name).workload.step_fingerprint == written(name)["workload"]["step_fingerprint"]
+    assert (
+        store.read(OLD / name).workload.step_fingerprint
+        == written(name)["workload"]["step_fingerprint"]
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "style", "device"),
-    [("command.json", None, None), ("command-on-cpu.json", None, "cpu"), ("command-varied.json", "w=a", None)],
+    [
+        ("command.json", None, None),
+        ("command-on-cpu.json", None, "cpu"),
+        ("command-varied.json", "w=a", None),
+    ],
 )
-def test_what_a_command_does_not_tell_is_null(name: str, style: str | None, device: str | None) -> None:
-    old, record = written(name), store.read(OLD / name)
-    assert (old["backend"]["style"], old["device"]["id"]) == (style or "as is", device or "not told")
+def test_what_a_command_does_not_tell_is_null(
+    name: str, style: str | None, device: str | None
+) -> None:
+    old = written(name)
+    record = store.read(OLD / name)
+    assert (old["backend"]["style"], old["device"]["id"]) == (
+        style or "as is",
+        device or "not told",
+    )
     assert (record.backend.style, record.device.id) == (style, device)
     assert record.backend.compile_cache is record.python.label is None
     assert codec.decode(codec.encode(record), "r.json") == record
@@ -91,5 +108,7 @@ def test_an_old_command_is_printed_in_the_same_words() -> None:
 
 def test_a_record_of_today_is_left_as_it_is() -> None:
     record = a_record()
-    odd = structs.replace(record, workload=structs.replace(record.workload, step_fingerprint="as it was written"))
+    odd = structs.replace(
+        record, workload=structs.replace(record.workload, step_fingerprint="as it was written")
+    )
     assert codec.decode(codec.encode(odd), "r.json") == odd

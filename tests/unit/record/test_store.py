@@ -53,7 +53,9 @@ def test_a_record_is_never_replaced(tmp_path: Path) -> None:
 def test_a_folder_that_is_a_file_is_an_output_error(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").write_text("not a folder")
     with (
-        pytest.raises(OutputError, match=r"can't write to .*file.* Choose another folder with --out"),
+        pytest.raises(
+            OutputError, match=r"can't write to .*file.* Choose another folder with --out"
+        ),
         Store(tmp_path / folder).locked(),
     ):
         pass
@@ -78,7 +80,9 @@ def test_a_record_that_has_no_place_is_kept_elsewhere(tmp_path: Path, shelter: P
     assert load([kept]) == [a_record(id="kept")]
 
 
-def test_each_of_several_that_have_no_place_is_kept_elsewhere(tmp_path: Path, shelter: Path) -> None:
+def test_each_of_several_that_have_no_place_is_kept_elsewhere(
+    tmp_path: Path, shelter: Path
+) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(RecordNotKept, match="2 records could not be written") as raised:
         Store(tmp_path / "file").write_all([a_record(id="rank"), a_record(id="whole")])
@@ -87,7 +91,9 @@ def test_each_of_several_that_have_no_place_is_kept_elsewhere(tmp_path: Path, sh
         assert str(kept) in str(raised.value)
 
 
-def test_what_a_killed_process_left_half_written_goes_when_the_folder_is_used_again(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_half_written_goes_when_the_folder_is_used_again(
+    tmp_path: Path,
+) -> None:
     store = Store(tmp_path)
     kept = [store.write(a_record(id="whole")), tmp_path / ".others.part", tmp_path / "x.json.part"]
     for path in kept[1:]:
@@ -116,7 +122,11 @@ except RecordNotKept as error:
 def test_a_write_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True, env=environment, check=True
+        [sys.executable, "-c", FULL_DISK, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
     )
     assert "can't write the record big.json into" in done.stdout
     assert "File too large" in done.stdout
@@ -125,7 +135,8 @@ def test_a_write_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> No
 
 def test_a_reader_never_sees_a_part(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
-    old, new = b"a" * 300_000, b"b" * 200_000
+    old = b"a" * 300_000
+    new = b"b" * 200_000
     path.write_bytes(old)
     seen: set[bytes] = set()
     done = threading.Event()
@@ -155,7 +166,9 @@ def test_load_takes_files_and_folders_and_each_record_once_oldest_first(tmp_path
 
 def test_records_of_one_second_are_ordered_by_round_and_id(tmp_path: Path) -> None:
     places = (("a", 1), ("c", 0), ("b", 0))
-    records = [a_record(id=name, round=number, created="2026-11-21T10:00:00Z") for name, number in places]
+    records = [
+        a_record(id=name, round=number, created="2026-11-21T10:00:00Z") for name, number in places
+    ]
     assert [record.id for record in load([write_all(tmp_path, records)])] == ["b", "c", "a"]
 
 
@@ -166,7 +179,9 @@ def test_a_path_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
 
 def test_a_folder_without_records_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(UsageError, match=r"no records in .*files that end in \.json.*trainmark run"):
+    with pytest.raises(
+        UsageError, match=r"no records in .*files that end in \.json.*trainmark run"
+    ):
         load([tmp_path])
 
 
@@ -257,11 +272,15 @@ def test_every_stray_file_is_named_at_once(tmp_path: Path) -> None:
     Store(tmp_path).write(a_record())
     for name in ("notes.json", "package.json"):
         (tmp_path / name).write_text("{}")
-    with pytest.raises(ForeignRecord, match=r"(?s)2 files are not trainmark records.*notes\.json.*package\.json"):
+    with pytest.raises(
+        ForeignRecord, match=r"(?s)2 files are not trainmark records.*notes\.json.*package\.json"
+    ):
         load([tmp_path])
 
 
-def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def flock(file: object, how: int) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 

@@ -53,7 +53,9 @@ def test_special_numbers_and_transposed_arrays_come_back(tmp_path: Path) -> None
 
 
 def test_the_file_is_a_safetensors_file(tmp_path: Path) -> None:
-    files.save({"a": np.array([[1, 2]], np.float32), "b": np.array([3], np.float32)}, tmp_path / "w")
+    files.save(
+        {"a": np.array([[1, 2]], np.float32), "b": np.array([3], np.float32)}, tmp_path / "w"
+    )
     content = (tmp_path / "w").read_bytes()
     length = struct.unpack("<Q", content[:8])[0]
     assert length % 8 == 0
@@ -86,8 +88,12 @@ def test_what_another_tool_wrote_beside_the_tensors_is_passed_over(tmp_path: Pat
         pytest.param(file_of({"t": 3}), id="tensor is a number"),
         pytest.param(file_of({"t": {"dtype": "F32"}}), id="tensor without shape"),
         pytest.param(file_of(tensor([2], 0, 8), b"1234"), id="truncated"),
-        pytest.param(file_of(tensor([10**11, "x"], 0, 8), b"12345678"), id="shape that multiplies a text"),
-        pytest.param(file_of(tensor([10**11, [0]], 0, 8), b"12345678"), id="shape that multiplies a list"),
+        pytest.param(
+            file_of(tensor([10**11, "x"], 0, 8), b"12345678"), id="shape that multiplies a text"
+        ),
+        pytest.param(
+            file_of(tensor([10**11, [0]], 0, 8), b"12345678"), id="shape that multiplies a list"
+        ),
         pytest.param(file_of(tensor([True, 2], 0, 8), b"12345678"), id="truth in a shape"),
         pytest.param(file_of(tensor([3], 0, 8), b"12345678"), id="shape larger than its bytes"),
         pytest.param(file_of(tensor([1], 0, 8), b"12345678"), id="shape smaller than its bytes"),
@@ -98,12 +104,17 @@ def test_what_another_tool_wrote_beside_the_tensors_is_passed_over(tmp_path: Pat
         pytest.param(file_of(tensor(["a"], 0, 4), b"12345678"), id="side is a text"),
         pytest.param(file_of(tensor([1], 0, 4, "F64"), b"12345678"), id="float64"),
         pytest.param(file_of(tensor([2], 0, 8, "BF16"), b"12345678"), id="bfloat16"),
-        pytest.param(file_of({"t": {"dtype": "F32", "shape": [1], "data_offsets": [0]}}, b"1234"), id="one offset"),
+        pytest.param(
+            file_of({"t": {"dtype": "F32", "shape": [1], "data_offsets": [0]}}, b"1234"),
+            id="one offset",
+        ),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "w").write_bytes(content)
-    with pytest.raises(DamagedData, match="w has no valid weights: expected a safetensors file of float32 tensors"):
+    with pytest.raises(
+        DamagedData, match="w has no valid weights: expected a safetensors file of float32 tensors"
+    ):
         files.load(tmp_path / "w")
 
 
@@ -128,8 +139,14 @@ def test_weights_that_fit_are_taken() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"dense1.kernel": np.zeros((3, 16), np.float32)}, r"at dense1.kernel: .*\(16, 3\), found the shape \(3, 16\)"),
-        ({"dense2.bias": np.zeros((1, 10), np.float32)}, r"at dense2.bias: .*\(10,\), found the shape \(1, 10\)"),
+        (
+            {"dense1.kernel": np.zeros((3, 16), np.float32)},
+            r"at dense1.kernel: .*\(16, 3\), found the shape \(3, 16\)",
+        ),
+        (
+            {"dense2.bias": np.zeros((1, 10), np.float32)},
+            r"at dense2.bias: .*\(10,\), found the shape \(1, 10\)",
+        ),
         ({"dense2.kernel": None}, r"at dense2.kernel: .*\(3, 10\), found no such tensor"),
         ({"dense3.kernel": np.zeros((10, 10), np.float32)}, "dense3.kernel"),
     ],
@@ -168,7 +185,9 @@ def test_the_same_bytes_are_no_two_tensors(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", [[2**70, 0], [-1, -2], ["2"], [1.0, 2], [None], 2, [True, 2], {}])
 def test_odd_shapes(tmp_path: Path, shape: Any) -> None:
     path = tmp_path / "w.safetensors"
-    path.write_bytes(file_of({"t": {"dtype": "F32", "shape": shape, "data_offsets": [0, 8]}}, bytes(8)))
+    path.write_bytes(
+        file_of({"t": {"dtype": "F32", "shape": shape, "data_offsets": [0, 8]}}, bytes(8))
+    )
     with pytest.raises(DamagedData):
         files.load(path)
 

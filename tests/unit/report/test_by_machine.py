@@ -1,4 +1,5 @@
-"""One table by machine. The hardware is made up: plausible records, with other machines written in."""
+"""One table by machine. The hardware is made up: plausible records, with other machines written
+in."""
 
 from __future__ import annotations
 
@@ -21,7 +22,13 @@ G5 = Cloud("aws", "g5.xlarge", "eu-west-1")
 
 
 def on(
-    hour: int, name: str, seconds: list[float], *, gpu: str | None = None, price: float | None = None, **machine: Any
+    hour: int,
+    name: str,
+    seconds: list[float],
+    *,
+    gpu: str | None = None,
+    price: float | None = None,
+    **machine: Any,
 ) -> Iterator[Record]:
     device = DeviceRef("cuda:0", gpu, "accelerator") if gpu else None
     for record in rounds(seconds, group=f"plan-{hour}"):
@@ -41,27 +48,50 @@ def folder(tmp_path: Path) -> Path:
     records: list[Record] = [
         *on(10, "vm", [4.0, 4.1, 3.9], price=0.1),
         *on(11, "vm", [2.0, 2.1, 1.9], cpu="EPYC 7R32", usable_cores=8, cloud=G5, price=1.0),
-        *on(12, "vm", [0.5, 0.51, 0.49], cpu="EPYC 7R32", usable_cores=8, cloud=G5, price=1.0, gpu="NVIDIA A10G"),
+        *on(
+            12,
+            "vm",
+            [0.5, 0.51, 0.49],
+            cpu="EPYC 7R32",
+            usable_cores=8,
+            cloud=G5,
+            price=1.0,
+            gpu="NVIDIA A10G",
+        ),
         *on(13, "mac", [3.0, 3.1, 2.9], cpu="Apple M4", architecture="arm64", usable_cores=10),
     ]
     return write_all(tmp_path / "out", records)
 
 
-def test_a_row_a_machine_with_its_hardware_and_price(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_a_machine_with_its_hardware_and_price(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["compare", str(folder), "--by", "machine", "--format", "markdown"]) == 0
     text = capsys.readouterr().out
-    rows = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in text.splitlines() if "| **" in line]
+    rows = [
+        [cell.strip(" *") for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if "| **" in line
+    ]
     head = next(line for line in text.splitlines() if line.startswith("| machine |"))
     titles = [cell.strip() for cell in head.strip("|").split("|")]
     table = [dict(zip(titles, row, strict=True)) for row in rows if len(row) == len(titles)]
-    told = [[row[name] for name in ("machine", "computed on", "cores", "instance", "price per hour")] for row in table]
+    told = [
+        [row[name] for name in ("machine", "computed on", "cores", "instance", "price per hour")]
+        for row in table
+    ]
     assert told == [
         ["vm (1)", "Xeon 8481C", "2", "-", "0.100"],
         ["vm (2)", "EPYC 7R32", "8", "aws g5.xlarge, eu-west-1", "1.00"],
         ["mac", "Apple M4", "10", "-", "-"],
         ["vm (2)", "NVIDIA A10G (EPYC 7R32)", "8", "aws g5.xlarge, eu-west-1", "1.00"],
     ]
-    assert [row["speed-up"].split()[0] for row in table] == ["reference", "2.00×", "1.33×", "reference"]
+    assert [row["speed-up"].split()[0] for row in table] == [
+        "reference",
+        "2.00×",
+        "1.33×",
+        "reference",
+    ]
     assert {"samples per s", "test acc.", "cost", "learns"} <= set(titles)
     assert "Welch's 95 % interval" in text
     assert "paired by round" not in text
@@ -70,35 +100,78 @@ def test_a_row_a_machine_with_its_hardware_and_price(folder: Path, capsys: pytes
 
 
 def test_the_numbered_name_is_a_baseline(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["compare", str(folder), "--by", "machine", "--baseline", "machine=vm (2)", "--format", "csv"]
+    words = [
+        "compare",
+        str(folder),
+        "--by",
+        "machine",
+        "--baseline",
+        "machine=vm (2)",
+        "--format",
+        "csv",
+    ]
     assert run(words) == 0
     text = capsys.readouterr().out
     rows = list(csv.DictReader(io.StringIO(text[text.index("position,") :])))
-    assert [row["machine"] for row in rows if row["reference"] == row["position"]] == ["vm (2)", "vm (2)"]
+    assert [row["machine"] for row in rows if row["reference"] == row["position"]] == [
+        "vm (2)",
+        "vm (2)",
+    ]
     (mac,) = (row for row in rows if row["machine"] == "mac")
     assert float(mac["speedup_ratio"]) == pytest.approx(2 / 3, rel=0.02)
     assert rows[1]["instance"] == "aws g5.xlarge, eu-west-1"
     assert rows[1]["cost_price_per_hour"] == "1.0"
 
 
-def test_within_a_round_it_says_so_still(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_within_a_round_it_says_so_still(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_all(tmp_path, rounds([2.0, 2.1, 1.9]) + rounds([1.0, 1.05, 0.95], device="cuda:0"))
     assert run(["compare", str(tmp_path), "--format", "markdown"]) == 0
     assert "paired by round" in capsys.readouterr().out
 
 
-def test_what_was_published_stands_beside_each_machine(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    (real,) = (record for record in load([Path("docs/results/mnist-mlp512")]) if record.backend.style == "fast")
-    other = structs.replace(real, id="x", machine=structs.replace(real.machine, name="made up for this test"))
+def test_what_was_published_stands_beside_each_machine(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (real,) = (
+        record
+        for record in load([Path("docs/results/mnist-mlp512")])
+        if record.backend.style == "fast"
+    )
+    other = structs.replace(
+        real, id="x", machine=structs.replace(real.machine, name="made up for this test")
+    )
     write_all(tmp_path, [real, other])
-    assert run(["compare", str(tmp_path), "--by", "machine", "--published", "--format", "markdown"]) == 0
+    assert (
+        run(["compare", str(tmp_path), "--by", "machine", "--published", "--format", "markdown"])
+        == 0
+    )
     text = capsys.readouterr().out
     assert "torch fast on cpu of vm: compared with the published figures" in text
     assert "torch fast on cpu of made up for this test: time" in text
 
 
-def test_commands_of_somebodys_own_have_rows_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["measure", "--repeats", "1", "--name", "nothing", "--out", str(tmp_path), "--json", "--", "true"]) == 0
+def test_commands_of_somebodys_own_have_rows_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        run(
+            [
+                "measure",
+                "--repeats",
+                "1",
+                "--name",
+                "nothing",
+                "--out",
+                str(tmp_path),
+                "--json",
+                "--",
+                "true",
+            ]
+        )
+        == 0
+    )
     assert run(["compare", str(tmp_path), "--by", "machine", "--format", "markdown"]) == 0
     out = capsys.readouterr().out
     cpu = load([tmp_path])[0].machine.cpu

@@ -12,18 +12,32 @@ from trainmark.analysis.statistics import Estimate
 from trainmark.record.observed import Observed
 from trainmark.report.changes_table import answers, changes_table, shares
 
-SEEN = Observed("torch", (), 101, 2.0, loader_wait_seconds=0.5, evaluation_seconds=0.0, device="cpu")
+SEEN = Observed(
+    "torch", (), 101, 2.0, loader_wait_seconds=0.5, evaluation_seconds=0.0, device="cpu"
+)
 
 
-def found(change: str, low: float, high: float, learning: Curve = "same", place: str | None = None) -> Finding:
+def found(
+    change: str, low: float, high: float, learning: Curve = "same", place: str | None = None
+) -> Finding:
     about = experiment(change)
-    return Finding(change, about.kind, about.part, Estimate((low * high) ** 0.5, low, high), True, learning, "", place)
+    return Finding(
+        change,
+        about.kind,
+        about.part,
+        Estimate((low * high) ** 0.5, low, high),
+        True,
+        learning,
+        "",
+        place,
+    )
 
 
 def test_the_first_sentence_says_what_to_do_in_which_line_and_what_it_gives() -> None:
     first, *_ = answers([found("workers=4", 1.4, 1.6, place="train.py:41")], None, {})
     assert first == (
-        "Load batches in worker processes: DataLoader(..., num_workers=4, persistent_workers=True) (train.py:41). "
+        "Load batches in worker processes: DataLoader(..., num_workers=4, "
+        "persistent_workers=True) (train.py:41). "
         "This is 1.50× [1.40, 1.60] faster and learns the same."
     )
 
@@ -38,10 +52,16 @@ def test_the_first_sentence_says_what_to_do_in_which_line_and_what_it_gives() ->
         ),
         (found("fused", 1.4, 1.6, "unclear"), "the effect on learning is unclear"),
         (found("bf16", 1.4, 1.6, "worse"), "bf16 is 1.50× [1.40, 1.60] faster, but harms learning"),
-        (found("batch=8", 1.4, 1.6, "worse"), "batch=8 is 1.50× [1.40, 1.60] faster per example, but learns less"),
+        (
+            found("batch=8", 1.4, 1.6, "worse"),
+            "batch=8 is 1.50× [1.40, 1.60] faster per example, but learns less",
+        ),
         (found("same-batch", 0.9, 1.05), "Not the bottleneck: same-batch."),
         (found("fused", 0.9, 1.05), "Not worth it: fused."),
-        (found("fused", 0.9, 1.3), "Too noisy to tell (stop other programs, or increase --seconds): fused 1.08×"),
+        (
+            found("fused", 0.9, 1.3),
+            "Too noisy to tell (stop other programs, or increase --seconds): fused 1.08×",
+        ),
     ],
 )
 def test_a_finding_is_put_into_words(finding: Finding, words: str) -> None:
@@ -54,7 +74,9 @@ def test_a_combination_that_harms_learning_is_said_to() -> None:
 
 
 @pytest.mark.parametrize("learning", ["worse", "same"])
-def test_a_larger_batch_that_learns_no_more_in_the_same_time_is_not_advised(learning: Curve) -> None:
+def test_a_larger_batch_that_learns_no_more_in_the_same_time_is_not_advised(
+    learning: Curve,
+) -> None:
     first, *rest = answers([found("batch=8", 1.4, 1.6, learning)], None, {})
     assert first == "No change makes this script clearly faster."
     assert any("in the same time" in each for each in rest)
@@ -62,7 +84,10 @@ def test_a_larger_batch_that_learns_no_more_in_the_same_time_is_not_advised(lear
 
 def test_an_undecided_change_is_the_answer_if_there_is_no_other() -> None:
     first, *_ = answers([found("fp32", 0.85, 2.76), found("fused", 0.9, 1.05)], None, {})
-    assert first == "Too noisy to tell (stop other programs, or increase --seconds): fp32 1.53× [0.850, 2.76]."
+    assert (
+        first == "Too noisy to tell (stop other programs, or increase --seconds): fp32 1.53× "
+        "[0.850, 2.76]."
+    )
     first, *rest = answers([found("fused", 1.4, 1.6), found("fp32", 0.85, 2.76)], None, {})
     assert first.startswith("Pass fused=True")
     assert any(each.startswith("Too noisy") for each in rest)
@@ -76,7 +101,9 @@ def test_what_had_no_time_is_counted_if_nothing_helps() -> None:
 
 
 def test_without_a_winner_the_answer_says_so() -> None:
-    first, *rest = answers([found("fused", 0.9, 1.05)], None, {"train.py:3": 0.7, "train.py:4": 0.05})
+    first, *rest = answers(
+        [found("fused", 0.9, 1.05)], None, {"train.py:3": 0.7, "train.py:4": 0.05}
+    )
     assert first.startswith("No change makes")
     assert rest[-1] == "Your slowest lines: train.py:3 70 %."
 
@@ -85,7 +112,9 @@ def test_without_a_winner_the_answer_says_so() -> None:
     ("left_out", "words"),
     [({}, "No changes were tried."), ({"pin": "exit code 1"}, "No change could be measured.")],
 )
-def test_without_a_finding_the_answer_says_whether_anything_was_tried(left_out: dict[str, str], words: str) -> None:
+def test_without_a_finding_the_answer_says_whether_anything_was_tried(
+    left_out: dict[str, str], words: str
+) -> None:
     assert answers([], None, {}, left_out) == [words]
 
 
@@ -114,7 +143,13 @@ def test_the_table_has_shares_and_reasons() -> None:
     findings[1] = replace(findings[1], memory=1.25)
     parts = shares(SEEN)
     table = changes_table(
-        "train.py", "torch on cpu", 0.02, parts, findings, {"pin": "no GPU"}, ["Do this.", "And that."]
+        "train.py",
+        "torch on cpu",
+        0.02,
+        parts,
+        findings,
+        {"pin": "no GPU"},
+        ["Do this.", "And that."],
     )
     assert table.answer is not None
     assert table.answer.text == "Do this."

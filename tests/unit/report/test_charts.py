@@ -47,8 +47,13 @@ def test_two_points_are_a_chart_only_where_sides_are_compared(name: str) -> None
     short = []
     for record in full_records(3):
         assert record.samples is not None
-        seen = Samples(1.0, [1.0, 2.0], **{column: getattr(record.samples, column)[:2] for column in SAMPLED})
-        epochs = [msgspec.structs.replace(each, test_accuracy=0.55 + 0.17 * each.index) for each in record.epochs[:2]]
+        seen = Samples(
+            1.0, [1.0, 2.0], **{column: getattr(record.samples, column)[:2] for column in SAMPLED}
+        )
+        epochs = [
+            msgspec.structs.replace(each, test_accuracy=0.55 + 0.17 * each.index)
+            for each in record.epochs[:2]
+        ]
         short.append(msgspec.structs.replace(record, epochs=epochs, samples=seen))
     assert bool(drawn(short, name)) == (name in (*COMPARES_SIDES, "times"))
 
@@ -66,27 +71,42 @@ def test_a_roofline_needs_three_sides() -> None:
     assert drawn(sides[:2], "roofline") == []
     (chart,) = drawn(sides, "roofline")
     assert "24.1 % of the peak" in chart.text
-    disturbed = [msgspec.structs.replace(each, peaks=Peaks(4e11, 2e10, {"disturbed": True})) for each in sides]
+    disturbed = [
+        msgspec.structs.replace(each, peaks=Peaks(4e11, 2e10, {"disturbed": True}))
+        for each in sides
+    ]
     assert "≤ 25 % of the peak" in drawn(disturbed, "roofline")[0].text
 
 
 def test_words_of_a_point_lie_within_the_axis_whatever_the_ratio() -> None:
     """They begin at a point on the left end of the axis, and end at one on its right end."""
     paces = {"cpu": 2.0, "cuda:0": 0.01, "cuda:1": 40.0}
-    records = [record for device, pace in paces.items() for record in rounds([pace] * 3, device=device)]
+    records = [
+        record for device, pace in paces.items() for record in rounds([pace] * 3, device=device)
+    ]
     (chart,) = drawn(records, "speedup")
-    rows = {row["side"].split()[-1]: row for part in chart.spec()["datasets"].values() for row in part if "dx" in row}
+    rows = {
+        row["side"].split()[-1]: row
+        for part in chart.spec()["datasets"].values()
+        for row in part
+        if "dx" in row
+    }
     assert rows["cuda:1"]["dx"] > -20
     assert rows["cuda:0"]["dx"] < -6 * len(rows["cuda:0"]["words"])
     assert rows["cpu"]["dx"] == 8, "on the right of the vertical line"
 
 
-def test_the_time_to_an_accuracy_is_that_of_the_median_run_and_not_of_those_that_got_there() -> None:
-    """Three of five came to 70 % and 80 %, after 10, 20 and 30 s; the run in the middle of all five took 30."""
+def test_the_time_to_an_accuracy_is_that_of_the_median_run_and_not_of_those_that_got_there() -> (
+    None
+):
+    """Three of five came to 70 % and 80 %, after 10, 20 and 30 s; the run in the middle of all five
+    took 30."""
     records = []
     for round, seconds in enumerate((10.0, 20.0, 30.0, None, None)):
         epochs = [Epoch(0, 0.0, 1.0, 1, 1, test_accuracy=0.5)]
-        epochs.append(Epoch(1, 1.0, (seconds or 9.0) - 1, 1, 1, test_accuracy=0.8 if seconds else 0.6))
+        epochs.append(
+            Epoch(1, 1.0, (seconds or 9.0) - 1, 1, 1, test_accuracy=0.8 if seconds else 0.6)
+        )
         records.append(a_record(round=round, epochs=epochs))
     records += [a_record(round=9, epochs=[], slices=[Slice(0, 0, 0.0, 1, 1, 1.0, 128)])] * 2
     (chart,) = drawn(records, "time-to-accuracy")
@@ -94,7 +114,9 @@ def test_the_time_to_an_accuracy_is_that_of_the_median_run_and_not_of_those_that
 
 
 def test_a_core_that_was_never_read_is_left_out() -> None:
-    samples = Samples(1.0, [1.0, 2.0, 3.0, 4.0], cpu_percent=[[], [None, 40.0], [None, 45.0], [None, 50.0]])
+    samples = Samples(
+        1.0, [1.0, 2.0, 3.0, 4.0], cpu_percent=[[], [None, 40.0], [None, 45.0], [None, 50.0]]
+    )
     (chart,) = drawn([msgspec.structs.replace(a_full_record(), samples=samples)], "cores")
     assert chart.text.endswith("core 1 45 %.")
 
@@ -112,6 +134,9 @@ def test_control_characters_in_a_record_do_not_reach_the_converter() -> None:
     hostile = msgspec.structs.replace(
         a_full_record(), backend=msgspec.structs.replace(a_full_record().backend, name="a\0b")
     )
-    specs = [json.dumps(chart.spec()) for chart in charts(works(compare([hostile, a_full_record()])), NAMES)]
+    specs = [
+        json.dumps(chart.spec())
+        for chart in charts(works(compare([hostile, a_full_record()])), NAMES)
+    ]
     assert specs
     assert not any("\\u0000" in spec for spec in specs)

@@ -17,4 +17,6 @@ def test_mistakes_are_drawn_with_what_was_predicted_the_surest_first() -> None:
 
 def test_without_mistakes_it_says_so() -> None:
     likely = np.array([[0.9, 0.1]] * 3)
-    assert "most confident first: none" in picture(Predictions(likely, np.zeros(3, np.int64), 0.1, 1.0), IMAGES, "ab")
+    assert "most confident first: none" in picture(
+        Predictions(likely, np.zeros(3, np.int64), 0.1, 1.0), IMAGES, "ab"
+    )

@@ -22,7 +22,10 @@ def test_backend_style_and_device_are_enough_where_they_differ() -> None:
 
 
 def test_what_else_differs_is_added_as_far_as_needed() -> None:
-    assert named({"threads": 1}, {"threads": 2}) == ["numpy fast cpu 1 thread", "numpy fast cpu 2 threads"]
+    assert named({"threads": 1}, {"threads": 2}) == [
+        "numpy fast cpu 1 thread",
+        "numpy fast cpu 2 threads",
+    ]
     assert named({"machine": "a", "version": "1"}, {"machine": "b", "version": "2"}) == [
         "numpy fast cpu on a",
         "numpy fast cpu on b",
@@ -30,7 +33,10 @@ def test_what_else_differs_is_added_as_far_as_needed() -> None:
 
 
 def test_where_nothing_helps_they_are_numbered() -> None:
-    assert named({"sha256": "aa" * 32}, {"sha256": "bb" * 32}) == ["numpy fast cpu (1)", "numpy fast cpu (2)"]
+    assert named({"sha256": "aa" * 32}, {"sha256": "bb" * 32}) == [
+        "numpy fast cpu (1)",
+        "numpy fast cpu (2)",
+    ]
 
 
 def test_a_name_that_never_ends_is_cut() -> None:
@@ -40,18 +46,33 @@ def test_a_name_that_never_ends_is_cut() -> None:
 
 
 def test_two_are_told_apart_by_what_differs_and_the_rest_is_said_once() -> None:
-    one, two, three = (key_of(a_record(**each)) for each in ({}, {"device": "cuda:0"}, {"backend": "jax"}))
+    one, two, three = (
+        key_of(a_record(**each)) for each in ({}, {"device": "cuda:0"}, {"backend": "jax"})
+    )
     assert apart(two, one) == ("cuda:0", "cpu", " with numpy fast")
     assert apart(three, one) == ("jax", "numpy", " with fast on cpu")
     assert apart(three, two) == ("jax cpu", "numpy cuda:0", " with fast")
-    assert apart(one, key_of(a_record(threads=1))) == ("2 threads", "1 thread", " with numpy fast on cpu")
+    assert apart(one, key_of(a_record(threads=1))) == (
+        "2 threads",
+        "1 thread",
+        " with numpy fast on cpu",
+    )
 
 
-UNSAID = {"workload", "step_fingerprint", "schedule_fingerprint", "dataset_sha256", "cpu_quota", "instance"}
+UNSAID = {
+    "workload",
+    "step_fingerprint",
+    "schedule_fingerprint",
+    "dataset_sha256",
+    "cpu_quota",
+    "instance",
+}
 """Above every table already, or only told by machine."""
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Key) if field.name not in UNSAID])
+@pytest.mark.parametrize(
+    "name", [field.name for field in dataclasses.fields(Key) if field.name not in UNSAID]
+)
 def test_every_fact_that_separates_groups_has_words(name: str) -> None:
     key = key_of(a_record())
     other = dataclasses.replace(key, **{name: "EPYC" if name == "cpu" else 7})

@@ -48,7 +48,10 @@ def test_the_heading_and_the_line_of_a_run_say_it_alike(record: Record, words: s
     [
         (a_command(device=None), "train.py, round 1: 10.0 s from start to end"),
         (a_command(side="workers=4"), "train.py workers=4 cpu, round 1: 10.0 s from start to end"),
-        (a_record(epochs=[]), "mnist-mlp512 numpy fast cpu, round 1: test accuracy 98.00 %, train loss 0.08000"),
+        (
+            a_record(epochs=[]),
+            "mnist-mlp512 numpy fast cpu, round 1: test accuracy 98.00 %, train loss 0.08000",
+        ),
     ],
 )
 def test_what_is_not_told_is_not_said(record: Record, words: str) -> None:
@@ -65,7 +68,9 @@ def test_one_thread_is_one_thread(threads: int, words: str) -> None:
     assert any(line.endswith(words) for line in conditions), conditions
 
 
-@pytest.mark.parametrize(("seconds", "of"), [((4.0,), "the only epoch"), ((4.0, 2.0, 2.0), "a steady epoch")])
+@pytest.mark.parametrize(
+    ("seconds", "of"), [((4.0,), "the only epoch"), ((4.0, 2.0, 2.0), "a steady epoch")]
+)
 def test_a_single_epoch_is_not_called_a_steady_one(seconds: tuple[float, ...], of: str) -> None:
     pytest.importorskip("altair")
     from trainmark.record.caveats import Caveat

@@ -11,7 +11,9 @@ from trainmark.report.parity_table import parity_tables, shown_steps
 
 
 def shown(*sides: SideParity, left_out: tuple[str, ...] = ()) -> str:
-    return to_markdown(parity_tables(Parity("mnist-cnn", "mnist", "fp32", 1, sides, pairs_of(sides), left_out)))
+    return to_markdown(
+        parity_tables(Parity("mnist-cnn", "mnist", "fp32", 1, sides, pairs_of(sides), left_out))
+    )
 
 
 def a_step(*checks: Check, step: int | None = 0, near_kinks: int = 0) -> StepChecks:
@@ -40,12 +42,17 @@ def test_a_mistake_is_said_with_its_size_and_what_to_look_at() -> None:
     text = shown(GOOD, SLIP)
     assert "**FAIL: 1 of 2 sides does not compute the same as the reference.**" in text
     assert "| **wrong fast cpu** | 0.1 | 1e+03 | FAIL |" in text
-    assert "- wrong fast cpu: wrong update: dense1.kernel, dense1.bias in step 0 (off by 1.0e-03, allowed" in text
+    assert (
+        "- wrong fast cpu: wrong update: dense1.kernel, dense1.bias in step 0 (off by "
+        "1.0e-03, allowed" in text
+    )
     assert "1.0e-06). Look at the learning rate, weight decay" in text
 
 
 def test_of_many_names_three_are_enough() -> None:
-    assert "wrong gradient: a, b, c and 2 more in step 0" in shown(judge("x", [wrong("gradient", *"abcde")]))
+    assert "wrong gradient: a, b, c and 2 more in step 0" in shown(
+        judge("x", [wrong("gradient", *"abcde")])
+    )
 
 
 @pytest.mark.parametrize(("part", "name"), [("loss", ""), ("input", "input")])
@@ -62,7 +69,10 @@ def test_a_check_of_no_single_step_and_a_value_that_is_not_finite() -> None:
 
 def test_a_side_of_which_only_a_part_was_checked() -> None:
     text = shown(GOOD, judge("old fast cpu", [a_step(Check("loss", "", 1e-7, 1e-6))]))
-    assert "**PASS: 2 sides compute the same as the reference, as far as checked; see the notes.**" in text
+    assert (
+        "**PASS: 2 sides compute the same as the reference, as far as checked; see the notes.**"
+        in text
+    )
 
 
 def test_a_side_that_ended_early() -> None:
@@ -72,7 +82,11 @@ def test_a_side_that_ended_early() -> None:
 
 
 def test_notes_of_what_was_not_checked_of_kinks_and_of_what_was_left_out() -> None:
-    side = judge("x", [a_step(near_kinks=1), a_step(near_kinks=2)], ["distortions are not checked", "it is odd"])
+    side = judge(
+        "x",
+        [a_step(near_kinks=1), a_step(near_kinks=2)],
+        ["distortions are not checked", "it is odd"],
+    )
     text = shown(side, GOOD, left_out=("left out: numpy on cuda:0",))
     assert "- x: distortions are not checked; it is odd." in text
     assert "- 3 units within rounding of a kink" in text
@@ -89,7 +103,13 @@ def test_the_losses_of_a_free_training_may_have_different_lengths() -> None:
 
 @pytest.mark.parametrize(
     ("steps", "expected"),
-    [(1, [0]), (2, [0, 1]), (4, [0, 1, 2, 3]), (10, [0, 1, 2, 4, 8, 9]), (100, [0, 1, 2, 4, 8, 16, 32, 64, 99])],
+    [
+        (1, [0]),
+        (2, [0, 1]),
+        (4, [0, 1, 2, 3]),
+        (10, [0, 1, 2, 4, 8, 9]),
+        (100, [0, 1, 2, 4, 8, 16, 32, 64, 99]),
+    ],
 )
 def test_ever_sparser_steps_and_the_last(steps: int, expected: list[int]) -> None:
     assert shown_steps(steps) == expected

@@ -12,12 +12,15 @@ from trainmark.report.png import as_address, png
 
 
 def decoded(data: bytes) -> tuple[int, int, int, bytes]:
-    """Width, height, colour type and the raw bytes of the lines; raises where a checksum is wrong."""
+    """Width, height, colour type and the raw bytes of the lines; raises where a checksum is
+    wrong."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    place, chunks = 8, {}
+    place = 8
+    chunks = {}
     while place < len(data):
         (length,) = struct.unpack(">I", data[place : place + 4])
-        kind, body = data[place + 4 : place + 8], data[place + 8 : place + 8 + length]
+        kind = data[place + 4 : place + 8]
+        body = data[place + 8 : place + 8 + length]
         (checksum,) = struct.unpack(">I", data[place + 8 + length : place + 12 + length])
         assert checksum == zlib.crc32(kind + body)
         chunks[kind] = body

@@ -91,9 +91,15 @@ def test_the_throughput_of_a_text_is_in_tokens() -> None:
             Estimate(0.9, 0.8, 1.0),
             "More devices are faster than one: the fastest layout, 2 × 1, trains 1.80× [",
         ),
-        (Estimate(0.5, 0.495, 0.505), "More devices are as fast as one: the fastest layout, 2 × 1, trains 1.00× ["),
+        (
+            Estimate(0.5, 0.495, 0.505),
+            "More devices are as fast as one: the fastest layout, 2 × 1, trains 1.00× [",
+        ),
         (Estimate(0.6, 0.4, 0.8), "It is unclear whether more devices are faster than one: "),
-        (Estimate(0.9, None, None), "It is unclear whether more devices are faster than one: the fastest layout, 2 "),
+        (
+            Estimate(0.9, None, None),
+            "It is unclear whether more devices are faster than one: the fastest layout, 2 ",
+        ),
     ],
 )
 def test_whether_it_pays_is_the_first_thing_said(share: Estimate, said: str) -> None:
@@ -111,7 +117,10 @@ def test_one_device_has_no_answer() -> None:
 def test_losses_that_part_and_runs_that_fail_are_told() -> None:
     parted = Agreement(100, 0.5, 1e-9, 1, False, "they differ from step 1 on")
     (table,) = scale_tables(
-        answer(layout(1), layout(2, agreement=parted, runs=4, failed=1, reason="failed: rank 1 was killed"))
+        answer(
+            layout(1),
+            layout(2, agreement=parted, runs=4, failed=1, reason="failed: rank 1 was killed"),
+        )
     )
     shown = text(table)
     assert "FAIL" in shown
@@ -148,7 +157,8 @@ def test_the_chart_holds_points_a_straight_line_and_words() -> None:
 
 
 def test_caveats_stand_below_with_the_layouts_that_have_them() -> None:
-    busy, odd = Caveat.BUSY_MACHINE, Caveat.RESTARTED
+    busy = Caveat.BUSY_MACHINE
+    odd = Caveat.RESTARTED
     (table,) = scale_tables(answer(layout(1, caveats=(busy,)), layout(2, caveats=(busy, odd))))
     assert f"busy-machine (all): {busy.meaning}." in table.notes
     assert f"restarted (2 × 1): {odd.meaning}." in table.notes

@@ -47,7 +47,8 @@ def test_a_comparison_says_numbers_units_conditions_and_verdicts() -> None:
     text = drawn(two(caveats=[Caveat.BUSY_MACHINE]))
     for said in (
         "mnist-mlp512 · 3 epochs",
-        "mnist, 60,000 training and 10,000 test examples · fp32 · 2 threads · fresh weights · 3 runs each",
+        "mnist, 60,000 training and 10,000 test examples · fp32 · 2 threads · fresh weights · 3 "
+        "runs each",
         "lab · Xeon 8481C, 2 cores · cuda:0 NVIDIA H200",
         "numpy 2.1.0, torch 2.8.0",
         "200 ms",
@@ -61,13 +62,17 @@ def test_a_comparison_says_numbers_units_conditions_and_verdicts() -> None:
 
 
 def test_the_answer_comes_first() -> None:
-    assert drawn(two()).startswith("torch cuda:0 is 8.00× [8.00, 8.00] faster than numpy cpu; both learn the same")
+    assert drawn(two()).startswith(
+        "torch cuda:0 is 8.00× [8.00, 8.00] faster than numpy cpu; both learn the same"
+    )
 
 
 def test_the_legend_explains_the_columns_that_are_shown() -> None:
     def legend(width: int) -> str:
         file = io.StringIO()
-        draw_all(Console(width=width, file=file, highlight=False), tables.tables_of(two()), legend=True)
+        draw_all(
+            Console(width=width, file=file, highlight=False), tables.tables_of(two()), legend=True
+        )
         return file.getvalue()
 
     assert "--legend explains the columns." in drawn(two())
@@ -113,9 +118,14 @@ def test_rounds_of_slices_are_not_counted_as_trainings() -> None:
 def test_targets_are_reached_by_trainings_alone() -> None:
     records = slices_alone(full_records())
     until = catalog.find("mnist-mlp512").with_schedule(until=Target("test_accuracy", 0.9))
-    records = [msgspec.structs.replace(record, workload=a_record(workload=until).workload) for record in records]
+    records = [
+        msgspec.structs.replace(record, workload=a_record(workload=until).workload)
+        for record in records
+    ]
     (table,) = tables.tables_of(compare(records))
-    assert {cell.detail for row in table.rows for cell in row.cells if cell.text == "never"} == {"0 of 3"}
+    assert {cell.detail for row in table.rows for cell in row.cells if cell.text == "never"} == {
+        "0 of 3"
+    }
 
 
 def legend_of_speedups(records: list[Record]) -> str:
@@ -139,16 +149,21 @@ HOOKED = [
         (HOOKED[:2], "from interleaved slices, without an interval."),
         (
             HOOKED[:4],
-            "from interleaved slices, with a bound from two rounds that agree on an obvious difference.",
+            "from interleaved slices, with a bound from two rounds that agree on an obvious "
+            "difference.",
         ),
         (
             rounds([2.0] * 3) + rounds([1.0] * 3, device="cuda:0"),
             f"of a steady epoch, {BY_ROUND}, with its 95 % interval.",
         ),
-        (rounds([2.0]) + rounds([1.0], device="cuda:0"), f"of a steady epoch, {BY_ROUND}, without an interval."),
+        (
+            rounds([2.0]) + rounds([1.0], device="cuda:0"),
+            f"of a steady epoch, {BY_ROUND}, without an interval.",
+        ),
         (
             rounds([2.0] * 3) + rounds([1.0] * 3, device="cuda:0", group="plan-2"),
-            "of a steady epoch, ratio of geometric means (not of the medians), with Welch's 95 % interval, which "
+            "of a steady epoch, ratio of geometric means (not of the medians), with Welch's 95 % "
+            "interval, which "
             "covers variation between runs, not between days or machines.",
         ),
         (
@@ -157,7 +172,8 @@ HOOKED = [
         ),
         (
             rounds([2.0] * 3) + rounds([1.0] * 3, device="cuda:0") + rounds([1.0], device="cuda:1"),
-            f"of a steady epoch, {BY_ROUND}, with its 95 % interval; or of a steady epoch, {BY_ROUND}, without an "
+            f"of a steady epoch, {BY_ROUND}, with its 95 % interval; or of a steady epoch, "
+            f"{BY_ROUND}, without an "
             "interval.",
         ),
     ],
@@ -172,7 +188,9 @@ HOOKED = [
         "some have an interval",
     ],
 )
-def test_the_legend_and_the_chart_say_what_is_compared_and_how(records: list[Record], said: str) -> None:
+def test_the_legend_and_the_chart_say_what_is_compared_and_how(
+    records: list[Record], said: str
+) -> None:
     pytest.importorskip("altair", reason="trainmark[report] is not installed")
     assert legend_of_speedups(records) == f"speed-up: reference / this {said}"
     (chart,) = charts(works(compare(records)), ["speedup"])
@@ -235,14 +253,17 @@ def test_published_figures_come_with_their_note_and_verdicts() -> None:
     assert workload.published is not None
     scheduled = workload.scheduled_as(workload.published.runs[0])
     records = [
-        a_record(workload=scheduled, repeat=n, id=str(n), train_accuracy=0.88, train_loss=0.7) for n in range(10)
+        a_record(workload=scheduled, repeat=n, id=str(n), train_accuracy=0.88, train_loss=0.7)
+        for n in range(10)
     ]
     bands = {"train_accuracy": (0.86, 0.90), "train_loss": (0.42, 0.54)}
     published = tuple(
         dataclasses.replace(
             result,
             values=tuple(
-                dataclasses.replace(value, low=bands[value.quantity][0], high=bands[value.quantity][1])
+                dataclasses.replace(
+                    value, low=bands[value.quantity][0], high=bands[value.quantity][1]
+                )
                 for value in result.values
             ),
         )
@@ -301,7 +322,8 @@ def test_a_span_says_its_unit_once(low: str, high: str, expected: str) -> None:
 
 def test_neither_analysis_nor_the_tables_import_rich() -> None:
     code = (
-        "import sys, trainmark.analysis.comparison, trainmark.analysis.agreement, trainmark.report.tables\n"
+        "import sys, trainmark.analysis.comparison, trainmark.analysis.agreement, "
+        "trainmark.report.tables\n"
         "sys.exit('rich' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -310,7 +332,9 @@ def test_neither_analysis_nor_the_tables_import_rich() -> None:
 def test_a_machine_whose_processor_changed_is_two_and_gets_a_column() -> None:
     before = rounds([2.0])
     after = [
-        msgspec.structs.replace(record, id="x", machine=msgspec.structs.replace(record.machine, cpu="EPYC"))
+        msgspec.structs.replace(
+            record, id="x", machine=msgspec.structs.replace(record.machine, cpu="EPYC")
+        )
         for record in rounds([1.0])
     ]
     _, facts = split(compare(before + after).groups)

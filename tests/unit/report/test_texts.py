@@ -1,4 +1,5 @@
-"""Tables, charts and verdicts of texts speak of tokens and losses; those of random data judge no learning."""
+"""Tables, charts and verdicts of texts speak of tokens and losses; those of random data judge no
+learning."""
 
 from __future__ import annotations
 
@@ -22,9 +23,15 @@ from trainmark.report.works import works
 def text(backend: str, loss: float, number: int, workload: str = "shakespeare-gpt") -> Record:
     noise = 0.001 * (number % 3)
     return a_record(
-        workload=workload, backend=backend, round=number, test_loss=loss + noise, train_loss=loss, test_accuracy=0.4,
-        train_examples=3_000, seconds=(4.0, 2.0 + noise, 2.0),
-    )  # fmt: skip
+        workload=workload,
+        backend=backend,
+        round=number,
+        test_loss=loss + noise,
+        train_loss=loss,
+        test_accuracy=0.4,
+        train_examples=3_000,
+        seconds=(4.0, 2.0 + noise, 2.0),
+    )
 
 
 def both(loss: float) -> list[Record]:
@@ -53,7 +60,10 @@ def test_texts_learn_the_same_by_their_loss() -> None:
 
 def test_a_text_is_one_also_where_its_pace_is_unknown() -> None:
     slow = [structs.replace(each, epochs=each.epochs[:1], slices=[]) for each in both(1.88)]
-    unknown = [structs.replace(each, epochs=[structs.replace(each.epochs[0], examples=None)]) for each in slow]
+    unknown = [
+        structs.replace(each, epochs=[structs.replace(each.epochs[0], examples=None)])
+        for each in slow
+    ]
     comparison = compare(unknown)
     assert comparison.groups[0].tokens_per_second is None
     assert "test\nacc." not in {column.title for column in comparison_tables(comparison)[0].columns}
@@ -62,7 +72,11 @@ def test_a_text_is_one_also_where_its_pace_is_unknown() -> None:
 def test_random_data_is_said_not_to_be_judged() -> None:
     records = [
         structs.replace(each, caveats=[Caveat.RANDOM_DATA])
-        for each in (text(side, 10.8, number, "gpt2-124m") for number in range(4) for side in ("torch", "jax"))
+        for each in (
+            text(side, 10.8, number, "gpt2-124m")
+            for number in range(4)
+            for side in ("torch", "jax")
+        )
     ]
     comparison = compare(records)
     assert comparison.groups[1].learning.quantity is None
@@ -72,7 +86,10 @@ def test_random_data_is_said_not_to_be_judged() -> None:
 
 def test_a_text_has_no_chart_of_accuracies() -> None:
     pytest.importorskip("altair")
-    assert not {chart.name for chart in of_work(works(compare(both(1.88)))[0])} & {"accuracy", "time-to-accuracy"}
+    assert not {chart.name for chart in of_work(works(compare(both(1.88)))[0])} & {
+        "accuracy",
+        "time-to-accuracy",
+    }
 
 
 def test_a_record_of_a_text_has_tokens_and_both_ways_to_count() -> None:

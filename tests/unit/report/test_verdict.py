@@ -65,10 +65,14 @@ def test_what_learns_less_is_told() -> None:
     ],
     ids=["same", "unclear", "worse"],
 )
-def test_a_faster_precision_is_said_to_learn_the_same_or_not(accuracies: list[float], words: str) -> None:
+def test_a_faster_precision_is_said_to_learn_the_same_or_not(
+    accuracies: list[float], words: str
+) -> None:
     quick = [
         structs.replace(record, final=structs.replace(record.final, test_accuracy=accuracy))
-        for record, accuracy in zip(rounds([1.0, 1.02, 0.98, 1.0], precision="bf16"), accuracies, strict=True)
+        for record, accuracy in zip(
+            rounds([1.0, 1.02, 0.98, 1.0], precision="bf16"), accuracies, strict=True
+        )
     ]
     text = said([*CPU, *quick]).text
     assert text.startswith("bf16 is 2.00× [")
@@ -94,14 +98,17 @@ def test_a_caveat_makes_a_sure_answer_doubtful() -> None:
     busy = said([*CPU, *rounds(quick, device="cuda:0", caveats=[Caveat.BUSY_MACHINE])])
     assert "faster" in busy.text
     assert busy.tone == "doubtful"
-    assert said([*CPU, *rounds(quick, device="cuda:0", caveats=[Caveat.UNKNOWN_PEAK])]).tone == "good"
+    assert (
+        said([*CPU, *rounds(quick, device="cuda:0", caveats=[Caveat.UNKNOWN_PEAK])]).tone == "good"
+    )
 
 
 @pytest.mark.parametrize("caveat", [Caveat.ONE_EPOCH, Caveat.WIDE_SPREAD])
 def test_what_concerns_epochs_does_not_make_slices_doubtful(caveat: Caveat) -> None:
     told = [caveat] if caveat is Caveat.ONE_EPOCH else []
     wide = [0.5, 0.9, 0.5, 0.5] if caveat is Caveat.WIDE_SPREAD else [0.5] * 4
-    slow, quick = rounds([2.0] * 4), rounds(wide, device="cuda:0", caveats=told)
+    slow = rounds([2.0] * 4)
+    quick = rounds(wide, device="cuda:0", caveats=told)
     assert said([*slow, *quick]).tone == "doubtful", "of epochs"
     slow, quick = (
         [structs.replace(each, slices=slices(pace, orders)) for each in side]
@@ -118,19 +125,26 @@ def test_a_disturbed_measurement_says_what_to_do() -> None:
     every = []
     for device, pace, orders in (("cpu", 2.0, (0, 3)), ("cuda:0", 0.5, (1, 2))):
         stolen = [structs.replace(each, stolen_share=0.5) for each in slices(pace, orders)]
-        every += [structs.replace(each, slices=stolen) for each in rounds([pace] * 4, device=device)]
+        every += [
+            structs.replace(each, slices=stolen) for each in rounds([pace] * 4, device=device)
+        ]
     text = said(every).text
-    assert text.startswith("No verdict, because other programs disturbed the machine: cuda:0 and cpu, 4.00× [")
+    assert text.startswith(
+        "No verdict, because other programs disturbed the machine: cuda:0 and cpu, 4.00× ["
+    )
     assert text.endswith("). Measure again when the machine is idle.")
 
 
 def obviously(pace: float, *, trained: bool) -> Verdict:
-    """Return the answer of two rounds of slices in which the GPU takes ``pace`` seconds where the CPU takes 2."""
+    """Return the answer of two rounds of slices in which the GPU takes ``pace`` seconds where the
+    CPU takes 2."""
     every = []
     for device, seconds, orders in (("cpu", 2.0, (0, 3)), ("cuda:0", pace, (1, 2))):
         of_device = rounds([seconds] * 2, device=device)
         known = {} if trained else {"epochs": []}
-        every += [structs.replace(each, slices=slices(seconds, orders), **known) for each in of_device]
+        every += [
+            structs.replace(each, slices=slices(seconds, orders), **known) for each in of_device
+        ]
     return said(every)
 
 
@@ -151,12 +165,16 @@ def test_before_a_complete_training_only_steps_are_judged() -> None:
     assert "; learning not judged yet (mnist-mlp512" in text
 
 
-@pytest.mark.parametrize(("status", "counts"), [("failed", False), ("timeout", False), ("interrupted", True)])
+@pytest.mark.parametrize(
+    ("status", "counts"), [("failed", False), ("timeout", False), ("interrupted", True)]
+)
 def test_what_never_completes_a_training_is_not_faster(status: Any, counts: bool) -> None:
     every = []
     for device, seconds, orders in (("cpu", 2.0, (0, 3)), ("cuda:0", 0.2, (1, 2))):
         of_device = rounds([seconds] * 2, device=device)
-        every += [structs.replace(each, slices=slices(seconds, orders), epochs=[]) for each in of_device]
+        every += [
+            structs.replace(each, slices=slices(seconds, orders), epochs=[]) for each in of_device
+        ]
     lost = structs.replace(every[-1], id="lost", outcome=Outcome(status, "gone"), slices=[])
     (work,) = works(compare([*every, lost]))
     text = verdict(work).text
@@ -193,7 +211,9 @@ def test_few_rounds_are_not_sure() -> None:
 
 def test_one_alone_and_none_at_all() -> None:
     assert "there is nothing to compare it with" in said(CPU).text
-    found = said([a_record(status="failed", epochs=[]), a_record(status="timeout", round=1, epochs=[])])
+    found = said(
+        [a_record(status="failed", epochs=[]), a_record(status="timeout", round=1, epochs=[])]
+    )
     assert found.text == "No run of mnist-mlp512 finished (2 tried)."
 
 
@@ -205,7 +225,9 @@ def test_failed_runs_are_told_beside_the_answer() -> None:
 
 
 def test_a_device_of_which_every_run_failed_is_named() -> None:
-    lost = [a_record(device="cuda:0", status="failed", round=number, epochs=[]) for number in range(2)]
+    lost = [
+        a_record(device="cuda:0", status="failed", round=number, epochs=[]) for number in range(2)
+    ]
     found = said([*CPU, *lost])
     assert "No run of numpy fast cuda:0 finished (2 tried)." in found.text
     assert "can't be compared with" not in found.text
@@ -239,7 +261,9 @@ def test_one_group_that_did_not_learn_does_not_hide_one_that_did() -> None:
 def test_the_accelerator_is_named_however_the_sides_are_ordered() -> None:
     search = ThreadsSearch(chosen=4, default=16, step_seconds={"4": 0.01, "16": 0.015})
     slow = [structs.replace(record, threads_search=search) for record in rounds([2.0] * 4)]
-    (work,) = works(compare([*slow, *rounds([0.5] * 4, device="cuda:0")], baseline=("device", "cuda:0")))
+    (work,) = works(
+        compare([*slow, *rounds([0.5] * 4, device="cuda:0")], baseline=("device", "cuda:0"))
+    )
     text = verdict(work).text
     assert text.startswith("cpu is 4.00× [4.00, 4.00] slower than cuda:0")
     assert "; cuda:0 is about 6.00× as fast as the CPU with the default (16)" in text
@@ -249,7 +273,9 @@ def test_a_third_side_whose_trainings_failed_is_told() -> None:
     gpu = rounds([0.5, 0.525, 0.475, 0.5], device="cuda:0")
     opened = [structs.replace(each, epochs=[]) for each in rounds([0.1] * 2, device="cuda:1")]
     lost = [
-        structs.replace(each, id=f"{each.id}-training", slices_in=each.id, outcome=Outcome("failed", "lost"))
+        structs.replace(
+            each, id=f"{each.id}-training", slices_in=each.id, outcome=Outcome("failed", "lost")
+        )
         for each in opened
     ]
     found = said([*CPU, *gpu, *opened, *lost])

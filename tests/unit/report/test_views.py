@@ -29,8 +29,14 @@ COSTS = {
 @pytest.mark.parametrize(("name", "cost"), COSTS.items())
 def test_the_layers_add_up_to_the_specified_cost(name: str, cost: tuple[int, int, int]) -> None:
     model = layer_data(catalog.find(name))["model"]
-    assert (model["parameters"], model["forward_flops_per_example"], model["training_flops_per_example"]) == cost
-    for total, key in zip(cost, ("parameters", "forward_flops_per_example", "training_flops_per_example"), strict=True):
+    assert (
+        model["parameters"],
+        model["forward_flops_per_example"],
+        model["training_flops_per_example"],
+    ) == cost
+    for total, key in zip(
+        cost, ("parameters", "forward_flops_per_example", "training_flops_per_example"), strict=True
+    ):
         assert sum(layer[key] for layer in model["layers"]) == total
 
 

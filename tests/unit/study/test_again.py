@@ -1,4 +1,5 @@
-"""What a record may decide when its run is made again: names that are looked up here, and no path or program."""
+"""What a record may decide when its run is made again: names that are looked up here, and no path
+or program."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def test_the_label_of_a_record_is_one_that_was_given_here() -> None:
     assert asked_of(record, mine) == [(mine.path, "numpy")]
 
 
-@pytest.mark.parametrize("name", ["os:system", "../../evil", "trainmark.backends.numpy.backend:X", "evil", "\x1b[2J"])
+@pytest.mark.parametrize(
+    "name", ["os:system", "../../evil", "trainmark.backends.numpy.backend:X", "evil", "\x1b[2J"]
+)
 def test_the_backend_of_a_record_is_one_that_is_installed(name: str) -> None:
     with pytest.raises(UnknownName, match="unknown backend"):
         requests.select(again.request_of(changed(backend={"name": name}), Request()))
@@ -90,9 +93,14 @@ def test_figures_that_no_command_line_takes_are_refused(changes: dict[str, Any])
 
 def test_a_network_that_no_machine_holds_is_refused() -> None:
     record = a_record()
-    spec = {**record.workload.spec, "model": [{"kind": "flatten"}, {"kind": "dense", "units": 10**12}]}
+    spec = {
+        **record.workload.spec,
+        "model": [{"kind": "flatten"}, {"kind": "dense", "units": 10**12}],
+    }
     with pytest.raises(ForeignRecord, match="can't be read"):
-        again.request_of(structs.replace(record, workload=structs.replace(record.workload, spec=spec)), Request())
+        again.request_of(
+            structs.replace(record, workload=structs.replace(record.workload, spec=spec)), Request()
+        )
 
 
 def test_initial_weights_stand_beside_the_record_whatever_it_calls_itself(tmp_path: Path) -> None:

@@ -80,13 +80,21 @@ def test_what_an_option_would_try_is_left_out_not_unsuitable() -> None:
     assert "compile" not in left_out
 
 
-def test_what_is_asked_for_is_tried_whether_it_applies_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_asked_for_is_tried_whether_it_applies_or_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(applicable, "usable_core_numbers", lambda: (0, 1))
     asked = ["fp16", "workers", "batch=4", "threads", "line"]
-    assert applicable.choose(SEEN, {}, 60.0, asked) == (["fp16", "workers=2", "batch=4", "threads=1"], {}, {})
+    assert applicable.choose(SEEN, {}, 60.0, asked) == (
+        ["fp16", "workers=2", "batch=4", "threads=1"],
+        {},
+        {},
+    )
 
 
 def test_nothing_is_tried_with_jax() -> None:
-    changes, left_out, _ = applicable.choose(dataclasses.replace(SEEN, framework="jax"), {}, 60.0, ["bf16"])
+    changes, left_out, _ = applicable.choose(
+        dataclasses.replace(SEEN, framework="jax"), {}, 60.0, ["bf16"]
+    )
     assert changes == []
     assert left_out["all"].startswith("JAX is not supported yet")

@@ -26,12 +26,18 @@ class Heard(Progress):
 
 def of(machine: str, name: str) -> Record:
     record = a_record(id=name)
-    return structs.replace(record, machine=structs.replace(record.machine, name=machine, cpu=None, identity=None))
+    return structs.replace(
+        record, machine=structs.replace(record.machine, name=machine, cpu=None, identity=None)
+    )
 
 
 def test_resume_goes_on_from_this_machine_and_says_what_it_leaves_out(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    for machine, name in ((platform.node(), "mine"), ("a-container", "theirs"), ("a-container", "theirs-too")):
+    for machine, name in (
+        (platform.node(), "mine"),
+        ("a-container", "theirs"),
+        ("a-container", "theirs-too"),
+    ):
         store.write(of(machine, name))
     heard = Heard()
     assert [record.id for record in earlier_records(store, heard)] == ["mine"]

@@ -30,7 +30,9 @@ class Worker:
     """A side whose worker is called directly."""
 
     side = SimpleNamespace(backend="numpy", title="numpy")
-    course = SimpleNamespace(workload=WORKLOAD, dataset=SimpleNamespace(name="shakespeare", folder=None))
+    course = SimpleNamespace(
+        workload=WORKLOAD, dataset=SimpleNamespace(name="shakespeare", folder=None)
+    )
 
     def options(self) -> Any:
         return Options("idiomatic", "cpu", "fp32", seed=1)
@@ -38,7 +40,9 @@ class Worker:
     def ask(self, request: Any, hear: Callable[[Any], None]) -> tuple[list[Any], Ending]:
         text = Split.of_text(np.zeros(20, np.uint8))
         data = Dataset("shakespeare", text, text, "", complete=True).windows(6)
-        request = SimpleNamespace(**{**vars(request), "dataset": SimpleNamespace(load=lambda: data)})
+        request = SimpleNamespace(
+            **{**vars(request), "dataset": SimpleNamespace(load=lambda: data)}
+        )
         worker.generate(request, hear)
         return [], Ending("done", None, "")
 

@@ -38,7 +38,9 @@ def observed(clock: SimpleNamespace, at: float) -> own_script._Watcher:
     return watcher
 
 
-def test_it_ends_with_a_report_since_what_came_after_the_last_one_would_be_lost(clock: SimpleNamespace) -> None:
+def test_it_ends_with_a_report_since_what_came_after_the_last_one_would_be_lost(
+    clock: SimpleNamespace,
+) -> None:
     watcher = observed(clock, at=10.0)
     clock.now = 11.5
     watcher.counted(TASK, 3)
@@ -67,30 +69,37 @@ def test_a_script_without_a_step_is_not_waited_for(clock: SimpleNamespace) -> No
     ("printed", "named"),
     [
         (  # by the user's file, not the copy
-            "python: can't open file '/tmp/trainmark-scratch-h6mpzr0j/copy/e/train.py': [Errno 2] No such file",
+            "python: can't open file '/tmp/trainmark-scratch-h6mpzr0j/copy/e/train.py': [Errno "
+            "2] No such file",
             "python: can't open file 'train.py': [Errno 2] No such file",
         ),
         (
             "Traceback (most recent call last):\n  ...\n"
             "torch._inductor.exc.InductorError: ImportError: no cuda_utils.so\n"
-            'Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace. For more, set TORCH_LOGS="+dynamo"\n',
+            "Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace. For more, set "
+            'TORCH_LOGS="+dynamo"\n',
             "torch._inductor.exc.InductorError: ImportError: no cuda_utils.so",
         ),
     ],
     ids=["no error", "advice after an error"],
 )
 def test_a_failure_names_the_error_or_the_last_line(printed: str, named: str) -> None:
-    record: Any = SimpleNamespace(outcome=SimpleNamespace(status="failed", reason="exit code 2", stderr_tail=printed))
+    record: Any = SimpleNamespace(
+        outcome=SimpleNamespace(status="failed", reason="exit code 2", stderr_tail=printed)
+    )
     assert own_script._why(record) == f"exit code 2: {named}"
 
 
 @pytest.fixture
 def study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> own_script._Study:
-    """Of a script that waits in line 7 for half of its time, with no experiment that gave anything."""
+    """Of a script that waits in line 7 for half of its time, with no experiment that gave
+    anything."""
     command: Any = SimpleNamespace(name="train.py", directory=tmp_path)
     anything: Any = None
     made = own_script._Study(command, anything, anything, lambda *_: None, 60.0)
-    made.observed = Observed("torch", (), 101, 2.0, sync_seconds=0.5, syncs={"train.py:7 .item()": 10_000})
+    made.observed = Observed(
+        "torch", (), 101, 2.0, sync_seconds=0.5, syncs={"train.py:7 .item()": 10_000}
+    )
     made.facts = {"own": {"train.py:7": 0.5}, "samples": 100}
     made.records[own_script.UNCHANGED] = []
     monkeypatch.setattr(made, "_watch_unchanged", lambda: (made.observed, made.facts))
@@ -123,7 +132,12 @@ def test_a_slow_statement_is_named_though_the_experiment_with_its_reads_failed(
 def test_the_line_that_waits_longest_is_named_not_the_one_with_most_reads_nor_one_of_the_loader(
     study: own_script._Study,
 ) -> None:
-    reads = {"train.py:3 int()": 6400, "train.py:8 .item()": 200, "train.py:9 .tolist()": 100, "train.py:20 .item()": 9}
+    reads = {
+        "train.py:3 int()": 6400,
+        "train.py:8 .item()": 200,
+        "train.py:9 .tolist()": 100,
+        "train.py:20 .item()": 9,
+    }
     study.observed = dataclasses.replace(study.observed, syncs=reads)
     lines = {"train.py:3": 0.4, "train.py:20": 0.3, "train.py:9": 0.2, "train.py:8": 0.1}
     study.facts = {"loading": ["train.py:3"], "lines": lines}
@@ -143,28 +157,48 @@ def test_the_line_that_waits_longest_is_named_not_the_one_with_most_reads_nor_on
         ([[None, None]], 1),
         (None, 1),
     ],
-    ids=["fits six times", "takes all", "the fuller decides", "after another", "did not grow", "not read", "unknown"],
+    ids=[
+        "fits six times",
+        "takes all",
+        "the fuller decides",
+        "after another",
+        "did not grow",
+        "not read",
+        "unknown",
+    ],
 )
 def test_as_many_sides_run_as_fit_on_the_gpu(
-    study: own_script._Study, monkeypatch: pytest.MonkeyPatch, used: list[list[int | None]] | None, most: int
+    study: own_script._Study,
+    monkeypatch: pytest.MonkeyPatch,
+    used: list[list[int | None]] | None,
+    most: int,
 ) -> None:
     study.observed = dataclasses.replace(study.observed, device="cuda:0")
     rows = used and [[each and 2**30 * each for each in row] for row in used]
     samples = SimpleNamespace(gpu_memory_bytes=rows, tree_resident_bytes=[1 << 20])
     study.base = cast(Record, SimpleNamespace(samples=samples))
     monkeypatch.setattr(
-        own_script, "read_driver", lambda: Driver(gpus=tuple(Gpu(index, memory_bytes=91 * 2**30) for index in (0, 1)))
+        own_script,
+        "read_driver",
+        lambda: Driver(gpus=tuple(Gpu(index, memory_bytes=91 * 2**30) for index in (0, 1))),
     )
     assert study._most_alive() == most
 
 
-def test_larger_batches_run_alone_on_a_gpu(study: own_script._Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_larger_batches_run_alone_on_a_gpu(
+    study: own_script._Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(study, "_most_alive", lambda: 8)
     study.observed = dataclasses.replace(study.observed, device="cuda:0")
-    assert study._parties(["same-batch", "batch=8", "fused"]) == [["same-batch", "fused"], ["batch=8"]]
+    assert study._parties(["same-batch", "batch=8", "fused"]) == [
+        ["same-batch", "fused"],
+        ["batch=8"],
+    ]
     assert study._parties(["no-accumulation=4"]) == [["no-accumulation=4"]]
     study.observed = dataclasses.replace(study.observed, device="cpu")
-    assert study._parties(["same-batch", "batch=8", "fused"]) == [["same-batch", "batch=8", "fused"]]
+    assert study._parties(["same-batch", "batch=8", "fused"]) == [
+        ["same-batch", "batch=8", "fused"]
+    ]
 
 
 def test_unknown_changes_are_refused() -> None:
@@ -177,7 +211,10 @@ def test_unknown_changes_are_refused() -> None:
 def a_run(change: str, seconds: float, status: str = "ok", proof: str = "fused kernels ran") -> Any:
     """A run whose slices take this long; what it shows of a change it knows by its report."""
     record = a_command()
-    slices = [Slice(number // 2, 0, float(number), 10, 10, seconds + number / 1000, 320) for number in range(8)]
+    slices = [
+        Slice(number // 2, 0, float(number), 10, 10, seconds + number / 1000, 320)
+        for number in range(8)
+    ]
     seen = Observed("torch", (), 101, 2.0, changed={change: proof} if proof else {})
     backend = structs.replace(record.backend, style=f"change={change}" if change else None)
     outcome = structs.replace(record.outcome, status=status)
@@ -185,11 +222,15 @@ def a_run(change: str, seconds: float, status: str = "ok", proof: str = "fused k
 
 
 @pytest.fixture
-def rounds(study: own_script._Study, monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Any], bool]]:
+def rounds(
+    study: own_script._Study, monkeypatch: pytest.MonkeyPatch
+) -> list[tuple[list[Any], bool]]:
     """The records of the next rounds, and whether Ctrl-C ends each."""
     coming: list[tuple[list[Any], bool]] = []
 
-    def execute(_tasks: object, _seen: object, _store: object, watcher: own_script._Watcher) -> None:
+    def execute(
+        _tasks: object, _seen: object, _store: object, watcher: own_script._Watcher
+    ) -> None:
         records, is_interrupted = coming.pop(0)
         for record in records:
             watcher.recorded(TASK, record)
@@ -202,7 +243,9 @@ def rounds(study: own_script._Study, monkeypatch: pytest.MonkeyPatch) -> list[tu
     return coming
 
 
-def test_what_ctrl_c_leaves_of_the_screening_counts(study: own_script._Study, rounds: list[Any]) -> None:
+def test_what_ctrl_c_leaves_of_the_screening_counts(
+    study: own_script._Study, rounds: list[Any]
+) -> None:
     records = [a_run("", 1.0, "interrupted"), a_run("fused", 0.5, "interrupted")]
     rounds.append(([*records, a_run("bf16", 1.0, "interrupted", proof="")], True))
     study._round(["", "fused", "bf16"], 4)
@@ -216,7 +259,9 @@ def test_what_ctrl_c_leaves_of_the_screening_counts(study: own_script._Study, ro
     assert not rounds
 
 
-def test_without_ctrl_c_a_change_without_evidence_says_so(study: own_script._Study, rounds: list[Any]) -> None:
+def test_without_ctrl_c_a_change_without_evidence_says_so(
+    study: own_script._Study, rounds: list[Any]
+) -> None:
     rounds.append(([a_run("", 1.0), a_run("bf16", 1.0, proof="")], False))
     study._round(["", "bf16"], 4)
     study.interrupted = True  # later
@@ -234,10 +279,20 @@ def test_what_ran_alone_for_lack_of_memory_is_not_compared(
     study._round(["", "fused"], 4)
     assert study._finding("fused") is None
     assert study.left_out == {"fused": "it ended, or memory ran out, before it could be compared"}
-    rounds.append(([structs.replace(a_run(name, pace), round=1) for name, pace in (("", 1.0), ("fused", 0.5))], False))
+    rounds.append(
+        (
+            [
+                structs.replace(a_run(name, pace), round=1)
+                for name, pace in (("", 1.0), ("fused", 0.5))
+            ],
+            False,
+        )
+    )
     study._round(["", "fused"], 4)
     found = study._finding("fused")
-    assert found is not None and found.speedup.value == pytest.approx(2, rel=0.01), "from the other round"
+    assert found is not None and found.speedup.value == pytest.approx(2, rel=0.01), (
+        "from the other round"
+    )
 
 
 def on(device: str, of_device: int | None, of_host: int, run: Any) -> Any:
@@ -253,7 +308,11 @@ def on(device: str, of_device: int | None, of_host: int, run: Any) -> Any:
     ids=["the device's", "unknown", "the host's"],
 )
 def test_memory_is_that_of_the_device_with_the_weights(
-    study: own_script._Study, rounds: list[Any], device: str, peaks: tuple[int | None, int | None], expected: float
+    study: own_script._Study,
+    rounds: list[Any],
+    device: str,
+    peaks: tuple[int | None, int | None],
+    expected: float,
 ) -> None:
     unchanged = on(device, peaks[0], 1000, a_run("", 1.0))
     changed = on(device, peaks[1], 3000, a_run("fused", 0.5))

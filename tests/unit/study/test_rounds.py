@@ -44,7 +44,8 @@ class Quiet(Neighbours):
 
     def __init__(self) -> None:
         self.busy: list[Neighbour] = []
-        self.stolen, self.waiting = 0.0, None
+        self.stolen = 0.0
+        self.waiting = None
 
     def load(self, seconds: float = 0.2) -> HostLoad:
         return HostLoad(min(sum(each.cores for each in self.busy), 1.0), self.stolen, self.waiting)
@@ -54,8 +55,8 @@ class Quiet(Neighbours):
 
 
 class Machine:
-    """Carries out rounds of ten seconds each. Two rounds with an opening take twelve: one second for the opening of
-    each and five for each training.
+    """Carries out rounds of ten seconds each. Two rounds with an opening take twelve: one second
+    for the opening of each and five for each training.
 
     Args:
         ratios: of the rounds, over and over.
@@ -65,10 +66,18 @@ class Machine:
     """
 
     def __init__(
-        self, ratios: list[float], fails_in: int | None = None, wobble: float = 0.0, others: float = 0.0
+        self,
+        ratios: list[float],
+        fails_in: int | None = None,
+        wobble: float = 0.0,
+        others: float = 0.0,
     ) -> None:
-        self._ratios, self._fails_in, self._wobble, self._others = ratios, fails_in, wobble, others
-        self.now, self.said = 0.0, []
+        self._ratios = ratios
+        self._fails_in = fails_in
+        self._wobble = wobble
+        self._others = others
+        self.now = 0.0
+        self.said = []
         self.neighbours = Quiet()
         self.rounds: list[int] = []
         self.blocks: list[int | None] = []
@@ -77,7 +86,9 @@ class Machine:
         self.sides: list[set[str]] = []
         self.workloads: list[str] = []
 
-    def __call__(self, tasks: list[Task[Run]], opening: OpeningListener | None = None, /) -> list[Record]:
+    def __call__(
+        self, tasks: list[Task[Run]], opening: OpeningListener | None = None, /
+    ) -> list[Record]:
         numbers = sorted({task.round for task in tasks})
         self.workloads += dict.fromkeys(task.first.course.workload.name for task in tasks)
         if opening is not None:
@@ -89,7 +100,9 @@ class Machine:
             if opening is not None:
                 most = opening.most_blocks(of_round[0].first.blocks)
                 goes_on = opening.continues(is_first=place == 0)
-                self.events.append(f"{number}: {'continues' if goes_on else 'stops'}, {most} blocks")
+                self.events.append(
+                    f"{number}: {'continues' if goes_on else 'stops'}, {most} blocks"
+                )
                 self.now += 5.0 if goes_on else 0.0
             else:
                 self.now += 10.0
@@ -99,10 +112,16 @@ class Machine:
             self.decided.append({task.first.side.style for task in of_round if task.first.decided})
             for task in of_round:
                 record = self._record(task.first)
-                if opening is not None and record.outcome.status == "failed" and task.first.side.backend == "numpy":
+                if (
+                    opening is not None
+                    and record.outcome.status == "failed"
+                    and task.first.side.backend == "numpy"
+                ):
                     slices = structs.replace(self._record(task.first, fails=False), epochs=[])
                     records.append(slices)
-                    record = structs.replace(record, id=f"{slices.id}-training", slices_in=slices.id)
+                    record = structs.replace(
+                        record, id=f"{slices.id}-training", slices_in=slices.id
+                    )
                 is_short = not goes_on and record.outcome.status == "ok"
                 records.append(structs.replace(record, epochs=[]) if is_short else record)
         return records
@@ -116,16 +135,24 @@ class Machine:
         ]
         self.events.append(f"opened {numbers}, {len(every) // len(numbers)} sides")
         ids = opening.opened(every)
-        self.events.append(f"decided {sorted({record.backend.style for _, record in every if record.id in ids})}")
+        self.events.append(
+            f"decided {sorted({record.backend.style for _, record in every if record.id in ids})}"
+        )
 
     def _record(self, run: Run, *, fails: bool | None = None) -> Record:
-        """The record of a run; by default, those of PyTorch fail, and one of the others in one round."""
+        """The record of a run; by default, those of PyTorch fail, and one of the others in one
+        round."""
         ratio = self._ratios[run.round % len(self._ratios)]
         slow = [PACE * ratio * (1 + self._wobble * (-1) ** (place // 2)) for place in range(8)]
         if fails is None:
-            fails = run.side.backend == "torch" or (run.side.style, run.round) == ("fast", self._fails_in)
+            fails = run.side.backend == "torch" or (run.side.style, run.round) == (
+                "fast",
+                self._fails_in,
+            )
         if fails:
-            return as_planned(a_record(round=run.round, status="failed", id=f"failed-{run.round}"), run)
+            return as_planned(
+                a_record(round=run.round, status="failed", id=f"failed-{run.round}"), run
+            )
         both = a_round(run.round, slow, [PACE] * 8, [self._others] * 4)
         record = next(each for each in both if each.backend.style == run.side.style)
         return as_planned(structs.replace(record, id=f"{run.side.style}-{run.round}"), run)
@@ -143,7 +170,9 @@ class Machine:
         if not to_the_end:
             tasks = [slices_alone(task) for task in tasks]
         budget = Budget(seconds, keeps_repeats=keeps_repeats)
-        rounds_within(budget, tasks, self, self.said.append, lambda: self.now, neighbours=self.neighbours)
+        rounds_within(
+            budget, tasks, self, self.said.append, lambda: self.now, neighbours=self.neighbours
+        )
         return len(self.rounds)
 
 
@@ -158,7 +187,10 @@ def test_a_small_difference_takes_more_rounds_of_slices_alone_and_ends_at_a_look
     assert machine.measure() in LOOKS[1:]
     assert set(machine.blocks[:6]) == {BLOCKS}
     assert set(machine.blocks[6:]) == {FEWEST_BLOCKS}, "rounds differ, and blocks don't"
-    assert any("the verdict is open; the budget can show differences from about" in text for text in machine.said)
+    assert any(
+        "the verdict is open; the budget can show differences from about" in text
+        for text in machine.said
+    )
     assert machine.rounds == list(range(len(machine.rounds)))
 
 
@@ -167,7 +199,8 @@ def test_an_obvious_difference_is_reported_after_the_opening() -> None:
     assert machine.measure(to_the_end=True) == 3
     assert machine.events[:2] == ["opened [0, 1], 2 sides", "decided ['fast', 'idiomatic']"]
     assert machine.said[0] == (
-        "after 2.00 s: idiomatic is at least 1.81× slower per step than fast (3.10× in two rounds); learning not "
+        "after 2.00 s: idiomatic is at least 1.81× slower per step than fast (3.10× in two "
+        "rounds); learning not "
         "judged yet (mnist-mlp512 with numpy on cpu)."
     )
     assert machine.said[-1].endswith("the verdict is decided")
@@ -219,7 +252,9 @@ def test_trainings_that_were_not_requested_end_with_the_budget() -> None:
     assert machine.measure(seconds=8.0, to_the_end=True, keeps_repeats=False) == 2
     assert machine.events[2:] == ["0: continues, None blocks", "1: stops, None blocks"]
     cut = [text for text in machine.said if "allows" in text]
-    assert cut == ["the budget of 8.00 s allows 1 of 3 trainings per side; --repeats 3 runs all of them"]
+    assert cut == [
+        "the budget of 8.00 s allows 1 of 3 trainings per side; --repeats 3 runs all of them"
+    ]
 
 
 def test_trainings_that_were_requested_are_all_carried_out() -> None:
@@ -276,7 +311,13 @@ def test_a_training_that_fails_after_its_opening_ends_its_side() -> None:
 def test_every_side_gets_one_run_even_if_the_budget_is_spent() -> None:
     machine = Machine([1.5])
     tasks = [*planned(1), *planned(1, workload="mnist-mlp128")[:1]]
-    rounds_within(Budget(1.0, keeps_repeats=False), tasks, machine, clock=lambda: machine.now, neighbours=Quiet())
+    rounds_within(
+        Budget(1.0, keeps_repeats=False),
+        tasks,
+        machine,
+        clock=lambda: machine.now,
+        neighbours=Quiet(),
+    )
     assert machine.workloads == ["mnist-mlp512", "mnist-mlp128"]
 
 
@@ -292,14 +333,20 @@ def test_who_disturbs_is_named_before_and_after() -> None:
     machine.neighbours.busy = [Neighbour("encode", 4711, 0.98), Neighbour("backup", 12, 0.2)]
     machine.measure()
     assert machine.said[0] == (
-        "note: 100 % of the CPU is in use by others (encode (pid 4711) uses 98 % of a core, backup (pid 12) uses 20 % "
+        "note: 100 % of the CPU is in use by others (encode (pid 4711) uses 98 % of a core, "
+        "backup (pid 12) uses 20 % "
         "of a core); stop other programs, or measure later"
     )
-    assert machine.said[-1].endswith("encode (pid 4711) used 98 % of a core, backup (pid 12) used 20 % of a core")
+    assert machine.said[-1].endswith(
+        "encode (pid 4711) used 98 % of a core, backup (pid 12) used 20 % of a core"
+    )
     machine = Machine([1.0], others=0.5)
     machine.measure()
     assert not machine.said[0].startswith("note")
-    assert "other processes disturbed" in machine.said[-1] and "can't be seen from here" in machine.said[-1]
+    assert (
+        "other processes disturbed" in machine.said[-1]
+        and "can't be seen from here" in machine.said[-1]
+    )
 
 
 def test_disturbances_are_reported_after_the_first_round() -> None:
@@ -310,7 +357,8 @@ def test_disturbances_are_reported_after_the_first_round() -> None:
 
 def test_the_hosts_share_and_waiting_are_reported_before_the_first_round() -> None:
     machine = Machine([1.0])
-    machine.neighbours.stolen, machine.neighbours.waiting = 0.3, 0.45
+    machine.neighbours.stolen = 0.3
+    machine.neighbours.waiting = 0.45
     machine.measure()
     facts = machine.said[0].split("; ")
     assert facts[:3] == [
@@ -331,10 +379,15 @@ def test_threads_for_the_free_cores_are_suggested(monkeypatch: pytest.MonkeyPatc
 
 def test_a_process_of_others_that_computes_is_seen_and_one_of_ours_is_not() -> None:
     loop = f"{sys.executable} -c 'while True: pass'"
-    theirs = int(subprocess.run(f"{loop} >&- 2>&- & echo $!", shell=True, capture_output=True, check=True).stdout)
+    theirs = int(
+        subprocess.run(
+            f"{loop} >&- 2>&- & echo $!", shell=True, capture_output=True, check=True
+        ).stdout
+    )
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as mine:
         try:
-            neighbours, deadline = Neighbours(), time.monotonic() + 100
+            neighbours = Neighbours()
+            deadline = time.monotonic() + 100
             while theirs not in (pids := [each.pid for each in neighbours.busiest(most=1000)]):
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
@@ -344,7 +397,9 @@ def test_a_process_of_others_that_computes_is_seen_and_one_of_ours_is_not() -> N
             mine.kill()
 
 
-@pytest.mark.parametrize("wrong", [{"seconds": -1.0}, {"seconds": float("inf")}, {"margin": float("nan")}])
+@pytest.mark.parametrize(
+    "wrong", [{"seconds": -1.0}, {"seconds": float("inf")}, {"margin": float("nan")}]
+)
 def test_a_budget_that_is_none(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="out of bounds"):
         Budget(**wrong)

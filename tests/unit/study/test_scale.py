@@ -32,7 +32,9 @@ DATA = Located("mnist", Path("/data"), "a test", "5f" * 32, True, 60_000, 10_000
 
 
 def planned(question: Question, *, judged: bool = True) -> list[Task[Run]]:
-    return tasks(question, WORKLOAD, DATA, CPU, Settings(kind="scale"), processes=True, judged=judged)
+    return tasks(
+        question, WORKLOAD, DATA, CPU, Settings(kind="scale"), processes=True, judged=judged
+    )
 
 
 def test_one_device_is_always_among_the_layouts_and_first() -> None:
@@ -43,14 +45,38 @@ def test_one_device_is_always_among_the_layouts_and_first() -> None:
 @pytest.mark.parametrize(
     ("question", "side", "text"),
     [
-        (Question(data=(4,)), CPU, "4 ranks of 1 thread need 4 cores: expected at most 2.*--oversubscribe"),
-        (Question(data=(2,)), CUDA, "2 ranks need 2 devices: expected at most 1 on this machine, found 1 device like"),
+        (
+            Question(data=(4,)),
+            CPU,
+            "4 ranks of 1 thread need 4 cores: expected at most 2.*--oversubscribe",
+        ),
+        (
+            Question(data=(2,)),
+            CUDA,
+            "2 ranks need 2 devices: expected at most 1 on this machine, found 1 device like",
+        ),
         (Question(data=(2,), oversubscribe=True), CUDA, "2 ranks need 2 devices.*NCCL allows"),
         (Question(data=(2,)), dataclasses.replace(CUDA, device="cuda:1"), "2 ranks need 2 devices"),
-        (Question(data=(3,)), CPU, "a batch of 128 can't be shared by 3 copies.*Use a batch of 129"),
-        (Question(data=(1,), pipeline=(2,), microbatches=3), CPU, "128 examples can't be split into 3 microbatches"),
-        (Question(data=(2,), pipeline=(2,), microbatches=128, oversubscribe=True), CPU, "a copy's 64 examples"),
-        (Question(data=(3,), rendezvous=Rendezvous(nodes=2)), CPU, "3 ranks can't be shared by 2 machines"),
+        (
+            Question(data=(3,)),
+            CPU,
+            "a batch of 128 can't be shared by 3 copies.*Use a batch of 129",
+        ),
+        (
+            Question(data=(1,), pipeline=(2,), microbatches=3),
+            CPU,
+            "128 examples can't be split into 3 microbatches",
+        ),
+        (
+            Question(data=(2,), pipeline=(2,), microbatches=128, oversubscribe=True),
+            CPU,
+            "a copy's 64 examples",
+        ),
+        (
+            Question(data=(3,), rendezvous=Rendezvous(nodes=2)),
+            CPU,
+            "3 ranks can't be shared by 2 machines",
+        ),
     ],
 )
 def test_what_can_not_be_run_is_refused_at_once(question: Question, side: Side, text: str) -> None:
@@ -115,13 +141,18 @@ def test_what_can_be_run_is_not_refused(question: Question) -> None:
 
 
 def test_rounds_take_every_layout_with_and_without_its_sum() -> None:
-    found = [task.first for task in planned(Question(data=(1, 2), pipeline=(1, 2), repeats=2, oversubscribe=True))]
+    found = [
+        task.first
+        for task in planned(Question(data=(1, 2), pipeline=(1, 2), repeats=2, oversubscribe=True))
+    ]
     titles = [(run.round, run.spread.title) for run in found if run.spread]
     layouts = ["1×1", "1×2", "2×1", "2×1, without averaging", "2×2", "2×2, without averaging"]
     losses = [(0, layout) for layout in ("1×1", "1×2", "2×1", "2×2")]
     assert titles == losses + [(round_, layout) for round_ in (1, 2) for layout in layouts]
     assert [run.blocks is None for run in found] == [run.round == 0 for run in found]
-    assert [run.side.precision for run in found] == ["fp32" if run.round else "fp64" for run in found]
+    assert [run.side.precision for run in found] == [
+        "fp32" if run.round else "fp64" for run in found
+    ]
 
 
 def test_nothing_is_trained_for_losses_that_are_not_compared() -> None:
@@ -134,7 +165,11 @@ def test_a_round_is_one_seed_for_all_layouts() -> None:
 
 
 def test_every_run_meets_under_a_name_of_its_own() -> None:
-    names = [task.first.spread.rendezvous.name for task in planned(Question(repeats=2)) if task.first.spread]
+    names = [
+        task.first.spread.rendezvous.name
+        for task in planned(Question(repeats=2))
+        if task.first.spread
+    ]
     assert len(set(names)) == len(names)
 
 
@@ -144,8 +179,14 @@ def test_no_two_runs_of_a_plan_are_the_same_for_resume() -> None:
 
 
 def test_one_device_is_told_of_no_launch_and_several_are() -> None:
-    alone, several = [task.first.request(0.0, [None]) for task in planned(Question(data=(2,), repeats=1))][:2]
-    assert isinstance(alone, Train) and alone.options.layout is not None and alone.options.layout.data == 1
+    alone, several = [
+        task.first.request(0.0, [None]) for task in planned(Question(data=(2,), repeats=1))
+    ][:2]
+    assert (
+        isinstance(alone, Train)
+        and alone.options.layout is not None
+        and alone.options.layout.data == 1
+    )
     assert isinstance(several, StartRanks) and several.ranks == 2
     sent = read(json.loads(encoded(to_message(several))))
     assert isinstance(sent, StartRanks)
@@ -157,7 +198,10 @@ def test_one_device_is_told_of_no_launch_and_several_are() -> None:
 def test_the_ranks_of_several_machines_are_shared() -> None:
     place = Rendezvous(nodes=2, endpoint="a:1")
     launch = planned(Question(data=(4,), repeats=1, rendezvous=place))[1].first.request(0.0, [None])
-    assert isinstance(launch, StartRanks) and (launch.ranks, launch.rendezvous.endpoint) == (2, "a:1")
+    assert isinstance(launch, StartRanks) and (launch.ranks, launch.rendezvous.endpoint) == (
+        2,
+        "a:1",
+    )
 
 
 def test_weak_grows_the_batch_and_strong_does_not() -> None:
@@ -183,7 +227,9 @@ def test_a_batch_larger_than_the_dataset_is_refused() -> None:
         courses(Question(data=(1,)), with_batch(WORKLOAD, 100_000), DATA)
 
 
-@pytest.mark.parametrize(("batch", "data", "expected"), [(128, 1, 4), (126, 2, 3), (10, 2, 1), (128, 4, 4)])
+@pytest.mark.parametrize(
+    ("batch", "data", "expected"), [(128, 1, 4), (126, 2, 3), (10, 2, 1), (128, 4, 4)]
+)
 def test_pieces_of_a_pipeline_divide_the_share(batch: int, data: int, expected: int) -> None:
     assert layout_of(with_batch(WORKLOAD, batch), data, 2).microbatches == expected
 
@@ -196,5 +242,8 @@ def test_losses_are_not_compared_if_batch_norm_makes_them_differ() -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     request = Request(workloads=("resnet50",), backends=("torch",), devices=("cpu",))
     plan = prepare(request, Question(data=(2,), oversubscribe=True), Watcher())
-    assert "losses are not compared, since batch norm on each copy uses only its share of the batch" in plan.notices
+    assert (
+        "losses are not compared, since batch norm on each copy uses only its share of the "
+        "batch" in plan.notices
+    )
     assert {task.first.side.precision for task in plan.tasks} == {"fp32"}

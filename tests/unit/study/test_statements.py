@@ -28,7 +28,11 @@ for x, y in loader:
 def test_statements(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     step = ["train.py:11", "train.py:14"]
-    assert lines_around("train.py:5", tmp_path, step) == ["train.py:3", "train.py:4", "train.py:5"], "not the function"
+    assert lines_around("train.py:5", tmp_path, step) == [
+        "train.py:3",
+        "train.py:4",
+        "train.py:5",
+    ], "not the function"
     assert lines_around("train.py:13", tmp_path, step) == ["train.py:12", "train.py:13"]
     assert lines_around("train.py:13", tmp_path, ["other.py:12", "train.py:12"]) == ["train.py:13"]
     assert len(lines_around("train.py:13", tmp_path, [])) == 7

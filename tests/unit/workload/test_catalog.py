@@ -14,7 +14,14 @@ from trainmark.workload.spec import Workload
 
 from .samples import TOML
 
-CLASSIC = ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-cnn", "mnist-mlp512", "cifar10-cnn"]
+CLASSIC = [
+    "mnist-mlp32",
+    "mnist-mlp32:two-stage",
+    "mnist-mlp128",
+    "mnist-cnn",
+    "mnist-mlp512",
+    "cifar10-cnn",
+]
 MODERN = ["shakespeare-gpt", "shakespeare-gpt-10m", "cifar10-resnet9", "resnet50", "gpt2-124m"]
 
 
@@ -34,13 +41,20 @@ def test_a_workload_is_found_by_its_name(name: str) -> None:
 @pytest.mark.parametrize("name", CLASSIC + MODERN)
 def test_a_workload_survives_json(name: str) -> None:
     workload = catalog.find(name)
-    assert Workload.from_data(json.loads(json.dumps(workload.to_data(), allow_nan=False))) == workload
+    assert (
+        Workload.from_data(json.loads(json.dumps(workload.to_data(), allow_nan=False))) == workload
+    )
 
 
 def test_a_variant_replaces_its_part_and_leaves_the_rest() -> None:
-    plain, variant = catalog.find("mnist-mlp32"), catalog.find("mnist-mlp32:two-stage")
+    plain = catalog.find("mnist-mlp32")
+    variant = catalog.find("mnist-mlp32:two-stage")
     assert (plain.loss, variant.loss) == (SoftmaxCrossEntropy(), TwoStageCrossEntropy())
-    assert (plain.model, plain.optimizer, plain.schedule) == (variant.model, variant.optimizer, variant.schedule)
+    assert (plain.model, plain.optimizer, plain.schedule) == (
+        variant.model,
+        variant.optimizer,
+        variant.schedule,
+    )
 
 
 def test_a_users_file_works_the_same_way(tmp_path: Path) -> None:
@@ -60,7 +74,8 @@ def test_a_copy_of_a_catalogue_file_is_the_same_workload(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("typed", "near"), [("mnist-mlp33", "mnist-mlp32"), ("cifar-cnn", "cifar10-cnn"), ("mnist_cnn", "mnist-cnn")]
+    ("typed", "near"),
+    [("mnist-mlp33", "mnist-mlp32"), ("cifar-cnn", "cifar10-cnn"), ("mnist_cnn", "mnist-cnn")],
 )
 def test_an_unknown_workload_is_answered_with_the_nearest(typed: str, near: str) -> None:
     with pytest.raises(UnknownName, match=f"unknown workload '{typed}'") as caught:
@@ -68,7 +83,9 @@ def test_an_unknown_workload_is_answered_with_the_nearest(typed: str, near: str)
     assert near in caught.value.near
 
 
-@pytest.mark.parametrize("name", ["../x", "../catalog/mnist-cnn", "a/b", "", ".", "..", "mnist-cnn\n", "mnist-*"])
+@pytest.mark.parametrize(
+    "name", ["../x", "../catalog/mnist-cnn", "a/b", "", ".", "..", "mnist-cnn\n", "mnist-*"]
+)
 def test_a_name_stays_in_the_folder(name: str) -> None:
     with pytest.raises(UnknownName):
         catalog.find(name)
@@ -80,7 +97,9 @@ def test_a_path_that_is_called_otherwise_is_said_to_be(name: str) -> None:
         catalog.find(name)
 
 
-def test_a_folder_does_not_take_the_suggestion_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_does_not_take_the_suggestion_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mnist-cn").mkdir()
     with pytest.raises(UnknownName, match="Did you mean mnist-cnn"):
@@ -88,7 +107,9 @@ def test_a_folder_does_not_take_the_suggestion_away(tmp_path: Path, monkeypatch:
 
 
 def test_an_unknown_variant_is_answered_with_the_variants_there_are() -> None:
-    with pytest.raises(UnknownName, match="unknown variant 'two-stages': expected one of two-stage") as caught:
+    with pytest.raises(
+        UnknownName, match="unknown variant 'two-stages': expected one of two-stage"
+    ) as caught:
         catalog.find("mnist-mlp32:two-stages")
     assert caught.value.near == ("two-stage",)
 
@@ -110,14 +131,66 @@ FLATTEN = '[[model]]\nkind = "flatten"\n\n'
 @pytest.mark.parametrize(
     ("old", "new", "line", "where", "expected", "found"),
     [
-        pytest.param("units = 10", 'units = "ten"', 13, "model[1].units", "a whole number", "'ten'", id="wrong type"),
-        pytest.param("epochs = 2", "epochs = true", 26, "schedule.epochs", "a whole number", "True", id="bool"),
-        pytest.param("units", "unit", 13, "model[1].unit", "did you mean units?", "the key 'unit'", id="unknown key"),
-        pytest.param("units = 10", "", 11, "model[1]", "the key 'units'", "no such key", id="missing key"),
-        pytest.param('dataset = "mnist"', "", 1, None, "the key 'dataset'", "no such key", id="missing at the top"),
-        pytest.param("= 10", "= 10\nbias = 'nones'", 14, "model[1].bias", "'none' or a table", "'nones'", id="word"),
-        pytest.param('"dense"', '"densee"', 12, "model[1].kind", "did you mean dense?", "'densee'", id="unknown kind"),
-        pytest.param(FLATTEN, "", 8, "model[0]", "a 'flatten' layer", "28 × 28 × 1", id="dense on images"),
+        pytest.param(
+            "units = 10",
+            'units = "ten"',
+            13,
+            "model[1].units",
+            "a whole number",
+            "'ten'",
+            id="wrong type",
+        ),
+        pytest.param(
+            "epochs = 2",
+            "epochs = true",
+            26,
+            "schedule.epochs",
+            "a whole number",
+            "True",
+            id="bool",
+        ),
+        pytest.param(
+            "units",
+            "unit",
+            13,
+            "model[1].unit",
+            "did you mean units?",
+            "the key 'unit'",
+            id="unknown key",
+        ),
+        pytest.param(
+            "units = 10", "", 11, "model[1]", "the key 'units'", "no such key", id="missing key"
+        ),
+        pytest.param(
+            'dataset = "mnist"',
+            "",
+            1,
+            None,
+            "the key 'dataset'",
+            "no such key",
+            id="missing at the top",
+        ),
+        pytest.param(
+            "= 10",
+            "= 10\nbias = 'nones'",
+            14,
+            "model[1].bias",
+            "'none' or a table",
+            "'nones'",
+            id="word",
+        ),
+        pytest.param(
+            '"dense"',
+            '"densee"',
+            12,
+            "model[1].kind",
+            "did you mean dense?",
+            "'densee'",
+            id="unknown kind",
+        ),
+        pytest.param(
+            FLATTEN, "", 8, "model[0]", "a 'flatten' layer", "28 × 28 × 1", id="dense on images"
+        ),
         pytest.param(
             FLATTEN,
             CONV.format(size=29) + FLATTEN,
@@ -128,18 +201,39 @@ FLATTEN = '[[model]]\nkind = "flatten"\n\n'
             id="window too large",
         ),
         pytest.param(
-            FLATTEN, FLATTEN + CONV.format(size=3), 11, "model[1]", "images before 'conv2d'", "784", id="conv on rows"
+            FLATTEN,
+            FLATTEN + CONV.format(size=3),
+            11,
+            "model[1]",
+            "images before 'conv2d'",
+            "784",
+            id="conv on rows",
         ),
         pytest.param(
-            "units = 10\n", LOG_SOFTMAX, 18, "loss", "the loss 'nll'", "softmax", id="log-softmax without nll"
+            "units = 10\n",
+            LOG_SOFTMAX,
+            18,
+            "loss",
+            "the loss 'nll'",
+            "softmax",
+            id="log-softmax without nll",
         ),
         pytest.param(
-            '"softmax-cross-entropy"', '"nll"', 15, "loss", "a last layer 'log-softmax'", "'dense'", id="nll alone"
+            '"softmax-cross-entropy"',
+            '"nll"',
+            15,
+            "loss",
+            "a last layer 'log-softmax'",
+            "'dense'",
+            id="nll alone",
         ),
-        pytest.param("= 0.1", "= 0", 20, "optimizer.learning_rate", "a number above 0", "0.0", id="rate 0"),
+        pytest.param(
+            "= 0.1", "= 0", 20, "optimizer.learning_rate", "a number above 0", "0.0", id="rate 0"
+        ),
         pytest.param(
             "= 0.1",
-            '= 0.1\ngroups = [{ of = "*.bias", weight_decay = 0 }, { of = "*.biass", weight_decay = 0 }]',
+            '= 0.1\ngroups = [{ of = "*.bias", weight_decay = 0 }, { of = "*.biass", '
+            "weight_decay = 0 }]",
             21,
             "optimizer.groups[1].of",
             "fits a trained weight (did you mean *.bias?)",
@@ -155,12 +249,30 @@ FLATTEN = '[[model]]\nkind = "flatten"\n\n'
             "'matrix'",
             id="no group of weights",
         ),
-        pytest.param("= 0.1", "= nan", 20, "optimizer.learning_rate", "a finite number", "nan", id="rate nan"),
-        pytest.param("= 0.1", "= inf", 20, "optimizer.learning_rate", "number", "inf", id="rate inf"),
-        pytest.param("size = 100", "size = 'all'", 23, "batches.size", "'full'", "'all'", id="neither number nor full"),
+        pytest.param(
+            "= 0.1", "= nan", 20, "optimizer.learning_rate", "a finite number", "nan", id="rate nan"
+        ),
+        pytest.param(
+            "= 0.1", "= inf", 20, "optimizer.learning_rate", "number", "inf", id="rate inf"
+        ),
+        pytest.param(
+            "size = 100",
+            "size = 'all'",
+            23,
+            "batches.size",
+            "'full'",
+            "'all'",
+            id="neither number nor full",
+        ),
         pytest.param("size = 100", "size = -1", 23, "batches.size", "above 0", "-1", id="negative"),
         pytest.param(
-            "[28, 28, 1]", "[28, 28]", 6, "input.shape", "[height, width, channels]", "a list of 2", id="two sides"
+            "[28, 28, 1]",
+            "[28, 28]",
+            6,
+            "input.shape",
+            "[height, width, channels]",
+            "a list of 2",
+            id="two sides",
         ),
         pytest.param(
             "[28, 28, 1]",
@@ -171,8 +283,24 @@ FLATTEN = '[[model]]\nkind = "flatten"\n\n'
             "a list of 2",
             id="channels",
         ),
-        pytest.param("[28, 28, 1]", "[28, 28, 1]\ncrop = 29", 7, "input.crop", "1 to 28", "29", id="crop too large"),
-        pytest.param("[28, 28, 1]", "[\n  28,\n  0,\n  1\n]", 6, "input.shape", "above 0", "0", id="list over lines"),
+        pytest.param(
+            "[28, 28, 1]",
+            "[28, 28, 1]\ncrop = 29",
+            7,
+            "input.crop",
+            "1 to 28",
+            "29",
+            id="crop too large",
+        ),
+        pytest.param(
+            "[28, 28, 1]",
+            "[\n  28,\n  0,\n  1\n]",
+            6,
+            "input.shape",
+            "above 0",
+            "0",
+            id="list over lines",
+        ),
     ],
 )
 def test_a_mistake_is_answered_with_its_line(
@@ -187,7 +315,9 @@ def test_a_mistake_is_answered_with_its_line(
 
 
 def test_bad_toml_is_answered_with_its_line() -> None:
-    with pytest.raises(SpecError, match=r"mine\.toml is not TOML: expected TOML 1\.0, found .*line 3"):
+    with pytest.raises(
+        SpecError, match=r"mine\.toml is not TOML: expected TOML 1\.0, found .*line 3"
+    ):
         catalog.parse(TOML.replace('dataset = "mnist"', "dataset = mnist"), "mine.toml")
 
 

@@ -66,7 +66,17 @@ EVERYTHING: dict[str, Any] = {
 
 def test_every_type_is_read() -> None:
     assert decode(Drawing, EVERYTHING) == Drawing(
-        "d", (Circle(2.0), Square(3)), False, 7, 2.0, "blue", (1, 2), Corner(1, 2), None, 5, ("a", "b")
+        "d",
+        (Circle(2.0), Square(3)),
+        False,
+        7,
+        2.0,
+        "blue",
+        (1, 2),
+        Corner(1, 2),
+        None,
+        5,
+        ("a", "b"),
     )
 
 
@@ -113,8 +123,18 @@ def test_what_may_be_left_out_has_its_default() -> None:
             "the key 'radius'",
             "no such key",
         ),
-        ({"shapes": [{"kind": "circle", "radius": 0}]}, "shapes[0].radius", "a number above 0", "0.0"),
-        ({"name": "n" * 100, "pages": "p" * 100}, "pages", "a whole number", "'" + "p" * 56 + "..."),
+        (
+            {"shapes": [{"kind": "circle", "radius": 0}]},
+            "shapes[0].radius",
+            "a number above 0",
+            "0.0",
+        ),
+        (
+            {"name": "n" * 100, "pages": "p" * 100},
+            "pages",
+            "a whole number",
+            "'" + "p" * 56 + "...",
+        ),
     ],
 )
 def test_a_wrong_value_is_answered_with_path_expected_and_found(
@@ -122,7 +142,11 @@ def test_a_wrong_value_is_answered_with_path_expected_and_found(
 ) -> None:
     with pytest.raises(Misfit) as caught:
         decode(Drawing, EVERYTHING | change)
-    assert (dotted(caught.value.path), caught.value.expected, caught.value.found) == (path, expected, found)
+    assert (dotted(caught.value.path), caught.value.expected, caught.value.found) == (
+        path,
+        expected,
+        found,
+    )
     assert str(caught.value) == f"{path}: expected {expected}, found {found}"
 
 
@@ -140,7 +164,9 @@ def test_an_unknown_key_with_no_near_name_is_answered_with_all_names() -> None:
     assert caught.value.expected == "one of x, y"
 
 
-@pytest.mark.parametrize(("data", "found"), [({"fill": True}, "no such keys"), ({}, "an empty table")])
+@pytest.mark.parametrize(
+    ("data", "found"), [({"fill": True}, "no such keys"), ({}, "an empty table")]
+)
 def test_all_that_is_missing_is_named_at_once(data: dict[str, Any], found: str) -> None:
     @dataclass(frozen=True)
     class Line:
@@ -151,11 +177,16 @@ def test_all_that_is_missing_is_named_at_once(data: dict[str, Any], found: str) 
 
     with pytest.raises(Misfit) as caught:
         decode(Line, data)
-    assert (caught.value.expected, caught.value.found) == ("the keys 'start', 'middle' and 'end'", found)
+    assert (caught.value.expected, caught.value.found) == (
+        "the keys 'start', 'middle' and 'end'",
+        found,
+    )
 
 
 @pytest.mark.parametrize(("data", "path"), [([1], ("at",)), (3, ("at",))])
-def test_a_list_whose_places_have_names_is_asked_for_by_them(data: object, path: tuple[str]) -> None:
+def test_a_list_whose_places_have_names_is_asked_for_by_them(
+    data: object, path: tuple[str]
+) -> None:
     with pytest.raises(Misfit) as caught:
         decode(Point, {"at": data})
     assert (caught.value.path, caught.value.expected) == (path, "[left, right]")
@@ -178,14 +209,20 @@ def test_a_missing_key_is_named(data: dict[str, int], found: str) -> None:
 @pytest.mark.parametrize(
     ("shape", "expected", "found"),
     [
-        ({"kind": "circel", "radius": 1}, "one of circle, square (did you mean circle?)", "'circel'"),
+        (
+            {"kind": "circel", "radius": 1},
+            "one of circle, square (did you mean circle?)",
+            "'circel'",
+        ),
         ({"radius": 1}, "one of circle, square", "nothing"),
         ({"kind": 3}, "one of circle, square", "3"),
         ({"kind": ["circle"]}, "one of circle, square", "a list"),
         ({"kind": {"circle": 1}}, "one of circle, square", "a table"),
     ],
 )
-def test_an_unknown_kind_is_answered_with_the_kinds_there_are(shape: dict[str, Any], expected: str, found: str) -> None:
+def test_an_unknown_kind_is_answered_with_the_kinds_there_are(
+    shape: dict[str, Any], expected: str, found: str
+) -> None:
     with pytest.raises(Misfit) as caught:
         decode(Drawing, {"name": "d", "shapes": [shape]})
     assert dotted(caught.value.path) == "shapes[0].kind"
@@ -201,7 +238,12 @@ def test_something_that_is_no_table_is_refused(data: object) -> None:
 
 @pytest.mark.parametrize(
     ("path", "text"),
-    [((), ""), (("model",), "model"), (("model", 2, "units"), "model[2].units"), (("a", "b", 0), "a.b[0]")],
+    [
+        ((), ""),
+        (("model",), "model"),
+        (("model", 2, "units"), "model[2].units"),
+        (("a", "b", 0), "a.b[0]"),
+    ],
 )
 def test_dotted(path: tuple[str | int, ...], text: str) -> None:
     assert dotted(path) == text

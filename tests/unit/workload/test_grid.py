@@ -4,7 +4,15 @@ import pytest
 
 from trainmark.errors import SpecError, TrainmarkError, UnknownName, UsageError
 from trainmark.workload import catalog
-from trainmark.workload.grid import MOST_TRIALS, GridPoint, drawn, points, read_grid, read_ranges, title
+from trainmark.workload.grid import (
+    MOST_TRIALS,
+    GridPoint,
+    drawn,
+    points,
+    read_grid,
+    read_ranges,
+    title,
+)
 from trainmark.workload.layers import ChannelDropout, Dense, Dropout, every
 
 
@@ -14,7 +22,12 @@ def of(*words: str, workload: str = "mnist-mlp128") -> list[GridPoint]:
 
 def test_every_combination_in_order_the_last_key_fastest() -> None:
     made = of("learning_rate=0.1,1e-2", "hidden=32,64")
-    assert [tuple(point.values.values()) for point in made] == [(0.1, 32), (0.1, 64), (0.01, 32), (0.01, 64)]
+    assert [tuple(point.values.values()) for point in made] == [
+        (0.1, 32),
+        (0.1, 64),
+        (0.01, 32),
+        (0.01, 64),
+    ]
     assert title(made[2].values) == "learning_rate=0.01 hidden=32"
 
 
@@ -37,13 +50,18 @@ def test_hidden_leaves_the_last_layer_alone() -> None:
 
 def test_dropout_is_also_of_layers_inside_others_and_of_attention() -> None:
     (point,) = of("dropout=0.1", workload="shakespeare-gpt-10m")
-    rates = {getattr(each, "rate", None) or getattr(each, "dropout", None) for each in every(point.workload.model)}
+    rates = {
+        getattr(each, "rate", None) or getattr(each, "dropout", None)
+        for each in every(point.workload.model)
+    }
     assert rates == {0.1, None}
 
 
 def test_dropout_is_of_every_dropout_layer() -> None:
     (point,) = of("dropout=0.1", workload="mnist-cnn")
-    rates = [layer.rate for layer in point.workload.model if isinstance(layer, (Dropout, ChannelDropout))]
+    rates = [
+        layer.rate for layer in point.workload.model if isinstance(layer, (Dropout, ChannelDropout))
+    ]
     assert rates and set(rates) == {0.1}
 
 
@@ -76,9 +94,17 @@ def test_a_path_leads_to_any_value() -> None:
         (["name=x"], UnknownName, "unknown grid key 'name'"),
         (["published.source=x"], UnknownName, "unknown grid key"),
         (["schedule.protocol=continued"], UnknownName, "unknown grid key"),
-        (["rho=0.9"], SpecError, "mnist-mlp128 has no rho: expected one of learning_rate, momentum"),
+        (
+            ["rho=0.9"],
+            SpecError,
+            "mnist-mlp128 has no rho: expected one of learning_rate, momentum",
+        ),
         (["dropout=0.5"], SpecError, "has no dropout"),
-        (["hidden=12.5"], SpecError, "hidden=12.5 does not fit mnist-mlp128 at model[1].units: expected a whole"),
+        (
+            ["hidden=12.5"],
+            SpecError,
+            "hidden=12.5 does not fit mnist-mlp128 at model[1].units: expected a whole",
+        ),
         (["learning_rate=abc"], SpecError, "expected a number, found 'abc'"),
         (["learning_rate=nan"], SpecError, "expected a number, found 'nan'"),
         (["learning_rate=0.1,-1"], SpecError, "expected a number above 0, found -1"),
@@ -115,17 +141,28 @@ def test_a_range_draws_the_same_values_again_and_whole_numbers_between_whole_num
     rates = [float(sample["learning_rate"]) for sample in samples]
     assert all(0.001 <= rate <= 0.1 for rate in rates)
     assert 60 < sum(rate < 0.01 for rate in rates) < 140, "each decade gets about half"
-    assert all(type(sample["hidden"]) is int and 16 <= sample["hidden"] <= 256 for sample in samples)
+    assert all(
+        type(sample["hidden"]) is int and 16 <= sample["hidden"] <= 256 for sample in samples
+    )
 
 
 def test_each_combination_of_the_grid_gets_every_sample_once() -> None:
     workload = catalog.find("mnist-mlp128")
-    made = points(workload, read_grid(["seed=1,2"]), drawn(read_ranges(["hidden=8..9"]), 50, seed=1))
-    assert sorted((point.values["seed"], point.values["hidden"]) for point in made) == [(1, 8), (1, 9), (2, 8), (2, 9)]
+    made = points(
+        workload, read_grid(["seed=1,2"]), drawn(read_ranges(["hidden=8..9"]), 50, seed=1)
+    )
+    assert sorted((point.values["seed"], point.values["hidden"]) for point in made) == [
+        (1, 8),
+        (1, 9),
+        (2, 8),
+        (2, 9),
+    ]
 
 
 def test_an_epoch_without_passes_stays_what_the_workload_says() -> None:
     (point,) = points(catalog.find("shakespeare-gpt"), read_grid(["epochs=2"]))
     assert (
-        point.workload.schedule.steps_per_epoch == catalog.find("shakespeare-gpt").schedule.steps_per_epoch is not None
+        point.workload.schedule.steps_per_epoch
+        == catalog.find("shakespeare-gpt").schedule.steps_per_epoch
+        is not None
     )

@@ -71,16 +71,26 @@ def test_what_no_machine_would_hold_is_refused_at_once(old: str, new: str) -> No
         ({"kind": "dense", "units": 10**12}, "at most 1,073,741,824 weights"),
         ({"kind": "dense", "units": 10**400}, "at most 1,073,741,824 weights"),
         ({"kind": "conv2d", "filters": 10**12, "size": 3}, "at most 1,073,741,824 weights"),
-        ({"kind": "conv2d", "filters": 1, "size": 10**12, "padding": "same"}, "a window of at most"),
-        ({"kind": "max-pool", "size": 10**12, "stride": 1, "padding": "same"}, "a window of at most"),
+        (
+            {"kind": "conv2d", "filters": 1, "size": 10**12, "padding": "same"},
+            "a window of at most",
+        ),
+        (
+            {"kind": "max-pool", "size": 10**12, "stride": 1, "padding": "same"},
+            "a window of at most",
+        ),
         ({"kind": "max-pool", "size": 2, "stride": 10**12}, None),
     ],
 )
-def test_a_giant_layer_is_refused_before_anybody_asks_for_memory(layer: dict[str, object], said: str | None) -> None:
+def test_a_giant_layer_is_refused_before_anybody_asks_for_memory(
+    layer: dict[str, object], said: str | None
+) -> None:
     flat = [{"kind": "flatten"}] if layer["kind"] == "dense" else []
     rest = [] if flat else [{"kind": "flatten"}]
     model = [*flat, layer, *rest, {"kind": "dense", "units": 10}]
-    workload = Workload.from_data({**DATA, "model": model, "loss": {"kind": "softmax-cross-entropy"}})
+    workload = Workload.from_data(
+        {**DATA, "model": model, "loss": {"kind": "softmax-cross-entropy"}}
+    )
     if said is None:
         lay_out(workload)
         return
@@ -107,7 +117,9 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
             catalog.find(str(tmp_path / f"{name}.toml"))
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "x\0y", "\x1b[31m", "x" * 100_000, "../catalog/mnist-cnn"])
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "a/b", "x\0y", "\x1b[31m", "x" * 100_000, "../catalog/mnist-cnn"]
+)
 def test_a_name_is_a_name_and_no_path(name: str) -> None:
     with pytest.raises(UsageError) as caught:
         catalog.find(name)

@@ -22,7 +22,8 @@ def draw(initializer: Initializer, fan_in: int = 100, fan_out: int = 50) -> np.n
 
 @pytest.mark.parametrize(
     ("initializer", "bound"),
-    [(GlorotUniform(), 0.2), (FanInUniform(), 0.1), (Uniform(0.01), 0.01)],  # sqrt(6/150), 1/sqrt(100)
+    # sqrt(6/150), 1/sqrt(100)
+    [(GlorotUniform(), 0.2), (FanInUniform(), 0.1), (Uniform(0.01), 0.01)],
 )
 def test_uniform_ones_fill_their_bounds_evenly(initializer: Initializer, bound: float) -> None:
     values = draw(initializer)
@@ -37,7 +38,8 @@ def test_truncated_normal_never_goes_beyond_two_deviations() -> None:
     assert values.std() == pytest.approx(0.8796 * 0.5, rel=0.01)
     assert values.mean() == pytest.approx(0, abs=0.005)
     inside_one = float((np.abs(values) < 0.5).mean())
-    assert inside_one == pytest.approx(0.6827 / 0.9545, abs=0.01)  # of a normal, cut at two deviations
+    # of a normal, cut at two deviations
+    assert inside_one == pytest.approx(0.6827 / 0.9545, abs=0.01)
 
 
 def test_constant() -> None:

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmark.workload.decode import Misfit
-from trainmark.workload.layers import ChannelDropout, Conv2D, Dense, Dropout, LocalResponseNorm, MaxPool, padding_of
+from trainmark.workload.layers import (
+    ChannelDropout,
+    Conv2D,
+    Dense,
+    Dropout,
+    LocalResponseNorm,
+    MaxPool,
+    padding_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +33,9 @@ from trainmark.workload.layers import ChannelDropout, Conv2D, Dense, Dropout, Lo
         (1, 3, 5, (0, 0)),
     ],
 )
-def test_same_padding(size: int, stride: int, width: int, before_and_after: tuple[int, int]) -> None:
+def test_same_padding(
+    size: int, stride: int, width: int, before_and_after: tuple[int, int]
+) -> None:
     assert padding_of(size, stride, width, "same") == before_and_after
     assert padding_of(size, stride, width, "valid") == (0, 0)
 

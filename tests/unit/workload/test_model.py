@@ -79,7 +79,8 @@ def test_cost_of_each_layer(name: str, macs: dict[str, int]) -> None:
     model = model_of(name)
     assert {plan.name: plan.forward_macs for plan in model.layers if plan.forward_macs} == macs
     first, *rest = model.weighted_layers
-    assert first.training_macs == 2 * first.forward_macs  # nobody asks for the gradient by the pixels
+    # nobody asks for the gradient by the pixels
+    assert first.training_macs == 2 * first.forward_macs
     assert all(plan.training_macs == 3 * plan.forward_macs for plan in rest)
 
 
@@ -89,7 +90,15 @@ def test_cost_of_each_layer(name: str, macs: dict[str, int]) -> None:
         (
             "mnist-cnn",
             [
-                *((24, 24, 10), (12, 12, 10), (12, 12, 10), (8, 8, 20), (8, 8, 20), (4, 4, 20), (4, 4, 20)),
+                *(
+                    (24, 24, 10),
+                    (12, 12, 10),
+                    (12, 12, 10),
+                    (8, 8, 20),
+                    (8, 8, 20),
+                    (4, 4, 20),
+                    (4, 4, 20),
+                ),
                 *((320,), (50,), (50,), (50,), (10,), (10,)),
             ],
         ),
@@ -111,17 +120,41 @@ def test_shapes(name: str, shapes: list[tuple[int, ...]]) -> None:
     ("layers", "path", "message"),
     [
         ((Dense(10),), ("model", 0), "a 'flatten' layer before 'dense', found images of 4 × 4 × 1"),
-        ((Flatten(), Conv2D(1, 1)), ("model", 1), "images before 'conv2d', found 16 values per example"),
+        (
+            (Flatten(), Conv2D(1, 1)),
+            ("model", 1),
+            "images before 'conv2d', found 16 values per example",
+        ),
         ((Flatten(), MaxPool(1, 1)), ("model", 1), "images before 'max-pool'"),
-        ((Flatten(), LocalResponseNorm(1, 1, 1)), ("model", 1), "images before 'local-response-norm'"),
+        (
+            (Flatten(), LocalResponseNorm(1, 1, 1)),
+            ("model", 1),
+            "images before 'local-response-norm'",
+        ),
         ((Flatten(), ChannelDropout(0.5)), ("model", 1), "images before 'channel-dropout'"),
         ((Conv2D(1, 5),), ("model", 0, "size"), "a window of at most 4, found 5"),
         ((MaxPool(2, 2), MaxPool(3, 1)), ("model", 1, "size"), "a window of at most 2, found 3"),
         ((ReLU(),), ("model", 0), "one value per class at the end of the network"),
-        ((TokenEmbedding(9, 4),), ("model", 0), "tokens before 'token-embedding', found values of the shape 4 × 4 × 1"),
-        ((Flatten(), TokenEmbedding(9, 4)), ("model", 1), "'token-embedding' as the first layer, .* found another"),
-        ((Flatten(), Dense(9), TiedHead()), ("model", 2), "sequences of vectors before 'tied-head'"),
-        ((Residual((Flatten(),)),), ("model", 0, "body"), "branches of equal shape, 16 in the body, .* 4 × 4 × 1"),
+        (
+            (TokenEmbedding(9, 4),),
+            ("model", 0),
+            "tokens before 'token-embedding', found values of the shape 4 × 4 × 1",
+        ),
+        (
+            (Flatten(), TokenEmbedding(9, 4)),
+            ("model", 1),
+            "'token-embedding' as the first layer, .* found another",
+        ),
+        (
+            (Flatten(), Dense(9), TiedHead()),
+            ("model", 2),
+            "sequences of vectors before 'tied-head'",
+        ),
+        (
+            (Residual((Flatten(),)),),
+            ("model", 0, "body"),
+            "branches of equal shape, 16 in the body, .* 4 × 4 × 1",
+        ),
         (
             (Residual((Conv2D(2, 1),), (Conv2D(3, 1),)),),
             ("model", 0, "shortcut"),
@@ -129,7 +162,9 @@ def test_shapes(name: str, shapes: list[tuple[int, ...]]) -> None:
         ),
     ],
 )
-def test_a_layer_that_does_not_fit_is_named(layers: tuple[Layer, ...], path: tuple[object, ...], message: str) -> None:
+def test_a_layer_that_does_not_fit_is_named(
+    layers: tuple[Layer, ...], path: tuple[object, ...], message: str
+) -> None:
     with pytest.raises(Misfit, match=message) as caught:
         lay_out(a_workload(*layers))
     assert caught.value.path == path
@@ -140,11 +175,27 @@ def test_a_layer_that_does_not_fit_is_named(layers: tuple[Layer, ...], path: tup
     [
         ((Repeat(2, (TABLE,)),), ("model", 0, "layers", 0), "tokens before 'token-embedding'"),
         ((GELU(), TABLE), ("model", 1), "'token-embedding' as the first layer"),
-        ((Residual((Dense(4), TABLE)),), ("model", 0, "body", 1), "'token-embedding' as the first layer"),
+        (
+            (Residual((Dense(4), TABLE)),),
+            ("model", 0, "body", 1),
+            "'token-embedding' as the first layer",
+        ),
         ((TABLE, Attention(3)), ("model", 1, "heads"), "a divisor of the width, 4, found 3"),
-        ((TABLE, PositionEmbedding(7)), ("model", 1, "length"), "at least 8, the length of the sequences, found 7"),
-        ((TABLE, Dense(5), TiedHead()), ("model", 2), "vectors of the embedding's width, 4, found the shape 8 × 5"),
-        ((Residual((Dense(8),)), TiedHead()), ("model", 1), "sequences of vectors before 'tied-head'"),
+        (
+            (TABLE, PositionEmbedding(7)),
+            ("model", 1, "length"),
+            "at least 8, the length of the sequences, found 7",
+        ),
+        (
+            (TABLE, Dense(5), TiedHead()),
+            ("model", 2),
+            "vectors of the embedding's width, 4, found the shape 8 × 5",
+        ),
+        (
+            (Residual((Dense(8),)), TiedHead()),
+            ("model", 1),
+            "sequences of vectors before 'tied-head'",
+        ),
         ((TABLE, Flatten()), ("model", 1), "one value per token of the vocabulary"),
     ],
 )
@@ -219,9 +270,10 @@ def test_weights_of_the_cifar_network() -> None:
         kernel = weights[f"{name}.kernel"]
         assert 1.99 * sd < np.abs(kernel).max() <= 2 * sd * 1.000001
         assert kernel.std() == pytest.approx(0.8796 * sd, rel=0.01)
-    assert [float(weights[f"{name}.bias"][0]) for name in ("conv2d1", "conv2d2", "dense1", "dense2", "dense3")] == (
-        pytest.approx([0, 0.1, 0.1, 0.1, 0])
-    )
+    assert [
+        float(weights[f"{name}.bias"][0])
+        for name in ("conv2d1", "conv2d2", "dense1", "dense2", "dense3")
+    ] == (pytest.approx([0, 0.1, 0.1, 0.1, 0]))
     parts = [
         0.5 * plan.l2 * float((weights[plan.kernel_name].astype(np.float64) ** 2).sum())
         for plan in model.weighted_layers
@@ -250,7 +302,9 @@ def test_each_layer_has_its_own_stream() -> None:
     workload = a_workload(Flatten(), normal, normal, Dense(10))
     weights = initial_weights(lay_out(workload), seed=1)
     assert not np.array_equal(weights["dense1.kernel"], weights["dense2.kernel"])
-    changed = dataclasses.replace(workload, model=(Flatten(), Dense(16, kernel=Constant(0.5)), normal, Dense(10)))
+    changed = dataclasses.replace(
+        workload, model=(Flatten(), Dense(16, kernel=Constant(0.5)), normal, Dense(10))
+    )
     others = initial_weights(lay_out(changed), seed=1)
     assert np.array_equal(weights["dense2.kernel"], others["dense2.kernel"])
     assert (others["dense1.kernel"] == 0.5).all()

@@ -25,11 +25,14 @@ def test_without_a_staircase_the_learning_rate_stays() -> None:
     ("step", "rate"), [(0, 0.1), (136_717, 0.1), (136_718, 0.01), (273_435, 0.01), (273_436, 0.001)]
 )
 def test_a_staircase_steps_down_at_its_edges(step: int, rate: float) -> None:
-    assert learning_rate_at(SGD(0.1, staircase=Staircase(0.1, 136_718)), step) == pytest.approx(rate)
+    assert learning_rate_at(SGD(0.1, staircase=Staircase(0.1, 136_718)), step) == pytest.approx(
+        rate
+    )
 
 
 @pytest.mark.parametrize(
-    ("step", "decay"), [(0, 0.1), (1, 2 / 11), (10, 11 / 20), (89_979, 89_980 / 89_989), (10**6, 0.9999)]
+    ("step", "decay"),
+    [(0, 0.1), (1, 2 / 11), (10, 11 / 20), (89_979, 89_980 / 89_989), (10**6, 0.9999)],
 )
 def test_the_weight_average_starts_quickly(step: int, decay: float) -> None:
     assert WeightAverage(0.9999).decay_at(step) == pytest.approx(decay)

@@ -27,7 +27,13 @@ def test_bytes_are_divided(divide_by: float, white: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "white"), [("mnist-mlp32", 1.0), ("mnist-mlp128", 255 / 256), ("mnist-mlp512", 1.0), ("mnist-cnn", 2.8215)]
+    ("name", "white"),
+    [
+        ("mnist-mlp32", 1.0),
+        ("mnist-mlp128", 255 / 256),
+        ("mnist-mlp512", 1.0),
+        ("mnist-cnn", 2.8215),
+    ],
 )
 def test_each_workload_has_its_own_white(name: str, white: float) -> None:
     images = np.full((1, 28, 28, 1), 255, np.uint8)
@@ -72,7 +78,9 @@ def test_the_deviation_is_never_below_one_over_the_root_of_the_number_of_values(
     # mean 1/4, deviation sqrt(3)/4 = 0.433, which is below 1/sqrt(4)
     assert prepare(spec, image([0, 0], [0, 1])).ravel() == pytest.approx([-0.5, -0.5, -0.5, 1.5])
     # twice as bright: deviation 0.866, so now its own counts
-    assert prepare(spec, image([0, 0], [0, 2])).ravel() == pytest.approx([-(3**-0.5)] * 3 + [3**0.5])
+    assert prepare(spec, image([0, 0], [0, 2])).ravel() == pytest.approx(
+        [-(3**-0.5)] * 3 + [3**0.5]
+    )
 
 
 def test_float64_is_kept() -> None:
@@ -105,7 +113,11 @@ def test_crops_start_anywhere_and_half_of_the_images_are_mirrored() -> None:
     count = 3600
     grid = np.arange(36, dtype=np.uint8).reshape(1, 6, 6, 1)
     spec = Input((6, 6, 1), crop=4, divide_by=1, distortions=Distortions(True, 0, NO_CONTRAST))
-    x = distort(spec, np.repeat(grid, count, axis=0), np.random.default_rng(0)).round().astype(int)[..., 0]
+    x = (
+        distort(spec, np.repeat(grid, count, axis=0), np.random.default_rng(0))
+        .round()
+        .astype(int)[..., 0]
+    )
     seen: Counter[tuple[int, int, bool]] = Counter()
     for found in x:
         mirrored = bool(found[0, 0] > found[0, 1])
@@ -113,7 +125,9 @@ def test_crops_start_anywhere_and_half_of_the_images_are_mirrored() -> None:
         row, column = divmod(int(plain[0, 0]), 6)
         assert np.array_equal(plain, grid[0, row : row + 4, column : column + 4, 0])
         seen[row, column, mirrored] += 1
-    assert set(seen) == {(row, column, flag) for row in range(3) for column in range(3) for flag in (False, True)}
+    assert set(seen) == {
+        (row, column, flag) for row in range(3) for column in range(3) for flag in (False, True)
+    }
     assert all(130 < times < 270 for times in seen.values())  # 200 expected, deviation 14
 
 
@@ -153,7 +167,13 @@ def test_contrast_stretches_each_channel_about_its_own_mean() -> None:
 def test_brightness_cancels_when_each_image_is_standardised() -> None:
     dark, bright = (
         distort(
-            Input((32, 32, 3), 1, 24, standardize_each=True, distortions=Distortions(True, amount, (0.2, 1.8))),
+            Input(
+                (32, 32, 3),
+                1,
+                24,
+                standardize_each=True,
+                distortions=Distortions(True, amount, (0.2, 1.8)),
+            ),
             NOISE,
             np.random.default_rng(4),
         )
@@ -184,14 +204,17 @@ def test_an_input_refuses_what_makes_no_sense(build: Callable[[], object], field
     assert caught.value.path == (field,)
 
 
-@pytest.mark.parametrize("name", [name for name in catalog.names() if not catalog.find(name).is_text])
+@pytest.mark.parametrize(
+    "name", [name for name in catalog.names() if not catalog.find(name).is_text]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_preparing_in_place_gives_the_same_bits(name: str, dtype: type) -> None:
     spec = catalog.find(name).input
     shape = (4, *spec.shape)
     images = np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8)
     before = images.copy()
-    high, wide = (spec.shape[0] - spec.network_shape[0]) // 2, (spec.shape[1] - spec.network_shape[1]) // 2
+    high = (spec.shape[0] - spec.network_shape[0]) // 2
+    wide = (spec.shape[1] - spec.network_shape[1]) // 2
     cropped = images[:, high : high + spec.network_shape[0], wide : wide + spec.network_shape[1]]
     expected = scale(spec, cropped.astype(dtype))
     found = prepare(spec, images, dtype)

@@ -29,7 +29,9 @@ def test_where_a_value_stands(value: PublishedValue, where: str) -> None:
 
 @pytest.mark.parametrize("epochs", [(0, 3), (3, 2), (-1, -1)])
 def test_a_value_of_epochs_that_are_no_range(epochs: tuple[int, int]) -> None:
-    with pytest.raises(Misfit, match=r"epochs: expected \[first, last\] from 1, or \[0, 0\], found"):
+    with pytest.raises(
+        Misfit, match=r"epochs: expected \[first, last\] from 1, or \[0, 0\], found"
+    ):
         PublishedValue("test_loss", epochs=epochs)
 
 
@@ -42,9 +44,18 @@ def test_a_value_of_steps_that_are_no_range(steps: tuple[int, int, int]) -> None
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: PublishedValue("train_loss", steps=(0, 0, 1)), "steps: expected none for train_loss, found"),
-        (lambda: PublishedValue("step_loss", epochs=(1, 1)), "epochs: expected none for step_loss, found"),
-        (lambda: PublishedValue("train_loss", repeat=0), "repeat: expected a whole number above 0, found 0"),
+        (
+            lambda: PublishedValue("train_loss", steps=(0, 0, 1)),
+            "steps: expected none for train_loss, found",
+        ),
+        (
+            lambda: PublishedValue("step_loss", epochs=(1, 1)),
+            "epochs: expected none for step_loss, found",
+        ),
+        (
+            lambda: PublishedValue("train_loss", repeat=0),
+            "repeat: expected a whole number above 0, found 0",
+        ),
         (lambda: Seeds(1, 0.5, 0.1), "count: expected a whole number above 1, found 1"),
     ],
 )
@@ -54,7 +65,9 @@ def test_a_value_that_could_not_be_judged(make: Callable[[], object], said: str)
 
 
 def test_a_run_with_a_seed_of_pytorch_has_no_repeats() -> None:
-    with pytest.raises(Misfit, match="repeats: expected 1, since 'pytorch_seed' makes all repeats alike, found 2"):
+    with pytest.raises(
+        Misfit, match="repeats: expected 1, since 'pytorch_seed' makes all repeats alike, found 2"
+    ):
         PublishedRun("a run", epochs=1, pytorch_seed=1, repeats=2)
 
 
@@ -72,7 +85,8 @@ def test_every_published_figure_lies_within_its_own_bounds_and_within_its_run(na
         epochs = epoch_sizes(workload.scheduled_as(run).schedule, workload.batches, examples)
         steps = sum(len(epoch) for epoch in epochs)
         for value in run.values:
-            low, high = band(dataclasses.replace(value, value=None), len(run.values))  # not widened to it
+            # not widened to it
+            low, high = band(dataclasses.replace(value, value=None), len(run.values))
             if isinstance(value.value, float) and low is not None and high is not None:
                 assert low <= value.value <= high, (run.name, value)
             if value.epochs is not None:

@@ -27,7 +27,8 @@ from trainmark.workload.layers import (
 from trainmark.workload.model import lay_out
 from trainmark.workload.pytorch_draws import Drawn, Generator, draw
 
-TRAIN, TEST = 1_003_854 - 64, 111_540 - 64
+TRAIN = 1_003_854 - 64
+TEST = 111_540 - 64
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,9 @@ def test_initial_weights_of_nanogpt(published: Path, drawn: Drawn) -> None:
             f"dense{2 * number + 2}.kernel": "mlp.c_proj",
         }
         for ours, theirs in block.items():
-            assert np.array_equal(drawn.weights[ours], written[f"h.{number}.{theirs}.weight"].T), ours
+            assert np.array_equal(drawn.weights[ours], written[f"h.{number}.{theirs}.weight"].T), (
+                ours
+            )
     assert np.array_equal(drawn.weights["token-embedding1.table"], written["wte.weight"])
     assert np.array_equal(drawn.weights["position-embedding1.table"], written["wpe.weight"])
     assert all((drawn.weights[f"layer-norm{number}.scale"] == 1).all() for number in range(1, 10))
@@ -70,8 +73,12 @@ def test_windows_of_nanogpt(published: Path, drawn: Drawn) -> None:
     with np.load(published / "windows_seed1337.npz") as windows:
         assert np.array_equal(drawn.batches, windows["train"])
         for index in range(9):
-            assert np.array_equal(drawn.sample("train", index), windows["evaluation"][index, 0].ravel())
-            assert np.array_equal(drawn.sample("test", index), windows["evaluation"][index, 1].ravel())
+            assert np.array_equal(
+                drawn.sample("train", index), windows["evaluation"][index, 0].ravel()
+            )
+            assert np.array_equal(
+                drawn.sample("test", index), windows["evaluation"][index, 1].ravel()
+            )
 
 
 def test_without_a_seed_nothing_is_drawn() -> None:
@@ -87,7 +94,9 @@ def test_numbers_of_pytorch(seed: int) -> None:
     torch.manual_seed(seed)
     generator = Generator(seed)
     for count in (16, 100_000, 17, 31):  # the last of them end in numbers that are drawn anew
-        assert np.array_equal(generator.normal(count, 0.02), torch.empty(count).normal_(0, 0.02).numpy())
+        assert np.array_equal(
+            generator.normal(count, 0.02), torch.empty(count).normal_(0, 0.02).numpy()
+        )
         assert np.array_equal(generator.below(1_003_790, 5), torch.randint(1_003_790, (5,)).numpy())
 
 
@@ -102,9 +111,14 @@ def test_numbers_of_pytorch(seed: int) -> None:
     ids=str,
 )
 def test_only_what_nanogpt_draws_can_be_drawn(changes: dict[str, dict[str, object]]) -> None:
-    changed = {name: replace(getattr(find("shakespeare-gpt"), name), **values) for name, values in changes.items()}
+    changed = {
+        name: replace(getattr(find("shakespeare-gpt"), name), **values)
+        for name, values in changes.items()
+    }
     workload = replace(find("shakespeare-gpt"), **changed)
-    with pytest.raises(SpecError, match=r"schedule\.pytorch_seed: expected a GPT of normal matrices"):
+    with pytest.raises(
+        SpecError, match=r"schedule\.pytorch_seed: expected a GPT of normal matrices"
+    ):
         workload.with_schedule(pytorch_seed=1)
 
 
@@ -132,5 +146,7 @@ def test_only_layers_of_nanogpt_can_be_drawn(layer: Layer) -> None:
 
 
 def test_seeds_have_32_bits() -> None:
-    with pytest.raises(SpecError, match="pytorch_seed: expected a whole number from 0 to 4,294,967,295"):
+    with pytest.raises(
+        SpecError, match="pytorch_seed: expected a whole number from 0 to 4,294,967,295"
+    ):
         find("shakespeare-gpt").with_schedule(pytorch_seed=1 << 32)

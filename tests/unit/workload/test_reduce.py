@@ -8,10 +8,23 @@ import math
 import pytest
 
 from trainmark.workload import catalog
-from trainmark.workload.layers import ChannelDropout, Dropout, LocalResponseNorm, MaxPool, ReLU, every
+from trainmark.workload.layers import (
+    ChannelDropout,
+    Dropout,
+    LocalResponseNorm,
+    MaxPool,
+    ReLU,
+    every,
+)
 from trainmark.workload.model import lay_out
 from trainmark.workload.products import Convolution, convolutions, products
-from trainmark.workload.reduce import ablated, shrunk, with_batch, without_chance, without_elementwise
+from trainmark.workload.reduce import (
+    ablated,
+    shrunk,
+    with_batch,
+    without_chance,
+    without_elementwise,
+)
 
 ALL = ("mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn")
 
@@ -45,7 +58,10 @@ def test_every_workload_can_be_taken_apart(name: str) -> None:
     assert lay_out(plain).training_flops == lay_out(workload).training_flops
     for small in (shrunk(workload), shrunk(plain)):
         for plan in lay_out(small).every_layer:
-            assert plan.layer.kind != "batch-norm" or small.batches.size * math.prod(plan.input_shape[:-1]) > 1
+            assert (
+                plan.layer.kind != "batch-norm"
+                or small.batches.size * math.prod(plan.input_shape[:-1]) > 1
+            )
 
 
 @pytest.mark.parametrize(
@@ -62,14 +78,19 @@ def test_each_ablation_removes_one_kind_of_layer_more(name: str, causes: list[st
     gone: set[str] = set()
     for cause, workload in found.items():
         kinds = {layer.kind for layer in every(workload.model)}
-        gone |= {"attention": {"attention"}, "norms": {"layer-norm", "batch-norm"}, "memory": {"gelu", "relu"}}.get(
-            cause, {"dense", "tied-head", "residual"}
-        )
+        gone |= {
+            "attention": {"attention"},
+            "norms": {"layer-norm", "batch-norm"},
+            "memory": {"gelu", "relu"},
+        }.get(cause, {"dense", "tied-head", "residual"})
         assert not kinds & gone
         for each in (workload, shrunk(workload)):
             assert lay_out(each).every_layer
     if "embedding" in found:
-        assert [each.kind for each in found["embedding"].model] == ["token-embedding", "position-embedding"]
+        assert [each.kind for each in found["embedding"].model] == [
+            "token-embedding",
+            "position-embedding",
+        ]
         assert lay_out(found["memory"]).training_flops > 0
 
 
@@ -77,7 +98,10 @@ def test_each_ablation_removes_one_kind_of_layer_more(name: str, causes: list[st
 def test_pooling_is_thinned_where_that_leaves_the_shapes(size: int, left: int) -> None:
     """Of 24 places windows of 2 leave 12, as single ones do; windows of 3 leave 11."""
     workload = catalog.find("mnist-cnn")
-    changed = [dataclasses.replace(each, size=size) if isinstance(each, MaxPool) else each for each in workload.model]
+    changed = [
+        dataclasses.replace(each, size=size) if isinstance(each, MaxPool) else each
+        for each in workload.model
+    ]
     plain = without_elementwise(dataclasses.replace(workload, model=tuple(changed)))
     assert {layer.size for layer in plain.model if isinstance(layer, MaxPool)} == {left}
 
@@ -95,7 +119,11 @@ def test_without_chance_only_the_weights_are_random(name: str) -> None:
     plain = without_chance(catalog.find(name).with_schedule(steps=7))
     assert not any(isinstance(layer, (Dropout, ChannelDropout)) for layer in plain.model)
     assert plain.input.distortions is None
-    assert (plain.schedule.protocol, plain.schedule.evaluate, plain.schedule.steps) == ("fresh", "end", 7)
+    assert (plain.schedule.protocol, plain.schedule.evaluate, plain.schedule.steps) == (
+        "fresh",
+        "end",
+        7,
+    )
     assert plain.optimizer == catalog.find(name).optimizer
 
 
@@ -107,7 +135,10 @@ def test_another_batch_drops_what_is_left_at_the_end() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_the_products_are_all_the_flops_of_a_step(name: str) -> None:
     model = lay_out(catalog.find(name))
-    asked = [*products(model, 100), *(each for layer in convolutions(model, 100) for each in layer.products())]
+    asked = [
+        *products(model, 100),
+        *(each for layer in convolutions(model, 100) for each in layer.products()),
+    ]
     assert sum(2 * m * k * n * number for m, k, n, _, number in asked) == 100 * model.training_flops
     turned = [product for product in asked if product.turned]
     assert len(turned) == len(model.weighted_layers), "one gradient of a kernel each"

@@ -8,7 +8,9 @@ from trainmark.workload.schedule import Batches, Schedule, epoch_sizes
 
 
 def test_mnist_mlp512_makes_469_steps_an_epoch_the_last_of_96() -> None:
-    workload = catalog.find("mnist-mlp512").with_schedule(epochs=20, steps=None, steps_per_epoch=None)
+    workload = catalog.find("mnist-mlp512").with_schedule(
+        epochs=20, steps=None, steps_per_epoch=None
+    )
     epochs = epoch_sizes(workload.schedule, workload.batches, 60_000)
     assert len(epochs) == 20
     assert {len(epoch) for epoch in epochs} == {469}

@@ -19,7 +19,9 @@ def test_a_text_is_made_smaller_in_every_way() -> None:
     model = lay_out(sized)
     assert model.input_shape == (32,) and sized.batches.size == 3
     assert model.weights["position-embedding1.table"].shape == (32, 64)
-    assert model.weights["attention2.qkv"].shape == (64, 192) and "attention3.qkv" not in model.weights
+    assert (
+        model.weights["attention2.qkv"].shape == (64, 192) and "attention3.qkv" not in model.weights
+    )
 
 
 def test_images_are_cropped_and_keep_their_classes() -> None:
@@ -46,7 +48,9 @@ def test_a_size_that_does_not_fit_is_refused(name: str, size: Size, found: str) 
     assert found in str(refused.value.found)
 
 
-@pytest.mark.parametrize("text", ["width", "width=0", "width=2,width=3", "", "width=-1", "width=1e3"])
+@pytest.mark.parametrize(
+    "text", ["width", "width=0", "width=2,width=3", "", "width=-1", "width=1e3"]
+)
 def test_a_size_that_can_t_be_read_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         read_size(text)

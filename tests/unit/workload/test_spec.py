@@ -81,7 +81,9 @@ class WorkloadOfTomorrow(Workload):
     clip: float | None = None
 
 
-def of_tomorrow(workload: Workload, clip: float | None = None, groups: int = 1, warm_up: int | None = None) -> Workload:
+def of_tomorrow(
+    workload: Workload, clip: float | None = None, groups: int = 1, warm_up: int | None = None
+) -> Workload:
     """``workload`` as a later trainmark has it, with a new optional field in three classes."""
     fields = vars(workload) | {
         "schedule": ScheduleOfTomorrow(**vars(workload.schedule), warm_up=warm_up),
@@ -122,19 +124,23 @@ def test_a_new_field_that_is_used_changes_its_fingerprint() -> None:
     ],
 )
 def test_fingerprints_stay_as_records_hold_them(name: str, step: str, schedule: str) -> None:
-    """Who changes the default of a field changes what old fingerprints say: give the field a new name instead."""
+    """Who changes the default of a field changes what old fingerprints say: give the field a new
+    name instead."""
     workload = catalog.find(name)
     assert (workload.step_fingerprint, workload.schedule_fingerprint) == (step, schedule)
 
 
 def test_the_workloads_of_the_catalogue_are_told_apart() -> None:
-    assert len({catalog.find(name).step_fingerprint for name in catalog.names()}) == len(catalog.names())
+    assert len({catalog.find(name).step_fingerprint for name in catalog.names()}) == len(
+        catalog.names()
+    )
 
 
 def test_a_layers_kind_counts_even_where_its_numbers_are_the_same() -> None:
     cnn = catalog.find("mnist-cnn")
     single = tuple(
-        dataclasses.replace(layer, kind="dropout") if layer.kind == "channel-dropout" else layer for layer in cnn.model
+        dataclasses.replace(layer, kind="dropout") if layer.kind == "channel-dropout" else layer
+        for layer in cnn.model
     )
     assert dataclasses.replace(cnn, model=single).step_fingerprint != cnn.step_fingerprint
 

@@ -19,8 +19,17 @@ def has_weights(stage: tuple) -> bool:
 def cuttings() -> list[tuple[str, int]]:
     return [
         (name, count)
-        for name in ("mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn", "cifar10-resnet9")
-        for count in range(1, 1 + sum(has_weights((plan,)) for plan in lay_out(catalog.find(name)).layers))
+        for name in (
+            "mnist-mlp32",
+            "mnist-mlp128",
+            "mnist-mlp512",
+            "mnist-cnn",
+            "cifar10-cnn",
+            "cifar10-resnet9",
+        )
+        for count in range(
+            1, 1 + sum(has_weights((plan,)) for plan in lay_out(catalog.find(name)).layers)
+        )
     ]
 
 

@@ -27,8 +27,15 @@ def test_what_is_written_is_read(text: str | None, target: Target | None) -> Non
 
 @pytest.mark.parametrize(
     "text",
-    ["0.98", "test_accuracy>0.98", "test_accuracy<=0.98", "test_loss>=1", "test_accuracy>=98", "test_loss<=e"],
-)  # fmt: skip
+    [
+        "0.98",
+        "test_accuracy>0.98",
+        "test_accuracy<=0.98",
+        "test_loss>=1",
+        "test_accuracy>=98",
+        "test_loss<=e",
+    ],
+)
 def test_what_can_not_be_read_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match=r"test_accuracy>=0\.98"):
         read_target(text)

@@ -20,4 +20,6 @@ from trainmark.workload.model import lay_out
 )
 def test_compulsory_traffic(name, batch, megabytes):
     workload = catalog.find(name)
-    assert traffic.compulsory(lay_out(workload), workload.optimizer, batch) / 1e6 == pytest.approx(megabytes, rel=0.01)
+    assert traffic.compulsory(lay_out(workload), workload.optimizer, batch) / 1e6 == pytest.approx(
+        megabytes, rel=0.01
+    )

@@ -34,13 +34,19 @@ class ScratchBackend:
     """Multilayer perceptrons, on the CPU, in float32."""
 
     def capabilities(self) -> Capabilities:
-        """Return what is supported, each kind in full: ``sgd`` with both momentum forms, ``dense`` with its L2 term."""
+        """Return what is supported, each kind in full: ``sgd`` with both momentum forms, ``dense``
+        with its L2 term."""
         cpu = Device("cpu", platform.processor() or platform.machine(), "cpu")
         kinds = frozenset({"flatten", "dense", "relu", "softmax-cross-entropy", "sgd"})
-        return Capabilities("scratch", "0.1.0", ("idiomatic",), (cpu,), kinds, {"numpy": np.__version__})
+        return Capabilities(
+            "scratch", "0.1.0", ("idiomatic",), (cpu,), kinds, {"numpy": np.__version__}
+        )
 
-    def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> ScratchTrainer:
-        """Create a trainer; rejects what the backend does not support, before anything is trained."""
+    def trainer(
+        self, workload: Workload, model: Model, data: Dataset, options: Options
+    ) -> ScratchTrainer:
+        """Create a trainer; rejects what the backend does not support, before anything is
+        trained."""
         require_support(self.capabilities(), workload, options)
         return ScratchTrainer(workload, model, data, options)
 
@@ -50,7 +56,9 @@ class ScratchTrainer:
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
         assert isinstance(workload.optimizer, SGD)
-        self._workload, self._model, self._data = workload, model, data
+        self._workload = workload
+        self._model = model
+        self._data = data
         self._optimizer = workload.optimizer
         self._rng = np.random.default_rng(options.seed)
         self._l2 = {plan.kernel_name: plan.l2 for plan in model.weighted_layers if plan.l2}
@@ -76,8 +84,11 @@ class ScratchTrainer:
         else:
             one_pass = sum(self._workload.batches.sizes(examples))
             passes = -(-sum(plan.sizes) // one_pass)
-            order = np.concatenate([self._rng.permutation(examples)[:one_pass] for _ in range(passes)])
-        self._batches = iter(np.split(order, np.cumsum(plan.sizes)))  # and a remainder if an epoch ends early
+            order = np.concatenate(
+                [self._rng.permutation(examples)[:one_pass] for _ in range(passes)]
+            )
+        # and a remainder if an epoch ends early
+        self._batches = iter(np.split(order, np.cumsum(plan.sizes)))
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[tuple[float, float, int]]:
         """Return loss, L2 loss and hits of each step."""
@@ -99,9 +110,11 @@ class ScratchTrainer:
         """Evaluate a split, with the averaged weights if the workload keeps an average."""
         weights = self._average if self._workload.weight_average else self._weights
         part = self._data.train if split == "train" else self._data.test
-        loss, hits = 0.0, 0
+        loss = 0.0
+        hits = 0
         for start in range(0, len(part), EVALUATION_BATCH):
-            images, labels = part.images[start:][:EVALUATION_BATCH], part.labels[start:][:EVALUATION_BATCH]
+            images = part.images[start:][:EVALUATION_BATCH]
+            labels = part.labels[start:][:EVALUATION_BATCH]
             logits = forward(self._model, weights, prepare(self._workload.input, images))[-1]
             loss += float(cross_entropy(logits, labels)[0].sum(dtype=np.float64))
             hits += int((logits.argmax(axis=1) == labels).sum())
@@ -109,7 +122,9 @@ class ScratchTrainer:
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Return the logits."""
-        return forward(self._model, self._weights, prepare(self._workload.input, images))[-1].astype(np.float64)
+        return forward(self._model, self._weights, prepare(self._workload.input, images))[
+            -1
+        ].astype(np.float64)
 
     def weights(self) -> Weights:
         """Return a copy of the weights."""
@@ -133,15 +148,19 @@ class ScratchTrainer:
         x = distort(self._workload.input, self._data.train.images[examples], self._rng)
         values = forward(self._model, self._weights, x)
         losses, gradient = cross_entropy(values[-1], labels)
-        l2_loss = sum(0.5 * l2 * float(np.square(self._weights[name]).sum()) for name, l2 in self._l2.items())
+        l2_loss = sum(
+            0.5 * l2 * float(np.square(self._weights[name]).sum()) for name, l2 in self._l2.items()
+        )
         self._update(backward(self._model, self._weights, values, gradient))
         hits = int((values[-1].argmax(axis=1) == labels).sum())
         return float(losses.mean(dtype=np.float64)) + l2_loss, l2_loss, hits
 
     def _update(self, gradients: Weights) -> None:
-        spec, rate = self._optimizer, np.float32(learning_rate_at(self._optimizer, self._step))
+        spec = self._optimizer
+        rate = np.float32(learning_rate_at(self._optimizer, self._step))
         for name, weight in self._weights.items():
-            gradient, momentum = gradients[name], self._momentum[name]
+            gradient = gradients[name]
+            momentum = self._momentum[name]
             if spec.decay_biases or not name.endswith(".bias"):
                 gradient = gradient + np.float32(spec.weight_decay) * weight
             momentum *= np.float32(spec.momentum)

@@ -1,4 +1,5 @@
-"""A multilayer perceptron: flatten, dense and ReLU in any order, softmax cross-entropy at the end."""
+"""A multilayer perceptron: flatten, dense and ReLU in any order, softmax cross-entropy at the
+end."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def forward(model: Model, weights: Weights, x: Array) -> list[Array]:
 
 
 def backward(model: Model, weights: Weights, values: list[Array], gradient: Array) -> Weights:
-    """Return the gradients of all weights, from that of the logits and the result of :func:`forward`."""
+    """Return the gradients of all weights, from that of the logits and the result of
+    :func:`forward`."""
     gradients: Weights = {}
     for plan, x in zip(reversed(model.layers), reversed(values[:-1]), strict=True):
         if isinstance(plan.layer, Dense):
@@ -44,7 +46,8 @@ def backward(model: Model, weights: Weights, values: list[Array], gradient: Arra
 
 
 def cross_entropy(logits: Array, labels: NDArray[Any]) -> tuple[Array, Array]:
-    """Return the loss of each example ``[batch]``, and the gradient of their mean ``[batch, classes]``."""
+    """Return the loss of each example ``[batch]``, and the gradient of their mean ``[batch,
+    classes]``."""
     rows = np.arange(len(labels))
     shifted = logits - logits.max(axis=1, keepdims=True)
     log_p = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))

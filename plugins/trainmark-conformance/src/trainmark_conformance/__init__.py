@@ -4,15 +4,16 @@
 >>> class TestTorchFast(BackendConformance):
 ...     backend, style = "torch", "fast"
 
-Each test runs a small training with the backend and with the oracle, which is the NumPy backend in float64, and
-compares the results. A test is skipped if the backend does not declare what it needs, is not installed, or does not see
-the device. Needs pytest, NumPy, trainmark and the framework.
+Each test runs a small training with the backend and with the oracle, which is the NumPy backend in
+float64, and compares the results. A test is skipped if the backend does not declare what it needs,
+is not installed, or does not see the device. Needs pytest, NumPy, trainmark and the framework.
 """
 
 import pytest
 
 _PARTS = ("suite", "arithmetic", "batches", "chance", "contract", "parts", "stepwise")
-pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))  # before any of them is imported
+# before any of them is imported
+pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))
 
 from trainmark_conformance.arithmetic import ArithmeticConformance  # noqa: E402
 from trainmark_conformance.batches import BatchConformance  # noqa: E402
@@ -32,4 +33,6 @@ class BackendConformance(
     PartsConformance,
     StepwiseConformance,
 ):
-    """All tests. A subclass sets ``backend`` and, if they differ, ``style``, ``device`` and ``precision``."""
+    """All tests. A subclass sets ``backend`` and, if they differ, ``style``, ``device`` and
+    ``precision``.
+    """

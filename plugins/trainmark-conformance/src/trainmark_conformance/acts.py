@@ -1,7 +1,8 @@
-"""Acts: small trainings that are done with a backend's trainer and with the oracle's, to compare their results.
+"""Acts: small trainings that are done with a backend's trainer and with the oracle's, to compare
+their results.
 
-An act takes a trainer that has loaded the first weights of a case, and the case. It returns arrays by name. A prefix is
-put before these names, to tell the results of several trainings apart.
+An act takes a trainer that has loaded the first weights of a case, and the case. It returns arrays
+by name. A prefix is put before these names, to tell the results of several trainings apart.
 """
 
 from __future__ import annotations
@@ -60,13 +61,18 @@ def of_state(trainer: Any, prefix: str = "") -> Results:
     """Return the state of a step-wise trainer."""
     state = trainer.state()
     parts = {"weight": state.weights, "average": state.average, **state.slots}
-    results = {f"{prefix}{what} of {name}": x for what, arrays in parts.items() for name, x in arrays.items()}
+    results = {
+        f"{prefix}{what} of {name}": x
+        for what, arrays in parts.items()
+        for name, x in arrays.items()
+    }
     return results | {f"{prefix}step": np.array([state.step])}
 
 
 def of_evaluations(trainer: Trainer, case: Case, prefix: str = "") -> Results:
     """Return the loss and hits on the training and the test set, ``[2]``."""
-    train_set, test_set = trainer.evaluate("train"), trainer.evaluate("test")
+    train_set = trainer.evaluate("train")
+    test_set = trainer.evaluate("test")
     right = [train_set.accuracy * len(case.data.train), test_set.accuracy * len(case.data.test)]
     return {
         f"{prefix}evaluated losses": np.array([train_set.loss, test_set.loss]),
@@ -80,21 +86,30 @@ def look(trainer: Trainer, case: Case) -> Results:
 
 
 def one_step(trainer: Trainer, case: Case) -> Results:
-    """Return the results of one step, and its gradients ``(w0 - w1) / rate`` from the weights before and after it.
+    """Return the results of one step, and its gradients ``(w0 - w1) / rate`` from the weights
+    before and after it.
 
     Running averages have no gradient; they are returned as they are.
     """
-    before, results = trainer.weights(), of_steps(train(trainer, case.plan), case)
-    rate, after = np.float32(case.workload.optimizer.learning_rate), of_weights(trainer)
-    gradients = {f"gradient of {name}": (before[name] - after.pop(name)) / rate for name in case.model.trained}
+    before = trainer.weights()
+    results = of_steps(train(trainer, case.plan), case)
+    rate = np.float32(case.workload.optimizer.learning_rate)
+    after = of_weights(trainer)
+    gradients = {
+        f"gradient of {name}": (before[name] - after.pop(name)) / rate
+        for name in case.model.trained
+    }
     return {**results, **gradients, **after}
 
 
 def step_by_step(trainer: Trainer, case: Case) -> Results:
-    """Train an epoch one step at a time, with the weights after each; its results are read at the end."""
+    """Train an epoch one step at a time, with the weights after each; its results are read at the
+    end.
+    """
     trainer.compile(case.plan)
     trainer.begin_epoch(case.plan)
-    queued, results = [], of_weights(trainer, "first ")
+    queued = []
+    results = of_weights(trainer, "first ")
     for step in range(len(case.sizes)):
         queued.append(trainer.train(1, no_tick))
         results |= of_weights(trainer, f"after step {step}, ")
@@ -103,7 +118,9 @@ def step_by_step(trainer: Trainer, case: Case) -> Results:
 
 
 def losses_alone(trainer: Trainer, case: Case) -> Results:
-    """Return the losses of an epoch. No weights: rounding moves some far if an optimiser divides by small roots."""
+    """Return the losses of an epoch. No weights: rounding moves some far if an optimiser divides by
+    small roots.
+    """
     trainer.compile(case.plan)
     return of_steps(train(trainer, case.plan), case)
 
@@ -114,7 +131,9 @@ def without_draws(trainer: Trainer, case: Case) -> Results:
 
 
 def everything(trainer: Any, case: Case) -> Results:
-    """Return all that a step-wise trainer shows, before an epoch, after its first step and at its end."""
+    """Return all that a step-wise trainer shows, before an epoch, after its first step and at its
+    end.
+    """
     some = np.array([5, 1, 8, 8, 2])
     activations = trainer.activations(some, training=False)
     results = {f"output of {name}": value for name, value in activations.items()}
@@ -123,7 +142,10 @@ def everything(trainer: Any, case: Case) -> Results:
     for count in (1, len(case.sizes) - 1):
         results |= of_steps(trainer.read(trainer.train(count, no_tick)), case, f"{count} steps: ")
         results |= of_state(trainer, f"{count} steps: ")
-        results |= {f"{count} steps: gradient of {name}": value for name, value in trainer.gradients().items()}
+        results |= {
+            f"{count} steps: gradient of {name}": value
+            for name, value in trainer.gradients().items()
+        }
     if case.workload.is_text:
         evaluation = trainer.evaluate("train", some)
         results["evaluation of some"] = np.array([evaluation.loss, evaluation.accuracy])
@@ -131,11 +153,17 @@ def everything(trainer: Any, case: Case) -> Results:
 
 
 def from_a_state(trainer: Any, case: Case) -> Results:
-    """Return a state that was set, and the one after a step from it. Its numbers are positive, nearly all different."""
-    rng, trained = np.random.default_rng(5), case.model.trained
+    """Return a state that was set, and the one after a step from it. Its numbers are positive,
+    nearly all different.
+    """
+    rng = np.random.default_rng(5)
+    trained = case.model.trained
 
     def drawn(names: Iterable[str]) -> Arrays:
-        return {name: rng.random(case.weights[name].shape, np.float32).astype(np.float64) for name in names}
+        return {
+            name: rng.random(case.weights[name].shape, np.float32).astype(np.float64)
+            for name in names
+        }
 
     slots = {slot: drawn(trained) for slot in slots_of(case.workload.optimizer)}
     average = drawn(trained) if case.workload.weight_average else {}
@@ -146,7 +174,9 @@ def from_a_state(trainer: Any, case: Case) -> Results:
 
 
 def two_epochs(trainer: Trainer, case: Case, compiled: bool = False) -> Results:
-    """Train two epochs, the second with the state that the first left, and return the weights after both."""
+    """Train two epochs, the second with the state that the first left, and return the weights after
+    both.
+    """
     results: Results = {}
     for epoch in range(2):
         if compiled:
@@ -182,11 +212,17 @@ def two_epochs_read_late(trainer: Trainer, case: Case) -> Results:
         queued += [trainer.train(count, no_tick) for count in (2, 1, len(case.sizes) - 3)]
     trainer.synchronize()
     read = [trainer.read(each) for each in reversed(queued)][::-1]
-    return {**of_steps(read[:3], case, "epoch 0: "), **of_steps(read[3:], case, "epoch 1: "), **of_weights(trainer)}
+    return {
+        **of_steps(read[:3], case, "epoch 0: "),
+        **of_steps(read[3:], case, "epoch 1: "),
+        **of_weights(trainer),
+    }
 
 
 def loaded_again(trainer: Trainer, case: Case) -> Results:
-    """Train the same epoch twice, each time from the first weights: nothing may be left of the first time."""
+    """Train the same epoch twice, each time from the first weights: nothing may be left of the
+    first time.
+    """
     results: Results = {}
     for time in ("first", "second"):
         trainer.load(case.weights)

@@ -1,4 +1,6 @@
-"""Which examples a step takes. At a negligible learning rate, the loss of a batch of one identifies its example."""
+"""Which examples a step takes. At a negligible learning rate, the loss of a batch of one identifies
+its example.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def example_losses() -> NDArray[np.float64]:
 
 def passes(count: int) -> NDArray[np.int64]:
     """Return the order of ``count`` passes over the training set, each shuffled anew."""
-    return np.concatenate([np.random.default_rng(start).permutation(EXAMPLES) for start in range(count)])
+    return np.concatenate(
+        [np.random.default_rng(start).permutation(EXAMPLES) for start in range(count)]
+    )
 
 
 class BatchConformance(Suite):
@@ -53,14 +57,18 @@ class BatchConformance(Suite):
 
     def test_a_given_order_is_cut_into_batches(self) -> None:
         """Two passes, each with a smaller last batch."""
-        case, order = still(8), passes(2)
+        case = still(8)
+        order = passes(2)
         edges = np.cumsum(case.sizes * 2)[:-1]
         expected = [example_losses()[part].mean() for part in np.split(order, edges)]
-        np.testing.assert_allclose(self._losses(case, EpochPlan(case.sizes * 2, order)), expected, rtol=CLOSE)
+        np.testing.assert_allclose(
+            self._losses(case, EpochPlan(case.sizes * 2, order)), expected, rtol=CLOSE
+        )
 
     def test_its_own_shuffle_takes_every_example_once(self) -> None:
         case = still(1)
-        trainer, plan = self.trainer(case), EpochPlan(case.sizes, None)
+        trainer = self.trainer(case)
+        plan = EpochPlan(case.sizes, None)
         trainer.compile(plan)
         first, second = (acts.train(trainer, plan).losses for _ in range(2))
         for found in (first, second):
@@ -89,15 +97,20 @@ class BatchConformance(Suite):
         case = still(2, "drop")
         found = self._losses(case, EpochPlan(case.sizes, None))
         missing = example_losses().sum() - found @ case.sizes
-        assert np.abs(example_losses() - missing).min() < 10 * CLOSE, "the loss of one example is missing"
+        assert np.abs(example_losses() - missing).min() < 10 * CLOSE, (
+            "the loss of one example is missing"
+        )
 
     def test_the_whole_training_set_at_every_step(self) -> None:
         workload = a_workload(optimizer=SGD(1e-12), batches=Batches("full"))
         case = Case("whole", workload, (EXAMPLES,) * 2, train=EXAMPLES)
-        np.testing.assert_allclose(self._losses(case, case.plan), example_losses().mean(), rtol=CLOSE)
+        np.testing.assert_allclose(
+            self._losses(case, case.plan), example_losses().mean(), rtol=CLOSE
+        )
 
     def test_every_step_is_ticked(self) -> None:
-        case, ticks = still(8), list[int]()
+        case = still(8)
+        ticks = list[int]()
         trainer = self.trainer(case)
         trainer.begin_epoch(case.plan)
         for count in (3, 1):

@@ -1,4 +1,6 @@
-"""Small trainings that are the same on every machine: network, first weights, images and batches."""
+"""Small trainings that are the same on every machine: network, first weights, images and
+batches.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,9 @@ from trainmark.workload.spec import Workload
 from trainmark.workload.tokens import Tokens
 
 PLAIN_RATE = 1024.0
-"""Rate of the one step that shows a gradient, ``g = (w0 - w1) / rate``. ``w1`` is nearly ``-rate · g``, so the rounding
-of the returned float32 weights costs 2^-24 of the gradient itself; a small rate would leave only its last digits."""
+"""Rate of the one step that shows a gradient, ``g = (w0 - w1) / rate``. ``w1`` is nearly ``-rate ·
+g``, so the rounding of the returned float32 weights costs 2^-24 of the gradient itself; a small
+rate would leave only its last digits."""
 
 
 @dataclass(frozen=True)
@@ -84,20 +87,31 @@ class Case:
     @property
     def weights(self) -> Weights:
         """Its first weights."""
-        weights, rng = initial_weights(self.model, seed=3), np.random.default_rng(5)
+        weights = initial_weights(self.model, seed=3)
+        rng = np.random.default_rng(5)
         for name, value in weights.items():
             if np.ptp(value) == 0:  # a forgotten or swapped scale of 1 or shift of 0 would not show
                 weights[name] = (value + rng.random(value.shape) / 4).astype(np.float32)
-        return {name: np.nextafter(w, np.float32(np.inf)) for name, w in weights.items()} if self.nudged else weights
+        return (
+            {name: np.nextafter(w, np.float32(np.inf)) for name, w in weights.items()}
+            if self.nudged
+            else weights
+        )
 
     @property
     def plan(self) -> EpochPlan:
-        """An epoch in a shuffled order, or with the whole training set at every step; augmented if the workload is."""
-        taken, spec = sum(self.sizes), self.workload.augmented_input
+        """An epoch in a shuffled order, or with the whole training set at every step; augmented if
+        the workload is.
+        """
+        taken = sum(self.sizes)
+        spec = self.workload.augmented_input
         draws = None if spec is None else draw_augmentation(spec, taken, np.random.default_rng(4))
         if self.workload.batches.size == "full":
             return EpochPlan(self.sizes, None, whole=True, augmented=draws)
-        passes = [np.random.default_rng(1 + start).permutation(self.train) for start in range(0, taken, self.train)]
+        passes = [
+            np.random.default_rng(1 + start).permutation(self.train)
+            for start in range(0, taken, self.train)
+        ]
         return EpochPlan(self.sizes, np.concatenate(passes)[:taken], augmented=draws)
 
     def changed(self, **changes: Any) -> Case:
@@ -143,7 +157,8 @@ def a_workload(*layers: Layer, **changes: Any) -> Workload:
     """Make a workload, by default one that any backend can train.
 
     Args:
-        layers: its network; by default two dense layers, whose biases are not zero, so a forgotten bias shows.
+        layers: its network; by default two dense layers, whose biases are not zero, so a forgotten
+            bias shows.
         changes: other fields of the workload, by name.
 
     Returns:
@@ -192,7 +207,8 @@ def conv(filters: int, size: int, padding: Any = "valid", **changes: Any) -> Con
 
 
 def one_step(name: str, *layers: Layer, **changes: Any) -> Case:
-    """Make a case of one step of plain gradient descent. The image is not square, so swapped axes show.
+    """Make a case of one step of plain gradient descent. The image is not square, so swapped axes
+    show.
 
     Args:
         name: id of its tests.
@@ -202,7 +218,11 @@ def one_step(name: str, *layers: Layer, **changes: Any) -> Case:
     Returns:
         The case.
     """
-    fields = {"input": Input((7, 6, 2)), "optimizer": SGD(PLAIN_RATE), "batches": Batches(12)} | changes
+    fields = {
+        "input": Input((7, 6, 2)),
+        "optimizer": SGD(PLAIN_RATE),
+        "batches": Batches(12),
+    } | changes
     return Case(name, a_workload(*layers, **fields), (12,))
 
 
@@ -228,23 +248,36 @@ NETWORKS = (
     one_step("max-pool, overlapping and padded", conv(3, 3, "same"), MaxPool(3, 2, "same"), *_END),
     one_step("max-pool, even and padded", conv(3, 3), MaxPool(2, 1, "same"), *_END),
     one_step("max-pool, gaps", conv(3, 2), MaxPool(2, 3), *_END),
-    one_step("local-response-norm", conv(5, 3), LocalResponseNorm(1, 0.3, 0.75, 2.0), ReLU(), *_END),
-    one_step("local-response-norm, wide", conv(5, 3), ReLU(), LocalResponseNorm(4, 0.5, 0.5), *_END),
+    one_step(
+        "local-response-norm", conv(5, 3), LocalResponseNorm(1, 0.3, 0.75, 2.0), ReLU(), *_END
+    ),
+    one_step(
+        "local-response-norm, wide", conv(5, 3), ReLU(), LocalResponseNorm(4, 0.5, 0.5), *_END
+    ),
     one_step("divided by 256", *_MLP, input=Input((7, 6, 2), divide_by=256.0)),
     one_step("standardised", *_MLP, input=Input((7, 6, 2), standardize=Standardize(0.13, 0.31))),
     one_step(
         "distorted by nothing",
         *_MLP,
-        input=Input((7, 6, 2), standardize_each=True, distortions=Distortions(False, 0.0, (1.0, 1.0))),
+        input=Input(
+            (7, 6, 2), standardize_each=True, distortions=Distortions(False, 0.0, (1.0, 1.0))
+        ),
     ),
     one_step("cropped", conv(3, 3, "same"), *_END, input=Input((8, 7, 3), 256.0, crop=5)),
     one_step(
-        "cropped, each standardised", conv(3, 3), *_END, input=Input((8, 7, 3), 1.0, crop=5, standardize_each=True)
+        "cropped, each standardised",
+        conv(3, 3),
+        *_END,
+        input=Input((8, 7, 3), 1.0, crop=5, standardize_each=True),
     ),
 )
 
 WITH_DROPOUT = (
-    Case("dropout", a_workload(Flatten(), Dropout(0.5), dense(8), ReLU(), Dropout(0.25), dense(10)), (8,)),
+    Case(
+        "dropout",
+        a_workload(Flatten(), Dropout(0.5), dense(8), ReLU(), Dropout(0.25), dense(10)),
+        (8,),
+    ),
     Case("channel-dropout", a_workload(conv(3, 2), ChannelDropout(0.5), ReLU(), *_END), (8,)),
 )
 
@@ -259,12 +292,13 @@ def of_optimizers(optimizers: Mapping[str, Optimizer]) -> tuple[Case, ...]:
         The cases.
     """
     return tuple(
-        Case(name, a_workload(optimizer=optimizer), (8, 8, 8, 8, 3), train=35) for name, optimizer in optimizers.items()
+        Case(name, a_workload(optimizer=optimizer), (8, 8, 8, 8, 3), train=35)
+        for name, optimizer in optimizers.items()
     )
 
 
-# ε is as large as the gradients, so the first step shows if it is in the wrong place. The rates change twice within the
-# steps.
+# ε is as large as the gradients, so the first step shows if it is in the wrong place. The rates
+# change twice within the steps.
 OPTIMIZERS = of_optimizers(
     {
         "sgd": SGD(0.5),
@@ -272,7 +306,9 @@ OPTIMIZERS = of_optimizers(
         "sgd, momentum": SGD(0.5, momentum=0.9),
         "sgd, velocity": SGD(0.5, momentum=0.9, momentum_form="velocity"),
         "sgd, momentum, staircase": SGD(0.5, momentum=0.9, staircase=Staircase(0.3, 2)),
-        "sgd, velocity, staircase": SGD(0.5, momentum=0.9, momentum_form="velocity", staircase=Staircase(0.3, 2)),
+        "sgd, velocity, staircase": SGD(
+            0.5, momentum=0.9, momentum_form="velocity", staircase=Staircase(0.3, 2)
+        ),
         "sgd, weight decay": SGD(0.5, weight_decay=0.1),
         "sgd, weight decay without biases": SGD(0.5, weight_decay=0.1, decay_biases=False),
         "sgd, momentum, weight decay": SGD(0.5, momentum=0.9, weight_decay=0.1),
@@ -298,7 +334,9 @@ _SMALL = {
 
 
 def _from_catalogue(name: str) -> Case:
-    """Five steps of a workload of the catalogue, with small batches and, if it is large, a small network."""
+    """Five steps of a workload of the catalogue, with small batches and, if it is large, a small
+    network.
+    """
     workload = dataclasses.replace(catalog.find(name), published=None)
     if workload.batches.size == "full":
         return Case(name, workload, (24,) * 5)

@@ -1,7 +1,8 @@
 """Random numbers: dropout, distortions and seeds.
 
-A trainer returns only losses, so these networks have losses that show their input: logit 0 is at least 40, the other
-nine are 0, and the label is one of them. The loss is then logit 0, up to 4e-17, which is a weighted sum of the input.
+A trainer returns only losses, so these networks have losses that show their input: logit 0 is at
+least 40, the other nine are 0, and the label is one of them. The loss is then logit 0, up to 4e-17,
+which is a weighted sum of the input.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from trainmark.backends.base import EpochPlan
-from trainmark.workload.layers import ChannelDropout, Dense, Dropout, Flatten, Layer, TiedHead, TokenEmbedding
+from trainmark.workload.layers import (
+    ChannelDropout,
+    Dense,
+    Dropout,
+    Flatten,
+    Layer,
+    TiedHead,
+    TokenEmbedding,
+)
 from trainmark.workload.model import Weights
 from trainmark.workload.optimizers import SGD
 from trainmark.workload.pixels import Distortions, Input
@@ -31,8 +40,10 @@ OFFSET = 40.0
 NEGLIGIBLE = 1e-12  # a learning rate at which nothing is learned
 RATE = 0.25  # of dropout; exact for a framework that draws only a few bits, too
 UNIT = 0.125  # of the sum that encodes the mask
-WIDTH, CHANNELS = 2, 3
-BRIGHTNESS = (1, 2 ** (WIDTH * CHANNELS))  # of the two examples, so that one number encodes both masks
+WIDTH = 2
+CHANNELS = 3
+# of the two examples, so that one number encodes both masks
+BRIGHTNESS = (1, 2 ** (WIDTH * CHANNELS))
 STEPS = 150
 DRAWN = 5  # standard deviations that a share or a mean of random draws may be off
 TEXT = a_workload(TokenEmbedding(10, 8), TiedHead(), input=Tokens(5))
@@ -40,11 +51,15 @@ SAME_CONTRAST = (1.0, 1.0)
 BEFORE_FLATTEN = (Dropout(RATE), Flatten())
 AFTER_FLATTEN = (Flatten(), Dropout(RATE))
 CHANNELWISE = (ChannelDropout(RATE), Flatten())
-EITHER_DROPOUT = pytest.mark.parametrize("layers", [AFTER_FLATTEN, CHANNELWISE], ids=["dropout", "channel-dropout"])
+EITHER_DROPOUT = pytest.mark.parametrize(
+    "layers", [AFTER_FLATTEN, CHANNELWISE], ids=["dropout", "channel-dropout"]
+)
 
 
 def readout(case: Case, by_value: ArrayLike) -> Weights:
-    """Return weights of a single dense layer whose loss is ``40 + Σ by_value · x``; values without a factor get 0."""
+    """Return weights of a single dense layer whose loss is ``40 + Σ by_value · x``; values without
+    a factor get 0.
+    """
     weights = {name: np.zeros_like(value) for name, value in case.weights.items()}
     values = np.asarray(by_value)
     weights["dense1.kernel"][: len(values), 0] = values
@@ -53,16 +68,22 @@ def readout(case: Case, by_value: ArrayLike) -> Weights:
 
 
 class ChanceConformance(Suite):
-    """Draws have the right distribution, are independent where they should be, and depend on the seed."""
+    """Draws have the right distribution, are independent where they should be, and depend on the
+    seed.
+    """
 
-    @pytest.mark.parametrize("layers", [BEFORE_FLATTEN, AFTER_FLATTEN, CHANNELWISE], ids=lambda each: each[0].kind)
+    @pytest.mark.parametrize(
+        "layers", [BEFORE_FLATTEN, AFTER_FLATTEN, CHANNELWISE], ids=lambda each: each[0].kind
+    )
     def test_dropout_zeroes_its_share_and_scales_the_rest(self, layers: tuple[Layer, ...]) -> None:
         kept = self._masks(layers)
         draws = kept if layers is not CHANNELWISE else kept[:, :, :1]
         assert abs(draws.mean() - (1 - RATE)) < DRAWN * np.sqrt(RATE * (1 - RATE) / draws.size)
 
     @EITHER_DROPOUT
-    def test_dropout_is_drawn_anew_for_every_example_and_step(self, layers: tuple[Layer, ...]) -> None:
+    def test_dropout_is_drawn_anew_for_every_example_and_step(
+        self, layers: tuple[Layer, ...]
+    ) -> None:
         kept = self._masks(layers)[:, :, 0]  # [steps, example, channel]
         self._independent("examples of a batch", kept[:, 0], kept[:, 1])
         self._independent("neighbouring steps", kept[1:], kept[:-1])
@@ -76,7 +97,9 @@ class ChanceConformance(Suite):
         np.testing.assert_array_equal(kept[:, :, 0], kept[:, :, 1], "a channel is dropped whole")
 
     def test_the_gradient_passes_where_the_value_passed(self) -> None:
-        """One step at a learning rate of 1 subtracts the mean of the kept inputs from the weights of logit 0."""
+        """One step at a learning rate of 1 subtracts the mean of the kept inputs from the weights
+        of logit 0.
+        """
         case = _dropout_case(AFTER_FLATTEN, learning_rate=1.0)
         trainer = self.trainer(case, readout(case, _MASK_WEIGHTS))
         (kept,) = _decoded(acts.train(trainer, EpochPlan((2,), np.arange(2))).losses)
@@ -92,7 +115,9 @@ class ChanceConformance(Suite):
     def test_the_seed_decides_its_own_shuffle(self, workload: Workload) -> None:
         case = Case("shuffled", workload, (8,) * 3)
         plan = EpochPlan(case.sizes, None)
-        self._depends_on_the_seed(lambda seed: acts.train(self.trainer(case, seed=seed), plan).losses)
+        self._depends_on_the_seed(
+            lambda seed: acts.train(self.trainer(case, seed=seed), plan).losses
+        )
 
     def test_half_of_the_images_are_mirrored(self) -> None:
         """Left and right, never upside down."""
@@ -115,21 +140,29 @@ class ChanceConformance(Suite):
         found = self._readings(pixels, distortions)
         self._uniform(found, 37, 163)
         of_four = self._readings(pixels, distortions, size=4)
-        assert of_four.std() == pytest.approx(found.std() / 2, rel=0.4), "each image of a batch has its own"
+        assert of_four.std() == pytest.approx(found.std() / 2, rel=0.4), (
+            "each image of a batch has its own"
+        )
         apart = self._readings(pixels, distortions, [1, 0, 0, -1])
         np.testing.assert_allclose(apart, -1, atol=1e-3)
 
     def test_contrast_moves_values_away_from_the_mean_of_their_channel(self) -> None:
-        pixels = np.array([100, 120, 80, 20]).reshape(1, 2, 2)  # channel 0 is 100, 80; channel 1 is 120, 20
+        # channel 0 is 100, 80; channel 1 is 120, 20
+        pixels = np.array([100, 120, 80, 20]).reshape(1, 2, 2)
         distortions = Distortions(False, 0.0, (0.2, 1.8))
         self._uniform(self._readings(pixels, distortions), 90 + 0.2 * 10, 90 + 1.8 * 10)
         means = self._readings(pixels, distortions, [0.5, 0, 0.5])
         np.testing.assert_allclose(means, 90, rtol=1e-5)
-        both = self._readings(pixels, distortions, [1, -0.2])  # 90 + 10 f - 0.2 · (70 + 50 f): one f for both channels
+        # 90 + 10 f - 0.2 · (70 + 50 f): one f for both channels
+        both = self._readings(pixels, distortions, [1, -0.2])
         np.testing.assert_allclose(both, 76, rtol=1e-5)
 
-    def _masks(self, layers: tuple[Layer, ...], seed: int = 1, epochs: int = 2) -> NDArray[np.int64]:
-        """Return which values were kept, ``[steps, example, pixel, channel]``; evaluates in between."""
+    def _masks(
+        self, layers: tuple[Layer, ...], seed: int = 1, epochs: int = 2
+    ) -> NDArray[np.int64]:
+        """Return which values were kept, ``[steps, example, pixel, channel]``; evaluates in
+        between.
+        """
         case = _dropout_case(layers)
         trainer = self.trainer(case, readout(case, _MASK_WEIGHTS), seed=seed)
         plan = EpochPlan((2,) * STEPS, np.tile(np.arange(2), STEPS))
@@ -149,23 +182,31 @@ class ChanceConformance(Suite):
         size: int = 1,
         crop: int | None = None,
     ) -> Float64:
-        """Train on copies of one image; returns each batch's mean of ``Σ by_value · x``, by default the first value."""
+        """Train on copies of one image; returns each batch's mean of ``Σ by_value · x``, by default
+        the first value.
+        """
         images = np.repeat(pixels.astype(np.uint8)[None], 2 * STEPS, axis=0)
         height, width, channels = pixels.shape
         spec = Input((height, width, channels), 1.0, crop, distortions=distortions)
-        workload = a_workload(Flatten(), Dense(10), input=spec, optimizer=SGD(NEGLIGIBLE), batches=Batches(size))
+        workload = a_workload(
+            Flatten(), Dense(10), input=spec, optimizer=SGD(NEGLIGIBLE), batches=Batches(size)
+        )
         case = Case("readings", workload, (size,), given=all_of_class_1(images))
         plan = EpochPlan((size,) * (len(images) // size), np.arange(len(images)))
         return acts.train(self.trainer(case, readout(case, by_value)), plan).losses - OFFSET
 
     def _depends_on_the_seed(self, draw: Callable[[int], NDArray[Any]]) -> None:
-        first, again, other = draw(1), draw(1), draw(2)
+        first = draw(1)
+        again = draw(1)
+        other = draw(2)
         np.testing.assert_array_equal(first, again, "the same seed draws the same")
         assert (first != other).any(), "another seed draws something else"
 
     def _independent(self, what: str, one: NDArray[Any], other: NDArray[Any]) -> None:
         correlation = np.corrcoef(one.ravel(), other.ravel())[0, 1]
-        assert abs(correlation) < DRAWN / np.sqrt(one.size), f"{what}: correlation {correlation:.2f}"
+        assert abs(correlation) < DRAWN / np.sqrt(one.size), (
+            f"{what}: correlation {correlation:.2f}"
+        )
 
     def _uniform(self, found: Float64, low: float, high: float) -> None:
         width = high - low
@@ -175,7 +216,10 @@ class ChanceConformance(Suite):
 
 
 def _dropout_case(layers: tuple[Layer, ...], learning_rate: float = NEGLIGIBLE) -> Case:
-    images = np.ones((2, 1, WIDTH, CHANNELS), np.uint8) * np.array(BRIGHTNESS, np.uint8)[:, None, None, None]
+    images = (
+        np.ones((2, 1, WIDTH, CHANNELS), np.uint8)
+        * np.array(BRIGHTNESS, np.uint8)[:, None, None, None]
+    )
     workload = a_workload(
         *layers,
         Dense(10),
@@ -190,9 +234,13 @@ _MASK_WEIGHTS = UNIT * 2.0 ** np.arange(WIDTH * CHANNELS, dtype=np.float32)
 
 
 def _decoded(losses: Float64) -> NDArray[np.int64]:
-    """Decode the masks from the losses; fails if the kept values are not scaled by ``1/(1 - rate)``."""
+    """Decode the masks from the losses; fails if the kept values are not scaled by ``1/(1 -
+    rate)``.
+    """
     codes = 2 * (losses - OFFSET) / UNIT * (1 - RATE)
     whole = codes.round()
-    np.testing.assert_allclose(codes, whole, atol=0.02, err_msg="kept values are scaled by 1/(1 - rate)")
+    np.testing.assert_allclose(
+        codes, whole, atol=0.02, err_msg="kept values are scaled by 1/(1 - rate)"
+    )
     bits = whole.astype(np.int64)[:, None] >> np.arange(2 * WIDTH * CHANNELS) & 1
     return bits.reshape(-1, 2, WIDTH, CHANNELS)

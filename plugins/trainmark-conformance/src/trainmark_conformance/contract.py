@@ -21,17 +21,24 @@ from trainmark_conformance.modern import NETWORKS, OPTIMIZERS, normal
 from trainmark_conformance.oracle import Act, distance, exact
 from trainmark_conformance.suite import Suite
 
-# All state that a trainer keeps from step to step. The decay of the average is limited up to the fourth step.
+# All state that a trainer keeps from step to step. The decay of the average is limited up to the
+# fourth step.
 REMEMBERING = tuple(
     Case(name, a_workload(optimizer=optimizer, weight_average=average), (8, 8, 8, 8, 3), train=35)
     for name, optimizer, average in (
-        ("sgd, momentum, staircase, average", SGD(0.5, 0.9, staircase=Staircase(0.3, 3)), WeightAverage(0.3)),
+        (
+            "sgd, momentum, staircase, average",
+            SGD(0.5, 0.9, staircase=Staircase(0.3, 3)),
+            WeightAverage(0.3),
+        ),
         ("sgd, velocity, staircase", SGD(0.5, 0.9, "velocity", staircase=Staircase(0.3, 3)), None),
         ("adam, average", Adam(0.05, epsilon=0.02), WeightAverage(0.3)),
         ("rmsprop", RMSprop(0.05, epsilon=0.02), None),
     )
 )
-RUNNING = Case("batch norm", a_workload(*normal(3, 2), Flatten(), dense(10)), (8, 8, 8, 8, 3), train=35)
+RUNNING = Case(
+    "batch norm", a_workload(*normal(3, 2), Flatten(), dense(10)), (8, 8, 8, 8, 3), train=35
+)
 _KINDS = KINDS_0_1 | KINDS_0_2
 PLAIN = Case("plain", a_workload(), (8, 8, 8))
 
@@ -59,7 +66,10 @@ class ContractConformance(Suite):
         averaged = REMEMBERING[0]
         plain = averaged.changed(weight_average=None)
         with_it, without = (exact(case, acts.two_epochs_looked_at) for case in (averaged, plain))
-        assert distance(with_it["epoch 0: evaluated losses"], without["epoch 0: evaluated losses"]) > 0.001
+        assert (
+            distance(with_it["epoch 0: evaluated losses"], without["epoch 0: evaluated losses"])
+            > 0.001
+        )
         assert distance(with_it["epoch 1: outputs"], without["epoch 1: outputs"]) == 0
         self.compare(averaged, acts.two_epochs_looked_at)
 
@@ -68,15 +78,20 @@ class ContractConformance(Suite):
         case = REMEMBERING[0]
         trainer = self.trainer(case)
         acts.train(trainer, case.plan)
-        before, kept = trainer.evaluate("test"), trainer.averaged()
-        assert any(not np.array_equal(value, kept[name]) for name, value in trainer.weights().items())
+        before = trainer.evaluate("test")
+        kept = trainer.averaged()
+        assert any(
+            not np.array_equal(value, kept[name]) for name, value in trainer.weights().items()
+        )
         trainer.load(kept)
         after = trainer.evaluate("test")
         np.testing.assert_allclose(after.loss, before.loss, rtol=1e-5)
         assert after.accuracy == before.accuracy
 
     def test_weights_are_copies(self) -> None:
-        """Training changes neither loaded nor returned weights, and changing those does not change the training."""
+        """Training changes neither loaded nor returned weights, and changing those does not change
+        the training.
+        """
         given = PLAIN.weights
         trainer = self.trainer(PLAIN, given)
         returned = trainer.weights()
@@ -110,7 +125,10 @@ class ContractConformance(Suite):
         assert len({device.id for device in can.devices}) == len(can.devices)
         for device in can.devices:
             assert set(device.precisions) <= set(PRECISIONS)
-        json.dumps(dataclasses.asdict(dataclasses.replace(can, kinds=frozenset())) | {"kinds": sorted(can.kinds)})
+        json.dumps(
+            dataclasses.asdict(dataclasses.replace(can, kinds=frozenset()))
+            | {"kinds": sorted(can.kinds)}
+        )
 
     def test_an_absent_device_is_refused(self) -> None:
         self._refused(PLAIN, "nowhere:9", error=AbsentDevice, device="nowhere:9")
@@ -136,7 +154,9 @@ class ContractConformance(Suite):
             pytest.skip(f"{self.device} is not a CPU")
         self._refused(PLAIN, "memory-fraction", memory_fraction=0.5)
 
-    def _refused(self, case: Case, said: str, error: type[Exception] = Unsupported, **changes: Any) -> None:
+    def _refused(
+        self, case: Case, said: str, error: type[Exception] = Unsupported, **changes: Any
+    ) -> None:
         options = self.options(**changes)
         with pytest.raises(error, match=said):
             self.made.trainer(case.workload, case.model, case.data, options)

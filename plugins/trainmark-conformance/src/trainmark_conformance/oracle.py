@@ -1,4 +1,6 @@
-"""The expected results of a case, from the NumPy backend in float64, and how far rounding may move them."""
+"""The expected results of a case, from the NumPy backend in float64, and how far rounding may move
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +18,26 @@ from trainmark.workload.precision import Precision
 from trainmark_conformance.cases import Case
 
 Results = dict[str, NDArray[Any]]
-"""Arrays by name: weights in float32, other rounded results in float64, and integers, which must be equal."""
+"""Arrays by name: weights in float32, other rounded results in float64, and integers, which must be
+equal."""
 
 Act = Callable[[Trainer, Case], Results]
-"""Uses a trainer that has loaded the first weights of a case, and returns the results to compare."""
+"""Uses a trainer that has loaded the first weights of a case, and returns the results to
+compare."""
 
 FLOAT64 = 1e-10
-"""Allowed distance in float64. It leaves out a few digits, because the order of summation differs."""
+"""Allowed distance in float64. It leaves out a few digits, because the order of summation
+differs."""
 
 FLOAT32_ROUNDING = 2.0**-23
-"""float64 weights that agree may differ by one unit in the last place once they are returned as float32."""
+"""float64 weights that agree may differ by one unit in the last place once they are returned as
+float32."""
 
 FACTOR = 8
 FLOOR = 2.0**-20
-"""In float32 the allowed distance is measured: ``FACTOR`` times the distance that the oracle moves when it runs in
-float32, also from first weights that are one unit in the last place larger; at least eight such units."""
+"""In float32 the allowed distance is measured: ``FACTOR`` times the distance that the oracle moves
+when it runs in float32, also from first weights that are one unit in the last place larger; at
+least eight such units."""
 
 
 def oracle_trainer(case: Case, precision: Precision = "fp64") -> NumpyTrainer:
@@ -77,8 +84,13 @@ def tolerances(case: Case, act: Act, precision: Precision) -> dict[str, float]:
     """
     expected = exact(case, act)
     if precision == "fp64":
-        return {name: FLOAT32_ROUNDING if value.dtype == np.float32 else FLOAT64 for name, value in expected.items()}
-    moved = [act(oracle_trainer(there, "fp32"), there) for there in (case, replace(case, nudged=True))]
+        return {
+            name: FLOAT32_ROUNDING if value.dtype == np.float32 else FLOAT64
+            for name, value in expected.items()
+        }
+    moved = [
+        act(oracle_trainer(there, "fp32"), there) for there in (case, replace(case, nudged=True))
+    ]
     return {
         name: max(FLOOR, FACTOR * max(distance(results[name], value) for results in moved))
         for name, value in expected.items()
@@ -93,10 +105,15 @@ def distance(found: NDArray[Any], expected: NDArray[Any]) -> float:
         expected: the expected result, of the same shape.
 
     Returns:
-        The largest difference, relative to the largest expected value; infinite if any difference is not finite.
+        The largest difference, relative to the largest expected value; infinite if any difference
+        is not finite.
     """
     difference = np.abs(found.astype(np.float64) - expected.astype(np.float64)).max()
-    return float(difference / (np.abs(expected).max() or 1.0)) if np.isfinite(difference) else float("inf")
+    return (
+        float(difference / (np.abs(expected).max() or 1.0))
+        if np.isfinite(difference)
+        else float("inf")
+    )
 
 
 def differences(found: Results, case: Case, act: Act, precision: Precision) -> list[str]:
@@ -111,7 +128,8 @@ def differences(found: Results, case: Case, act: Act, precision: Precision) -> l
     Returns:
         A line for each result that differs; empty if all agree.
     """
-    expected, allowed = exact(case, act), tolerances(case, act, precision)
+    expected = exact(case, act)
+    allowed = tolerances(case, act, precision)
     if found.keys() != expected.keys():
         return [f"expected the results {sorted(expected)}, found {sorted(found)}"]
     lines = []

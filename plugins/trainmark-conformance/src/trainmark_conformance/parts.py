@@ -20,11 +20,18 @@ WITH_AVERAGE = Case(
     (8, 8, 8, 8),
     train=32,
 )
-TEXT = Case("windows of a text", a_workload(TokenEmbedding(10, 8), TiedHead(), input=Tokens(5)), (4, 4, 4), train=12)
+TEXT = Case(
+    "windows of a text",
+    a_workload(TokenEmbedding(10, 8), TiedHead(), input=Tokens(5)),
+    (4, 4, 4),
+    train=12,
+)
 
 
 class PartsConformance(Suite):
-    """The parts that ``explain`` omits are omitted, and no others. Skipped by backends that are not separable."""
+    """The parts that ``explain`` omits are omitted, and no others. Skipped by backends that are not
+    separable.
+    """
 
     @property
     def parts(self) -> frozenset[Part]:
@@ -35,9 +42,13 @@ class PartsConformance(Suite):
         return made.parts(self.options())
 
     def without(self, *parts: Part, case: Case = WITH_AVERAGE) -> Trainer:
-        """Return a trainer without these parts, ready to train; skips the test if the backend can't omit them."""
+        """Return a trainer without these parts, ready to train; skips the test if the backend can't
+        omit them.
+        """
         if not set(parts) <= self.parts:
-            pytest.skip(f"{self.backend} {self.style} on {self.device} has no part {' or '.join(parts)}")
+            pytest.skip(
+                f"{self.backend} {self.style} on {self.device} has no part {' or '.join(parts)}"
+            )
         trainer = self.trainer(case, without=frozenset(parts))
         trainer.compile(case.plan)
         return trainer
@@ -45,7 +56,9 @@ class PartsConformance(Suite):
     def test_its_parts_are_of_the_known_words(self) -> None:
         assert self.parts <= set(PARTS)
 
-    def test_without_the_optimizer_nothing_moves_and_every_loss_is_that_of_the_first_weights(self) -> None:
+    def test_without_the_optimizer_nothing_moves_and_every_loss_is_that_of_the_first_weights(
+        self,
+    ) -> None:
         trainer = self.without("optimizer")
         before = trainer.weights()
         losses = acts.train(trainer, WITH_AVERAGE.plan).losses
@@ -70,7 +83,9 @@ class PartsConformance(Suite):
         trainer = self.without("loss")
         order = WITH_AVERAGE.plan.order
         assert order is not None
-        expected = trainer.outputs(WITH_AVERAGE.data.train.images[order[: WITH_AVERAGE.sizes[0]]]).mean()
+        expected = trainer.outputs(
+            WITH_AVERAGE.data.train.images[order[: WITH_AVERAGE.sizes[0]]]
+        ).mean()
         losses = acts.train(trainer, WITH_AVERAGE.plan).losses
         np.testing.assert_allclose(losses[0], expected, rtol=1e-5, atol=1e-6)
         assert losses[-1] < losses[0]

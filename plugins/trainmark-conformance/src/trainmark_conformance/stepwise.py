@@ -7,7 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trainmark.workload.layers import Attention, Dropout, Flatten, MaxPool, ReLU, Residual, TiedHead, TokenEmbedding
+from trainmark.workload.layers import (
+    Attention,
+    Dropout,
+    Flatten,
+    MaxPool,
+    ReLU,
+    Residual,
+    TiedHead,
+    TokenEmbedding,
+)
 from trainmark.workload.optimizers import SGD
 from trainmark.workload.pixels import Input
 from trainmark.workload.tokens import Tokens
@@ -22,13 +31,17 @@ TRAINED = tuple(
     for case in NETWORKS
     if case.workload.input.distortions is None
 )
-_IMAGES = {"model": (conv(3, 3), MaxPool(2, 2), ReLU(), Flatten(), dense(10)), "input": Input((8, 6, 2))}
+_IMAGES = {
+    "model": (conv(3, 3), MaxPool(2, 2), ReLU(), Flatten(), dense(10)),
+    "input": Input((8, 6, 2)),
+}
 OF_IMAGES = tuple(case.changed(**_IMAGES) for case in (*OPTIMIZERS, *REMEMBERING))
 _WIDTH = 8
 
 
 class RecipeConformance(Suite):
-    """A few trainings that need nearly everything of version 0.2, and what else is promised to ``parity``.
+    """A few trainings that need nearly everything of version 0.2, and what else is promised to
+    ``parity``.
 
     Skipped by backends whose trainers are not step-wise.
     """
@@ -39,7 +52,8 @@ class RecipeConformance(Suite):
 
     @pytest.mark.parametrize("case", (*REMEMBERING, RUNNING), ids=str)
     def test_another_trainer_continues_in_the_middle_of_an_epoch(self, case: Case) -> None:
-        first, second = self.stepwise(case), self.stepwise(case)
+        first = self.stepwise(case)
+        second = self.stepwise(case)
         first.begin_epoch(case.plan)
         steps = [first.read(first.train(2, acts.no_tick))]
         second.set_state(first.state())
@@ -49,7 +63,10 @@ class RecipeConformance(Suite):
     def test_its_state_has_its_precision(self) -> None:
         trainer = self.stepwise(PLAIN)
         acts.train(trainer, PLAIN.plan)
-        rounded = [np.array_equal(value, value.astype(np.float32)) for value in trainer.state().weights.values()]
+        rounded = [
+            np.array_equal(value, value.astype(np.float32))
+            for value in trainer.state().weights.values()
+        ]
         assert all(rounded) if self.digits != "fp64" else not any(rounded)
 
     def test_looking_at_outputs_in_training_leaves_running_averages(self) -> None:
@@ -58,7 +75,9 @@ class RecipeConformance(Suite):
         np.testing.assert_equal(trainer.weights(), RUNNING.weights)
 
     def test_attention_drops_its_share_of_probabilities_in_training_only(self) -> None:
-        """With queries of 0, every position seen has the same share; with values of 1, outputs are sums of shares."""
+        """With queries of 0, every position seen has the same share; with values of 1, outputs are
+        sums of shares.
+        """
         layers = TokenEmbedding(10, _WIDTH), Attention(2, 0.25), TiedHead()
         case = Case("attention", a_workload(*layers, input=Tokens(6)), (8,), train=400)
         weights = {
@@ -68,7 +87,8 @@ class RecipeConformance(Suite):
         }
         trainer = self.stepwise(case, weights)
         off, on = (
-            trainer.activations(np.arange(400), training=training)["attention1"][..., ::4]  # one value of each head
+            # one value of each head
+            trainer.activations(np.arange(400), training=training)["attention1"][..., ::4]
             for training in (False, True)
         )
         np.testing.assert_allclose(off, 1, rtol=1e-5)
@@ -83,7 +103,9 @@ class RecipeConformance(Suite):
         case = Case("dropouts", workload, (8,))
         found = self.stepwise(case).activations(np.arange(20), training=True)
         kept = {name: value != 0 for name, value in found.items()}
-        one, other, third = kept["dropout1"], kept["dropout2"], kept["dropout3"]
+        one = kept["dropout1"]
+        other = kept["dropout2"]
+        third = kept["dropout3"]
         assert one.mean() == pytest.approx(0.5, abs=0.1)
         assert other[one].mean() == pytest.approx(0.5, abs=0.1)
         assert (one == third)[kept["residual1"]].mean() == pytest.approx(0.5, abs=0.2)

@@ -15,7 +15,8 @@ from trainmark.workload.precision import Precision
 from trainmark_conformance.cases import Case
 from trainmark_conformance.oracle import Act, Results, differences
 
-_find, _load = cache(registry.find), cache(registry.load)
+_find = cache(registry.find)
+_load = cache(registry.load)
 
 
 class Suite:
@@ -25,8 +26,10 @@ class Suite:
         backend: its name, as it is registered.
         style: the style to test.
         device: id of the device to test on.
-        precision: the precision to test; None means float64 if the device has it, otherwise float32.
-        threads: CPU threads; None leaves the framework's choice. One is enough for such small trainings.
+        precision: the precision to test; None means float64 if the device has it, otherwise
+            float32.
+        threads: CPU threads; None leaves the framework's choice. One is enough for such small
+            trainings.
     """
 
     backend: ClassVar[str]
@@ -75,7 +78,8 @@ class Suite:
         return dataclasses.replace(options, **changes)
 
     def trainer(self, case: Case, weights: Weights | None = None, **changes: Any) -> base.Trainer:
-        """Make a trainer and load weights into it; skips the test if the backend lacks what the case needs.
+        """Make a trainer and load weights into it; skips the test if the backend lacks what the
+        case needs.
 
         Args:
             case: the training.
@@ -93,7 +97,8 @@ class Suite:
         return trainer
 
     def compare(self, case: Case, act: Act) -> None:
-        """Fail unless a training has the same results with this backend as with the oracle, up to rounding.
+        """Fail unless a training has the same results with this backend as with the oracle, up to
+        rounding.
 
         Args:
             case: the training.
@@ -134,4 +139,6 @@ class Suite:
             act: what the oracle does.
         """
         lines = differences(found, case, act, self.digits)
-        assert not lines, f"{self.backend} ({self.style}, {self.device}, {self.digits}):\n" + "\n".join(lines)
+        assert not lines, (
+            f"{self.backend} ({self.style}, {self.device}, {self.digits}):\n" + "\n".join(lines)
+        )

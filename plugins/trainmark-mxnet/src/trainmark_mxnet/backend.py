@@ -39,8 +39,23 @@ OLDEST = NEWEST = "1.9"  # 1.9.1 was the last with the Module; the project was r
 
 KINDS = frozenset(
     {
-        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
-        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
+        *(
+            "dense",
+            "conv2d",
+            "max-pool",
+            "local-response-norm",
+            "relu",
+            "dropout",
+            "channel-dropout",
+            "flatten",
+        ),
+        *(
+            "log-softmax",
+            "nll",
+            "softmax-cross-entropy",
+            "softmax-then-log",
+            "clipped-softmax-cross-entropy",
+        ),
         *("sgd", "adam", "rmsprop"),
     }
 )
@@ -55,20 +70,28 @@ class MxnetBackend:
         untested = is_untested("MXNet", version, oldest=OLDEST, newest=NEWEST)
         if not hasattr(mx, "mod"):
             raise Unsupported(
-                "this MXNet has no Module", expected=f"MXNet {NEWEST}", found=version, fix="pip install mxnet==1.9.1"
+                "this MXNet has no Module",
+                expected=f"MXNet {NEWEST}",
+                found=version,
+                fix="pip install mxnet==1.9.1",
             )
-        return Capabilities("mxnet", version, ("idiomatic", "fast"), _devices(), KINDS, {"mxnet": version}, untested)
+        return Capabilities(
+            "mxnet", version, ("idiomatic", "fast"), _devices(), KINDS, {"mxnet": version}, untested
+        )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """Create a trainer of the requested style."""
         require_support(self.capabilities(), workload, options)
         if options.memory_fraction is not None:
-            raise Unsupported("MXNet can't limit its share of the device's memory", fix="Omit --memory-fraction.")
+            raise Unsupported(
+                "MXNet can't limit its share of the device's memory", fix="Omit --memory-fraction."
+            )
         if options.style == "fast":
             from trainmark_mxnet.fast import FastTrainer
 
             return FastTrainer(workload, model, data, options)
-        from trainmark_mxnet.idiomatic import IdiomaticTrainer  # not at the top: needs Module, which MXNet 2 lacks
+        # not at the top: needs Module, which MXNet 2 lacks
+        from trainmark_mxnet.idiomatic import IdiomaticTrainer
 
         return IdiomaticTrainer(workload, model, data, options)
 
@@ -96,8 +119,11 @@ class MxnetBackend:
 
 
 def _devices() -> tuple[Device, ...]:
-    devices = [Device("cpu", platform.processor() or platform.machine(), "cpu", None, tuple(DTYPES))]
+    devices = [
+        Device("cpu", platform.processor() or platform.machine(), "cpu", None, tuple(DTYPES))
+    ]
     for index in range(mx.context.num_gpus()):
         _, memory = mx.context.gpu_memory_info(index)
-        devices.append(Device(f"cuda:{index}", None, "accelerator", memory, tuple(DTYPES)))  # MXNet has no device names
+        # MXNet has no device names
+        devices.append(Device(f"cuda:{index}", None, "accelerator", memory, tuple(DTYPES)))
     return tuple(devices)

@@ -21,7 +21,8 @@ class Stretch(mx.io.DataIter):
 
     Args:
         described: names, shapes and types of the inputs and the labels.
-        before: called with the size of each batch when ``fit`` takes it, after the update with the previous batch.
+        before: called with the size of each batch when ``fit`` takes it, after the update with the
+            previous batch.
     """
 
     def __init__(
@@ -33,7 +34,9 @@ class Stretch(mx.io.DataIter):
     ) -> None:
         super().__init__()
         self.provide_data, self.provide_label = described
-        self._batches, self._left, self._before = batches, steps, before
+        self._batches = batches
+        self._left = steps
+        self._before = before
 
     def next(self) -> mx.io.DataBatch:
         """Return one batch."""
@@ -59,18 +62,28 @@ class Epochs:
     """
 
     def __init__(
-        self, workload: Workload, images: mx.nd.NDArray, labels: mx.nd.NDArray, device: mx.Context, seed: int
+        self,
+        workload: Workload,
+        images: mx.nd.NDArray,
+        labels: mx.nd.NDArray,
+        device: mx.Context,
+        seed: int,
     ) -> None:
-        self._workload, self._images, self._labels, self._device = workload, images, labels, device
+        self._workload = workload
+        self._images = images
+        self._labels = labels
+        self._device = device
         np.random.seed(seed % 2**32)  # what NDArrayIter shuffles with
-        # Its shuffle converts everything to float32: wrong for float64, and four times the memory for bytes.
+        # Its shuffle converts everything to float32: wrong for float64, and four times the memory
+        # for bytes.
         self._shuffles_itself = images.dtype == np.float32
         self._shuffled: mx.io.NDArrayIter | None = None
         self._order: NDArray[np.int64] | None = None
         self._ordered: list[mx.io.NDArrayIter] = []
 
     def prepare(self, plan: EpochPlan) -> None:
-        """Move the set to the device of ``plan``, or put it in order; epochs with the same order reuse the result."""
+        """Move the set to the device of ``plan``, or put it in order; epochs with the same order
+        reuse the result."""
         if plan.whole:
             self._images = self._images.as_in_context(self._device)
             self._labels = self._labels.as_in_context(self._device)
@@ -109,10 +122,15 @@ class Epochs:
     def _put_in_order(self, order: NDArray[np.int64], sizes: Sequence[int]) -> None:
         if self._order is not None and np.array_equal(order, self._order):
             return
-        self._order, self._ordered, start = order, [], 0
+        self._order = order
+        self._ordered = []
+        start = 0
         for batch, examples in _runs(sizes):
-            taken = mx.nd.array(order[start : start + examples], ctx=self._labels.context, dtype="int32")
-            images, labels = mx.nd.take(self._images, taken), mx.nd.take(self._labels, taken)
+            taken = mx.nd.array(
+                order[start : start + examples], ctx=self._labels.context, dtype="int32"
+            )
+            images = mx.nd.take(self._images, taken)
+            labels = mx.nd.take(self._labels, taken)
             self._ordered.append(mx.io.NDArrayIter(images, labels, batch))
             start += examples
 
@@ -130,7 +148,8 @@ class Epochs:
 
 
 def _runs(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield batch size and examples of each run of batches that one ``NDArrayIter`` covers; its last may be smaller."""
+    """Yield batch size and examples of each run of batches that one ``NDArrayIter`` covers; its
+    last may be smaller."""
     start = 0
     for index, size in enumerate(sizes):
         if index + 1 == len(sizes) or size < sizes[start] or sizes[index + 1] > size:

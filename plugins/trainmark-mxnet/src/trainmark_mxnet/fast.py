@@ -1,7 +1,9 @@
-"""``fast``: the dataset stays on the device; a step is one bound graph and one call of MXNet's updater.
+"""``fast``: the dataset stays on the device; a step is one bound graph and one call of MXNet's
+updater.
 
-It uses an executor bound to fixed arrays rather than a hybridised Gluon block, since it was faster on the CPU: it does
-not record operations for the gradients. ``recipes/mxnet_fast.py`` shows the loop without trainmark.
+It uses an executor bound to fixed arrays rather than a hybridised Gluon block, since it was faster
+on the CPU: it does not record operations for the gradients. ``recipes/mxnet_fast.py`` shows the
+loop without trainmark.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class FastTrainer(MxnetTrainer):
         self._images, self._labels = self._training_set(self._context)
         shapes, _, _ = self._symbol.infer_shape(**self._input_shapes(1))
         shape_of = dict(zip(self._symbol.list_arguments(), shapes, strict=True))
-        self._weights = {name: mx.nd.zeros(shape_of[name], self._context, self._dtype) for name in self._names}
+        self._weights = {
+            name: mx.nd.zeros(shape_of[name], self._context, self._dtype) for name in self._names
+        }
         self._gradients = {name: mx.nd.zeros_like(weight) for name, weight in self._weights.items()}
         self._executors: dict[tuple[int, bool], mx.executor.Executor] = {}
         self._plan = EpochPlan((), None)
@@ -61,7 +65,9 @@ class FastTrainer(MxnetTrainer):
             size = self._plan.sizes[self._steps_of_epoch]
             executor = self._executor(size, self._plan.whole)
             if not self._plan.whole and size not in self._filled:
-                self._fill(executor, self._order[self._examples_of_epoch : self._examples_of_epoch + size])
+                self._fill(
+                    executor, self._order[self._examples_of_epoch : self._examples_of_epoch + size]
+                )
                 if "input" in self._without:
                     self._filled.add(size)
             executor.forward(is_train=True)
@@ -69,7 +75,11 @@ class FastTrainer(MxnetTrainer):
             rows.append(executor.outputs[losses.ROW].copy())  # the next step overwrites it
             if "optimizer" not in self._without:
                 self._divide_by(size)
-                self._updater([*range(len(self._names))], [*self._gradients.values()], [*self._weights.values()])
+                self._updater(
+                    [*range(len(self._names))],
+                    [*self._gradients.values()],
+                    [*self._weights.values()],
+                )
                 self._follow()
             self._steps_of_epoch += 1
             self._examples_of_epoch += size
@@ -92,7 +102,9 @@ class FastTrainer(MxnetTrainer):
             arrays = {network.DATA: self._images, network.LABEL: self._labels}
             if not whole:
                 shapes = self._input_shapes(size).items()
-                arrays = {name: mx.nd.zeros(shape, self._context, self._dtype) for name, shape in shapes}
+                arrays = {
+                    name: mx.nd.zeros(shape, self._context, self._dtype) for name, shape in shapes
+                }
             self._executors[size, whole] = self._symbol.bind(
                 self._context,
                 {**self._weights, **arrays},
@@ -103,19 +115,24 @@ class FastTrainer(MxnetTrainer):
 
     def _fill(self, executor: mx.executor.Executor, indices: mx.nd.NDArray) -> None:
         """Gather a batch into the graph's inputs."""
-        x, y = executor.arg_dict[network.DATA], executor.arg_dict[network.LABEL]
+        x = executor.arg_dict[network.DATA]
+        y = executor.arg_dict[network.LABEL]
         mx.nd.take(self._labels, indices, out=y)
         if self._workload.input.distortions is None:
             mx.nd.take(self._images, indices, out=x)
         else:
-            x[:] = pixels.distort(self._workload.input, mx.nd.take(self._images, indices), self._dtype)
+            x[:] = pixels.distort(
+                self._workload.input, mx.nd.take(self._images, indices), self._dtype
+            )
 
     def _shuffled(self, plan: EpochPlan) -> mx.nd.NDArray:
         """Draw a new order for each pass over the dataset."""
         count = len(self._labels)
         one_pass = sum(self._workload.batches.sizes(count))
         everything = mx.nd.arange(count, ctx=self._context, dtype="int32")
-        passes = [mx.nd.random.shuffle(everything)[:one_pass] for _ in range(0, sum(plan.sizes), one_pass)]
+        passes = [
+            mx.nd.random.shuffle(everything)[:one_pass] for _ in range(0, sum(plan.sizes), one_pass)
+        ]
         return mx.nd.concat(*passes, dim=0)
 
     def _indices(self, order: NDArray[np.int64]) -> mx.nd.NDArray:

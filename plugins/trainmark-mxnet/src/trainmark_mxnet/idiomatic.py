@@ -46,7 +46,8 @@ class IdiomaticTrainer(MxnetTrainer):
         self._updater = self._module._updater
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Return False: nothing is compiled. Puts a set with a fixed order in that order, as a loader would."""
+        """Return False: nothing is compiled. Puts a set with a fixed order in that order, as a
+        loader would."""
         self._epochs.prepare(plan)
         return False
 
@@ -67,11 +68,14 @@ class IdiomaticTrainer(MxnetTrainer):
         stretch = Stretch(self._batches, steps, self._described(1), self._divide_by)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Parameters already initialized")
-            self._module.fit(stretch, eval_metric=rows, batch_end_callback=after_batch, kvstore=None, num_epoch=1)
+            self._module.fit(
+                stretch, eval_metric=rows, batch_end_callback=after_batch, kvstore=None, num_epoch=1
+            )
         return mx.nd.stack(*rows.kept)
 
     def _parameters(self) -> Arrays:
-        # The arrays that training changes; the module's get_params waits for all queued steps, and copies.
+        # The arrays that training changes; the module's get_params waits for all queued steps, and
+        # copies.
         return self._named(self._module._exec_group.param_arrays)
 
     def _sums(self) -> Arrays:
@@ -93,7 +97,8 @@ class IdiomaticTrainer(MxnetTrainer):
 
 
 class Rows(mx.metric.EvalMetric):
-    """Keeps the results of each step on the device; MXNet's metrics fetch the outputs of every batch."""
+    """Keeps the results of each step on the device; MXNet's metrics fetch the outputs of every
+    batch."""
 
     def __init__(self) -> None:
         self.kept: list[mx.nd.NDArray] = []

@@ -32,7 +32,8 @@ class MxnetLimits:
         ]
 
         def queue() -> None:
-            for product, (left, right, out) in zip(asked, operands):  # noqa: B905  (equal lengths by construction)
+            # Equal lengths by construction
+            for product, (left, right, out) in zip(asked, operands):  # noqa: B905
                 mx.nd.dot(left, right, transpose_a=product.turned, out=out)
 
         return QueuedWork(queue, mx.nd.waitall)
@@ -42,7 +43,9 @@ class MxnetLimits:
         operands = []
         for each in asked:
             kernel = each.filters, each.size, each.size, each.channels
-            x, gradient, kernel = (self._random(shape) for shape in (each.input_shape, each.output_shape, kernel))
+            x, gradient, kernel = (
+                self._random(shape) for shape in (each.input_shape, each.output_shape, kernel)
+            )
             for array in (kernel, x) if each.by_input else (kernel,):
                 array.attach_grad()
             operands.append((each, x, gradient, kernel))
@@ -65,7 +68,9 @@ class MxnetLimits:
     def _random(self, shape: tuple[int, int, int, int]) -> mx.nd.NDArray:
         """Draw an array of this channels-last shape, but with channels first."""
         batch, height, width, channels = shape
-        return mx.nd.random.uniform(shape=(batch, channels, height, width), ctx=self._context, dtype=self._dtype)
+        return mx.nd.random.uniform(
+            shape=(batch, channels, height, width), ctx=self._context, dtype=self._dtype
+        )
 
     def copy(self, size: int) -> QueuedWork:
         """Return a copy into preallocated memory."""

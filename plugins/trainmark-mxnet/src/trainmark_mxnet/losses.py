@@ -1,6 +1,7 @@
 """The loss and the reported results of a step, as symbols.
 
-A head propagates the gradient of the *sum* over the batch, like MXNet's ``SoftmaxOutput``; the optimiser divides.
+A head propagates the gradient of the *sum* over the batch, like MXNet's ``SoftmaxOutput``; the
+optimiser divides.
 """
 
 from __future__ import annotations
@@ -25,14 +26,17 @@ LOSS, L2_LOSS, HITS = range(3)  # values of a row
 
 
 def training(loss: Loss | None, model: Model, outputs: mx.sym.Symbol) -> mx.sym.Symbol:
-    """Return the head to train on, and a row: mean loss with its L2 part, the L2 part, correct predictions.
+    """Return the head to train on, and a row: mean loss with its L2 part, the L2 part, correct
+    predictions.
 
     The L2 terms propagate no gradient: in MXNet they are the optimiser's weight decay.
     """
     label = mx.sym.Variable(LABEL)
     each = _each(loss, outputs, label)
     softmax = isinstance(loss, SoftmaxCrossEntropy)
-    head = mx.sym.SoftmaxOutput(outputs, label, name="softmax") if softmax else mx.sym.make_loss(each)
+    head = (
+        mx.sym.SoftmaxOutput(outputs, label, name="softmax") if softmax else mx.sym.make_loss(each)
+    )
     variables = head.get_internals()
     l2_loss = mx.sym.zeros_like(mx.sym.sum(each))
     for plan in model.weighted_layers:

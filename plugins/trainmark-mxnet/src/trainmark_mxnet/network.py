@@ -1,7 +1,7 @@
 """The network as a symbol, and conversion of weights between the canonical layout and MXNet's.
 
-MXNet uses NCHW images. So loading weights transposes convolution kernels, and reorders the kernel rows of a dense layer
-after a flatten to channel-first order.
+MXNet uses NCHW images. So loading weights transposes convolution kernels, and reorders the kernel
+rows of a dense layer after a flatten to channel-first order.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from trainmark.workload.layers import (
 )
 from trainmark.workload.model import LayerPlan, Model
 
-DATA, LABEL = "data", "softmax_label"  # the names that Module expects
+DATA = "data"
+LABEL = "softmax_label"  # the names that Module expects
 
 
 def build(plans: Iterable[LayerPlan]) -> mx.sym.Symbol:
-    """Build these layers of a network, with an input named ``data``, ``[batch, channels, height, width]`` if images."""
+    """Build these layers of a network, with an input named ``data``, ``[batch, channels, height,
+    width]`` if images."""
     x = mx.sym.Variable(DATA)
     for plan in plans:
         x = _apply(plan, x)
@@ -41,8 +43,8 @@ def build(plans: Iterable[LayerPlan]) -> mx.sym.Symbol:
 
 
 def log_softmax(x: mx.sym.Symbol) -> mx.sym.Symbol:
-    """Compute ``x - log Σ exp x``; MXNet's operator is off by up to 4e-6 on the CPU, always in the same direction, and
-    fails the conformance test of the losses in float32."""
+    """Compute ``x - log Σ exp x``; MXNet's operator is off by up to 4e-6 on the CPU, always in the
+    same direction, and fails the conformance test of the losses in float32."""
     shifted = mx.sym.broadcast_sub(x, mx.sym.BlockGrad(mx.sym.max(x, axis=1, keepdims=True)))
     total = mx.sym.sum(mx.sym.exp(shifted), axis=1, keepdims=True)
     return mx.sym.broadcast_sub(shifted, mx.sym.log(total))
@@ -62,7 +64,9 @@ def to_mxnet(model: Model, weights: Mapping[str, NDArray[Any]]) -> dict[str, np.
     """Convert canonical weights to MXNet's layout and names."""
     arrays = {}
     for plan, flattened in _weighted(model):
-        arrays[kernel(plan)] = np.ascontiguousarray(_channels_first(weights[plan.kernel_name], flattened))
+        arrays[kernel(plan)] = np.ascontiguousarray(
+            _channels_first(weights[plan.kernel_name], flattened)
+        )
         arrays[bias(plan)] = weights[plan.bias_name]
     return arrays
 
@@ -79,11 +83,14 @@ def from_mxnet(
     return weights
 
 
-def outputs_from_mxnet(model: Model, outputs: Iterable[mx.nd.NDArray]) -> dict[str, NDArray[np.float64]]:
+def outputs_from_mxnet(
+    model: Model, outputs: Iterable[mx.nd.NDArray]
+) -> dict[str, NDArray[np.float64]]:
     """Convert the outputs of all layers to canonical layout, by the layer's name."""
     arrays = {}
     for (plan, flattened), output in zip(_flattened(model), outputs, strict=True):
-        values = output.asnumpy().astype(np.float64)  # examples come first, as the outputs do in a kernel
+        # examples come first, as the outputs do in a kernel
+        values = output.asnumpy().astype(np.float64)
         last = _channels_last(values, None if plan.kernel_shape else flattened)
         arrays[plan.name] = np.moveaxis(last, -1, 0)
     return arrays
@@ -95,7 +102,8 @@ def _weighted(model: Model) -> Iterator[tuple[LayerPlan, Shape | None]]:
 
 
 def _flattened(model: Model) -> Iterator[tuple[LayerPlan, Shape | None]]:
-    """Yield each layer, and the image shape that was flattened since the last layer with weights."""
+    """Yield each layer, and the image shape that was flattened since the last layer with
+    weights."""
     flattened: Shape | None = None
     for plan in model.layers:
         if isinstance(plan.layer, Flatten) and len(plan.input_shape) == 3:
@@ -119,7 +127,9 @@ def _channels_last(values: np.ndarray, flattened: Shape | None) -> np.ndarray:
     values = values.T
     if flattened is not None:
         height, width, channels = flattened
-        values = values.reshape(channels, height, width, -1).transpose(1, 2, 0, 3).reshape(values.shape)
+        values = (
+            values.reshape(channels, height, width, -1).transpose(1, 2, 0, 3).reshape(values.shape)
+        )
     return values
 
 
@@ -152,26 +162,42 @@ def _convolution(plan: LayerPlan, layer: Conv2D, x: mx.sym.Symbol) -> mx.sym.Sym
     padding = [padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
     pad = tuple(before for before, _ in padding)
     if any(before != after for before, after in padding):
-        x, pad = _padded(x, padding, 0.0), (0, 0)
-    return mx.sym.Convolution(x, num_filter=layer.filters, kernel=(layer.size,) * 2, pad=pad, name=plan.name)
+        x = _padded(x, padding, 0.0)
+        pad = (0, 0)
+    return mx.sym.Convolution(
+        x, num_filter=layer.filters, kernel=(layer.size,) * 2, pad=pad, name=plan.name
+    )
 
 
 def _max_pool(plan: LayerPlan, layer: MaxPool, x: mx.sym.Symbol) -> mx.sym.Symbol:
-    padding = [padding_of(layer.size, layer.stride, width, layer.padding) for width in plan.input_shape[:2]]
-    pad, convention = tuple(before for before, _ in padding), "valid"
+    padding = [
+        padding_of(layer.size, layer.stride, width, layer.padding) for width in plan.input_shape[:2]
+    ]
+    pad = tuple(before for before, _ in padding)
+    convention = "valid"
     if any(before != after for before, after in padding):
         if layer.size >= layer.stride > 1:
             convention = "full"  # a window may extend past the end, as with one more row of padding
         else:
-            x, pad = _padded(x, padding, float("-inf")), (0, 0)
+            x = _padded(x, padding, float("-inf"))
+            pad = (0, 0)
     return mx.sym.Pooling(
-        x, pool_type="max", kernel=(layer.size,) * 2, stride=(layer.stride,) * 2, pad=pad, pooling_convention=convention
+        x,
+        pool_type="max",
+        kernel=(layer.size,) * 2,
+        stride=(layer.stride,) * 2,
+        pad=pad,
+        pooling_convention=convention,
     )
 
 
-def _local_response_norm(plan: LayerPlan, layer: LocalResponseNorm, x: mx.sym.Symbol) -> mx.sym.Symbol:
-    """Compute the sum over neighbouring channels as a pooling, because MXNet's ``LRN`` does not support float64."""
-    rows = mx.sym.reshape(mx.sym.square(x), shape=(0, 1, plan.input_shape[2], -1))  # channels as the height
+def _local_response_norm(
+    plan: LayerPlan, layer: LocalResponseNorm, x: mx.sym.Symbol
+) -> mx.sym.Symbol:
+    """Compute the sum over neighbouring channels as a pooling, because MXNet's ``LRN`` does not
+    support float64."""
+    # channels as the height
+    rows = mx.sym.reshape(mx.sym.square(x), shape=(0, 1, plan.input_shape[2], -1))
     window = {"kernel": (2 * layer.radius + 1, 1), "pad": (layer.radius, 0), "stride": (1, 1)}
     total = mx.sym.reshape_like(mx.sym.Pooling(rows, pool_type="sum", **window), x)
     return x * (layer.bias + layer.alpha * total) ** -layer.beta
@@ -179,4 +205,6 @@ def _local_response_norm(plan: LayerPlan, layer: LocalResponseNorm, x: mx.sym.Sy
 
 def _padded(x: mx.sym.Symbol, padding: list[tuple[int, int]], value: float) -> mx.sym.Symbol:
     (top, bottom), (left, right) = padding
-    return mx.sym.pad(x, mode="constant", constant_value=value, pad_width=(0, 0, 0, 0, top, bottom, left, right))
+    return mx.sym.pad(
+        x, mode="constant", constant_value=value, pad_width=(0, 0, 0, 0, top, bottom, left, right)
+    )

@@ -1,7 +1,7 @@
 """The optimisers: MXNet's if they match the definition, otherwise written out.
 
-MXNet's update operators use float32 for rate, decay and momentum, whatever the type of the weights. So for float64 the
-definition is written out with array operators, which accept float64 numbers.
+MXNet's update operators use float32 for rate, decay and momentum, whatever the type of the weights.
+So for float64 the definition is written out with array operators, which accept float64 numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, Stairca
 from trainmark_mxnet.network import bias, kernel
 
 
-def build(spec: Optimizer, model: Model, names: list[str], *, batch: int, float64: bool) -> mx.optimizer.Optimizer:
+def build(
+    spec: Optimizer, model: Model, names: list[str], *, batch: int, float64: bool
+) -> mx.optimizer.Optimizer:
     """Build the optimiser of ``spec``.
 
     Args:
@@ -36,7 +38,8 @@ def build(spec: Optimizer, model: Model, names: list[str], *, batch: int, float6
     match spec:
         case _ if float64:
             optimizer = Defined(spec, **settings)
-        case SGD(momentum_form="buffer", staircase=Staircase()):  # MXNet's momentum includes past rates
+        # MXNet's momentum includes past rates
+        case SGD(momentum_form="buffer", staircase=Staircase()):
             optimizer = Defined(spec, **settings)
         case SGD():
             optimizer = mx.optimizer.SGD(momentum=spec.momentum, **settings)
@@ -53,7 +56,8 @@ def build(spec: Optimizer, model: Model, names: list[str], *, batch: int, float6
 def slot_arrays(
     updater: mx.optimizer.Updater, slot: str, weights: Mapping[str, mx.nd.NDArray]
 ) -> dict[str, mx.nd.NDArray]:
-    """Return MXNet's array for a slot of each weight, in update order; MXNet creates them at the first update."""
+    """Return MXNet's array for a slot of each weight, in update order; MXNet creates them at the
+    first update."""
     arrays = {}
     for index, (name, weight) in enumerate(weights.items()):
         if index not in updater.states:
@@ -65,7 +69,8 @@ def slot_arrays(
 
 
 def scale_of(spec: Optimizer, optimizer: mx.optimizer.Optimizer) -> float:
-    """Return a slot as a multiple of MXNet's array: momentum may have another sign, or include the constant rate."""
+    """Return a slot as a multiple of MXNet's array: momentum may have another sign, or include the
+    constant rate."""
     if not isinstance(spec, SGD):
         return 1.0
     velocity = spec.momentum_form == "velocity"
@@ -75,8 +80,10 @@ def scale_of(spec: Optimizer, optimizer: mx.optimizer.Optimizer) -> float:
 
 
 def _decays(spec: Optimizer, model: Model) -> dict[str, float]:
-    """Return the factor of each weight that is added to its gradient: weight decay, and the gradient of L2 terms."""
-    everywhere, biases = 0.0, 0.0
+    """Return the factor of each weight that is added to its gradient: weight decay, and the
+    gradient of L2 terms."""
+    everywhere = 0.0
+    biases = 0.0
     if isinstance(spec, SGD):
         everywhere = spec.weight_decay
         biases = everywhere if spec.decay_biases else 0.0
@@ -99,23 +106,30 @@ class Rate(mx.lr_scheduler.LRScheduler):
 class Moments(mx.optimizer.Adam):
     """Adam and RMSprop with MXNet's fused ``adam_update``, with ε as in the definitions.
 
-    MXNet's Adam adds ε to the root of the uncorrected moment; its RMSProp adds ε inside the root. By definition,
-    RMSprop is Adam without first moment and bias corrections.
+    MXNet's Adam adds ε to the root of the uncorrected moment; its RMSProp adds ε inside the root.
+    By definition, RMSprop is Adam without first moment and bias corrections.
     """
 
-    def __init__(self, beta1: float, beta2: float, epsilon: float, *, corrected: bool, **settings: Any) -> None:
+    def __init__(
+        self, beta1: float, beta2: float, epsilon: float, *, corrected: bool, **settings: Any
+    ) -> None:
         super().__init__(beta1=beta1, beta2=beta2, epsilon=epsilon, **settings)
         self._corrected = corrected
 
     def update(self, index: int, weight: mx.nd.NDArray, grad: mx.nd.NDArray, state: Any) -> None:
         """Update one array."""
         self._update_count(index)
-        rate, epsilon = self._get_lr(index), self.epsilon
+        rate = self._get_lr(index)
+        epsilon = self.epsilon
         if self._corrected:
-            # The operator rounds the betas to float32, where 1 - 0.999 has a relative error of 1e-5.
+            # The operator rounds the betas to float32, where 1 - 0.999 has a relative error of
+            # 1e-5.
             updates = self._index_update_count[index]
-            by_mean, by_square = (1 - float(np.float32(beta)) ** updates for beta in (self.beta1, self.beta2))
-            rate, epsilon = rate * math.sqrt(by_square) / by_mean, epsilon * math.sqrt(by_square)
+            by_mean, by_square = (
+                1 - float(np.float32(beta)) ** updates for beta in (self.beta1, self.beta2)
+            )
+            rate = rate * math.sqrt(by_square) / by_mean
+            epsilon = epsilon * math.sqrt(by_square)
         mx.nd.adam_update(
             weight,
             grad,
@@ -144,7 +158,9 @@ class Defined(mx.optimizer.Optimizer):
     def update(self, index: int, weight: mx.nd.NDArray, grad: mx.nd.NDArray, state: Any) -> None:
         """Update one array."""
         self._update_count(index)
-        spec, rate, updates = self._spec, self._get_lr(index), self._index_update_count[index]
+        spec = self._spec
+        rate = self._get_lr(index)
+        updates = self._index_update_count[index]
         first, second = state
         gradient = grad * self.rescale_grad + weight * self._get_wd(index)
         match spec:
@@ -156,7 +172,9 @@ class Defined(mx.optimizer.Optimizer):
                 first[:] = first * spec.beta1 + gradient * (1 - spec.beta1)
                 second[:] = second * spec.beta2 + mx.nd.square(gradient) * (1 - spec.beta2)
                 root = mx.nd.sqrt(second / (1 - spec.beta2**updates))
-                weight[:] = weight - first * (rate / (1 - spec.beta1**updates)) / (root + spec.epsilon)
+                weight[:] = weight - first * (rate / (1 - spec.beta1**updates)) / (
+                    root + spec.epsilon
+                )
             case RMSprop():
                 second[:] = second * spec.rho + mx.nd.square(gradient) * (1 - spec.rho)
                 weight[:] = weight - gradient * rate / (mx.nd.sqrt(second) + spec.epsilon)

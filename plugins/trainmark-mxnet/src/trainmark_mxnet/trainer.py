@@ -34,17 +34,25 @@ class MxnetTrainer:
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
         kind, _, index = options.device.partition(":")
         if kind == "cuda":
-            os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # MXNet has no setting for it; read on first use of CUDA
+            # MXNet has no setting for it; read on first use of CUDA
+            os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
         self._context = mx.gpu(int(index)) if kind == "cuda" else mx.cpu()
         assert isinstance(workload.input, Input), "texts are refused"
         self._input = workload.input
-        self._workload, self._model, self._data = workload, model, data
+        self._workload = workload
+        self._model = model
+        self._data = data
         self._dtype = np.dtype(DTYPES[options.precision]).type
-        self._without, self._keeps_gradients = options.without, options.keeps_gradients
+        self._without = options.without
+        self._keeps_gradients = options.keeps_gradients
         mx.random.seed(options.seed % _LARGEST_SEED)
         self._outputs = network.build(model.layers)
         self._symbol = losses.training(loss_left(workload, options), model, self._outputs)
-        self._names = [name for name in self._symbol.list_arguments() if name not in (network.DATA, network.LABEL)]
+        self._names = [
+            name
+            for name in self._symbol.list_arguments()
+            if name not in (network.DATA, network.LABEL)
+        ]
         self._updater: mx.optimizer.Updater
         self._average: Arrays = {}
         self._before: Arrays = {}
@@ -72,7 +80,11 @@ class MxnetTrainer:
     def read(self, results: Any) -> Steps:
         """Read results ``[steps, 3]`` to the host."""
         host = results.asnumpy().astype(np.float64)
-        l2_losses = host[:, losses.L2_LOSS] if any(plan.l2 for plan in self._model.weighted_layers) else None
+        l2_losses = (
+            host[:, losses.L2_LOSS]
+            if any(plan.l2 for plan in self._model.weighted_layers)
+            else None
+        )
         return Steps(host[:, losses.LOSS], l2_losses, host[:, losses.HITS].astype(np.int64))
 
     def evaluate(self, split: SplitName, examples: Any = None) -> Evaluation:
@@ -81,20 +93,23 @@ class MxnetTrainer:
         chosen = np.arange(len(part.labels)) if examples is None else examples
         symbol = losses.evaluation(self._workload.loss, self._outputs)
         parameters = self._average if self._workload.weight_average else self._parameters()
-        loss, hits = 0.0, 0
+        loss = 0.0
+        hits = 0
         for start in range(0, len(chosen), EVALUATION_BATCH):
             batch = chosen[start : start + EVALUATION_BATCH]
             labels = {network.LABEL: self._numbers(part.labels[batch], self._context)}
-            found = self._run(symbol, {**parameters, **self._prepared(part.images[batch]), **labels})
+            found = self._run(
+                symbol, {**parameters, **self._prepared(part.images[batch]), **labels}
+            )
             loss += float(found[0].asscalar())
             hits += int(found[1].asscalar())
         return Evaluation(loss / len(chosen), hits / len(chosen))
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Return the outputs of the last layer, without dropout."""
-        found: NDArray[np.float64] = self._run(self._outputs, {**self._parameters(), **self._prepared(images)})[
-            0
-        ].asnumpy()
+        found: NDArray[np.float64] = self._run(
+            self._outputs, {**self._parameters(), **self._prepared(images)}
+        )[0].asnumpy()
         return found.astype(np.float64)
 
     def set_state(self, state: State) -> None:
@@ -111,17 +126,25 @@ class MxnetTrainer:
         """Copy weights, optimiser and average to the host."""
         slots = {slot: self._read(*self._slot(slot)) for slot in slots_of(self._workload.optimizer)}
         average = self._read(self._average) if self._average else {}
-        return State(self._read(self._parameters()), slots, average, self._updater.optimizer.num_update)
+        return State(
+            self._read(self._parameters()), slots, average, self._updater.optimizer.num_update
+        )
 
     def gradients(self) -> HostArrays:
-        """Copy the gradients of the last step to the host; the L2 terms are added and rounded as in the update."""
-        share, l2 = self._updater.optimizer.rescale_grad, {network.kernel(p): p.l2 for p in self._model.weighted_layers}
-        sums, before = self._sums(), self._before
-        return self._read({name: sums[name] * share + before[name] * l2.get(name, 0.0) for name in self._names})
+        """Copy the gradients of the last step to the host; the L2 terms are added and rounded as in
+        the update."""
+        share = self._updater.optimizer.rescale_grad
+        l2 = {network.kernel(p): p.l2 for p in self._model.weighted_layers}
+        sums = self._sums()
+        before = self._before
+        return self._read(
+            {name: sums[name] * share + before[name] * l2.get(name, 0.0) for name in self._names}
+        )
 
     def activations(self, examples: NDArray[np.int64], *, training: bool) -> HostArrays:
         """Run the layers on training examples."""
-        # One graph per layer: in one for all, MXNet fuses dense layers with their ReLU and returns wrong ReLU outputs.
+        # One graph per layer: in one for all, MXNet fuses dense layers with their ReLU and returns
+        # wrong ReLU outputs.
         outputs = [*self._prepared(self._data.train.images[examples]).values()]
         for plan in self._model.layers:
             arrays = {**self._parameters(), network.DATA: outputs[-1]}
@@ -130,7 +153,8 @@ class MxnetTrainer:
         return {"input": x, **network.outputs_from_mxnet(self._model, outputs)}
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings that affect speed or arithmetic; most are environment variables that MXNet reads."""
+        """Return the settings that affect speed or arithmetic; most are environment variables that
+        MXNet reads."""
         return {
             "mkldnn": mx.runtime.Features().is_enabled("MKLDNN"),
             "engine": os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
@@ -168,11 +192,16 @@ class MxnetTrainer:
 
     def _optimizer(self, batch: int) -> mx.optimizer.Optimizer:
         return optimizers.build(
-            self._workload.optimizer, self._model, self._names, batch=batch, float64=self._dtype == np.float64
+            self._workload.optimizer,
+            self._model,
+            self._names,
+            batch=batch,
+            float64=self._dtype == np.float64,
         )
 
     def _divide_by(self, size: int) -> None:
-        """Set the batch size of the next update's mean, since the last batch of a pass may be smaller.
+        """Set the batch size of the next update's mean, since the last batch of a pass may be
+        smaller.
 
         The weights before it are kept for the gradients of the L2 terms.
         """
@@ -201,7 +230,9 @@ class MxnetTrainer:
         """Return labels in the type of the network, as MXNet's losses require."""
         return mx.nd.array(labels, ctx=context, dtype=self._dtype)
 
-    def _run(self, symbol: mx.sym.Symbol, arrays: Arrays, *, training: bool = False) -> list[mx.nd.NDArray]:
+    def _run(
+        self, symbol: mx.sym.Symbol, arrays: Arrays, *, training: bool = False
+    ) -> list[mx.nd.NDArray]:
         """Run one forward pass, by default as in prediction."""
         arguments = {name: arrays[name] for name in symbol.list_arguments()}
         executor = symbol.bind(self._context, arguments, grad_req="null")

@@ -14,7 +14,8 @@ from jax import Array
 from trainmark.backends.base import Device, Options, cpu
 from trainmark.workload.precision import Precision
 
-OLDEST, NEWEST = "0.5", "0.10"
+OLDEST = "0.5"
+NEWEST = "0.10"
 
 
 def packages() -> dict[str, str]:
@@ -33,15 +34,17 @@ def devices(on_cpu: tuple[Precision, ...], on_gpu: tuple[Precision, ...]) -> dic
     if jax.default_backend() == "gpu":
         for index, device in enumerate(jax.devices()):
             memory = (device.memory_stats() or {}).get("bytes_limit")
-            found[Device(f"cuda:{index}", device.device_kind, "accelerator", memory, on_gpu)] = device
+            found[Device(f"cuda:{index}", device.device_kind, "accelerator", memory, on_gpu)] = (
+                device
+            )
     return found
 
 
 def take_share(options: Options) -> None:
     """Limit the share of the device's memory.
 
-    JAX takes it when it first sees the device, so its backends are cleared. Only once, since that also clears what
-    other trainers of this process hold.
+    JAX takes it when it first sees the device, so its backends are cleared. Only once, since that
+    also clears what other trainers of this process hold.
     """
     share = None if options.memory_fraction is None else str(options.memory_fraction)
     if share is not None and os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION") != share:
@@ -50,7 +53,9 @@ def take_share(options: Options) -> None:
 
 
 def unsettled(kernel: Array, step: Any) -> Array:
-    """Return the same kernel, but opaque to XLA, which would hoist computations on constant weights out of a loop."""
+    """Return the same kernel, but opaque to XLA, which would hoist computations on constant weights
+    out of a loop.
+    """
     corner = (0,) * kernel.ndim
     return kernel.at[corner].set(jnp.where(step < 0, 0, kernel[corner]))
 

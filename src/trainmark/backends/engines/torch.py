@@ -1,7 +1,8 @@
 """PyTorch's devices and settings, for PyTorch and for Keras on PyTorch.
 
-All that depends on the kind of a GPU is here: elsewhere a device is a ``torch.device``. Only NVIDIA's GPUs were tested.
-AMD's (ROCm, which reports itself as ``cuda``), Intel's (``xpu``) and Apple's (``mps``) use the same code, untested.
+All that depends on the kind of a GPU is here: elsewhere a device is a ``torch.device``. Only
+NVIDIA's GPUs were tested. AMD's (ROCm, which reports itself as ``cuda``), Intel's (``xpu``) and
+Apple's (``mps``) use the same code, untested.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from trainmark.backends.examination import Examination, first_line
 from trainmark.backends.inductor import share_cache
 from trainmark.workload.precision import Precision
 
-OLDEST, NEWEST = "2.5", "2.13"  # oldest: fused optimisers on the CPU, torch.amp.GradScaler, capturable RMSprop
+OLDEST = "2.5"
+NEWEST = "2.13"  # oldest: fused optimisers on the CPU, torch.amp.GradScaler, capturable RMSprop
 
 Capability = tuple[int, int]
 """Compute capability of a CUDA device, such as ``(9, 0)``."""
 Precisions = Callable[[str, Capability | None], tuple[Precision, ...]]
-"""Returns the precisions of a kind of device, such as ``cuda``; with the compute capability of a CUDA device."""
+"""Returns the precisions of a kind of device, such as ``cuda``; with the compute capability of a
+CUDA device."""
 
 _ACCELERATORS = ("cuda", "xpu", "mps")
 """Kinds of accelerators that trainmark can train on; a build of PyTorch has at most one."""
@@ -40,7 +43,11 @@ class Graph(Protocol):
 
 def packages() -> dict[str, str]:
     """Return the versions of PyTorch and of what it was built with."""
-    cuda = {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())} if torch.version.cuda else {}
+    cuda = (
+        {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
+        if torch.version.cuda
+        else {}
+    )
     rocm = {"rocm": torch.version.hip} if torch.version.hip else {}
     return {"torch": torch.__version__, **cuda, **rocm}
 
@@ -74,32 +81,43 @@ def _kind() -> str | None:
     if hasattr(torch, "accelerator"):  # since 2.6
         found = torch.accelerator.current_accelerator()
         return found.type if found is not None and found.type in _ACCELERATORS else None
-    return next((kind for kind in _ACCELERATORS if torch.get_device_module(kind).is_available()), None)
+    return next(
+        (kind for kind in _ACCELERATORS if torch.get_device_module(kind).is_available()), None
+    )
 
 
 def _of_kind(kind: str, precisions: Precisions) -> Iterator[Device]:
     if kind == "mps":
         if torch.backends.mps.is_available():
-            yield Device("mps", "Apple GPU", "accelerator", None, precisions(kind, None), tested=False)
+            yield Device(
+                "mps", "Apple GPU", "accelerator", None, precisions(kind, None), tested=False
+            )
         return
     module = torch.get_device_module(kind)
     for index in range(module.device_count()):
         try:
             found = module.get_device_properties(index)
-        except Exception as error:  # noqa: BLE001  (a driver without a working device: the other devices still work)
-            problem = f"{kind}:{index} is left out: {first_line(error)}. `trainmark doctor` checks it."
+        # A driver without a working device: the other devices still work
+        except Exception as error:  # noqa: BLE001
+            problem = (
+                f"{kind}:{index} is left out: {first_line(error)}. `trainmark doctor` checks it."
+            )
             warnings.warn(problem, RuntimeWarning, stacklevel=2)
             continue
         capability = (found.major, found.minor) if kind == "cuda" else None
         able = precisions(kind, capability)
         tested = kind == "cuda" and torch.version.hip is None
-        yield Device(f"{kind}:{index}", found.name, "accelerator", found.total_memory, able, tested=tested)
+        yield Device(
+            f"{kind}:{index}", found.name, "accelerator", found.total_memory, able, tested=tested
+        )
 
 
 def prepare(options: Options, *, tf32: bool) -> torch.device:
-    """Set threads, arithmetic, share of memory and cache, and return the device, which becomes the current one.
+    """Set threads, arithmetic, share of memory and cache, and return the device, which becomes the
+    current one.
 
-    ``fp32`` is IEEE single precision: TF32 and reduced-precision sums are off unless requested by name.
+    ``fp32`` is IEEE single precision: TF32 and reduced-precision sums are off unless requested by
+    name.
     """
     share_cache()  # before anything imports torch._dynamo, which then keeps to its default folder
     if options.threads is not None:
@@ -121,7 +139,9 @@ def set_threads(number: int) -> None:
 
 
 def make_current(device: torch.device) -> None:
-    """Make this the current device of its kind: streams and graphs are created on the current device."""
+    """Make this the current device of its kind: streams and graphs are created on the current
+    device.
+    """
     if device.index is not None and device.type != "cpu":
         torch.get_device_module(device).set_device(device)
 
@@ -135,7 +155,9 @@ def _limit_memory(device: torch.device, fraction: float) -> None:
 
 
 def local_device(kind: str, index: int) -> torch.device:
-    """Return the device of one rank of several on this machine: each takes a separate accelerator."""
+    """Return the device of one rank of several on this machine: each takes a separate
+    accelerator.
+    """
     return torch.device(kind, index) if kind in _COLLECTIVES else torch.device(kind)
 
 
@@ -145,7 +167,9 @@ def collectives(device: torch.device) -> str:
 
 
 def indices(device: torch.device) -> list[int] | None:
-    """Return the device's number as a list, as PyTorch's distributed functions expect it; None for a CPU."""
+    """Return the device's number as a list, as PyTorch's distributed functions expect it; None for
+    a CPU.
+    """
     return None if device.index is None or device.type == "cpu" else [device.index]
 
 
@@ -161,7 +185,9 @@ def synchronize(device: torch.device) -> None:
 
 
 def random_states(device: torch.device) -> list[torch.Tensor]:
-    """Return the states of the random number generators: of the CPU and, if the device isn't the CPU, of the device."""
+    """Return the states of the random number generators: of the CPU and, if the device isn't the
+    CPU, of the device.
+    """
     states = [torch.get_rng_state()]
     if device.type != "cpu":
         module = torch.get_device_module(device)
@@ -178,7 +204,9 @@ def set_random_states(device: torch.device, states: list[torch.Tensor]) -> None:
 
 
 def _index_of(device: torch.device) -> tuple[torch.device, ...]:
-    """Return the device as an argument; nothing for MPS, which has one device and whose functions take no argument."""
+    """Return the device as an argument; nothing for MPS, which has one device and whose functions
+    take no argument.
+    """
     return () if device.index is None else (device,)
 
 
@@ -200,7 +228,9 @@ def captures(device: torch.device) -> bool:
 
 @contextlib.contextmanager
 def side_stream(device: torch.device) -> Iterator[None]:
-    """Queue work on a stream other than the current one, as is required for the steps before a capture."""
+    """Queue work on a stream other than the current one, as is required for the steps before a
+    capture.
+    """
     if device.type != "cuda":
         yield
         return
@@ -215,8 +245,8 @@ def side_stream(device: torch.device) -> Iterator[None]:
 def capture(step: Callable[[], None], device: torch.device) -> Graph:
     """Capture ``step`` in a CUDA graph.
 
-    Random numbers are new in each replay: PyTorch's generator keeps its offset on the device while it is captured, and
-    ``replay`` advances it by what the step draws.
+    Random numbers are new in each replay: PyTorch's generator keeps its offset on the device while
+    it is captured, and ``replay`` advances it by what the step draws.
     """
     generator = torch.cuda.default_generators[device.index or 0]
     spare = generator.clone_state()
@@ -225,7 +255,8 @@ def capture(step: Callable[[], None], device: torch.device) -> Graph:
         with torch.cuda.graph(graph):
             step()
     except Exception:
-        # A failed capture can leave the generator in the state "capturing", in which it can't draw outside a capture.
+        # A failed capture can leave the generator in the state "capturing", in which it can't draw
+        # outside a capture.
         generator.graphsafe_set_state(spare)
         raise
     return graph
@@ -241,7 +272,9 @@ def settings() -> dict[str, Any]:
 
 
 def peak_bytes(device: torch.device) -> int | None:
-    """Return the peak of the memory that PyTorch allocated on a device; None if PyTorch doesn't count it there."""
+    """Return the peak of the memory that PyTorch allocated on a device; None if PyTorch doesn't
+    count it there.
+    """
     if device.type == "cpu":
         return None
     read = getattr(torch.get_device_module(device), "max_memory_allocated", None)  # MPS has none

@@ -1,1 +1,3 @@
-"""JAX: ``idiomatic`` is a jitted step fed from the host, ``fast`` is a loop over the steps on the device."""
+"""JAX: ``idiomatic`` is a jitted step fed from the host, ``fast`` is a loop over the steps on the
+device.
+"""

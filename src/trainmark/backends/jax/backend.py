@@ -41,32 +41,55 @@ class JaxBackend:
         version: str = jax.__version__
         untested = base.is_untested("JAX", version, oldest=engines.OLDEST, newest=engines.NEWEST)
         return base.Capabilities(
-            "jax", version, STYLES, tuple(_devices()), KINDS, engines.packages(), untested, "devices", True
+            "jax",
+            version,
+            STYLES,
+            tuple(_devices()),
+            KINDS,
+            engines.packages(),
+            untested,
+            "devices",
+            True,
         )
 
-    def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> base.Trainer:
+    def trainer(
+        self, workload: Workload, model: Model, data: Dataset, options: base.Options
+    ) -> base.Trainer:
         """Create a trainer of the requested style."""
         self._set_up(options)
         base.require_support(self.capabilities(), workload, options)
         engines.take_share(options)
-        job, layout = base.Job(workload, model, data, options), options.layout
+        job = base.Job(workload, model, data, options)
+        layout = options.layout
         if layout is not None and layout.ranks > 1:
             if layout.pipeline > 1 or options.style != "fast":
-                raise Unsupported("jax scales with copies only, in the style fast", expected="one stage, --style fast")
+                raise Unsupported(
+                    "jax scales with copies only, in the style fast",
+                    expected="one stage, --style fast",
+                )
             return JaxDataParallelTrainer(job, _mesh(options))
         kind = JaxFastTrainer if options.style == "fast" else JaxIdiomaticTrainer
         return kind(job, _object(options.device))
 
     def _set_up(self, options: base.Options) -> None:
-        """Create one CPU device per rank, each with one thread. XLA reads this once, when it first lists devices."""
+        """Create one CPU device per rank, each with one thread. XLA reads this once, when it first
+        lists devices.
+        """
         if options.layout is not None and options.device == "cpu":
-            wanted = (f"--xla_force_host_platform_device_count={options.layout.ranks}", *_ONE_THREAD)
+            wanted = (
+                f"--xla_force_host_platform_device_count={options.layout.ranks}",
+                *_ONE_THREAD,
+            )
             os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *wanted])
 
     def parts(self, options: base.Options) -> frozenset[base.Part]:
-        """Return the parts: ``fast`` gathers batches on the device; ``idiomatic`` copies NumPy arrays to it."""
+        """Return the parts: ``fast`` gathers batches on the device; ``idiomatic`` copies NumPy
+        arrays to it.
+        """
         return frozenset(
-            ("input", "optimizer", "loss") if options.style == "fast" else ("input", "copy", "optimizer", "loss")
+            ("input", "optimizer", "loss")
+            if options.style == "fast"
+            else ("input", "copy", "optimizer", "loss")
         )
 
     def limits(self, options: base.Options) -> DeviceLimits:
@@ -75,10 +98,14 @@ class JaxBackend:
 
     def examine(self) -> Examination:
         """Return JAX's GPU plug-in, and why it sees no GPU."""
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # read on first use of a device
+        # read on first use of a device
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         platforms = os.environ.get("JAX_PLATFORMS", "")
-        hidden = not any(each.strip() in ("", "gpu", "cuda", "rocm") for each in platforms.split(","))
-        built_for, blind = _built_for(), None
+        hidden = not any(
+            each.strip() in ("", "gpu", "cuda", "rocm") for each in platforms.split(",")
+        )
+        built_for = _built_for()
+        blind = None
         if built_for and not hidden:
             try:
                 jax.devices("gpu")
@@ -90,7 +117,9 @@ class JaxBackend:
         """Compute ``LEFT @ RIGHT`` on ``device``."""
         kind, _, index = device.partition(":")
         place = jax.devices("gpu" if kind == "cuda" else kind)[int(index or 0)]
-        left, right = (jax.device_put(np.array(factor, np.float32), place) for factor in (LEFT, RIGHT))
+        left, right = (
+            jax.device_put(np.array(factor, np.float32), place) for factor in (LEFT, RIGHT)
+        )
         product = jax.jit(jax.numpy.matmul)(left, right)
         return np.asarray(product), str(next(iter(product.devices())))
 
@@ -113,7 +142,11 @@ def _mesh(options: base.Options) -> Mesh:
     kind = "cpu" if options.device == "cpu" else "gpu"
     found = jax.devices(kind)
     if len(found) < options.layout.ranks:
-        raise AbsentDevice(f"jax has too few {kind} devices", expected=str(options.layout.ranks), found=str(len(found)))
+        raise AbsentDevice(
+            f"jax has too few {kind} devices",
+            expected=str(options.layout.ranks),
+            found=str(len(found)),
+        )
     return Mesh(np.array(found[: options.layout.ranks]), (AXIS,))
 
 

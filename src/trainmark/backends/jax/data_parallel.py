@@ -1,4 +1,5 @@
-"""Data parallelism over the devices of one process: one program for all of them, which averages their gradients.
+"""Data parallelism over the devices of one process: one program for all of them, which averages
+their gradients.
 
 It uses ``jax.sharding``: a mesh of devices, with batches split along it and weights replicated.
 """
@@ -20,7 +21,9 @@ from trainmark.backends.jax.fast import JaxFastTrainer
 from trainmark.backends.jax.network import Parameters
 
 AXIS = "data"
-_EACH, _SAME, _ORDER = PartitionSpec(AXIS), PartitionSpec(), PartitionSpec(None, AXIS)
+_EACH = PartitionSpec(AXIS)
+_SAME = PartitionSpec()
+_ORDER = PartitionSpec(None, AXIS)
 
 
 class JaxDataParallelTrainer(JaxFastTrainer):
@@ -28,15 +31,24 @@ class JaxDataParallelTrainer(JaxFastTrainer):
 
     def __init__(self, job: Job, mesh: Mesh) -> None:
         assert job.options.layout is not None
-        self._mesh, self._reduces = mesh, job.options.layout.reduces
-        gathers = not job.workload.takes_everything or job.workload.is_text or job.workload.augmented_input
+        self._mesh = mesh
+        self._reduces = job.options.layout.reduces
+        gathers = (
+            not job.workload.takes_everything
+            or job.workload.is_text
+            or job.workload.augmented_input
+        )
         self._cut = _SAME if gathers else _EACH
-        super().__init__(job, mesh.devices[0], *(NamedSharding(mesh, cut) for cut in (_SAME, self._cut, _ORDER)))
+        super().__init__(
+            job, mesh.devices[0], *(NamedSharding(mesh, cut) for cut in (_SAME, self._cut, _ORDER))
+        )
 
     def _on_host(self, rows: Array) -> NDArray[np.float64]:
         """Return the results of whole batches."""
         of_devices = np.asarray(rows, np.float64).reshape(self._mesh.size, -1, 3)
-        return np.concatenate([of_devices.mean(axis=0)[:, :HITS], of_devices.sum(axis=0)[:, HITS:]], axis=1)
+        return np.concatenate(
+            [of_devices.mean(axis=0)[:, :HITS], of_devices.sum(axis=0)[:, HITS:]], axis=1
+        )
 
     def settings(self) -> dict[str, Any]:
         """Return JAX's settings and the number of devices."""
@@ -52,7 +64,9 @@ class JaxDataParallelTrainer(JaxFastTrainer):
         return lax.pmean(found, AXIS) if self._reduces else found
 
     def _spread(self, looped: Callable[..., Any]) -> Callable[..., Any]:
-        return over(self._mesh, looped, (_SAME, self._cut, self._cut, _ORDER, _SAME, _SAME), (_SAME, _EACH))
+        return over(
+            self._mesh, looped, (_SAME, self._cut, self._cut, _ORDER, _SAME, _SAME), (_SAME, _EACH)
+        )
 
 
 def over(mesh: Mesh, function: Callable[..., Any], taken: Any, given: Any) -> Callable[..., Any]:

@@ -1,8 +1,9 @@
-"""``fast``: the dataset is on the device, state is donated, and a compiled loop runs any number of steps.
+"""``fast``: the dataset is on the device, state is donated, and a compiled loop runs any number of
+steps.
 
-The host sends the order of the examples and reads the results of all steps at the end. A last batch of another size has
-a separate loop. On a CPU, XLA runs convolutions inside a loop on one thread, so there a network with convolutions runs
-one compiled step at a time, called from Python.
+The host sends the order of the examples and reads the results of all steps at the end. A last batch
+of another size has a separate loop. On a CPU, XLA runs convolutions inside a loop on one thread, so
+there a network with convolutions runs one compiled step at a time, called from Python.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class JaxFastTrainer(JaxTrainer):
         order: sharding of the order of the examples.
     """
 
-    def __init__(self, job: Job, device: Any, place: Any = None, data: Any = None, order: Any = None) -> None:
+    def __init__(
+        self, job: Job, device: Any, place: Any = None, data: Any = None, order: Any = None
+    ) -> None:
         super().__init__(job, device, place)
         self._order_place = order or SingleDeviceSharding(device)
         self._augmented = job.workload.augmented_input
@@ -65,7 +68,8 @@ class JaxFastTrainer(JaxTrainer):
             order = order[: sum(plan.sizes)]  # whole passes are drawn, also for a shorter epoch
             draws = np.resize(not_augmented(self._augmented), (len(order), 5))
             order = np.column_stack([order, draws if plan.augmented is None else plan.augmented])
-        self._plan, self._order = plan, None if order is None else order.astype(np.int32)
+        self._plan = plan
+        self._order = None if order is None else order.astype(np.int32)
         self._steps_of_epoch = self._examples_of_epoch = 0
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[tuple[Array, int]]:
@@ -77,12 +81,16 @@ class JaxFastTrainer(JaxTrainer):
             longest, program = self._program(0 if self._order is None else size, left)
             while left:
                 count = min(left, longest)
-                order = np.zeros(self._order_shape(longest, 0 if self._order is None else size), np.int32)
+                order = np.zeros(
+                    self._order_shape(longest, 0 if self._order is None else size), np.int32
+                )
                 if self._order is not None:
                     used = slice(self._examples_of_epoch, self._examples_of_epoch + count * size)
                     order[:count] = self._order[used].reshape(count, *order.shape[1:])
                 taken = jax.device_put(order, self._order_place), self._put(np.int32(count))
-                self._training, rows = program(self._training, self._images, self._labels, *taken, self._key)
+                self._training, rows = program(
+                    self._training, self._images, self._labels, *taken, self._key
+                )
                 results.append((rows, count))
                 self._examples_of_epoch += count * size
                 left -= count
@@ -100,15 +108,20 @@ class JaxFastTrainer(JaxTrainer):
         return np.asarray(rows, np.float64)
 
     def _program(self, size: int, steps: int) -> tuple[int, Any]:
-        """Return the compiled loop over batches of ``size`` and its maximum number of steps; size 0 is the whole set.
+        """Return the compiled loop over batches of ``size`` and its maximum number of steps; size 0
+        is the whole set.
 
         It is compiled for ``steps`` at first use, and then runs any number up to that.
         """
         if size not in self._compiled:
             longest = self._longest or steps
-            order = jax.ShapeDtypeStruct(self._order_shape(longest, size), np.int32, sharding=self._order_place)
+            order = jax.ShapeDtypeStruct(
+                self._order_shape(longest, size), np.int32, sharding=self._order_place
+            )
             count = self._put(np.int32(0))
-            lowered = self._loop.lower(self._training, self._images, self._labels, order, count, self._key)
+            lowered = self._loop.lower(
+                self._training, self._images, self._labels, order, count, self._key
+            )
             self._compiled[size] = longest, lowered.compile()
         return self._compiled[size]
 
@@ -123,12 +136,20 @@ class JaxFastTrainer(JaxTrainer):
         return tokens[:-1].astype(np.int32), tokens[1:].astype(np.int32)
 
     def _looped(
-        self, training: Training, images: Array, labels: Array, order: Array, count: Array, key: Array
+        self,
+        training: Training,
+        images: Array,
+        labels: Array,
+        order: Array,
+        count: Array,
+        key: Array,
     ) -> tuple[Training, Array]:
         for_dropout, for_pixels = jax.random.split(key)
 
         def step(training: Training, indices: Array) -> tuple[Training, Array]:
-            x, y = self._batch(images, labels, indices, jax.random.fold_in(for_pixels, training.step))
+            x, y = self._batch(
+                images, labels, indices, jax.random.fold_in(for_pixels, training.step)
+            )
             training, row = self._learn(training, x, y, for_dropout)
             return (training if self._optimizer else self._unsettled(training)), row
 
@@ -141,22 +162,38 @@ class JaxFastTrainer(JaxTrainer):
             training, row = step(training, order[0])
             return training, row[None]
         row = jax.eval_shape(step, training, order[0])[1]
-        return lax.fori_loop(0, count, one, (training, jnp.zeros((len(order), *row.shape), row.dtype)))
+        return lax.fori_loop(
+            0, count, one, (training, jnp.zeros((len(order), *row.shape), row.dtype))
+        )
 
-    def _batch(self, images: Array, labels: Array, indices: Array, key: Array) -> tuple[Array, Array]:
+    def _batch(
+        self, images: Array, labels: Array, indices: Array, key: Array
+    ) -> tuple[Array, Array]:
         """Return input and labels of a step; ``key`` is for distortions."""
-        spec, draws, held = self._workload.input, indices, "input" in self._job.options.without
+        spec = self._workload.input
+        draws = indices
+        held = "input" in self._job.options.without
         if isinstance(spec, Tokens):
-            starts = indices if indices.size and not held else jnp.arange(indices.size or len(self._data.train))
-            indices, held = starts[:, None] + jnp.arange(spec.length), False
+            starts = (
+                indices
+                if indices.size and not held
+                else jnp.arange(indices.size or len(self._data.train))
+            )
+            indices = starts[:, None] + jnp.arange(spec.length)
+            held = False
         elif spec.augment is not None:
             indices = indices[:, 0]
         if not indices.size:
-            x, y = images, labels
+            x = images
+            y = labels
         elif held:
-            x, y = (each[: indices.size].reshape(*indices.shape, *each.shape[1:]) for each in (images, labels))
+            x, y = (
+                each[: indices.size].reshape(*indices.shape, *each.shape[1:])
+                for each in (images, labels)
+            )
         else:
-            x, y = _rows(images, indices), _rows(labels, indices)
+            x = _rows(images, indices)
+            y = _rows(labels, indices)
         if isinstance(spec, Tokens):
             return x, y
         if spec.augment is not None:
@@ -168,10 +205,14 @@ class JaxFastTrainer(JaxTrainer):
         return looped
 
     def _attend(self, factors: Any) -> Attend | None:
-        """Return cuDNN's attention where it supports the shapes; elsewhere, the plain formula is fastest."""
+        """Return cuDNN's attention where it supports the shapes; elsewhere, the plain formula is
+        fastest.
+        """
         if self._device.platform != "gpu" or factors != jnp.bfloat16:
             return None
-        fused = functools.partial(jax.nn.dot_product_attention, is_causal=True, implementation="cudnn")
+        fused = functools.partial(
+            jax.nn.dot_product_attention, is_causal=True, implementation="cudnn"
+        )
         return fused if all(_accepts(fused, plan) for plan in self._model.every_layer) else None
 
     def _unsettled(self, training: Training) -> Training:
@@ -188,7 +229,8 @@ def _accepts(attend: Attend, plan: LayerPlan) -> bool:
     q = jax.ShapeDtypeStruct((1, length, plan.layer.heads, width // plan.layer.heads), jnp.bfloat16)
     try:
         jax.eval_shape(attend, q, q, q)
-    except (NotImplementedError, RuntimeError, ValueError):  # what its checks of shapes, cuDNN and GPU raise
+    # what its checks of shapes, cuDNN and GPU raise
+    except (NotImplementedError, RuntimeError, ValueError):
         return False
     return True
 

@@ -1,4 +1,6 @@
-"""``idiomatic``: the loop of JAX's MNIST example. Python calls a jitted step with each batch as NumPy arrays."""
+"""``idiomatic``: the loop of JAX's MNIST example. Python calls a jitted step with each batch as
+NumPy arrays.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class JaxIdiomaticTrainer(JaxTrainer):
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Draw an order if none is given."""
         batches = self._drawn(plan)
-        self._batches = self._held(batches) if {"input", "copy"} & self._job.options.without else batches
+        self._batches = (
+            self._held(batches) if {"input", "copy"} & self._job.options.without else batches
+        )
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[Array]:
         """Run the loop; losses stay on the device."""
@@ -53,12 +57,15 @@ class JaxIdiomaticTrainer(JaxTrainer):
 
     @functools.cached_property
     def _whole(self) -> Batch:
-        """Return the dataset as one batch, which is copied to the device once, as in the published script."""
+        """Return the dataset as one batch, which is copied to the device once, as in the published
+        script.
+        """
         x, y = self._taken(slice(None), None)
         return self._put(x), self._put(y)
 
     def _drawn(self, plan: EpochPlan) -> Iterator[Batch]:
-        order, start = self._order_of(plan), 0
+        order = self._order_of(plan)
+        start = 0
         for size in plan.sizes:
             some: Any = slice(start, start + size)
             draws = None if plan.augmented is None else plan.augmented[some]
@@ -71,10 +78,13 @@ class JaxIdiomaticTrainer(JaxTrainer):
     def _held(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Repeat the first batch; already on the device if copies are omitted."""
         x, y = next(batches)
-        yield from itertools.repeat((self._put(x), self._put(y)) if "copy" in self._job.options.without else (x, y))
+        yield from itertools.repeat(
+            (self._put(x), self._put(y)) if "copy" in self._job.options.without else (x, y)
+        )
 
     def _taken(self, examples: Any, draws: NDArray[np.int64] | None) -> Batch:
-        spec, x = self._workload.input, self._images[examples]
+        spec = self._workload.input
+        x = self._images[examples]
         if isinstance(spec, Tokens):
             return x.astype(np.int32), self._labels[examples].astype(np.int32)
         if self._job.distorts:

@@ -23,7 +23,8 @@ class JaxLimits:
 
     def __init__(self, options: Options, device: Any) -> None:
         set_arithmetic(options.precision)
-        self._device, self._dtype = device, ARITHMETIC[options.precision].factors
+        self._device = device
+        self._dtype = ARITHMETIC[options.precision].factors
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
         """Return the products as one compiled program."""
@@ -43,8 +44,12 @@ class JaxLimits:
         return [tuple(map(draw, each.operands)) for each in asked]
 
     def copy(self, size: int) -> QueuedWork:
-        """Multiply every value by -1: one read and one write, which XLA does not remove as it would a copy."""
-        return _work(jax.jit(jnp.negative), jax.device_put(np.ones(size // 4, np.float32), self._device))
+        """Multiply every value by -1: one read and one write, which XLA does not remove as it would
+        a copy.
+        """
+        return _work(
+            jax.jit(jnp.negative), jax.device_put(np.ones(size // 4, np.float32), self._device)
+        )
 
 
 def _in_a_row(asked: Sequence[Product], operands: list[tuple[Array, Array]]) -> list[Array]:
@@ -56,7 +61,9 @@ def _in_a_row(asked: Sequence[Product], operands: list[tuple[Array, Array]]) -> 
     return found
 
 
-def _layers_in_a_row(asked: Sequence[Convolution], operands: list[tuple[Array, Array, Array]]) -> list[Any]:
+def _layers_in_a_row(
+    asked: Sequence[Convolution], operands: list[tuple[Array, Array, Array]]
+) -> list[Any]:
     found: list[Any] = []
     for each, (x, kernel, gradient) in zip(asked, operands, strict=True):
         x, _ = lax.optimization_barrier((x, found[-1:]))

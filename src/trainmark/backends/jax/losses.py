@@ -13,7 +13,9 @@ from trainmark.workload import losses as spec
 
 
 def build(loss: spec.Loss | None) -> Callable[[Array, Array], Array]:
-    """Return a function of outputs ``[batch, ..., classes]`` and labels ``[batch, ...]`` that returns the mean loss."""
+    """Return a function of outputs ``[batch, ..., classes]`` and labels ``[batch, ...]`` that
+    returns the mean loss.
+    """
     if loss is None:
         return lambda outputs, _: outputs.mean()
     match loss:
@@ -30,7 +32,9 @@ def build(loss: spec.Loss | None) -> Callable[[Array, Array], Array]:
             return smoothed
         case spec.ClippedCrossEntropy():
             bounds = loss.log_bounds
-            return lambda logits, labels: -jnp.clip(_true(jax.nn.log_softmax(logits), labels), *bounds).mean()
+            return lambda logits, labels: (
+                -jnp.clip(_true(jax.nn.log_softmax(logits), labels), *bounds).mean()
+            )
         case spec.TwoStageCrossEntropy():
             return lambda logits, labels: -jnp.log(_true(jax.nn.softmax(logits), labels)).mean()
         case _:

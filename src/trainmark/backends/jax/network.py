@@ -1,4 +1,6 @@
-"""The network as a pure function of its weights. JAX computes in the canonical layout, so nothing is transposed."""
+"""The network as a pure function of its weights. JAX computes in the canonical layout, so nothing
+is transposed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from trainmark.workload.model import LayerPlan, Model
 
 Parameters = dict[str, Array]
 Attend = Callable[[Array, Array, Array], Array]
-"""Causal attention without dropout, of queries, keys and values ``[batch, length, heads, width]``."""
+"""Causal attention without dropout, of queries, keys and values ``[batch, length, heads,
+width]``."""
 
 
 class Network:
@@ -29,11 +32,14 @@ class Network:
     """
 
     def __init__(self, model: Model, product_dtype: Any, attend: Attend | None = None) -> None:
-        self._plans, self._product_dtype = model.layers, product_dtype
+        self._plans = model.layers
+        self._product_dtype = product_dtype
         self._attend = attend or _attended
         self._numbers = {plan.name: number for number, plan in enumerate(model.every_layer)}
 
-    def __call__(self, weights: Parameters, x: Array, key: Array | None) -> tuple[Array, Parameters]:
+    def __call__(
+        self, weights: Parameters, x: Array, key: Array | None
+    ) -> tuple[Array, Parameters]:
         """Return outputs ``[batch, ..., classes]`` and, in training, the new running averages."""
         running: Parameters = {}
         for _, output in self.outputs(weights, x, key, running):
@@ -47,7 +53,12 @@ class Network:
         return self._run(self._plans, weights, x, key, running)
 
     def _run(
-        self, plans: Sequence[LayerPlan], weights: Parameters, x: Array, key: Array | None, running: Parameters
+        self,
+        plans: Sequence[LayerPlan],
+        weights: Parameters,
+        x: Array,
+        key: Array | None,
+        running: Parameters,
     ) -> Iterator[tuple[str, Array]]:
         for plan in plans:
             if isinstance(plan.layer, layers.Residual):
@@ -69,32 +80,44 @@ class Network:
             case layers.Dense():
                 return _biased(self._product(x, own["kernel"]), own)
             case layers.Conv2D():
-                padding, kernel = layers.paddings(layer, x.shape[1:]), own["kernel"].astype(self._product_dtype)
+                padding = layers.paddings(layer, x.shape[1:])
+                kernel = own["kernel"].astype(self._product_dtype)
                 y = convolve(padding, x.astype(self._product_dtype), kernel, layer.stride)
                 return _biased(y.astype(x.dtype), own)
             case layers.MaxPool():
                 padding = [(0, 0), *layers.paddings(layer, x.shape[1:]), (0, 0)]
-                window, strides = (1, layer.size, layer.size, 1), (1, layer.stride, layer.stride, 1)
+                window = (1, layer.size, layer.size, 1)
+                strides = (1, layer.stride, layer.stride, 1)
                 return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, padding)
             case layers.AveragePool(size=size, stride=stride):
-                return lax.reduce_window(x, 0.0, lax.add, (1, size, size, 1), (1, stride, stride, 1), "VALID") / size**2
+                return (
+                    lax.reduce_window(
+                        x, 0.0, lax.add, (1, size, size, 1), (1, stride, stride, 1), "VALID"
+                    )
+                    / size**2
+                )
             case layers.GlobalAveragePool():
                 return x.mean(axis=(1, 2))
             case layers.LocalResponseNorm():
-                ones, radius = (1,) * x.ndim, layer.radius
+                ones = (1,) * x.ndim
+                radius = layer.radius
                 around = (*((0, 0) for _ in x.shape[1:]), (radius, radius))
-                total = lax.reduce_window(x * x, 0.0, lax.add, (*ones[1:], 2 * radius + 1), ones, around)
+                total = lax.reduce_window(
+                    x * x, 0.0, lax.add, (*ones[1:], 2 * radius + 1), ones, around
+                )
                 return x / (layer.bias + layer.alpha * total) ** layer.beta
             case layers.BatchNorm():
                 if key is None:
                     return _normal(x, own["mean"], own["variance"], layer.epsilon, own)
-                mean, variance = x.mean(axis=(0, 1, 2)), x.var(axis=(0, 1, 2))
+                mean = x.mean(axis=(0, 1, 2))
+                variance = x.var(axis=(0, 1, 2))
                 values = x.size // x.shape[-1]
                 for name, now in (("mean", mean), ("variance", variance * (values / (values - 1)))):
                     running[plan.key(name)] = own[name] + layer.momentum * (now - own[name])
                 return _normal(x, mean, variance, layer.epsilon, own)
             case layers.LayerNorm():
-                mean, variance = x.mean(axis=-1, keepdims=True), x.var(axis=-1, keepdims=True)
+                mean = x.mean(axis=-1, keepdims=True)
+                variance = x.var(axis=-1, keepdims=True)
                 return _normal(x, mean, variance, layer.epsilon, own)
             case layers.TokenEmbedding():
                 return own["table"].at[x].get(mode="promise_in_bounds")
@@ -124,9 +147,11 @@ class Network:
                 assert_never(layer)
 
     def _product(self, x: Array, kernel: Array) -> Array:
-        # Flattened to rows: for sequences, XLA's CPU compiler copies vectors one by one in the kernel's gradient.
+        # Flattened to rows: for sequences, XLA's CPU compiler copies vectors one by one in the
+        # kernel's gradient.
         rows = x.reshape(-1, x.shape[-1]).astype(self._product_dtype)
-        # The output keeps the factors' type; otherwise both gradient products would be computed in float32.
+        # The output keeps the factors' type; otherwise both gradient products would be computed in
+        # float32.
         product = jnp.matmul(rows, kernel.astype(self._product_dtype)).astype(x.dtype)
         return product.reshape(*x.shape[:-1], -1)
 
@@ -134,17 +159,28 @@ class Network:
         self, plan: LayerPlan, layer: layers.Attention, own: Parameters, x: Array, key: Array | None
     ) -> Array:
         joined = self._product(x, own["qkv"]).astype(self._product_dtype)
-        q, k, v = (each.reshape(*x.shape[:2], layer.heads, -1) for each in jnp.split(joined, 3, axis=-1))
+        q, k, v = (
+            each.reshape(*x.shape[:2], layer.heads, -1) for each in jnp.split(joined, 3, axis=-1)
+        )
         if key is None or not layer.dropout:
             mixed = self._attend(q, k, v)
         else:
-            mixed = _attended(q, k, v, lambda shares: self._dropped(plan, shares, layer.dropout, shares.shape, key))
+            mixed = _attended(
+                q,
+                k,
+                v,
+                lambda shares: self._dropped(plan, shares, layer.dropout, shares.shape, key),
+            )
         return self._product(mixed.reshape(x.shape).astype(x.dtype), own["out"])
 
-    def _dropped(self, plan: LayerPlan, x: Array, rate: float, shape: tuple[int, ...], key: Array | None) -> Array:
+    def _dropped(
+        self, plan: LayerPlan, x: Array, rate: float, shape: tuple[int, ...], key: Array | None
+    ) -> Array:
         if key is None or not rate:
             return x
-        kept = jax.random.bernoulli(jax.random.fold_in(key, self._numbers[plan.name]), 1 - rate, shape)
+        kept = jax.random.bernoulli(
+            jax.random.fold_in(key, self._numbers[plan.name]), 1 - rate, shape
+        )
         return jnp.where(kept, x / (1 - rate), 0)
 
 
@@ -154,7 +190,9 @@ def convolve(padding: Sequence[tuple[int, int]], x: Array, kernel: Array, stride
     Args:
         padding: zeros to add before and after, for rows and for columns.
     """
-    return lax.conv_general_dilated(x, kernel, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return lax.conv_general_dilated(
+        x, kernel, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
 
 
 def _biased(x: Array, own: Parameters) -> Array:
@@ -166,8 +204,12 @@ def _normal(x: Array, mean: Array, variance: Array, epsilon: float, own: Paramet
     return y + own["shift"] if "shift" in own else y
 
 
-def _attended(q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = lambda shares: shares) -> Array:
-    """Compute causal attention plainly; ``drop`` acts on the softmax's output ``[batch, heads, length, length]``."""
+def _attended(
+    q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = lambda shares: shares
+) -> Array:
+    """Compute causal attention plainly; ``drop`` acts on the softmax's output ``[batch, heads,
+    length, length]``.
+    """
     wide = jnp.promote_types(q.dtype, jnp.float32)
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(wide) * q.shape[-1] ** -0.5
     seen = jnp.tril(jnp.ones(scores.shape[-2:], bool))

@@ -24,7 +24,9 @@ GRADIENTS = "gradients"
 """Name of the gradients of the last step, where an optimiser keeps them among its states."""
 
 
-def build(spec: definitions.Optimizer | None, *, keeps_gradients: bool) -> tuple[tuple[str, ...], Update]:
+def build(
+    spec: definitions.Optimizer | None, *, keeps_gradients: bool
+) -> tuple[tuple[str, ...], Update]:
     """Return the names of an optimiser's states, and its update.
 
     Args:
@@ -36,7 +38,9 @@ def build(spec: definitions.Optimizer | None, *, keeps_gradients: bool) -> tuple
     if not keeps_gradients:
         return names, update
 
-    def keeping(weights: Parameters, state: State, gradients: Parameters, step: Array) -> tuple[Parameters, State]:
+    def keeping(
+        weights: Parameters, state: State, gradients: Parameters, step: Array
+    ) -> tuple[Parameters, State]:
         weights, state = update(weights, {name: state[name] for name in names}, gradients, step)
         return weights, {**state, GRADIENTS: gradients}
 
@@ -57,7 +61,9 @@ def _update(spec: definitions.Optimizer | None) -> Update:
             assert_never(spec)
     if (norm := spec.clip_norm) is None:
         return update
-    return lambda weights, state, gradients, step: update(weights, state, _clipped(gradients, norm), step)
+    return lambda weights, state, gradients, step: update(
+        weights, state, _clipped(gradients, norm), step
+    )
 
 
 def _clipped(gradients: Parameters, most: float) -> Parameters:
@@ -70,30 +76,60 @@ def _sgd(
     spec: definitions.SGD, weights: Parameters, state: State, gradients: Parameters, step: Array
 ) -> tuple[Parameters, State]:
     rate = _rate(spec, step, weights)
-    decays = {name: definitions.weight_decay_of(spec, name, weight.ndim) for name, weight in weights.items()}
-    gradients = {name: g + decays[name] * weights[name] if decays[name] else g for name, g in gradients.items()}
+    decays = {
+        name: definitions.weight_decay_of(spec, name, weight.ndim)
+        for name, weight in weights.items()
+    }
+    gradients = {
+        name: g + decays[name] * weights[name] if decays[name] else g
+        for name, g in gradients.items()
+    }
     if not spec.momentum:
         return _each(lambda w, g: w - rate * g, weights, gradients), state
     if spec.momentum_form == "buffer":
         momentum = _each(lambda b, g: spec.momentum * b + g, state["momentum"], gradients)
-        taken = _each(lambda b, g: g + spec.momentum * b, momentum, gradients) if spec.nesterov else momentum
+        taken = (
+            _each(lambda b, g: g + spec.momentum * b, momentum, gradients)
+            if spec.nesterov
+            else momentum
+        )
         return _each(lambda w, b: w - rate * b, weights, taken), {"momentum": momentum}
     momentum = _each(lambda v, g: spec.momentum * v - rate * g, state["momentum"], gradients)
-    moved = _each(lambda v, g: spec.momentum * v - rate * g, momentum, gradients) if spec.nesterov else momentum
+    moved = (
+        _each(lambda v, g: spec.momentum * v - rate * g, momentum, gradients)
+        if spec.nesterov
+        else momentum
+    )
     return _each(jnp.add, weights, moved), {"momentum": momentum}
 
 
 def _adam(
-    spec: definitions.Adam | definitions.AdamW, weights: Parameters, state: State, gradients: Parameters, step: Array
+    spec: definitions.Adam | definitions.AdamW,
+    weights: Parameters,
+    state: State,
+    gradients: Parameters,
+    step: Array,
 ) -> tuple[Parameters, State]:
     rate = _rate(spec, step, weights)
-    decays = {name: definitions.weight_decay_of(spec, name, weight.ndim) for name, weight in weights.items()}
-    weights = {name: w * (1 - rate * decays[name]) if decays[name] else w for name, w in weights.items()}
+    decays = {
+        name: definitions.weight_decay_of(spec, name, weight.ndim)
+        for name, weight in weights.items()
+    }
+    weights = {
+        name: w * (1 - rate * decays[name]) if decays[name] else w for name, w in weights.items()
+    }
     mean = _each(lambda m, g: spec.beta1 * m + (1 - spec.beta1) * g, state["mean"], gradients)
-    square = _each(lambda v, g: spec.beta2 * v + (1 - spec.beta2) * g * g, state["square"], gradients)
+    square = _each(
+        lambda v, g: spec.beta2 * v + (1 - spec.beta2) * g * g, state["square"], gradients
+    )
     t = (step + 1).astype(rate.dtype)
-    mean_share, square_share = _one_minus_power(spec.beta1, t), _one_minus_power(spec.beta2, t)
-    moved = _each(lambda m, v: rate * (m / mean_share) / (jnp.sqrt(v / square_share) + spec.epsilon), mean, square)
+    mean_share = _one_minus_power(spec.beta1, t)
+    square_share = _one_minus_power(spec.beta2, t)
+    moved = _each(
+        lambda m, v: rate * (m / mean_share) / (jnp.sqrt(v / square_share) + spec.epsilon),
+        mean,
+        square,
+    )
     return _each(jnp.subtract, weights, moved), {"mean": mean, "square": square}
 
 
@@ -102,7 +138,9 @@ def _rmsprop(
 ) -> tuple[Parameters, State]:
     rate = _rate(spec, step, weights)
     square = _each(lambda a, g: spec.rho * a + (1 - spec.rho) * g * g, state["square"], gradients)
-    weights = _each(lambda w, g, a: w - rate * g / (jnp.sqrt(a) + spec.epsilon), weights, gradients, square)
+    weights = _each(
+        lambda w, g, a: w - rate * g / (jnp.sqrt(a) + spec.epsilon), weights, gradients, square
+    )
     return weights, {"square": square}
 
 
@@ -118,7 +156,9 @@ def _rate(spec: definitions.Optimizer, step: Array, weights: Parameters) -> Arra
     rate = jnp.asarray(spec.learning_rate, dtype)
     if spec.staircase is None:
         return rate
-    return rate * jnp.asarray(spec.staircase.factor, dtype) ** (step // spec.staircase.steps).astype(dtype)
+    return rate * jnp.asarray(spec.staircase.factor, dtype) ** (
+        step // spec.staircase.steps
+    ).astype(dtype)
 
 
 def _one_minus_power(beta: float, t: Array) -> Array:

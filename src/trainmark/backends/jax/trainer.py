@@ -1,4 +1,6 @@
-"""Code shared by both styles: one training step as a pure function, evaluation, and reading results."""
+"""Code shared by both styles: one training step as a pure function, evaluation, and reading
+results.
+"""
 
 from __future__ import annotations
 
@@ -51,18 +53,27 @@ class JaxTrainer:
     def __init__(self, job: Job, device: Any, place: Any = None) -> None:
         options = job.options
         precision.set_arithmetic(options.precision)
-        self._job, self._workload, self._model, self._data = job, job.workload, job.model, job.data
-        self._device, self._place = device, place or device
+        self._job = job
+        self._workload = job.workload
+        self._model = job.model
+        self._data = job.data
+        self._device = device
+        self._place = place or device
         self._rng = np.random.default_rng([options.seed, 1])
         arithmetic = precision.ARITHMETIC[options.precision]
         self._dtype = arithmetic.parameters
-        self._network = network.Network(job.model, arithmetic.factors, self._attend(arithmetic.factors))
+        self._network = network.Network(
+            job.model, arithmetic.factors, self._attend(arithmetic.factors)
+        )
         loss = loss_left(job.workload, options)
-        self._loss, self._sums = losses.build(loss), sums(loss)
+        self._loss = losses.build(loss)
+        self._sums = sums(loss)
         self._devices = options.layout.ranks if options.layout else 1
         self._optimizer = None if "optimizer" in options.without else job.workload.optimizer
         keeps_gradients = options.keeps_gradients or self._optimizer is None
-        self._remembered, self._update = optimizers.build(self._optimizer, keeps_gradients=keeps_gradients)
+        self._remembered, self._update = optimizers.build(
+            self._optimizer, keeps_gradients=keeps_gradients
+        )
         self._l2 = job.model.l2
         self._forward = jax.jit(lambda weights, x: self._network(weights, x, None)[0])
         self._judge = jax.jit(self._judged)
@@ -78,8 +89,15 @@ class JaxTrainer:
         """Put weights and a new optimiser on the device."""
         running = self._taken_in(weights)
         taken = {name: running.pop(name) for name in self._model.trained}
-        average = {name: value.copy() for name, value in taken.items()} if self._workload.weight_average else {}
-        state = {slot: {name: self._zeros_like(value) for name, value in taken.items()} for slot in self._remembered}
+        average = (
+            {name: value.copy() for name, value in taken.items()}
+            if self._workload.weight_average
+            else {}
+        )
+        state = {
+            slot: {name: self._zeros_like(value) for name, value in taken.items()}
+            for slot in self._remembered
+        }
         self._training = Training(taken, running, state, average, self._put(np.int32(0)))
 
     def weights(self) -> Weights:
@@ -101,7 +119,9 @@ class JaxTrainer:
 
     def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
         """Evaluate a split in large batches, with the averaged weights if there is an average."""
-        weights, part, batch = self._weights(averaged=True), getattr(self._data, split), self._workload.evaluation_batch
+        weights = self._weights(averaged=True)
+        part = getattr(self._data, split)
+        batch = self._workload.evaluation_batch
         count = len(part) if examples is None else len(examples)
         found = np.zeros(2)
         for start in range(0, count, batch):
@@ -121,7 +141,9 @@ class JaxTrainer:
         return self._put(prepare(self._workload.input, images, self._dtype))
 
     def _weights(self, *, averaged: bool = False) -> Parameters:
-        """Return all weights on the device; the averages, if there are any, of those that are trained."""
+        """Return all weights on the device; the averages, if there are any, of those that are
+        trained.
+        """
         now = self._training
         return {**((averaged and now.average) or now.weights), **now.running}
 
@@ -129,7 +151,8 @@ class JaxTrainer:
         """Put weights, optimiser and average on the device."""
         self.load(dict(state.weights))
         slots = {slot: self._taken_in(arrays) for slot, arrays in state.slots.items()}
-        average, step = self._taken_in(state.average), self._put(np.int32(state.step))
+        average = self._taken_in(state.average)
+        step = self._put(np.int32(state.step))
         optimizer = {**self._training.optimizer, **slots}
         self._training = self._training._replace(optimizer=optimizer, average=average, step=step)
 
@@ -161,15 +184,22 @@ class JaxTrainer:
         return engines.peak_bytes(self._device)
 
     def _training_set(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return images, prepared unless distorted later, and labels; on the host. Text windows stay views."""
-        images, labels = self._data.train.images, self._data.train.labels
+        """Return images, prepared unless distorted later, and labels; on the host. Text windows
+        stay views.
+        """
+        images = self._data.train.images
+        labels = self._data.train.labels
         if self._workload.is_text:
             return images, labels
         labels = labels.astype(np.int32)
-        return (images if self._job.distorts else prepare(self._workload.input, images, self._dtype)), labels
+        return (
+            images if self._job.distorts else prepare(self._workload.input, images, self._dtype)
+        ), labels
 
     def _order_of(self, plan: EpochPlan) -> NDArray[np.int64] | None:
-        return plan.drawn(self._workload.batches, len(self._data.train.labels), self._rng.permutation)
+        return plan.drawn(
+            self._workload.batches, len(self._data.train.labels), self._rng.permutation
+        )
 
     def _learn(self, training: Training, x: Array, y: Array, key: Array) -> tuple[Training, Array]:
         """Forward, backward and update on one batch; returns loss, L2 loss and hits as ``[3]``.
@@ -178,34 +208,53 @@ class JaxTrainer:
             key: random key for dropout; the number of the step is folded in here.
         """
         key = jax.random.fold_in(key, training.step)
-        summed = y.size * self._devices if self._sums else 1  # over all devices, whose gradients are averaged
+        # over all devices, whose gradients are averaged
+        summed = y.size * self._devices if self._sums else 1
 
         def total(weights: Parameters) -> tuple[Array, tuple[Array, Array, Array, Parameters]]:
             outputs, running = self._network({**weights, **training.running}, x, key)
-            l2_loss = sum((0.5 * l2 * jnp.sum(weights[name] ** 2) for name, l2 in self._l2.items()), jnp.zeros(()))
+            l2_loss = sum(
+                (0.5 * l2 * jnp.sum(weights[name] ** 2) for name, l2 in self._l2.items()),
+                jnp.zeros(()),
+            )
             loss = self._loss(outputs, y)
             return loss * summed + l2_loss, (loss + l2_loss, l2_loss, outputs, running)
 
-        gradients, (loss, l2_loss, outputs, running) = jax.grad(total, has_aux=True)(training.weights)
+        gradients, (loss, l2_loss, outputs, running) = jax.grad(total, has_aux=True)(
+            training.weights
+        )
         gradients, running = self._shared((gradients, running))
-        weights, optimizer = self._update(training.weights, training.optimizer, gradients, training.step)
+        weights, optimizer = self._update(
+            training.weights, training.optimizer, gradients, training.step
+        )
         row = jnp.stack([value.astype(loss.dtype) for value in (loss, l2_loss, _hits(outputs, y))])
-        return Training(weights, running, optimizer, self._averaged(training, weights), training.step + 1), row
+        return Training(
+            weights, running, optimizer, self._averaged(training, weights), training.step + 1
+        ), row
 
     def _shared(self, found: tuple[Parameters, Parameters]) -> tuple[Parameters, Parameters]:
-        """Return gradients and running averages for the update; the mean over all devices if there are several."""
+        """Return gradients and running averages for the update; the mean over all devices if there
+        are several.
+        """
         return found
 
     def _attend(self, factors: Any) -> Attend | None:  # noqa: ARG002
-        """Return how to compute attention without dropout on factors of this type; None for the definition."""
+        """Return how to compute attention without dropout on factors of this type; None for the
+        definition.
+        """
         return None
 
     def _averaged(self, training: Training, weights: Parameters) -> Parameters:
         if self._workload.weight_average is None or self._optimizer is None:
             return training.average
         t = training.step.astype(self._dtype)
-        decay = jnp.minimum(self._workload.weight_average.decay, (1 + t) / (10 + t)).astype(self._dtype)
-        return {name: value + (1 - decay) * (weights[name] - value) for name, value in training.average.items()}
+        decay = jnp.minimum(self._workload.weight_average.decay, (1 + t) / (10 + t)).astype(
+            self._dtype
+        )
+        return {
+            name: value + (1 - decay) * (weights[name] - value)
+            for name, value in training.average.items()
+        }
 
     def _judged(self, weights: Parameters, x: Array, y: Array) -> Array:
         """Return summed loss and hits of one batch."""
@@ -216,8 +265,8 @@ class JaxTrainer:
         return jax.device_put(value, self._place)
 
     def _zeros_like(self, value: Array) -> Array:
-        # jax.numpy.zeros_like compiles a program for each shape. np.full writes to its memory, unlike np.zeros, which
-        # would leave that to the first step.
+        # jax.numpy.zeros_like compiles a program for each shape. np.full writes to its memory,
+        # unlike np.zeros, which would leave that to the first step.
         return self._put(np.full(value.shape, 0, value.dtype))
 
 

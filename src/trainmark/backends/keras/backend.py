@@ -1,6 +1,7 @@
 """The Keras backends, one per engine, and their capabilities.
 
-Keras chooses its engine when it is first imported, so this module imports neither Keras nor an engine.
+Keras chooses its engine when it is first imported, so this module imports neither Keras nor an
+engine.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from trainmark.workload.spec import Workload
 if TYPE_CHECKING:
     from trainmark.backends.keras.engine import Engine
 
-OLDEST, NEWEST = "3.8", "3.15"
+OLDEST = "3.8"
+NEWEST = "3.15"
 
 KINDS = base.KINDS_0_1 | base.KINDS_0_2
 
@@ -44,26 +46,41 @@ class KerasBackend:
 
     def __init__(self) -> None:
         _choose(self.engine)
-        self._engine = cast("Engine", importlib.import_module(f"trainmark.backends.keras.on_{self.engine}").ENGINE)
+        self._engine = cast(
+            "Engine", importlib.import_module(f"trainmark.backends.keras.on_{self.engine}").ENGINE
+        )
 
     def capabilities(self) -> base.Capabilities:
         """Return full support, on the devices that the engine sees."""
-        keras, engine = importlib.import_module("keras"), self._engine
+        keras = importlib.import_module("keras")
+        engine = self._engine
         version: str = keras.__version__
         untested = [
             base.is_untested("Keras", version, oldest=OLDEST, newest=NEWEST),
-            base.is_untested(engine.title, engine.version, oldest=engine.oldest, newest=engine.newest),
+            base.is_untested(
+                engine.title, engine.version, oldest=engine.oldest, newest=engine.newest
+            ),
         ]
         packages = {"keras": version, **engine.packages()}
-        # What compile(jit_compile="auto") resolves to: always True on JAX, with TensorFlow if there is a GPU.
+        # What compile(jit_compile="auto") resolves to: always True on JAX, with TensorFlow if there
+        # is a GPU.
         compiles = bool(keras.Sequential().jit_compile)
         styles = tuple(style for style in base.STYLES if not (compiles and style == "compiled"))
         devices = engine.devices()
         return base.Capabilities(
-            self.name, version, styles, devices, KINDS, packages, any(untested), compiles_already=compiles
+            self.name,
+            version,
+            styles,
+            devices,
+            KINDS,
+            packages,
+            any(untested),
+            compiles_already=compiles,
         )
 
-    def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> base.Trainer:
+    def trainer(
+        self, workload: Workload, model: Model, data: Dataset, options: base.Options
+    ) -> base.Trainer:
         """Create a trainer of the requested style."""
         base.require_support(self.capabilities(), workload, options)
         from trainmark.backends.keras.idiomatic import KerasIdiomaticTrainer
@@ -80,7 +97,8 @@ class KerasBackend:
 class KerasOnTensorFlow(KerasBackend):
     """Keras on TensorFlow."""
 
-    name, engine = "keras", "tensorflow"
+    name = "keras"
+    engine = "tensorflow"
 
     def __init__(self) -> None:
         # Hides notes on how TensorFlow was built, but not warnings and errors.
@@ -99,11 +117,14 @@ class KerasOnTensorFlow(KerasBackend):
         import tensorflow as tf
 
         for gpu in tf.config.list_physical_devices("GPU"):
-            tf.config.experimental.set_memory_growth(gpu, True)  # other frameworks are examined in parallel
+            # other frameworks are examined in parallel
+            tf.config.experimental.set_memory_growth(gpu, True)
         build = tf.sysconfig.get_build_info()
         if not build.get("is_cuda_build"):
             return Examination()
-        return Examination(f"CUDA {build['cuda_version']}", tuple(build.get("cuda_compute_capabilities", ())))
+        return Examination(
+            f"CUDA {build['cuda_version']}", tuple(build.get("cuda_compute_capabilities", ()))
+        )
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
         """Compute ``LEFT @ RIGHT`` on ``device``."""
@@ -118,17 +139,21 @@ class KerasOnTensorFlow(KerasBackend):
 class KerasOnTorch(KerasBackend):
     """Keras on PyTorch."""
 
-    name, engine = "keras:torch", "torch"
+    name = "keras:torch"
+    engine = "torch"
 
 
 class KerasOnJax(KerasBackend):
     """Keras on JAX."""
 
-    name, engine = "keras:jax", "jax"
+    name = "keras:jax"
+    engine = "jax"
 
 
 def _choose(engine: str) -> None:
-    """Import Keras with this engine; the environment takes precedence over the user's configuration file."""
+    """Import Keras with this engine; the environment takes precedence over the user's configuration
+    file.
+    """
     if "keras" not in sys.modules:
         os.environ["KERAS_BACKEND"] = engine
     found: str = importlib.import_module("keras").backend.backend()

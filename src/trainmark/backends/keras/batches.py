@@ -18,14 +18,18 @@ class OrderedBatches(keras.utils.PyDataset):
     """A dataset with the examples ``parts[i]`` as batch ``i``.
 
     Args:
-        batch: makes a batch of examples; it also gets the number of the batch, so that distortions depend only on the
-            batch, in whatever order and however often it is requested.
+        batch: makes a batch of examples; it also gets the number of the batch, so that distortions
+            depend only on the batch, in whatever order and however often it is requested.
         first: number of the first batch in its epoch.
     """
 
-    def __init__(self, batch: Callable[[Indices, int], Batch], parts: list[Indices], first: int = 0) -> None:
+    def __init__(
+        self, batch: Callable[[Indices, int], Batch], parts: list[Indices], first: int = 0
+    ) -> None:
         super().__init__()
-        self._batch, self._parts, self._first = batch, parts, first
+        self._batch = batch
+        self._parts = parts
+        self._first = first
 
     def __len__(self) -> int:
         return len(self._parts)

@@ -17,11 +17,14 @@ from trainmark.backends.keras.pixels import Distort, augmented
 from trainmark.backends.keras.trainer import KerasTrainer
 from trainmark.workload.pixels import Input
 
-MOST_STEPS = 600  # per call, so that a long epoch shows progress; calls of 200 cost 2 % more on a CPU
+# per call, so that a long epoch shows progress; calls of 200 cost 2 % more on a CPU
+MOST_STEPS = 600
 
 
 class KerasFastTrainer(KerasTrainer):
-    """Keeps images and labels, or a text, on the device. Subclasses define how an engine runs steps: :meth:`_run`."""
+    """Keeps images and labels, or a text, on the device. Subclasses define how an engine runs
+    steps: :meth:`_run`.
+    """
 
     def __init__(self, job: Job, engine: Engine) -> None:
         super().__init__(job, engine)
@@ -30,14 +33,20 @@ class KerasFastTrainer(KerasTrainer):
             stored = keras.Input(images.shape[1:], dtype=images.dtype.name)
             self._learner = keras.Sequential([stored, Distort(spec, self._seed), self._network])
         else:
-            images, self._learner = self._prepared("train"), self._network
-        labels, tokens = self._labels["train"], job.data.train.tokens
+            images = self._prepared("train")
+            self._learner = self._network
+        labels = self._labels["train"]
+        tokens = job.data.train.tokens
         if tokens is not None:
-            images, labels = tokens.astype(np.int32), labels[0].astype(np.int32)  # labels are gathered from the text
-        self._images, self._train_labels = ops.convert_to_tensor(images), ops.convert_to_tensor(labels)
+            images = tokens.astype(np.int32)
+            labels = labels[0].astype(np.int32)  # labels are gathered from the text
+        self._images = ops.convert_to_tensor(images)
+        self._train_labels = ops.convert_to_tensor(labels)
         self._rng = np.random.default_rng([job.options.seed, 1])
-        self._held, self._updates = "input" in job.options.without, "optimizer" not in job.options.without
-        # XLA uses a library for convolutions on the CPU, but not within a loop (measured: 5 to 20 times slower).
+        self._held = "input" in job.options.without
+        self._updates = "optimizer" not in job.options.without
+        # XLA uses a library for convolutions on the CPU, but not within a loop (measured: 5 to 20
+        # times slower).
         self._slow_in_loops = job.options.device == "cpu" and job.model.convolves
 
     def compile(self, plan: EpochPlan) -> bool:
@@ -46,26 +55,36 @@ class KerasFastTrainer(KerasTrainer):
             for size in dict.fromkeys(plan.sizes):
                 order = None if plan.whole else np.arange(size)
                 draws = None if plan.augmented is None else plan.augmented[:size]
-                self._plan, self._step, self._order = EpochPlan((size,), order, plan.whole, draws), 0, order
+                self._plan = EpochPlan((size,), order, plan.whole, draws)
+                self._step = 0
+                self._order = order
                 self.train(1, lambda: None)
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Start from the first batch of ``plan``."""
-        self._plan, self._step = plan, 0
-        self._order = plan.drawn(self._workload.batches, len(self._labels["train"]), self._rng.permutation)
+        self._plan = plan
+        self._step = 0
+        self._order = plan.drawn(
+            self._workload.batches, len(self._labels["train"]), self._rng.permutation
+        )
 
     def train(self, steps: int, tick: Callable[[], None]) -> Any:
-        """Queue steps, with consecutive steps of equal size in one call; results stay on the device."""
+        """Queue steps, with consecutive steps of equal size in one call; results stay on the
+        device.
+        """
         results = []
         for size, count in self._calls(steps):
-            x, y, given = self._images, self._train_labels, {"augmented": self._plan.augmented}
+            x = self._images
+            y = self._train_labels
+            given = {"augmented": self._plan.augmented}
             if not self._held:
                 given["taken"] = self._order
             elif self._workload.is_text:
                 x, y = (ops.convert_to_tensor(each) for each in self._batch("train", slice(size)))
             else:
-                x, y = x[:size], y[:size]
+                x = x[:size]
+                y = y[:size]
             start = sum(self._plan.sizes[: self._step])
             batches = {
                 name: _by_step(each[start : start + count * size], count)
@@ -78,7 +97,9 @@ class KerasFastTrainer(KerasTrainer):
 
     def read(self, results: Any) -> Steps:
         """Read results ``[steps, 3]`` to the host."""
-        host = np.concatenate([ops.convert_to_numpy(rows)[:count] for rows, count in results]).astype(np.float64)
+        host = np.concatenate(
+            [ops.convert_to_numpy(rows)[:count] for rows, count in results]
+        ).astype(np.float64)
         return Steps.from_rows(host, has_l2=self._network.has_l2)
 
     def _run(self, x: Any, y: Any, batches: Any, count: int, tick: Callable[[], None]) -> Any:
@@ -87,8 +108,9 @@ class KerasFastTrainer(KerasTrainer):
         Args:
             x: images on the device, or a text.
             y: their labels.
-            batches: for each step, ``[at least count, size, ...]``: the indices ``taken`` of its examples, without
-                which it uses all of ``x`` and ``y``, and how they are ``augmented``.
+            batches: for each step, ``[at least count, size, ...]``: the indices ``taken`` of its
+                examples, without which it uses all of ``x`` and ``y``, and how they are
+                ``augmented``.
             count: number of steps.
 
         Returns:
@@ -104,11 +126,14 @@ class KerasFastTrainer(KerasTrainer):
         """Return the network input and labels of a step."""
         chosen = {name: each[step] for name, each in batches.items()}
         if "taken" in chosen and self._workload.is_text:
-            windows = chosen["taken"][:, None] + ops.arange(self._workload.input.network_shape[0] + 1, dtype="int32")
+            windows = chosen["taken"][:, None] + ops.arange(
+                self._workload.input.network_shape[0] + 1, dtype="int32"
+            )
             tokens = ops.take(x, windows)
             return tokens[:, :-1], tokens[:, 1:]
         if "taken" in chosen:
-            x, y = self._gathered(x, chosen["taken"]), self._gathered(y, chosen["taken"])
+            x = self._gathered(x, chosen["taken"])
+            y = self._gathered(y, chosen["taken"])
         if "augmented" in chosen and isinstance(spec := self._workload.input, Input):
             x = augmented(spec, x, chosen["augmented"])
         return x, y
@@ -125,8 +150,12 @@ class KerasFastTrainer(KerasTrainer):
         """Return the total loss of one batch, and its row of results: loss, L2 loss, hits."""
         loss = self._network.loss(y, outputs)
         l2_loss = sum(l2_losses, ops.zeros_like(loss))
-        hits = ops.sum(ops.cast(ops.equal(ops.argmax(outputs, axis=-1), ops.cast(y, "int32")), loss.dtype))
-        return self._network.differentiated(loss, y) + l2_loss, ops.stack([loss + l2_loss, l2_loss, hits])
+        hits = ops.sum(
+            ops.cast(ops.equal(ops.argmax(outputs, axis=-1), ops.cast(y, "int32")), loss.dtype)
+        )
+        return self._network.differentiated(loss, y) + l2_loss, ops.stack(
+            [loss + l2_loss, l2_loss, hits]
+        )
 
     def _calls(self, steps: int) -> Iterator[tuple[int, int]]:
         """Yield the batch size of each call, and its number of steps."""

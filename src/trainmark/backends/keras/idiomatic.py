@@ -1,9 +1,11 @@
-"""``idiomatic``: ``model.fit`` as in Keras's tutorials, on NumPy arrays that were prepared up front.
+"""``idiomatic``: ``model.fit`` as in Keras's tutorials, on NumPy arrays that were prepared up
+front.
 
 ``compiled`` is the same ``fit`` after ``compile(jit_compile=True)``.
 
-A whole epoch with Keras's shuffle is one ``fit`` on the arrays, and a given order is one ``fit`` on arrays put in that
-order. Everything else (batches of changing size, distorted images, windows) is one ``fit`` on a ``PyDataset``.
+A whole epoch with Keras's shuffle is one ``fit`` on the arrays, and a given order is one ``fit`` on
+arrays put in that order. Everything else (batches of changing size, distorted images, windows) is
+one ``fit`` on a ``PyDataset``.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from trainmark.backends.keras.report import Report
 from trainmark.backends.keras.trainer import KerasTrainer, seed_of
 from trainmark.workload.pixels import Input, augment, distort
 
-_ORDER, _DISTORTION = 1, 2  # separate streams of random numbers
+_ORDER = 1
+_DISTORTION = 2  # separate streams of random numbers
 
 
 class KerasIdiomaticTrainer(KerasTrainer):
@@ -35,40 +38,54 @@ class KerasIdiomaticTrainer(KerasTrainer):
         super().__init__(job, engine)
         if not job.distorts:
             self._inputs("train")
-        self._epoch, self._passes, self._plan = -1, 0, EpochPlan((), None)
+        self._epoch = -1
+        self._passes = 0
+        self._plan = EpochPlan((), None)
         self._ordered: NDArray[Any] = np.empty(0)
 
     def compile(self, plan: EpochPlan) -> bool:
         """Train on batches of each size, and restore the state; False if Keras compiles nothing.
 
-        Each size trains twice, since ``torch.compile`` compiles a first step without gradients separately.
+        Each size trains twice, since ``torch.compile`` compiles a first step without gradients
+        separately.
         """
-        if self._network.run_eagerly or (keras.config.backend() == "torch" and not self._network.jit_compile):
+        if self._network.run_eagerly or (
+            keras.config.backend() == "torch" and not self._network.jit_compile
+        ):
             return False
         sizes = tuple(dict.fromkeys(plan.sizes))
         with self._put_back():
             if self._shuffled_by_keras(plan, len(plan.sizes)):
-                self._fit_arrays(sum(sizes), sizes[0], Report(lambda: None), epochs=2, shuffle=not plan.whole)
+                self._fit_arrays(
+                    sum(sizes), sizes[0], Report(lambda: None), epochs=2, shuffle=not plan.whole
+                )
             else:
-                for some in 2 * [*{sizes[:1], sizes}]:  # a part of an epoch may lack the smaller last batch
+                # a part of an epoch may lack the smaller last batch
+                for some in 2 * [*{sizes[:1], sizes}]:
                     self._fit_given(plan, np.arange(sum(some)), some, 0, Report(lambda: None))
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Start from the first batch of ``plan``."""
-        self._plan, self._step, self._order = plan, 0, plan.order
+        self._plan = plan
+        self._step = 0
+        self._order = plan.order
         self._epoch += 1
 
     def train(self, steps: int, tick: Callable[[], None]) -> Steps:
         """Run one ``fit``."""
-        sizes, report = self._plan.sizes[self._step : self._step + steps], Report(tick)
+        sizes = self._plan.sizes[self._step : self._step + steps]
+        report = Report(tick)
         if "input" in self._job.options.without:
             x, y = self._batch("train", slice(sizes[0]))
-            self._network.fit(self._engine.repeated(x, y, steps), shuffle=False, verbose=0, callbacks=[report])
+            self._network.fit(
+                self._engine.repeated(x, y, steps), shuffle=False, verbose=0, callbacks=[report]
+            )
         elif self._plan.whole and self._plan.augmented is None:
             self._fit_arrays(sizes[0], sizes[0], report, epochs=steps, shuffle=False)
         elif self._shuffled_by_keras(self._plan, steps):
-            left, one_pass = steps, len(self._workload.batches.sizes(len(self._labels["train"])))
+            left = steps
+            one_pass = len(self._workload.batches.sizes(len(self._labels["train"])))
             while left:
                 self._engine.reseed(seed_of(self._job.options.seed, self._passes))
                 self._fit_arrays(len(self._labels["train"]), sizes[0], report, most=left)
@@ -76,7 +93,9 @@ class KerasIdiomaticTrainer(KerasTrainer):
                 left -= min(left, one_pass)
         else:
             start = sum(self._plan.sizes[: self._step])
-            self._fit_given(self._plan, self._taken()[start : start + sum(sizes)], sizes, self._step, report)
+            self._fit_given(
+                self._plan, self._taken()[start : start + sum(sizes)], sizes, self._step, report
+            )
         self._step += steps
         predictions = math.prod(self._workload.input.outputs_shape)
         return report.steps([size * predictions for size in sizes], has_l2=self._network.has_l2)
@@ -86,7 +105,9 @@ class KerasIdiomaticTrainer(KerasTrainer):
         return results
 
     def _shuffled_by_keras(self, plan: EpochPlan, steps: int) -> bool:
-        """Whether ``fit`` on the arrays gives the batches of these steps: whole epochs, or the whole set each time."""
+        """Whether ``fit`` on the arrays gives the batches of these steps: whole epochs, or the
+        whole set each time.
+        """
         if plan.augmented is not None or self._workload.is_text:
             return False
         whole_epoch = plan.order is None and steps == len(plan.sizes)
@@ -102,32 +123,59 @@ class KerasIdiomaticTrainer(KerasTrainer):
         shuffle: bool = True,
         most: int | None = None,
     ) -> None:
-        x, y = self._inputs("train")[:examples], self._labels["train"][:examples]
+        x = self._inputs("train")[:examples]
+        y = self._labels["train"][:examples]
         steps = examples // size if self._workload.batches.last == "drop" else None
         if most is not None and most < -(-examples // size):
             steps = most
         self._network.fit(
-            x, y, batch_size=size, epochs=epochs, steps_per_epoch=steps, shuffle=shuffle, verbose=0, callbacks=[report]
+            x,
+            y,
+            batch_size=size,
+            epochs=epochs,
+            steps_per_epoch=steps,
+            shuffle=shuffle,
+            verbose=0,
+            callbacks=[report],
         )
 
-    def _fit_given(self, plan: EpochPlan, taken: Indices, sizes: tuple[int, ...], first: int, report: Report) -> None:
-        """Run one ``fit`` on these examples in this order; ``first`` is the number of the first batch in its epoch."""
+    def _fit_given(
+        self, plan: EpochPlan, taken: Indices, sizes: tuple[int, ...], first: int, report: Report
+    ) -> None:
+        """Run one ``fit`` on these examples in this order; ``first`` is the number of the first
+        batch in its epoch.
+        """
         as_stored = plan.augmented is None and not self._job.distorts and not self._workload.is_text
-        if as_stored and set(plan.sizes[:-1]) <= {plan.sizes[0]} and plan.sizes[-1] <= plan.sizes[0]:
-            images, labels = self._inputs("train"), self._labels["train"][taken]
+        if (
+            as_stored
+            and set(plan.sizes[:-1]) <= {plan.sizes[0]}
+            and plan.sizes[-1] <= plan.sizes[0]
+        ):
+            images = self._inputs("train")
+            labels = self._labels["train"][taken]
             if len(self._ordered) != len(taken):
                 self._ordered = np.empty_like(images, shape=(len(taken), *images.shape[1:]))
-            np.take(images, taken, axis=0, out=self._ordered, mode="clip")  # a new array would cost page faults
+            # a new array would cost page faults
+            np.take(images, taken, axis=0, out=self._ordered, mode="clip")
             self._network.fit(
-                self._ordered, labels, batch_size=plan.sizes[0], shuffle=False, verbose=0, callbacks=[report]
+                self._ordered,
+                labels,
+                batch_size=plan.sizes[0],
+                shuffle=False,
+                verbose=0,
+                callbacks=[report],
             )
         else:
-            batches = OrderedBatches(self._training_batch, np.split(taken, np.cumsum(sizes)[:-1]), first)
+            batches = OrderedBatches(
+                self._training_batch, np.split(taken, np.cumsum(sizes)[:-1]), first
+            )
             self._network.fit(batches, shuffle=False, verbose=0, callbacks=[report])
 
     def _training_batch(self, taken: Indices, step: int) -> Batch:
         if isinstance(spec := self._workload.input, Input) and spec.distortions is not None:
-            rng = np.random.default_rng([self._job.options.seed, _DISTORTION, self._epoch + 1, step])
+            rng = np.random.default_rng(
+                [self._job.options.seed, _DISTORTION, self._epoch + 1, step]
+            )
             x = distort(spec, self._data.train.images[taken], rng, self._dtype)
             return x, self._labels["train"][taken]
         x, y = self._batch("train", taken)
@@ -142,6 +190,8 @@ class KerasIdiomaticTrainer(KerasTrainer):
             return np.tile(np.arange(len(self._data.train)), len(self._plan.sizes))
         if self._order is None:
             rng = np.random.default_rng([self._job.options.seed, _ORDER, self._epoch])
-            self._order = self._plan.drawn(self._workload.batches, len(self._labels["train"]), rng.permutation)
+            self._order = self._plan.drawn(
+                self._workload.batches, len(self._labels["train"]), rng.permutation
+            )
         assert self._order is not None
         return self._order

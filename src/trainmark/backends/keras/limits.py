@@ -32,7 +32,10 @@ class TensorFlowLimits:
     def _random(self, asked: Sequence[Product | Convolution]) -> list[tuple[Any, ...]]:
         """Draw the operands of each."""
         with tf.device(self._device):
-            return [tuple(tf.random.uniform(shape, dtype=self._dtype) for shape in each.operands) for each in asked]
+            return [
+                tuple(tf.random.uniform(shape, dtype=self._dtype) for shape in each.operands)
+                for each in asked
+            ]
 
     def copy(self, size: int) -> QueuedWork:
         """Multiply every value by -1: one read and one write; ``tf.identity`` copies nothing."""
@@ -51,7 +54,9 @@ class TensorFlowLimits:
 
 
 def _after(found: list[Any], compute: Callable[..., Any], *operands: Any, **options: Any) -> None:
-    """Append the result of ``compute``, after the previous one as in a step; else several may run at once."""
+    """Append the result of ``compute``, after the previous one as in a step; else several may run
+    at once.
+    """
     with tf.control_dependencies(found[-1:]):
         found.append(compute(*operands, **options))
 
@@ -63,7 +68,9 @@ def _in_a_row(asked: Sequence[Product], operands: Sequence[tuple[Any, Any]]) -> 
     return found
 
 
-def _layers_in_a_row(asked: Sequence[Convolution], operands: Sequence[tuple[Any, Any, Any]]) -> list[Any]:
+def _layers_in_a_row(
+    asked: Sequence[Convolution], operands: Sequence[tuple[Any, Any, Any]]
+) -> list[Any]:
     found: list[Any] = []
     for each, (x, kernel, gradient) in zip(asked, operands, strict=True):
         how: dict[str, Any] = {"strides": (1, each.stride, each.stride, 1), "padding": "VALID"}
@@ -74,7 +81,15 @@ def _layers_in_a_row(asked: Sequence[Convolution], operands: Sequence[tuple[Any,
             how |= {"padding": "EXPLICIT", "explicit_paddings": (0, 0, *side, *side, 0, 0)}
         _after(found, tf.raw_ops.Conv2D, input=x, filter=kernel, **how)
         how["out_backprop"] = gradient
-        _after(found, tf.raw_ops.Conv2DBackpropFilter, input=x, filter_sizes=each.kernel_shape, **how)
+        _after(
+            found, tf.raw_ops.Conv2DBackpropFilter, input=x, filter_sizes=each.kernel_shape, **how
+        )
         if each.by_input:
-            _after(found, tf.raw_ops.Conv2DBackpropInput, input_sizes=each.input_shape, filter=kernel, **how)
+            _after(
+                found,
+                tf.raw_ops.Conv2DBackpropInput,
+                input_sizes=each.input_shape,
+                filter=kernel,
+                **how,
+            )
     return found

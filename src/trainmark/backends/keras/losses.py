@@ -1,4 +1,5 @@
-"""The losses as Keras losses: from outputs ``[batch, classes]`` and labels ``[batch]`` to the mean over the batch.
+"""The losses as Keras losses: from outputs ``[batch, classes]`` and labels ``[batch]`` to the mean
+over the batch.
 
 For text, outputs are ``[batch, length, classes]``, and the mean is over all tokens.
 """
@@ -33,16 +34,24 @@ def build(loss: spec.Loss | None) -> keras.losses.Loss:
             return PerExample(lambda outputs, _: ops.mean(outputs, axis=-1))
         case spec.SoftmaxCrossEntropy():
             if loss.smoothing:  # not supported by Keras's sparse loss
-                return PerExample(lambda logits, labels: _smoothed(ops.log_softmax(logits), labels, loss.smoothing))
+                return PerExample(
+                    lambda logits, labels: _smoothed(
+                        ops.log_softmax(logits), labels, loss.smoothing
+                    )
+                )
             return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         case spec.NegativeLogLikelihood():
             return PerExample(lambda outputs, labels: -_true(outputs, labels))
-        # Keras's cross-entropy on probabilities uses the logits if it can find them, and doesn't clip.
+        # Keras's cross-entropy on probabilities uses the logits if it can find them, and doesn't
+        # clip.
         case spec.ClippedCrossEntropy():
             bounds = loss.log_bounds
-            return PerExample(lambda logits, labels: -ops.clip(_true(ops.log_softmax(logits), labels), *bounds))
+            return PerExample(
+                lambda logits, labels: -ops.clip(_true(ops.log_softmax(logits), labels), *bounds)
+            )
         case spec.TwoStageCrossEntropy():
-            # The true class is picked before the logarithm, so that underflow of another class does no harm.
+            # The true class is picked before the logarithm, so that underflow of another class does
+            # no harm.
             return PerExample(lambda logits, labels: -ops.log(_true(ops.softmax(logits), labels)))
         case _:
             assert_never(loss)
@@ -54,4 +63,7 @@ def _smoothed(logs: Any, labels: Any, share: float) -> Any:
 
 
 def _true(values: Any, labels: Any) -> Any:
-    return ops.sum(values * ops.one_hot(ops.cast(labels, "int32"), values.shape[-1], dtype=values.dtype), axis=-1)
+    return ops.sum(
+        values * ops.one_hot(ops.cast(labels, "int32"), values.shape[-1], dtype=values.dtype),
+        axis=-1,
+    )

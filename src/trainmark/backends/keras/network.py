@@ -1,4 +1,6 @@
-"""The network as a ``keras.Sequential``. Keras computes in the canonical layout, so weights are not converted."""
+"""The network as a ``keras.Sequential``. Keras computes in the canonical layout, so weights are not
+converted.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def weights(network: Learner, model: Model) -> dict[str, Any]:
     """Return the variable of each weight, by its key."""
     pairs = zip(model.every_layer, _every(network.layers), strict=True)
     return {
-        plan.key(name): getattr(layer, _ATTRIBUTES.get(name, name)) for plan, layer in pairs for name in plan.weights
+        plan.key(name): getattr(layer, _ATTRIBUTES.get(name, name))
+        for plan, layer in pairs
+        for name in plan.weights
     }
 
 
@@ -48,7 +52,8 @@ def outputs(layers: Sequence[Any], x: Any, *, training: bool) -> Iterator[tuple[
     for layer in layers:
         if isinstance(layer, Residual):
             branches = [
-                dict(outputs(branch, x, training=training)) or {"": x} for branch in (layer.body, layer.shortcut)
+                dict(outputs(branch, x, training=training)) or {"": x}
+                for branch in (layer.body, layer.shortcut)
             ]
             for branch in branches:
                 yield from ((name, y) for name, y in branch.items() if name)
@@ -59,8 +64,9 @@ def outputs(layers: Sequence[Any], x: Any, *, training: bool) -> Iterator[tuple[
 
 
 class Learner(keras.Sequential):
-    """A network that also reports the loss of each single batch; the loss of ``fit`` is a mean since the epoch's
-    start."""
+    """A network that also reports the loss of each single batch; the loss of ``fit`` is a mean
+    since the epoch's start.
+    """
 
     def __init__(self, layers: list[Any], *, sums_loss: bool) -> None:
         super().__init__(layers)
@@ -77,7 +83,9 @@ class Learner(keras.Sequential):
         sample_weight: Any = None,
         training: bool = True,
     ) -> Any:
-        """Return the mean loss of the batch; in training with the L2 terms, and kept for the results of the step."""
+        """Return the mean loss of the batch; in training with the L2 terms, and kept for the
+        results of the step.
+        """
         loss = self.loss(y, y_pred, sample_weight)
         if not training:
             return loss
@@ -85,7 +93,8 @@ class Learner(keras.Sequential):
         if self.has_l2:
             l2_loss = functools.reduce(operator.add, self.losses)
             self._batch_l2_loss.update_state(l2_loss)
-            loss, learned = loss + l2_loss, learned + l2_loss
+            loss = loss + l2_loss
+            learned = learned + l2_loss
         self._batch_loss.update_state(loss)
         return learned
 
@@ -128,7 +137,9 @@ class LocalResponseNormalization(keras.layers.Layer):
         self._layer = layer
 
     def call(self, x: Any) -> Any:
-        """Normalise images ``[batch, height, width, channels]``; the sums are a product with a band matrix of ones."""
+        """Normalise images ``[batch, height, width, channels]``; the sums are a product with a band
+        matrix of ones.
+        """
         channels = np.arange(x.shape[-1])
         band = np.abs(np.subtract.outer(channels, channels)) <= self._layer.radius
         sums = ops.matmul(ops.square(x), ops.cast(band, x.dtype))
@@ -140,14 +151,20 @@ class BatchNormalization(keras.layers.BatchNormalization):
 
     def call(self, x: Any, training: bool | None = None) -> Any:
         """Normalise images ``[batch, height, width, channels]``."""
-        average, variance = ops.convert_to_tensor(self.moving_mean), ops.convert_to_tensor(self.moving_variance)
+        average = ops.convert_to_tensor(self.moving_mean)
+        variance = ops.convert_to_tensor(self.moving_variance)
         if training:
             count = ops.cast(math.prod(ops.shape(x)[:-1]), x.dtype)
             average = ops.sum(x, axis=(0, 1, 2)) / count
             variance = ops.sum(ops.square(x - average), axis=(0, 1, 2)) / count
-            for running, now in (self.moving_mean, average), (self.moving_variance, variance * (count / (count - 1))):
+            for running, now in (
+                (self.moving_mean, average),
+                (self.moving_variance, variance * (count / (count - 1))),
+            ):
                 running.assign(running + (1 - self.momentum) * (now - running))
-        return ops.batch_normalization(x, average, variance, -1, self.beta, self.gamma, self.epsilon)
+        return ops.batch_normalization(
+            x, average, variance, -1, self.beta, self.gamma, self.epsilon
+        )
 
 
 class LayerNormalization(keras.layers.LayerNormalization):
@@ -187,7 +204,8 @@ class PositionEmbedding(keras.layers.Layer):
 
 
 class CausalAttention(keras.layers.Layer):
-    """Causal self-attention with a fused projection of queries, keys and values; Keras's layer has separate ones.
+    """Causal self-attention with a fused projection of queries, keys and values; Keras's layer has
+    separate ones.
 
     Keras's attention function has no dropout, and computes float64 in float32 on JAX.
     """
@@ -206,14 +224,18 @@ class CausalAttention(keras.layers.Layer):
     def call(self, x: Any, training: bool | None = None) -> Any:
         """Attend in sequences ``[batch, length, width]``."""
         _, length, width = x.shape
-        joined = ops.reshape(ops.matmul(x, self.qkv), (-1, length, 3, self._heads, width // self._heads))
+        joined = ops.reshape(
+            ops.matmul(x, self.qkv), (-1, length, 3, self._heads, width // self._heads)
+        )
         q, k, v = (joined[:, :, index] for index in range(3))
         scale = np.float64((width // self._heads) ** -0.5)
         if self._dropout is None and self.compute_dtype != "float64":
             mixed = ops.dot_product_attention(q, k, v, scale=scale, is_causal=True)
         else:
             later = np.triu(np.ones((length, length), bool), 1)
-            scores = ops.where(later, -math.inf, ops.einsum("btnh,bsnh->bnts", q, k) * ops.cast(scale, x.dtype))
+            scores = ops.where(
+                later, -math.inf, ops.einsum("btnh,bsnh->bnts", q, k) * ops.cast(scale, x.dtype)
+            )
             left = ops.softmax(scores)
             if self._dropout is not None:
                 left = self._dropout(left, training=training)
@@ -238,7 +260,8 @@ class Residual(keras.layers.Layer):
 
     def __init__(self, body: list[Any], shortcut: list[Any], name: str) -> None:
         super().__init__(name=name)
-        self.body, self.shortcut = body, shortcut
+        self.body = body
+        self.shortcut = shortcut
 
     def call(self, x: Any, training: bool | None = None) -> Any:
         """Add both branches."""
@@ -255,7 +278,8 @@ class _Padded:
 
     def __init__(self, *arguments: Any, rows: int, value: float, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._rows, self._value = rows, value
+        self._rows = rows
+        self._value = value
 
     def call(self, x: Any) -> Any:
         sides = (self._rows, self._rows)
@@ -282,20 +306,27 @@ def _layer(plan: LayerPlan, made: dict[str, Any]) -> keras.Layer:
 
 
 def _made(plan: LayerPlan, made: dict[str, Any]) -> keras.Layer:  # noqa: C901  (one case a layer)
-    layers, name = keras.layers, plan.name
+    layers = keras.layers
+    name = plan.name
     images: dict[str, Any] = {"name": name, "data_format": "channels_last"}
     match layer := plan.layer:
         case spec.Dense():
             biased = layer.bias != "none"
-            return layers.Dense(layer.units, use_bias=biased, kernel_regularizer=_l2(layer.l2), name=name)
+            return layers.Dense(
+                layer.units, use_bias=biased, kernel_regularizer=_l2(layer.l2), name=name
+            )
         case spec.Conv2D():
             images |= {"use_bias": layer.bias != "none", "kernel_regularizer": _l2(layer.l2)}
             if isinstance(padding := _padding(plan, layer), int):
-                return PaddedConv2D(layer.filters, layer.size, layer.stride, rows=padding, value=0.0, **images)
+                return PaddedConv2D(
+                    layer.filters, layer.size, layer.stride, rows=padding, value=0.0, **images
+                )
             return layers.Conv2D(layer.filters, layer.size, layer.stride, padding, **images)
         case spec.MaxPool():
             if isinstance(padding := _padding(plan, layer), int):
-                return PaddedMaxPooling2D(layer.size, layer.stride, rows=padding, value=-math.inf, **images)
+                return PaddedMaxPooling2D(
+                    layer.size, layer.stride, rows=padding, value=-math.inf, **images
+                )
             return layers.MaxPooling2D(layer.size, layer.stride, padding, **images)
         case spec.AveragePool():
             return layers.AveragePooling2D(layer.size, layer.stride, **images)
@@ -354,7 +385,9 @@ def _every(layers: Sequence[Any]) -> Iterator[Any]:
 def _padding(plan: LayerPlan, layer: spec.Conv2D | spec.MaxPool) -> spec.Padding:
     """Return the padding, as a word if there is one for it."""
     for word in ("valid", "same"):
-        sides = (spec.padding_of(layer.size, layer.stride, side, word) for side in plan.input_shape[:2])
+        sides = (
+            spec.padding_of(layer.size, layer.stride, side, word) for side in plan.input_shape[:2]
+        )
         if layer.padding == word or all(each == (layer.padding, layer.padding) for each in sides):
             return word
     return layer.padding

@@ -14,7 +14,8 @@ from trainmark.backends.keras.fast import MOST_STEPS, KerasFastTrainer
 from trainmark.backends.keras.precision import ARITHMETIC, supported
 
 State = tuple[list[Any], list[Any], list[Any]]
-"""Values of the trainable variables, of other variables that a step changes, and of the optimiser's."""
+"""Values of the trainable variables, of other variables that a step changes, and of the
+optimiser's."""
 
 
 class FastOnJax(KerasFastTrainer):
@@ -23,7 +24,11 @@ class FastOnJax(KerasFastTrainer):
     def __init__(self, job: Job, engine: Engine) -> None:
         super().__init__(job, engine)
         learner = self._learner
-        self._state = learner.trainable_variables, learner.non_trainable_variables, self._optimizer.variables
+        self._state = (
+            learner.trainable_variables,
+            learner.non_trainable_variables,
+            self._optimizer.variables,
+        )
         self._one_step = jax.jit(self._step_on, donate_argnums=0)
         self._many_steps = jax.jit(self._steps_on, donate_argnums=0)
 
@@ -40,12 +45,16 @@ class FastOnJax(KerasFastTrainer):
         jax.tree.map(lambda variable, value: variable.assign(value), self._state, state)
         return rows
 
-    def _steps_on(self, state: State, x: Any, y: Any, batches: Any, count: Any) -> tuple[State, Any]:
+    def _steps_on(
+        self, state: State, x: Any, y: Any, batches: Any, count: Any
+    ) -> tuple[State, Any]:
         def one_step(step: Any, carried: tuple[State, Any]) -> tuple[State, Any]:
             state, row = self._step_on(carried[0], x, y, batches, step)
             return state, carried[1].at[step].set(row)
 
-        return jax.lax.fori_loop(0, count, one_step, (state, jax.numpy.zeros((MOST_STEPS, 3), self._dtype)))
+        return jax.lax.fori_loop(
+            0, count, one_step, (state, jax.numpy.zeros((MOST_STEPS, 3), self._dtype))
+        )
 
     def _step_on(self, state: State, x: Any, y: Any, batches: Any, step: Any) -> tuple[State, Any]:
         x, y = self._examples(x, y, batches, step)
@@ -57,7 +66,9 @@ class FastOnJax(KerasFastTrainer):
             trainable = [engines.unsettled(trainable[0], step), *trainable[1:]]
         return (trainable, others, optimizer), row
 
-    def _loss_of(self, trainable: list[Any], others: list[Any], x: Any, y: Any) -> tuple[Any, tuple[Any, list[Any]]]:
+    def _loss_of(
+        self, trainable: list[Any], others: list[Any], x: Any, y: Any
+    ) -> tuple[Any, tuple[Any, list[Any]]]:
         outputs, others, l2_losses = self._learner.stateless_call(
             trainable, others, x, training=True, return_losses=True
         )
@@ -68,7 +79,10 @@ class FastOnJax(KerasFastTrainer):
 class JaxEngine(Engine):
     """JAX on CPU and CUDA."""
 
-    title, version, oldest, newest = "JAX", jax.__version__, engines.OLDEST, engines.NEWEST
+    title = "JAX"
+    version = jax.__version__
+    oldest = engines.OLDEST
+    newest = engines.NEWEST
     fast_trainer = FastOnJax
 
     def packages(self) -> dict[str, str]:
@@ -80,12 +94,18 @@ class JaxEngine(Engine):
         return tuple(_devices())
 
     def prepare(self, options: Options) -> None:
-        """Set memory and arithmetic; threads can only be set by the environment, before JAX is imported."""
+        """Set memory and arithmetic; threads can only be set by the environment, before JAX is
+        imported.
+        """
         engines.take_share(options)
         arithmetic = ARITHMETIC[options.precision]
-        jax.config.update("jax_default_matmul_precision", "tensorfloat32" if arithmetic.tf32 else "highest")
+        jax.config.update(
+            "jax_default_matmul_precision", "tensorfloat32" if arithmetic.tf32 else "highest"
+        )
         jax.config.update("jax_enable_x64", arithmetic.floatx == "float64")
-        self._device = next(found for device, found in _devices().items() if device.id == options.device)
+        self._device = next(
+            found for device, found in _devices().items() if device.id == options.device
+        )
         jax.config.update("jax_default_device", self._device)
 
     def reseed(self, seed: int) -> None:

@@ -55,7 +55,9 @@ class FastOnTensorFlow(KerasFastTrainer):
         return row
 
     def _unsettle(self, kernel: Any, step: Any) -> None:
-        """Write the current value: XLA would hoist computations on constant weights out of the loop."""
+        """Write the current value: XLA would hoist computations on constant weights out of the
+        loop.
+        """
         now = tf.convert_to_tensor(kernel)
         corner = [[0] * len(now.shape)]
         same = tf.where(step < 0, tf.zeros([], now.dtype), tf.gather_nd(now, corner)[0])
@@ -65,7 +67,10 @@ class FastOnTensorFlow(KerasFastTrainer):
 class TensorFlowEngine(Engine):
     """TensorFlow on CPU and CUDA."""
 
-    title, version, oldest, newest = "TensorFlow", tf.__version__, "2.18", "2.21"
+    title = "TensorFlow"
+    version = tf.__version__
+    oldest = "2.18"
+    newest = "2.21"
     fast_trainer = FastOnTensorFlow
 
     def __init__(self) -> None:
@@ -75,7 +80,9 @@ class TensorFlowEngine(Engine):
         """Return the versions of TensorFlow and of what it was built with."""
         build = tf.sysconfig.get_build_info()
         built_with = {"cuda": build.get("cuda_version"), "cudnn": build.get("cudnn_version")}
-        return {"tensorflow": self.version} | {name: str(version) for name, version in built_with.items() if version}
+        return {"tensorflow": self.version} | {
+            name: str(version) for name, version in built_with.items() if version
+        }
 
     def devices(self) -> tuple[Device, ...]:
         """List devices without starting the runtime, which would fix its threads."""
@@ -103,7 +110,9 @@ class TensorFlowEngine(Engine):
         tf.config.set_visible_devices(gpus[index], "GPU")
         total = _memory_bytes(index)
         if options.memory_fraction is not None and total is not None:
-            limit = tf.config.LogicalDeviceConfiguration(memory_limit=options.memory_fraction * total / 2**20)
+            limit = tf.config.LogicalDeviceConfiguration(
+                memory_limit=options.memory_fraction * total / 2**20
+            )
             tf.config.set_logical_device_configuration(gpus[index], [limit])
         else:
             tf.config.experimental.set_memory_growth(gpus[index], True)
@@ -133,16 +142,21 @@ class TensorFlowEngine(Engine):
 
     def device_peak_bytes(self) -> int | None:
         """Return TensorFlow's peak memory on the visible GPU."""
-        return int(tf.config.experimental.get_memory_info("GPU:0")["peak"]) if self._on_gpu else None
+        return (
+            int(tf.config.experimental.get_memory_info("GPU:0")["peak"]) if self._on_gpu else None
+        )
 
 
 def _memory_bytes(index: int) -> int | None:
-    """Return a GPU's memory from the CUDA driver, since TensorFlow does not report it; None without the driver."""
+    """Return a GPU's memory from the CUDA driver, since TensorFlow does not report it; None without
+    the driver.
+    """
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return None
-    device, total = ctypes.c_int(), ctypes.c_size_t()
+    device = ctypes.c_int()
+    total = ctypes.c_size_t()
     failed = (
         driver.cuInit(0)
         or driver.cuDeviceGet(ctypes.byref(device), index)

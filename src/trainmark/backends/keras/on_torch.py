@@ -1,4 +1,5 @@
-"""PyTorch as the engine of Keras. Keras on it converts float64 to float32 in every matrix product, so there is no fp64.
+"""PyTorch as the engine of Keras. Keras on it converts float64 to float32 in every matrix product,
+so there is no fp64.
 
 ``fast`` is a plain loop, since Keras's layers run one operation at a time on PyTorch.
 """
@@ -50,7 +51,10 @@ class FastOnTorch(KerasFastTrainer):
 class TorchEngine(Engine):
     """PyTorch on the CPU and on its accelerator."""
 
-    title, version, oldest, newest = "PyTorch", torch.__version__, engines.OLDEST, engines.NEWEST
+    title = "PyTorch"
+    version = torch.__version__
+    oldest = engines.OLDEST
+    newest = engines.NEWEST
     fast_trainer = FastOnTorch
 
     def __init__(self) -> None:
@@ -64,7 +68,9 @@ class TorchEngine(Engine):
         """Return the CPU and every accelerator that PyTorch sees."""
         return cpu(*supported(self.title, gpu=False)), *engines.accelerators(self._on_accelerator)
 
-    def _on_accelerator(self, _kind: str, _capability: engines.Capability | None) -> tuple[Precision, ...]:
+    def _on_accelerator(
+        self, _kind: str, _capability: engines.Capability | None
+    ) -> tuple[Precision, ...]:
         return supported(self.title, gpu=True)
 
     def prepare(self, options: Options) -> None:

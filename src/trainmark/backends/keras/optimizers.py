@@ -1,6 +1,7 @@
 """The optimisers on Keras: built-in ones if they match the definition, else subclasses.
 
-Numbers are passed to Keras as NumPy's: on TensorFlow it converts a plain float to float32 before float64.
+Numbers are passed to Keras as NumPy's: on TensorFlow it converts a plain float to float32 before
+float64.
 """
 
 from __future__ import annotations
@@ -27,11 +28,18 @@ def build(
     """
     match spec:
         case definitions.SGD():
-            # Keras's momentum is the velocity form; the buffer form is the same while the learning rate is constant.
+            # Keras's momentum is the velocity form; the buffer form is the same while the learning
+            # rate is constant.
             changes = spec.momentum and (spec.staircase or spec.course)
             same = spec.momentum_form == "velocity" or not changes
-            if same and not (spec.weight_decay or spec.groups or spec.clip_norm) and average is None:
-                return keras.optimizers.SGD(_learning_rate(spec), np.float64(spec.momentum), spec.nesterov)
+            if (
+                same
+                and not (spec.weight_decay or spec.groups or spec.clip_norm)
+                and average is None
+            ):
+                return keras.optimizers.SGD(
+                    _learning_rate(spec), np.float64(spec.momentum), spec.nesterov
+                )
             return DefinedSGD(spec, average, keys)
         case definitions.Adam() | definitions.AdamW():
             return DefinedAdam(spec, average, keys)
@@ -52,7 +60,8 @@ class Still(keras.optimizers.Optimizer):
 
 
 def keeping_gradients(optimizer: keras.optimizers.Optimizer) -> keras.optimizers.Optimizer:
-    """Return ``optimizer``, which is not built yet, as one that keeps the gradients of the last step in ``kept``.
+    """Return ``optimizer``, which is not built yet, as one that keeps the gradients of the last
+    step in ``kept``.
 
     A compiler would remove unused ones.
     """
@@ -73,12 +82,20 @@ def keeping_gradients(optimizer: keras.optimizers.Optimizer) -> keras.optimizers
     return optimizer
 
 
-def slots(optimizer: keras.optimizers.Optimizer, spec: definitions.Optimizer) -> dict[str, tuple[list[Any], float]]:
-    """Return Keras's arrays of each slot, in the order of the weights, and the slot as a multiple of them."""
+def slots(
+    optimizer: keras.optimizers.Optimizer, spec: definitions.Optimizer
+) -> dict[str, tuple[list[Any], float]]:
+    """Return Keras's arrays of each slot, in the order of the weights, and the slot as a multiple
+    of them.
+    """
     if isinstance(optimizer, Defined):
-        return {name: (arrays, 1.0) for name, arrays in zip(definitions.slots_of(spec), optimizer.slots, strict=True)}
+        return {
+            name: (arrays, 1.0)
+            for name, arrays in zip(definitions.slots_of(spec), optimizer.slots, strict=True)
+        }
     assert isinstance(spec, definitions.SGD), "all others are defined here"
-    form = 1.0 if spec.momentum_form == "velocity" else -1 / spec.learning_rate  # Keras's is the velocity
+    # Keras's is the velocity
+    form = 1.0 if spec.momentum_form == "velocity" else -1 / spec.learning_rate
     return dict.fromkeys(definitions.slots_of(spec), (optimizer.momentums, form))
 
 
@@ -114,19 +131,27 @@ def _learning_rate(spec: definitions.Optimizer) -> Any:
         return float(spec.learning_rate)
     exact = np.dtype(keras.config.floatx()).type
     return keras.optimizers.schedules.ExponentialDecay(
-        exact(spec.learning_rate), spec.staircase.steps, exact(spec.staircase.factor), staircase=True
+        exact(spec.learning_rate),
+        spec.staircase.steps,
+        exact(spec.staircase.factor),
+        staircase=True,
     )
 
 
 class Defined(keras.optimizers.Optimizer):
     """Base of the optimisers below: learning rate, clipping, state, and the average of the weights.
 
-    Keras also has a weight average, but its decay does not grow with the steps, and Keras clips without an epsilon.
+    Keras also has a weight average, but its decay does not grow with the steps, and Keras clips
+    without an epsilon.
     """
 
-    def __init__(self, spec: Any, average: definitions.WeightAverage | None, keys: Sequence[str]) -> None:
+    def __init__(
+        self, spec: Any, average: definitions.WeightAverage | None, keys: Sequence[str]
+    ) -> None:
         super().__init__(_learning_rate(spec))
-        self._spec, self._average, self._keys = spec, average, tuple(keys)
+        self._spec = spec
+        self._average = average
+        self._keys = tuple(keys)
         self.averages: list[Any] = []
 
     def build(self, variables: list[Any]) -> None:
@@ -134,7 +159,10 @@ class Defined(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
-        self.slots = [self.add_optimizer_variables(variables, name) for name in definitions.slots_of(self._spec)]
+        self.slots = [
+            self.add_optimizer_variables(variables, name)
+            for name in definitions.slots_of(self._spec)
+        ]
         self._decays = [
             definitions.weight_decay_of(self._spec, key, len(variable.shape))
             for key, variable in zip(self._keys, variables, strict=True)
@@ -144,7 +172,9 @@ class Defined(keras.optimizers.Optimizer):
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """Apply one update, and update the average."""
-        super().apply(_clipped([_dense(each) for each in grads], self._spec.clip_norm), trainable_variables)
+        super().apply(
+            _clipped([_dense(each) for each in grads], self._spec.clip_norm), trainable_variables
+        )
         if self._average is None:
             return
         for weight, average in zip(self._trainable_variables, self.averages, strict=True):
@@ -156,14 +186,18 @@ class Defined(keras.optimizers.Optimizer):
         """Update one variable."""
         index = self._get_variable_index(variable)
         rate = ops.cast(learning_rate, variable.dtype)
-        self._move(variable, gradient, rate, self._decays[index], *(slot[index] for slot in self.slots))
+        self._move(
+            variable, gradient, rate, self._decays[index], *(slot[index] for slot in self.slots)
+        )
 
     def _move(self, variable: Any, gradient: Any, rate: Any, decay: float, *state: Any) -> None:
         raise NotImplementedError
 
 
 class DefinedSGD(Defined):
-    """Both forms of momentum, with weight decay added to the gradient; Keras's decay is decoupled."""
+    """Both forms of momentum, with weight decay added to the gradient; Keras's decay is
+    decoupled.
+    """
 
     def _move(self, variable: Any, gradient: Any, rate: Any, decay: float, *state: Any) -> None:
         spec: definitions.SGD = self._spec
@@ -173,14 +207,21 @@ class DefinedSGD(Defined):
             self.assign_sub(variable, rate * gradient)
         elif spec.momentum_form == "buffer":
             self.assign(state[0], spec.momentum * state[0] + gradient)
-            self.assign_sub(variable, rate * (gradient + spec.momentum * state[0] if spec.nesterov else state[0]))
+            self.assign_sub(
+                variable,
+                rate * (gradient + spec.momentum * state[0] if spec.nesterov else state[0]),
+            )
         else:
             self.assign(state[0], spec.momentum * state[0] - rate * gradient)
-            self.assign_add(variable, spec.momentum * state[0] - rate * gradient if spec.nesterov else state[0])
+            self.assign_add(
+                variable, spec.momentum * state[0] - rate * gradient if spec.nesterov else state[0]
+            )
 
 
 class DefinedAdam(Defined):
-    """Adam with ε outside the root of the corrected moment; Keras adds it to the root of the uncorrected one."""
+    """Adam with ε outside the root of the corrected moment; Keras adds it to the root of the
+    uncorrected one.
+    """
 
     def _move(self, variable: Any, gradient: Any, rate: Any, decay: float, *state: Any) -> None:
         spec: definitions.Adam | definitions.AdamW = self._spec
@@ -191,7 +232,9 @@ class DefinedAdam(Defined):
         self.assign(mean, spec.beta1 * mean + (1 - spec.beta1) * gradient)
         self.assign(square, spec.beta2 * square + (1 - spec.beta2) * ops.square(gradient))
         root = ops.sqrt(square / _one_minus_power(spec.beta2, t))
-        self.assign_sub(variable, rate * (mean / _one_minus_power(spec.beta1, t)) / (root + spec.epsilon))
+        self.assign_sub(
+            variable, rate * (mean / _one_minus_power(spec.beta1, t)) / (root + spec.epsilon)
+        )
 
 
 class DefinedRMSprop(Defined):
@@ -205,8 +248,14 @@ class DefinedRMSprop(Defined):
 
 
 def _dense(gradient: Any) -> Any:
-    """Return a gradient with all rows. TensorFlow's of a table has a row for each token, so some are there twice."""
-    return ops.zeros(gradient.shape, gradient.dtype) + gradient if hasattr(gradient, "dense_shape") else gradient
+    """Return a gradient with all rows. TensorFlow's of a table has a row for each token, so some
+    are there twice.
+    """
+    return (
+        ops.zeros(gradient.shape, gradient.dtype) + gradient
+        if hasattr(gradient, "dense_shape")
+        else gradient
+    )
 
 
 def _clipped(gradients: Sequence[Any], most: float | None) -> Sequence[Any]:
@@ -219,5 +268,7 @@ def _clipped(gradients: Sequence[Any], most: float | None) -> Sequence[Any]:
 
 
 def _one_minus_power(base: float, t: Any) -> Any:
-    """Return ``1 - baseᵗ``; a plain difference loses four of float32's seven digits if ``base`` is 0.999."""
+    """Return ``1 - baseᵗ``; a plain difference loses four of float32's seven digits if ``base`` is
+    0.999.
+    """
     return -ops.expm1(t * (math.log(base) if base else -math.inf))

@@ -23,8 +23,11 @@ class Distort(keras.layers.Layer):
         self._seeds = keras.random.SeedGenerator(seed)
 
     def call(self, images: Any) -> Any:
-        """Convert bytes ``[batch, height, width, channels]`` to network input ``[batch, *network_shape]``."""
-        spec, chosen = self._spec, self._spec.distortions
+        """Convert bytes ``[batch, height, width, channels]`` to network input ``[batch,
+        *network_shape]``.
+        """
+        spec = self._spec
+        chosen = self._spec.distortions
         assert chosen is not None
         low, high = chosen.contrast
         x = self._cut_out(images, flip=chosen.flip)
@@ -40,7 +43,8 @@ class Distort(keras.layers.Layer):
 
     def _cut_out(self, images: Any, *, flip: bool) -> Any:
         """Crop a random window of each image, perhaps mirrored, with one gather of pixels."""
-        (tall, broad, _), (height, width, _) = self._spec.shape, self._spec.network_shape
+        (tall, broad, _) = self._spec.shape
+        (height, width, _) = self._spec.network_shape
         count = ops.shape(images)[0]
         top = keras.random.randint((count, 1), 0, tall - height + 1, seed=self._seeds)
         left = keras.random.randint((count, 1), 0, broad - width + 1, seed=self._seeds)
@@ -53,16 +57,20 @@ class Distort(keras.layers.Layer):
 
     def _draw(self, x: Any, low: float, high: float) -> Any:
         """Draw one number in ``[low, high)`` per image."""
-        return keras.random.uniform((ops.shape(x)[0], 1, 1, 1), low, high, dtype=x.dtype, seed=self._seeds)
+        return keras.random.uniform(
+            (ops.shape(x)[0], 1, 1, 1), low, high, dtype=x.dtype, seed=self._seeds
+        )
 
 
 def augmented(spec: Input, images: Any, draws: Any) -> Any:
     """Do the same as :func:`trainmark.workload.pixels.augment`."""
     assert spec.augment is not None
     height, width, _ = spec.network_shape
-    pad, cut = spec.augment.pad, spec.augment.cutout
+    pad = spec.augment.pad
+    cut = spec.augment.cutout
     top, left, flip, cut_top, cut_left = (draws[:, index, None] for index in range(5))
-    rows, columns = ops.arange(height, dtype="int32"), ops.arange(width, dtype="int32")
+    rows = ops.arange(height, dtype="int32")
+    columns = ops.arange(width, dtype="int32")
     chosen = ops.where(flip == 1, width - 1 - columns, columns) + left - pad
     x = _at(images, reflected(rows + top - pad, height), reflected(chosen, width))
     if not cut:
@@ -72,13 +80,17 @@ def augmented(spec: Input, images: Any, draws: Any) -> Any:
 
 def _at(images: Any, rows: Any, columns: Any) -> Any:
     """Gather pixels: rows ``[batch, height]`` and columns ``[batch, width]`` of each image."""
-    count, (tall, broad, channels) = ops.shape(images)[0], images.shape[1:]
-    height, width = rows.shape[1], columns.shape[1]
+    count = ops.shape(images)[0]
+    (tall, broad, channels) = images.shape[1:]
+    height = rows.shape[1]
+    width = columns.shape[1]
     pixels = ops.reshape(rows[:, :, None] * broad + columns[:, None, :], (count, height * width, 1))
     x = ops.take_along_axis(ops.reshape(images, (count, tall * broad, channels)), pixels, axis=1)
     return ops.reshape(x, (count, height, width, channels))
 
 
 def mean(x: Any, axes: tuple[int, ...]) -> Any:
-    """Compute the mean, with these axes kept; Keras's version computes float64 in float32 on JAX."""
+    """Compute the mean, with these axes kept; Keras's version computes float64 in float32 on
+    JAX.
+    """
     return ops.sum(x, axis=axes, keepdims=True) / math.prod(x.shape[axis] for axis in axes)

@@ -31,4 +31,8 @@ ARITHMETIC: dict[Precision, KerasArithmetic] = {
 
 def supported(engine: str, *, gpu: bool) -> tuple[Precision, ...]:
     """Return the precisions of an engine on a CPU or a GPU."""
-    return tuple(name for name, each in ARITHMETIC.items() if engine in each.engines and (gpu or not each.tf32))
+    return tuple(
+        name
+        for name, each in ARITHMETIC.items()
+        if engine in each.engines and (gpu or not each.tf32)
+    )

@@ -14,15 +14,16 @@ from trainmark.backends.base import Steps
 class Report(keras.callbacks.Callback):
     """Collects the results of every batch of one or several calls of ``fit``.
 
-    Keras fetches the results of batches in another thread, in parallel with training: batches arrive in any order, but
-    all before their epoch ends.
+    Keras fetches the results of batches in another thread, in parallel with training: batches
+    arrive in any order, but all before their epoch ends.
     """
 
     async_safe = True
 
     def __init__(self, tick: Callable[[], None]) -> None:
         super().__init__()
-        self._tick, self._begun = tick, False
+        self._tick = tick
+        self._begun = False
         self._epochs: list[dict[int, dict[str, float]]] = []
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002
@@ -34,7 +35,9 @@ class Report(keras.callbacks.Callback):
         self._epochs.append({})
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Tick for the previous batch, which is queued. Called in the training thread, so ticks don't race."""
+        """Tick for the previous batch, which is queued. Called in the training thread, so ticks
+        don't race.
+        """
         if self._begun:
             self._tick()
         self._begun = True
@@ -51,7 +54,8 @@ class Report(keras.callbacks.Callback):
         """Return the results of the steps, of ``sizes`` examples each."""
         rows = [[epoch[batch] for batch in sorted(epoch)] for epoch in self._epochs]
         examples = np.split(np.array(sizes), np.cumsum([len(epoch) for epoch in rows])[:-1])
-        # Keras's accuracy is a mean since the epoch's start; times the examples so far it gives the hits so far.
+        # Keras's accuracy is a mean since the epoch's start; times the examples so far it gives the
+        # hits so far.
         hits_so_far = [
             np.rint(np.array([row["accuracy"] for row in epoch]) * np.cumsum(count))
             for epoch, count in zip(rows, examples, strict=True)

@@ -29,8 +29,11 @@ class KerasTrainer:
     """The style-independent part of a trainer."""
 
     def __init__(self, job: Job, engine: Engine) -> None:
-        workload, data, options = job.workload, job.data, job.options
-        # Like keras.utils.set_random_seed, which however imports TensorFlow even with another engine.
+        workload = job.workload
+        data = job.data
+        options = job.options
+        # Like keras.utils.set_random_seed, which however imports TensorFlow even with another
+        # engine.
         self._seed = seed_of(options.seed)
         random.seed(self._seed)
         np.random.seed(self._seed)
@@ -38,20 +41,32 @@ class KerasTrainer:
         floats = ARITHMETIC[options.precision].floatx
         keras.config.set_floatx(floats)
         keras.config.set_dtype_policy(floats)
-        self._job, self._workload, self._model, self._data = job, workload, job.model, data
+        self._job = job
+        self._workload = workload
+        self._model = job.model
+        self._data = data
         self._engine = engine
         self._dtype = np.dtype(keras.config.floatx())
-        self._labels: dict[SplitName, NDArray[Any]] = {"train": data.train.labels, "test": data.test.labels}
+        self._labels: dict[SplitName, NDArray[Any]] = {
+            "train": data.train.labels,
+            "test": data.test.labels,
+        }
         if not workload.is_text:  # windows of a text stay views
-            self._labels = {split: labels.astype(np.int32) for split, labels in self._labels.items()}
+            self._labels = {
+                split: labels.astype(np.int32) for split, labels in self._labels.items()
+            }
         self._kept: dict[SplitName, NDArray[Any]] = {}
         left = loss_left(workload, options)
         self._network = network.build(job.model, sums_loss=sums(left))
         self._weights = network.weights(self._network, job.model)
         keys = {id(variable): key for key, variable in self._weights.items()}
         self._trained = [keys[id(variable)] for variable in self._network.trainable_variables]
-        still, spec, average = "optimizer" in options.without, workload.optimizer, workload.weight_average
-        self._optimizer = optimizers.Still() if still else optimizers.build(spec, average, self._trained)
+        still = "optimizer" in options.without
+        spec = workload.optimizer
+        average = workload.weight_average
+        self._optimizer = (
+            optimizers.Still() if still else optimizers.build(spec, average, self._trained)
+        )
         if still or options.keeps_gradients:
             self._optimizer = optimizers.keeping_gradients(self._optimizer)
         self._network.compile(
@@ -61,7 +76,9 @@ class KerasTrainer:
             jit_compile=True if options.style == "compiled" else "auto",
         )
         if options.style == "compiled" and not self._network.jit_compile:
-            raise Unsupported("Keras can't compile this network here", fix="Use --style idiomatic or fast.")
+            raise Unsupported(
+                "Keras can't compile this network here", fix="Use --style idiomatic or fast."
+            )
         self._optimizer.build(self._network.trainable_variables)
 
     def load(self, weights: Weights) -> None:
@@ -71,7 +88,9 @@ class KerasTrainer:
 
     def weights(self) -> Weights:
         """Return a copy of the weights on the host."""
-        values = ((key, ops.convert_to_numpy(variable.value)) for key, variable in self._weights.items())
+        values = (
+            (key, ops.convert_to_numpy(variable.value)) for key, variable in self._weights.items()
+        )
         return {key: np.array(value, dtype=np.float32) for key, value in values}
 
     def averaged(self) -> Weights:
@@ -81,13 +100,18 @@ class KerasTrainer:
 
     def synchronize(self) -> None:
         """Wait for the device."""
-        getattr(self._network, "jax_state_sync", lambda: None)()  # inside ``fit``, JAX holds the values elsewhere
+        # inside ``fit``, JAX holds the values elsewhere
+        getattr(self._network, "jax_state_sync", lambda: None)()
         self._engine.synchronize([variable.value for variable in self._variables()])
 
     def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
         """Run ``model.evaluate`` on a split, with the averaged weights if there is an average."""
         chosen: Any = slice(None) if examples is None else examples
-        given: Any = (self._windows(split, chosen),) if self._workload.is_text else self._batch(split, chosen)
+        given: Any = (
+            (self._windows(split, chosen),)
+            if self._workload.is_text
+            else self._batch(split, chosen)
+        )
         batch = None if self._workload.is_text else self._workload.evaluation_batch
         with self._average_in_place():
             found = self._network.evaluate(*given, batch_size=batch, verbose=0, return_dict=True)
@@ -103,8 +127,12 @@ class KerasTrainer:
     def set_state(self, state: State) -> None:
         """Set weights, optimiser and average, in place."""
         self.load(dict(state.weights))
-        for slot, (variables, scale) in optimizers.slots(self._optimizer, self._workload.optimizer).items():
-            self._assign(variables, {name: value / scale for name, value in state.slots[slot].items()})
+        for slot, (variables, scale) in optimizers.slots(
+            self._optimizer, self._workload.optimizer
+        ).items():
+            self._assign(
+                variables, {name: value / scale for name, value in state.slots[slot].items()}
+            )
         if state.average:
             self._assign(optimizers.averages(self._optimizer), state.average)
         self._optimizer.iterations.assign(state.step)
@@ -113,11 +141,15 @@ class KerasTrainer:
         """Copy weights, optimiser and average to the host."""
         slots = {
             slot: {name: value * scale for name, value in self._copied(variables).items()}
-            for slot, (variables, scale) in optimizers.slots(self._optimizer, self._workload.optimizer).items()
+            for slot, (variables, scale) in optimizers.slots(
+                self._optimizer, self._workload.optimizer
+            ).items()
         }
         average = self._copied(optimizers.averages(self._optimizer))
         weights = self._copied(self._weights.values(), self._weights)
-        return State(weights, slots, average, int(ops.convert_to_numpy(self._optimizer.iterations.value)))
+        return State(
+            weights, slots, average, int(ops.convert_to_numpy(self._optimizer.iterations.value))
+        )
 
     def gradients(self) -> Arrays:
         """Copy the gradients of the last step to the host."""
@@ -126,11 +158,17 @@ class KerasTrainer:
     def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
         """Run the layers on training examples, and leave running averages."""
         x = ops.convert_to_tensor(self._training_inputs(examples))
-        running = [(each, ops.copy(each.value)) for key, each in self._weights.items() if key not in self._trained]
+        running = [
+            (each, ops.copy(each.value))
+            for key, each in self._weights.items()
+            if key not in self._trained
+        ]
         outputs = {"input": x, **dict(network.outputs(self._network.layers, x, training=training))}
         for variable, value in running:
             variable.assign(value)
-        return {name: ops.convert_to_numpy(value).astype(np.float64) for name, value in outputs.items()}
+        return {
+            name: ops.convert_to_numpy(value).astype(np.float64) for name, value in outputs.items()
+        }
 
     def _training_inputs(self, examples: NDArray[np.int64]) -> NDArray[Any]:
         """Return training examples as network input."""
@@ -138,10 +176,14 @@ class KerasTrainer:
 
     def _copied(self, variables: Iterable[Any], keys: Iterable[str] | None = None) -> Arrays:
         """Copy variables to the host, by default those of each trained weight."""
-        values = (np.array(ops.convert_to_numpy(variable.value), np.float64) for variable in variables)
+        values = (
+            np.array(ops.convert_to_numpy(variable.value), np.float64) for variable in variables
+        )
         return dict(zip(self._trained if keys is None else keys, values, strict=False))
 
-    def _assign(self, variables: Iterable[Any], arrays: Arrays, keys: Iterable[str] | None = None) -> None:
+    def _assign(
+        self, variables: Iterable[Any], arrays: Arrays, keys: Iterable[str] | None = None
+    ) -> None:
         for key, variable in zip(self._trained if keys is None else keys, variables, strict=True):
             variable.assign(arrays[key])
 
@@ -175,7 +217,8 @@ class KerasTrainer:
 
     def _batch(self, split: SplitName, examples: Any) -> Batch:
         """Return the examples at these indices, as network input, and their labels."""
-        x, y = self._inputs(split)[examples], self._labels[split][examples]
+        x = self._inputs(split)[examples]
+        y = self._labels[split][examples]
         return (x.astype(np.int32), y.astype(np.int32)) if self._workload.is_text else (x, y)
 
     def _windows(self, split: SplitName, examples: Any) -> OrderedBatches:
@@ -183,7 +226,8 @@ class KerasTrainer:
         chosen = np.arange(len(self._labels[split]))[examples]
         edges = range(0, len(chosen), self._workload.evaluation_batch)
         return OrderedBatches(
-            lambda taken, _: self._batch(split, taken), [chosen[edge : edge + edges.step] for edge in edges]
+            lambda taken, _: self._batch(split, taken),
+            [chosen[edge : edge + edges.step] for edge in edges],
         )
 
     @contextlib.contextmanager

@@ -1,1 +1,3 @@
-"""The reference: plain NumPy, with float32 for use and float64 as the oracle for every other backend."""
+"""The reference: plain NumPy, with float32 for use and float64 as the oracle for every other
+backend.
+"""

@@ -32,9 +32,13 @@ class NumpyBackend:
     def capabilities(self) -> base.Capabilities:
         """Return full support, on the CPU."""
         devices = (base.cpu(*DTYPES),)
-        return base.Capabilities("numpy", np.__version__, ("idiomatic",), devices, KINDS, {"numpy": np.__version__})
+        return base.Capabilities(
+            "numpy", np.__version__, ("idiomatic",), devices, KINDS, {"numpy": np.__version__}
+        )
 
-    def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> NumpyTrainer:
+    def trainer(
+        self, workload: Workload, model: Model, data: Dataset, options: base.Options
+    ) -> NumpyTrainer:
         """Create a trainer with the whole training set prepared in memory."""
         base.require_support(self.capabilities(), workload, options)
         return NumpyTrainer(workload, model, data, options)
@@ -59,12 +63,17 @@ class NumpyBackend:
 class NumpyTrainer:
     """Trains synchronously: nothing is queued, so ``synchronize`` has nothing to wait for."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> None:
-        self._workload, self._model, self._data = workload, model, data
+    def __init__(
+        self, workload: Workload, model: Model, data: Dataset, options: base.Options
+    ) -> None:
+        self._workload = workload
+        self._model = model
+        self._data = data
         self._dtype = DTYPES[options.precision]
         self._rng = np.random.default_rng([options.seed, 1])
         self._first_random_state = self._rng.bit_generator.state
-        self._without, self._distorts = options.without, workload.input.distortions is not None
+        self._without = options.without
+        self._distorts = workload.input.distortions is not None
         self._loss = loss_left(workload, options)
         self._prepared = {
             "train": None if workload.input.distortions else self._ready(data.train.images),
@@ -72,12 +81,16 @@ class NumpyTrainer:
         }
         self._weights: layers.Parameters = {}
         self._gradients: layers.Parameters = {}
-        self._modules = [layers.build(plan, self._weights, self._gradients, self._rng) for plan in model.layers]
+        self._modules = [
+            layers.build(plan, self._weights, self._gradients, self._rng) for plan in model.layers
+        ]
         self._learning = self._modules[model.first_weighted :]  # nothing before it needs a gradient
         self._l2 = model.l2
 
     def restart(self, weights: Weights) -> None:
-        """Start again from these weights, with the random numbers of a new trainer; the layers share the generator."""
+        """Start again from these weights, with the random numbers of a new trainer; the layers
+        share the generator.
+        """
         self._rng.bit_generator.state = self._first_random_state
         self.load(weights)
 
@@ -85,7 +98,9 @@ class NumpyTrainer:
         """Set the weights and rebuild the optimiser."""
         self._weights.update({name: value.astype(self._dtype) for name, value in weights.items()})
         self._average = {name: self._weights[name].copy() for name in self._model.trained}
-        self._updater = optimizers.Updater(self._workload.optimizer, self._weights, self._model.trained)
+        self._updater = optimizers.Updater(
+            self._workload.optimizer, self._weights, self._model.trained
+        )
 
     def compile(self, plan: base.EpochPlan) -> bool:  # noqa: ARG002
         """Return False: nothing to compile."""
@@ -93,10 +108,10 @@ class NumpyTrainer:
 
     def begin_epoch(self, plan: base.EpochPlan) -> None:
         """Draw an order if none is given."""
-        self._order, self._augmented = (
-            plan.drawn(self._workload.batches, len(self._data.train), self._rng.permutation),
-            plan.augmented,
+        self._order = plan.drawn(
+            self._workload.batches, len(self._data.train), self._rng.permutation
         )
+        self._augmented = plan.augmented
         self._edges = iter(np.cumsum([0, *plan.sizes]))
         self._start = int(next(self._edges))
 
@@ -117,17 +132,31 @@ class NumpyTrainer:
         """Return the results of :meth:`train` as arrays."""
         return base.Steps.from_rows(np.array(results, dtype=np.float64), has_l2=bool(self._l2))
 
-    def evaluate(self, split: base.SplitName, examples: NDArray[np.int64] | None = None) -> base.Evaluation:
-        """Return loss and accuracy over a split, with the averaged weights if there is an average."""
-        trained, part = dict(self._weights), getattr(self._data, split)
+    def evaluate(
+        self, split: base.SplitName, examples: NDArray[np.int64] | None = None
+    ) -> base.Evaluation:
+        """Return loss and accuracy over a split, with the averaged weights if there is an
+        average.
+        """
+        trained = dict(self._weights)
+        part = getattr(self._data, split)
         if self._workload.weight_average:
             self._weights.update(self._average)
-        loss, hits, predictions, count = 0.0, 0, 0, len(part) if examples is None else len(examples)
+        loss = 0.0
+        hits = 0
+        predictions = 0
+        count = len(part) if examples is None else len(examples)
         for start in range(0, count, self._workload.evaluation_batch):
             some: Any = slice(start, start + self._workload.evaluation_batch)
-            some, prepared = some if examples is None else examples[some], self._prepared[split]
-            x = prepare(self._workload.input, part.images[some], self._dtype) if prepared is None else prepared[some]
-            outputs, labels = self._forward(x, training=False), part.labels[some].astype(np.int64)
+            some = some if examples is None else examples[some]
+            prepared = self._prepared[split]
+            x = (
+                prepare(self._workload.input, part.images[some], self._dtype)
+                if prepared is None
+                else prepared[some]
+            )
+            outputs = self._forward(x, training=False)
+            labels = part.labels[some].astype(np.int64)
             each, _ = losses.loss_and_gradient(self._workload.loss, outputs, labels)
             loss += float(each.sum(dtype=np.float64))
             hits += int((outputs.argmax(axis=-1) == labels).sum())
@@ -137,11 +166,15 @@ class NumpyTrainer:
 
     def _ready(self, images: NDArray[Any]) -> NDArray[Any] | None:
         """Prepare all images; windows of a text would not fit into memory."""
-        return None if self._workload.is_text else prepare(self._workload.input, images, self._dtype)
+        return (
+            None if self._workload.is_text else prepare(self._workload.input, images, self._dtype)
+        )
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Return the outputs of the last layer, without dropout."""
-        return self._forward(prepare(self._workload.input, images, self._dtype), training=False).astype(np.float64)
+        return self._forward(
+            prepare(self._workload.input, images, self._dtype), training=False
+        ).astype(np.float64)
 
     def weights(self) -> Weights:
         """Return a copy of the weights."""
@@ -155,7 +188,9 @@ class NumpyTrainer:
     def set_state(self, state: State) -> None:
         """Set weights, optimiser and average."""
         self.load(dict(state.weights))
-        self._updater.slots = {slot: _copied(arrays, self._dtype) for slot, arrays in state.slots.items()}
+        self._updater.slots = {
+            slot: _copied(arrays, self._dtype) for slot, arrays in state.slots.items()
+        }
         self._updater.step = state.step
         if state.average:
             self._average = _copied(state.average, self._dtype)
@@ -174,7 +209,10 @@ class NumpyTrainer:
         """Run the layers on training examples, and leave running averages."""
         weights = _copied(self._weights, self._dtype)
         x = prepare(self._workload.input, self._data.train.images[examples], self._dtype)
-        outputs = {plan.name: y for plan, y in layers.outputs(self._model.layers, self._modules, x, training)}
+        outputs = {
+            plan.name: y
+            for plan, y in layers.outputs(self._model.layers, self._modules, x, training)
+        }
         self._weights.update(weights)
         return {"input": x, **outputs}
 
@@ -188,7 +226,9 @@ class NumpyTrainer:
         return None
 
     def _batch(self, start: int, end: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        prepared, part, spec = self._prepared["train"], self._data.train, self._workload.input
+        prepared = self._prepared["train"]
+        part = self._data.train
+        spec = self._workload.input
         taken: Any = slice(None) if self._order is None else self._order[start:end]
         if "input" in self._without and not self._distorts:
             taken = slice(end - start)

@@ -23,7 +23,8 @@ class StepTensors:
     Args:
         tensors: in the order of computation.
         losses: loss of each example.
-        gap: the largest difference between the largest and the true logit; None if a logit is not finite.
+        gap: the largest difference between the largest and the true logit; None if a logit is not
+            finite.
     """
 
     tensors: tuple[Tensor, ...]
@@ -54,9 +55,15 @@ def _step(
 ) -> tuple[list[Tensor], NDArray[Any], NDArray[Any]]:
     own: layers.Parameters = {name: value.astype(np.float32) for name, value in weights.items()}
     gradients: layers.Parameters = {}
-    modules = [layers.build(plan, own, gradients, np.random.default_rng(0)) for plan in model.layers]
-    found = [_tensor("input", "images", x), *(_tensor("weight", name, value) for name, value in own.items())]
-    for plan, x in layers.outputs(model.layers, modules, x, True):  # noqa: B020  (the last output is kept)
+    modules = [
+        layers.build(plan, own, gradients, np.random.default_rng(0)) for plan in model.layers
+    ]
+    found = [
+        _tensor("input", "images", x),
+        *(_tensor("weight", name, value) for name, value in own.items()),
+    ]
+    # The last output is kept
+    for plan, x in layers.outputs(model.layers, modules, x, True):  # noqa: B020
         last = plan is model.layers[-1]
         dead = _dead(x) if plan.layer.kind == "relu" else None
         found.append(_tensor("logit" if last else "activation", plan.name, x, dead))
@@ -65,17 +72,25 @@ def _step(
         _tensor("loss", workload.loss.kind, each),
         _tensor("gradient", f"{model.layers[-1].name} (output)", gradient),
     ]
-    for plan, module in reversed(list(zip(model.layers, modules, strict=True))[model.first_weighted :]):
+    for plan, module in reversed(
+        list(zip(model.layers, modules, strict=True))[model.first_weighted :]
+    ):
         known = set(gradients)
         gradient = module.backward(gradient)
-        found += [_tensor("gradient", name, value) for name, value in gradients.items() if name not in known]
+        found += [
+            _tensor("gradient", name, value)
+            for name, value in gradients.items()
+            if name not in known
+        ]
         if gradient.size:
             found.append(_tensor("gradient", f"{plan.name} (input)", gradient))
     return found, each, x
 
 
 def _dead(x: NDArray[Any]) -> float | None:
-    """Return the share of units or filters that are 0 everywhere; None with too few values per unit to say so."""
+    """Return the share of units or filters that are 0 everywhere; None with too few values per unit
+    to say so.
+    """
     each = x.reshape(-1, x.shape[-1])
     return float((each <= 0).all(axis=0).mean()) if len(each) >= _ENOUGH else None
 

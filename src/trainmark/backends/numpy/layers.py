@@ -1,7 +1,8 @@
 """Forward and backward pass of every layer, written for readability.
 
-A module keeps what its backward pass needs from the forward pass. Activations are ``[batch, ...]`` in canonical layout
-(NHWC); ``backward`` takes the gradient of the loss with respect to the output and returns that for the input.
+A module keeps what its backward pass needs from the forward pass. Activations are ``[batch, ...]``
+in canonical layout (NHWC); ``backward`` takes the gradient of the loss with respect to the output
+and returns that for the input.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class Module(Protocol):
         """Return the layer's output."""
 
     def backward(self, gradient: Array) -> Array:
-        """Return the input gradient; parameter gradients are written to the dictionary that the module was given."""
+        """Return the input gradient; parameter gradients are written to the dictionary that the
+        module was given.
+        """
 
 
 @runtime_checkable
@@ -45,7 +48,9 @@ class Kinked(Protocol):
     """A layer whose gradient jumps where a unit changes sides."""
 
     def take_other_side(self, units: Array, x: Array) -> None:
-        """Let ``units`` of the input ``x`` of the last forward pass change sides in the next backward pass."""
+        """Let ``units`` of the input ``x`` of the last forward pass change sides in the next
+        backward pass.
+        """
 
 
 def build(
@@ -55,7 +60,9 @@ def build(
     rng: np.random.Generator,
     arithmetic: Arithmetic = EXACT,
 ) -> Module:
-    """Build the module of one layer; it reads ``weights`` and writes ``gradients`` under its parameter names."""
+    """Build the module of one layer; it reads ``weights`` and writes ``gradients`` under its
+    parameter names.
+    """
     if (made := _MODULES.get(type(plan.layer))) is None:
         assert_never(plan.layer)  # type: ignore[arg-type]  # a kind that has no module yet
     return made(plan, weights, gradients, rng, arithmetic)
@@ -79,7 +86,9 @@ def outputs(
 
 
 class LayerModule:
-    """What all modules keep; they read weights and add their gradients by their names within the layer."""
+    """What all modules keep; they read weights and add their gradients by their names within the
+    layer.
+    """
 
     def __init__(
         self,
@@ -89,8 +98,12 @@ class LayerModule:
         rng: np.random.Generator,
         arithmetic: Arithmetic,
     ) -> None:
-        self._plan, self._weights, self._gradients, self._rng = plan, weights, gradients, rng
-        self._arithmetic, self._rounded = arithmetic, arithmetic.rounded
+        self._plan = plan
+        self._weights = weights
+        self._gradients = gradients
+        self._rng = rng
+        self._arithmetic = arithmetic
+        self._rounded = arithmetic.rounded
         self._layer: Any = plan.layer
 
     def _weight(self, name: str) -> Array:
@@ -98,7 +111,9 @@ class LayerModule:
 
     def _add(self, name: str, gradient: Array) -> None:
         key = self._plan.table or self._plan.key(name)
-        self._gradients[key] = self._gradients[key] + gradient if key in self._gradients else gradient
+        self._gradients[key] = (
+            self._gradients[key] + gradient if key in self._gradients else gradient
+        )
 
 
 class DenseModule(LayerModule):
@@ -112,7 +127,8 @@ class DenseModule(LayerModule):
         return self._arithmetic.rounded(y).reshape(*x.shape[:-1], -1)
 
     def backward(self, gradient: Array) -> Array:
-        product, rows = self._arithmetic.product, gradient.reshape(-1, gradient.shape[-1])
+        product = self._arithmetic.product
+        rows = gradient.reshape(-1, gradient.shape[-1])
         self._add("kernel", product(self._x.T, rows).reshape(self._plan.weights["kernel"].shape))
         if "bias" in self._plan.weights:
             self._add("bias", self._arithmetic.column_sums(rows))
@@ -127,11 +143,17 @@ class DenseModule(LayerModule):
 
 
 def _by_input(layer: Any, shape: Any, gradient: Array, share: Callable[[int, int], Array]) -> Array:
-    """Return the gradient of an input of ``shape``: the sum of ``share`` over the positions in a window."""
-    size, stride, (height, width) = layer.size, layer.stride, gradient.shape[1:3]
+    """Return the gradient of an input of ``shape``: the sum of ``share`` over the positions in a
+    window.
+    """
+    size = layer.size
+    stride = layer.stride
+    (height, width) = gradient.shape[1:3]
     found: Array = np.zeros(shape, gradient.dtype)
     for row, column in itertools.product(range(size), repeat=2):
-        target = found[:, row : row + stride * height : stride, column : column + stride * width : stride]
+        target = found[
+            :, row : row + stride * height : stride, column : column + stride * width : stride
+        ]
         target += share(row, column)
     return found
 
@@ -140,16 +162,20 @@ class ConvModule(DenseModule):
     """Convolution as one matrix product over all windows (im2col)."""
 
     def forward(self, x: Array, training: bool) -> Array:
-        size, stride = self._layer.size, self._layer.stride
+        size = self._layer.size
+        stride = self._layer.stride
         self._padding = spec.paddings(self._layer, x.shape[1:])
         x = np.pad(x, [(0, 0), *self._padding, (0, 0)])
-        windows = sliding_window_view(x, (size, size), axis=(1, 2))[:, ::stride, ::stride]  # [n, h, w, c, size, size]
-        self._padded_shape, positions = x.shape, windows.shape[:3]
+        # [n, h, w, c, size, size]
+        windows = sliding_window_view(x, (size, size), axis=(1, 2))[:, ::stride, ::stride]
+        self._padded_shape = x.shape
+        positions = windows.shape[:3]
         rows = windows.transpose(0, 1, 2, 4, 5, 3).reshape(math.prod(positions), -1)
         return super().forward(rows, training).reshape(*positions, -1)
 
     def backward(self, gradient: Array) -> Array:
-        size, (count, height, width, filters) = self._layer.size, gradient.shape
+        size = self._layer.size
+        (count, height, width, filters) = gradient.shape
         by_row = super().backward(gradient.reshape(-1, filters))
         if by_row is NOT_COMPUTED:
             return NOT_COMPUTED
@@ -175,7 +201,9 @@ class MaxPoolModule(LayerModule):
         self._padding = spec.paddings(layer, x.shape[1:])
         x = np.pad(x, [(0, 0), *self._padding, (0, 0)], constant_values=-np.inf)
         self._padded_shape = x.shape
-        windows = sliding_window_view(x, (layer.size, layer.size), axis=(1, 2))[:, :: layer.stride, :: layer.stride]
+        windows = sliding_window_view(x, (layer.size, layer.size), axis=(1, 2))[
+            :, :: layer.stride, :: layer.stride
+        ]
         return windows.reshape(*windows.shape[:4], -1)
 
     def take_other_side(self, units: Array, x: Array) -> None:
@@ -195,9 +223,13 @@ class AveragePoolModule(LayerModule):
     """Mean over windows."""
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
-        size, stride, self._shape = self._layer.size, self._layer.stride, x.shape
+        size = self._layer.size
+        stride = self._layer.stride
+        self._shape = x.shape
         windows = sliding_window_view(x, (size, size), axis=(1, 2))[:, ::stride, ::stride]
-        return self._rounded(windows.mean(axis=(-2, -1)), beside=np.abs(windows).mean(axis=(-2, -1)))
+        return self._rounded(
+            windows.mean(axis=(-2, -1)), beside=np.abs(windows).mean(axis=(-2, -1))
+        )
 
     def backward(self, gradient: Array) -> Array:
         share = self._rounded(gradient / gradient.dtype.type(self._layer.size**2))
@@ -233,7 +265,8 @@ class LayerNormModule(LayerModule):
         return self._arithmetic.rounded(y).reshape(x.shape)
 
     def backward(self, gradient: Array) -> Array:
-        rows, rounded = gradient.reshape(self._normal.shape), self._arithmetic.rounded
+        rows = gradient.reshape(self._normal.shape)
+        rounded = self._arithmetic.rounded
         self._add("scale", self._arithmetic.column_sums(rows * self._normal))
         if "shift" in self._plan.weights:
             self._add("shift", self._arithmetic.column_sums(rows))
@@ -248,14 +281,17 @@ class LayerNormModule(LayerModule):
 
 
 class BatchNormModule(LayerNormModule):
-    """The same with mean and variance of each channel over the batch, or in evaluation their running averages."""
+    """The same with mean and variance of each channel over the batch, or in evaluation their
+    running averages.
+    """
 
     _over = 0
 
     def _moments(self, rows: Array, training: bool) -> tuple[Array, Array]:
         if not training:
             return self._weight("mean"), self._weight("variance")
-        count, sums = rows.dtype.type(len(rows)), self._arithmetic.column_sums
+        count = rows.dtype.type(len(rows))
+        sums = self._arithmetic.column_sums
         mean = sums(rows) / count
         variance = sums((rows - mean) ** 2) / count
         for name, now in (("mean", mean), ("variance", variance * count / (count - 1))):
@@ -300,7 +336,8 @@ class TiedHeadModule(LayerModule):
         return y.reshape(*x.shape[:-1], -1)
 
     def backward(self, gradient: Array) -> Array:
-        product, rows = self._arithmetic.product, gradient.reshape(-1, gradient.shape[-1])
+        product = self._arithmetic.product
+        rows = gradient.reshape(-1, gradient.shape[-1])
         self._add("table", product(rows.T, self._x))
         return product(rows, self._weights[self._plan.table]).reshape(*gradient.shape[:-1], -1)
 
@@ -310,30 +347,46 @@ class AttentionModule(LayerModule):
 
     def __init__(self, plan: LayerPlan, *others: Any) -> None:
         super().__init__(plan, *others)
-        self._heads, dropped = self._layer.heads, self._layer.dropout
+        self._heads = self._layer.heads
+        dropped = self._layer.dropout
         self._scale = (plan.input_shape[-1] // self._heads) ** -0.5
-        self._dropout = DropoutModule(replace(plan, layer=spec.Dropout(dropped)), *others) if dropped else None
+        self._dropout = (
+            DropoutModule(replace(plan, layer=spec.Dropout(dropped)), *others) if dropped else None
+        )
 
     def forward(self, x: Array, training: bool) -> Array:
-        product, (_, length, width) = self._arithmetic.product, x.shape
+        product = self._arithmetic.product
+        (_, length, width) = x.shape
         self._x = x.reshape(-1, width)
         joined = product(self._x, self._weight("qkv")).reshape(*x.shape[:2], 3, self._heads, -1)
         self._q, self._k, self._v = joined.transpose(2, 0, 3, 1, 4)
         self.probabilities = self._softmax(product(self._q, self._k.swapaxes(-1, -2)), length)
-        self._left = self._dropout.forward(self.probabilities, training) if self._dropout else self.probabilities
+        self._left = (
+            self._dropout.forward(self.probabilities, training)
+            if self._dropout
+            else self.probabilities
+        )
         self._mixed = product(self._left, self._v).swapaxes(1, 2).reshape(-1, width)
         return product(self._mixed, self._weight("out")).reshape(x.shape)
 
     def backward(self, gradient: Array) -> Array:
-        product, rounded, (batch, length, width) = self._arithmetic.product, self._arithmetic.rounded, gradient.shape
+        product = self._arithmetic.product
+        rounded = self._arithmetic.rounded
+        (batch, length, width) = gradient.shape
         rows = gradient.reshape(-1, width)
         self._add("out", product(self._mixed.T, rows))
-        by_mixed = product(rows, self._weight("out").T).reshape(batch, length, self._heads, -1).swapaxes(1, 2)
+        by_mixed = (
+            product(rows, self._weight("out").T)
+            .reshape(batch, length, self._heads, -1)
+            .swapaxes(1, 2)
+        )
         by_left = product(by_mixed, self._v.swapaxes(-1, -2))
         if self._dropout:
             by_left = self._dropout.backward(by_left)
         weighted = by_left * self.probabilities
-        by_scores = rounded(weighted) - rounded(self.probabilities * weighted.sum(axis=-1, keepdims=True))
+        by_scores = rounded(weighted) - rounded(
+            self.probabilities * weighted.sum(axis=-1, keepdims=True)
+        )
         by_scores *= by_scores.dtype.type(self._scale)
         parts = (
             product(by_scores, self._k),
@@ -356,7 +409,9 @@ class ResidualModule(LayerModule):
 
     def __init__(self, plan: LayerPlan, *others: Any) -> None:
         super().__init__(plan, *others)
-        self.body, self.shortcut = ([build(each, *others) for each in plans] for plans in (plan.body, plan.shortcut))
+        self.body, self.shortcut = (
+            [build(each, *others) for each in plans] for plans in (plan.body, plan.shortcut)
+        )
 
     def forward(self, x: Array, training: bool) -> Array:
         y = x
@@ -388,15 +443,22 @@ class LocalResponseNormModule(LayerModule):
     """``y = x · s^-beta`` with ``s = bias + alpha · Σ x²`` over neighbouring channels."""
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
-        self._x, channels = x, np.arange(x.shape[-1])
-        self._band = (np.abs(np.subtract.outer(channels, channels)) <= self._layer.radius).astype(x.dtype)
+        self._x = x
+        channels = np.arange(x.shape[-1])
+        self._band = (np.abs(np.subtract.outer(channels, channels)) <= self._layer.radius).astype(
+            x.dtype
+        )
         self._scale = self._layer.bias + self._layer.alpha * (x * x @ self._band)
         return self._rounded(x * self._scale**-self._layer.beta)
 
     def backward(self, gradient: Array) -> Array:
-        alpha, beta, power = self._layer.alpha, self._layer.beta, self._scale**-self._layer.beta
+        alpha = self._layer.alpha
+        beta = self._layer.beta
+        power = self._scale**-beta
         through_scale = (gradient * self._x * power / self._scale) @ self._band
-        return self._rounded(gradient * power) - self._rounded(2 * alpha * beta * self._x * through_scale)
+        return self._rounded(gradient * power) - self._rounded(
+            2 * alpha * beta * self._x * through_scale
+        )
 
 
 class DropoutModule(LayerModule):
@@ -423,7 +485,9 @@ class ReLUModule(LayerModule):
         return x * self._positive
 
     def take_other_side(self, units: Array, x: Array) -> None:
-        """Let the gradients of ``units`` through where ``x`` is not positive, and not where it is."""
+        """Let the gradients of ``units`` through where ``x`` is not positive, and not where it
+        is.
+        """
         self._positive[units] = x[units] <= 0
 
     def backward(self, gradient: Array) -> Array:
@@ -434,12 +498,15 @@ class GELUModule(LayerModule):
     """``x · Φ(x)``."""
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
-        self._x, self._below = x, _ERFC(x * -(0.5**0.5)).astype(x.dtype) / 2  # Φ(x)
+        self._x = x
+        self._below = _ERFC(x * -(0.5**0.5)).astype(x.dtype) / 2  # Φ(x)
         return self._rounded(x * self._below)
 
     def backward(self, gradient: Array) -> Array:
         density = np.exp(-0.5 * self._x**2) / math.sqrt(2 * math.pi)
-        return self._rounded(gradient * (self._below + self._x * density), beside=np.abs(gradient * self._below))
+        return self._rounded(
+            gradient * (self._below + self._x * density), beside=np.abs(gradient * self._below)
+        )
 
 
 class ScaleModule(LayerModule):
@@ -473,7 +540,9 @@ class LogSoftmaxModule(LayerModule):
         return y
 
     def backward(self, gradient: Array) -> Array:
-        return self._rounded(gradient) - self._rounded(np.exp(self._y) * gradient.sum(axis=1, keepdims=True))
+        return self._rounded(gradient) - self._rounded(
+            np.exp(self._y) * gradient.sum(axis=1, keepdims=True)
+        )
 
 
 def _cropped(padded: Array, padding: list[tuple[int, int]]) -> Array:

@@ -36,5 +36,6 @@ class NumpyLimits:
 
     def copy(self, size: int) -> QueuedWork:
         """Return a copy into preallocated memory; NumPy copies on one core."""
-        source, target = np.ones(size // 4, np.float32), np.zeros(size // 4, np.float32)
+        source = np.ones(size // 4, np.float32)
+        target = np.zeros(size // 4, np.float32)
         return QueuedWork(partial(np.copyto, target, source))

@@ -25,20 +25,27 @@ class Updater:
         step: number of updates so far.
     """
 
-    def __init__(self, spec: definitions.Optimizer, weights: Parameters, trained: Iterable[str]) -> None:
+    def __init__(
+        self, spec: definitions.Optimizer, weights: Parameters, trained: Iterable[str]
+    ) -> None:
         trained = tuple(trained)
-        self._spec, self._trained, self.step = spec, trained, 0
+        self._spec = spec
+        self._trained = trained
+        self.step = 0
         self.slots: dict[str, Parameters] = {
-            slot: {name: np.zeros_like(weights[name]) for name in trained} for slot in definitions.slots_of(spec)
+            slot: {name: np.zeros_like(weights[name]) for name in trained}
+            for slot in definitions.slots_of(spec)
         }
 
     def update(self, weights: Parameters, gradients: Parameters) -> None:
         """Update ``weights`` by one step."""
-        spec, rate = self._spec, definitions.learning_rate_at(self._spec, self.step)
+        spec = self._spec
+        rate = definitions.learning_rate_at(self._spec, self.step)
         self.step += 1
         share = clipped_share(spec, [gradients[name] for name in self._trained])
         for name in self._trained:
-            weight, gradient = weights[name], gradients[name]
+            weight = weights[name]
+            gradient = gradients[name]
             if share < 1:
                 gradient = gradient * weight.dtype.type(share)
             state = {slot: arrays[name] for slot, arrays in self.slots.items()}
@@ -67,7 +74,9 @@ def updated(spec: definitions.Optimizer, state: State, gradients: Arrays) -> Sta
     updater.step = state.step
     for slot, arrays in state.slots.items():
         updater.slots[slot] = {name: np.array(value) for name, value in arrays.items()}
-    updater.update(weights, {name: value.astype(weights[name].dtype) for name, value in gradients.items()})
+    updater.update(
+        weights, {name: value.astype(weights[name].dtype) for name, value in gradients.items()}
+    )
     return State(weights, updater.slots, state.average, updater.step)
 
 
@@ -79,7 +88,9 @@ def clipped_share(spec: definitions.Optimizer, gradients: Sequence[Array]) -> fl
     return min(1.0, spec.clip_norm / (norm + definitions.CLIP_EPSILON))
 
 
-def _sgd(spec: definitions.SGD, rate: float, weight: Array, gradient: Array, momentum: Array | None) -> None:
+def _sgd(
+    spec: definitions.SGD, rate: float, weight: Array, gradient: Array, momentum: Array | None
+) -> None:
     """Gradient descent, with either form of momentum."""
     if momentum is None:
         weight -= rate * gradient

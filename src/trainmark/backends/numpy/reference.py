@@ -31,7 +31,8 @@ _NOTHING = 1e-300
 _REACH = 3.0
 """Distance from a kink, in standard deviations of the moves of a layer's input."""
 _SAME = 1e-4
-"""Values of a window that differ by less than this share of rounding are equal: they come from equal inputs."""
+"""Values of a window that differ by less than this share of rounding are equal: they come from
+equal inputs."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class Expected:
         loss: mean loss with L2 terms.
         gradients: by weight, L2 terms included.
         untrained: the weights that are not trained, after the step.
-        activations: in evaluation of the first :data:`SHOWN` examples, by layer, the input first; empty if not asked
-            for.
+        activations: in evaluation of the first :data:`SHOWN` examples, by layer, the input first;
+            empty if not asked for.
     """
 
     repeats: NDArray[np.int64]
@@ -61,13 +62,19 @@ class Expected:
 
 
 def pooled(steps: Sequence[Expected]) -> list[Expected]:
-    """Return the steps with moves of loss and gradients that are at least as large as those of a typical step.
+    """Return the steps with moves of loss and gradients that are at least as large as those of a
+    typical step.
 
-    The moves of a few numbers, such as the biases of the last layer, are small by chance now and then.
+    The moves of a few numbers, such as the biases of the last layer, are small by chance now and
+    then.
     """
     typical = {
         name: _mean(
-            [step.gradient_moves[name] / _norm(value) for step in steps if (value := step.gradients[name]).any()]
+            [
+                step.gradient_moves[name] / _norm(value)
+                for step in steps
+                if (value := step.gradients[name]).any()
+            ]
         )
         for name in steps[0].gradients
     }
@@ -92,12 +99,17 @@ class Reference:
         rng: draws the moves.
     """
 
-    def __init__(self, workload: Workload, model: Model, precision: Precision, rng: np.random.Generator) -> None:
-        self._workload, self._model = workload, model
+    def __init__(
+        self, workload: Workload, model: Model, precision: Precision, rng: np.random.Generator
+    ) -> None:
+        self._workload = workload
+        self._model = model
         self._unmixed = Moved(precision, rng, mixed=False)
         self._exact = _Pass(model, EXACT, np.float64)
         # float32 is faster, and rounds far less than the moves.
-        self._moved = _Pass(model, Moved(precision, rng), np.float64 if precision == "fp64" else np.float32)
+        self._moved = _Pass(
+            model, Moved(precision, rng), np.float64 if precision == "fp64" else np.float32
+        )
 
     def loss(self, weights: Arrays, images: NDArray[Any], labels: NDArray[np.int64]) -> float:
         """Return the loss of a batch in training."""
@@ -105,18 +117,26 @@ class Reference:
         x = prepare(self._workload.input, images, np.float64)
         for module in self._exact.modules:
             x = module.forward(x, True)
-        return float(losses.loss_and_gradient(self._workload.loss, x, labels)[0].mean()) + self._l2_loss(weights)
+        return float(
+            losses.loss_and_gradient(self._workload.loss, x, labels)[0].mean()
+        ) + self._l2_loss(weights)
 
     def _l2_loss(self, weights: Arrays) -> float:
-        return sum(0.5 * l2 * float((weights[name] ** 2).sum()) for name, l2 in self._model.l2.items())
+        return sum(
+            0.5 * l2 * float((weights[name] ** 2).sum()) for name, l2 in self._model.l2.items()
+        )
 
-    def step(self, weights: Arrays, images: NDArray[Any], labels: NDArray[np.int64], *, shows: bool) -> Expected:
+    def step(
+        self, weights: Arrays, images: NDArray[Any], labels: NDArray[np.int64], *, shows: bool
+    ) -> Expected:
         """Compute loss and gradients at ``weights`` on a batch.
 
         Args:
             shows: whether to return activations, too.
         """
-        shown = self._forward(weights, images[:SHOWN], training=False)[-1] if shows else _Seen({}, {})
+        shown = (
+            self._forward(weights, images[:SHOWN], training=False)[-1] if shows else _Seen({}, {})
+        )
         x, y, seen = self._forward(weights, images, training=True)
         near = seen.near
         repeats = None if self._model.joins_examples else _repeats(near)
@@ -132,11 +152,16 @@ class Reference:
         )
         counts = repeats.reshape(-1, *(1,) * (x.ndim - 1))
         gradients = self._gradients(self._exact, gradient * counts)
-        moved_gradients = self._gradients(self._moved, (moved_gradient * counts).astype(self._moved.dtype))
-        loss, l2_loss = float((each * repeats).mean()), self._l2_loss(weights)
+        moved_gradients = self._gradients(
+            self._moved, (moved_gradient * counts).astype(self._moved.dtype)
+        )
+        loss = float((each * repeats).mean())
+        l2_loss = self._l2_loss(weights)
         apart = float(np.sqrt(np.mean((moved_each - each)[repeats > 0] ** 2)))
         parameters = sum(value.size for value in weights.values())
-        rounding = self._unmixed.unit * (math.sqrt(labels.size) * loss + math.sqrt(parameters) * l2_loss)
+        rounding = self._unmixed.unit * (
+            math.sqrt(labels.size) * loss + math.sqrt(parameters) * l2_loss
+        )
         untrained = [name for name, weight in self._model.weights.items() if not weight.trained]
         return Expected(
             repeats=repeats,
@@ -144,24 +169,35 @@ class Reference:
             loss=loss + l2_loss,
             loss_moves=apart + rounding,
             gradients=gradients,
-            gradient_moves={name: _norm(moved_gradients[name] - value) for name, value in gradients.items()},
+            gradient_moves={
+                name: _norm(moved_gradients[name] - value) for name, value in gradients.items()
+            },
             untrained={name: self._exact.weights[name] for name in untrained},
-            untrained_moves={name: _norm(self._moved.weights[name] - self._exact.weights[name]) for name in untrained},
+            untrained_moves={
+                name: _norm(self._moved.weights[name] - self._exact.weights[name])
+                for name in untrained
+            },
             activations=shown.outputs,
             activation_moves=shown.moves,
         )
 
-    def _forward(self, weights: Arrays, images: NDArray[Any], *, training: bool) -> tuple[Array, Array, _Seen]:
+    def _forward(
+        self, weights: Arrays, images: NDArray[Any], *, training: bool
+    ) -> tuple[Array, Array, _Seen]:
         """Run both passes side by side."""
         self._exact.set(weights)
         self._moved.set(weights)
         spec = self._workload.input
         x = y = prepare(spec, images, np.float64)
         if not isinstance(spec, Tokens):
-            y = self._unmixed.rounded(x, beside=_input_terms(spec, images, x)).astype(self._moved.dtype)
+            y = self._unmixed.rounded(x, beside=_input_terms(spec, images, x)).astype(
+                self._moved.dtype
+            )
         seen = _Seen({}, {}, np.zeros(len(x), np.int64))
         seen.note("input", x, y)
-        x, y = _through(self._model.layers, self._exact.modules, self._moved.modules, x, y, training, seen)
+        x, y = _through(
+            self._model.layers, self._exact.modules, self._moved.modules, x, y, training, seen
+        )
         return x, y, seen
 
     def _gradients(self, through: _Pass, gradient: Array) -> dict[str, Array]:
@@ -190,7 +226,8 @@ class _Seen:
     def note(self, name: str, x: Array, y: Array) -> None:
         """Keep an output of few examples."""
         if len(x) <= SHOWN:
-            self.outputs[name], self.moves[name] = x, _norm(y - x)
+            self.outputs[name] = x
+            self.moves[name] = _norm(y - x)
 
 
 def _through(
@@ -206,13 +243,15 @@ def _through(
         if isinstance(one, layers.ResidualModule) and isinstance(other, layers.ResidualModule):
             body = _through(plan.body, one.body, other.body, x, y, training, seen)
             x, y = _through(plan.shortcut, one.shortcut, other.shortcut, x, y, training, seen)
-            x, y = one.joined(body[0], x), other.joined(body[1], y)
+            x = one.joined(body[0], x)
+            y = other.joined(body[1], y)
         else:
             kinks = _kinks(one, x, y - x)
             if kinks is not None and isinstance(other, layers.Kinked):
                 seen.near += kinks.sum(axis=tuple(range(1, kinks.ndim)))
                 seen.other_sides.append(functools.partial(other.take_other_side, kinks, x))
-            x, y = one.forward(x, training), other.forward(y, training)
+            x = one.forward(x, training)
+            y = other.forward(y, training)
         seen.note(plan.name, x, y)
     return x, y
 
@@ -225,7 +264,10 @@ class _Pass:
         self.weights: dict[str, Array] = {}
         self.gradients: dict[str, Array] = {}
         chance = np.random.default_rng(0)  # there is no dropout
-        self.modules = [layers.build(plan, self.weights, self.gradients, chance, arithmetic) for plan in model.layers]
+        self.modules = [
+            layers.build(plan, self.weights, self.gradients, chance, arithmetic)
+            for plan in model.layers
+        ]
 
     def set(self, weights: Arrays) -> None:
         """Set the weights."""
@@ -233,28 +275,33 @@ class _Pass:
 
 
 def _kinks(module: layers.Module, x: Array, moves: Array) -> Array | None:
-    """Return which units lie within rounding of a kink, ``[batch, ...]``; None for a layer without kinks.
+    """Return which units lie within rounding of a kink, ``[batch, ...]``; None for a layer without
+    kinks.
 
-    Exact zeros, and equal values in a window, come from equal inputs, such as a black background: any choice gives the
-    same gradients.
+    Exact zeros, and equal values in a window, come from equal inputs, such as a black background:
+    any choice gives the same gradients.
     """
     reach = _REACH * np.sqrt((moves**2).mean(axis=tuple(range(1, x.ndim)), keepdims=True))
     if isinstance(module, layers.ReLUModule):
         return (x != 0) & (np.abs(x) <= reach)
     if isinstance(module, layers.MaxPoolModule):
-        windows, reach = module.windows(x), reach[..., None]
+        windows = module.windows(x)
+        reach = reach[..., None]
         below = windows.max(axis=-1, keepdims=True) - windows
         return ((below > _SAME * reach) & (below <= 2 * reach)).any(axis=-1)
     return None
 
 
 def _repeats(units: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return how often each example counts: examples ``near`` a kink are replaced by the others in turn.
+    """Return how often each example counts: examples ``near`` a kink are replaced by the others in
+    turn.
 
-    None if most are near one, as in few bits: then all count, and the moves include that their units change sides.
+    None if most are near one, as in few bits: then all count, and the moves include that their
+    units change sides.
     """
     near = units > 0
-    repeats, clear = (~near).astype(np.int64), np.flatnonzero(~near)
+    repeats = (~near).astype(np.int64)
+    clear = np.flatnonzero(~near)
     if 2 * clear.size < len(near):
         return None
     np.add.at(repeats, np.resize(clear, int(near.sum())), 1)
@@ -262,7 +309,8 @@ def _repeats(units: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
 
 def _input_terms(spec: Input, images: NDArray[np.uint8], x: Array) -> Any:
-    """Return the size of the terms that cancel when inputs are standardised, and of the sum in a standard deviation.
+    """Return the size of the terms that cancel when inputs are standardised, and of the sum in a
+    standard deviation.
 
     A sum of bytes is exact, so a mean rounds once.
     """
@@ -271,7 +319,9 @@ def _input_terms(spec: Input, images: NDArray[np.uint8], x: Array) -> Any:
         raw = prepare(dataclasses.replace(spec, standardize_each=False), images, np.float64)
         largest, sd = (of(raw, axis=(1, 2, 3), keepdims=True) for of in (np.max, np.std))
         return largest / np.maximum(sd, values**-0.5) + math.sqrt(values) * np.abs(x)
-    return np.abs(spec.standardize.mean) / np.asarray(spec.standardize.sd) if spec.standardize else 0.0
+    return (
+        np.abs(spec.standardize.mean) / np.asarray(spec.standardize.sd) if spec.standardize else 0.0
+    )
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -1,1 +1,3 @@
-"""PyTorch: ``idiomatic`` is the training loop of its tutorials, ``fast`` keeps everything on the device."""
+"""PyTorch: ``idiomatic`` is the training loop of its tutorials, ``fast`` keeps everything on the
+device.
+"""

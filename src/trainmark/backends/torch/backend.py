@@ -32,20 +32,35 @@ class TorchBackend:
     def capabilities(self) -> base.Capabilities:
         """Return full support, on the devices that PyTorch sees."""
         version: str = torch.__version__
-        untested = base.is_untested("PyTorch", version, oldest=engines.OLDEST, newest=engines.NEWEST)
+        untested = base.is_untested(
+            "PyTorch", version, oldest=engines.OLDEST, newest=engines.NEWEST
+        )
         return base.Capabilities(
-            "torch", version, base.STYLES, _devices(), KINDS, engines.packages(), untested, spreads="processes"
+            "torch",
+            version,
+            base.STYLES,
+            _devices(),
+            KINDS,
+            engines.packages(),
+            untested,
+            spreads="processes",
         )
 
-    def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> base.Trainer:
+    def trainer(
+        self, workload: Workload, model: Model, data: Dataset, options: base.Options
+    ) -> base.Trainer:
         """Create a trainer of the requested style."""
         base.require_support(self.capabilities(), workload, options)
         return _kind(options)(base.Job(workload, model, data, options))
 
     def parts(self, options: base.Options) -> frozenset[base.Part]:
-        """Return the parts: ``fast`` gathers batches on the device; the other styles make them on the host."""
+        """Return the parts: ``fast`` gathers batches on the device; the other styles make them on
+        the host.
+        """
         copies = options.style != "fast" and options.device != "cpu"
-        return frozenset(("input", "copy", "optimizer", "loss") if copies else ("input", "optimizer", "loss"))
+        return frozenset(
+            ("input", "copy", "optimizer", "loss") if copies else ("input", "optimizer", "loss")
+        )
 
     def launch(self, asked: LaunchSpec) -> Fall | None:
         """Start the ranks with ``torchrun``'s launcher."""
@@ -63,7 +78,9 @@ class TorchBackend:
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
         """Compute ``LEFT @ RIGHT`` on ``device``."""
-        left, right = (torch.tensor(factor, dtype=torch.float32, device=device) for factor in (LEFT, RIGHT))
+        left, right = (
+            torch.tensor(factor, dtype=torch.float32, device=device) for factor in (LEFT, RIGHT)
+        )
         product = left @ right
         return product.cpu().numpy(), str(product.device)
 
@@ -84,14 +101,20 @@ def _kind(options: base.Options) -> Callable[[base.Job], base.Trainer]:
             case _:
                 assert_never(options.style)
     if options.style == "compiled":
-        raise Unsupported("torch does not scale the style 'compiled'", fix="Use --style fast or idiomatic.")
+        raise Unsupported(
+            "torch does not scale the style 'compiled'", fix="Use --style fast or idiomatic."
+        )
     if layout.pipeline == 1:
-        from trainmark.backends.torch.parallel.data_parallel import DataParallelFast, DataParallelIdiomatic
+        from trainmark.backends.torch.parallel.data_parallel import (
+            DataParallelFast,
+            DataParallelIdiomatic,
+        )
 
         return DataParallelFast if options.style == "fast" else DataParallelIdiomatic
     if PRECISIONS[options.precision].mixed:
         raise Unsupported(
-            f"torch does not split a network into stages in {options.precision}", expected=listed(mixed=False)
+            f"torch does not split a network into stages in {options.precision}",
+            expected=listed(mixed=False),
         )
     from trainmark.backends.torch.parallel.pipeline import PipelinedFast, PipelinedIdiomatic
 

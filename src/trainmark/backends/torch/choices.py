@@ -1,8 +1,9 @@
 """How ``fast`` runs a step on a GPU: the fastest of the candidates that were measured.
 
-One row for each workload and precision. A workload without a row is *untuned*: its step is eager in a CUDA graph, which
-was never slower than a plain loop where it was measured. A new row needs the speed of every candidate on one GPU, each
-of them doing the same recorded work (``bench/gpu`` measures them).
+One row for each workload and precision. A workload without a row is *untuned*: its step is eager in
+a CUDA graph, which was never slower than a plain loop where it was measured. A new row needs the
+speed of every candidate on one GPU, each of them doing the same recorded work (``bench/gpu``
+measures them).
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from trainmark.errors import UsageError
 from trainmark.workload.precision import Precision
 
 STEP_VARIABLE = "TRAINMARK_TORCH_FAST"
-"""If set to ``eager`` or ``compiled``, this variable overrides the table, on any device including the CPU."""
+"""If set to ``eager`` or ``compiled``, this variable overrides the table, on any device including
+the CPU."""
 
 Step = Literal["eager", "compiled"]
-"""``compiled``: forward and backward pass through ``torch.compile``. On CUDA, both are captured in a graph."""
+"""``compiled``: forward and backward pass through ``torch.compile``. On CUDA, both are captured in
+a graph."""
 
 
 EAGER_IN_A_GRAPH = "eager in a graph"
@@ -36,7 +39,8 @@ class Evidence:
         torch: version of PyTorch.
         date: day of the measurement.
         commit: commit of trainmark at which ``fast`` was measured.
-        tokens_per_second: by candidate, in millions; median of at least ten stretches, 2.5 s in total.
+        tokens_per_second: by candidate, in millions; median of at least ten stretches, 2.5 s in
+            total.
     """
 
     device: str
@@ -46,7 +50,9 @@ class Evidence:
     tokens_per_second: Mapping[str, float]
 
     def gain(self) -> float:
-        """Return how many times as fast ``fast`` with its compiled step is as an eager step in a graph."""
+        """Return how many times as fast ``fast`` with its compiled step is as an eager step in a
+        graph.
+        """
         return self.tokens_per_second[FAST] / self.tokens_per_second[EAGER_IN_A_GRAPH]
 
 
@@ -64,9 +70,10 @@ class Choice:
 
     Args:
         step: eager or compiled.
-        by: ``measured`` for a row of the table, ``untuned`` without one, ``default`` on a CPU, where ``fast`` is eager
-            (docs/results/styles), or the variable that decided.
-        gain: measured gain of a compiled step in a graph over an eager one; None if it was not measured.
+        by: ``measured`` for a row of the table, ``untuned`` without one, ``default`` on a CPU,
+            where ``fast`` is eager (docs/results/styles), or the variable that decided.
+        gain: measured gain of a compiled step in a graph over an eager one; None if it was not
+            measured.
     """
 
     step: Step
@@ -74,8 +81,8 @@ class Choice:
     gain: float | None = None
 
 
-# One machine only (a virtual machine with 16 cores of an Intel Xeon). The candidates do the same recorded work as
-# ``fast``: all gather the batch, count hits and keep the loss.
+# One machine only (a virtual machine with 16 cores of an Intel Xeon). The candidates do the same
+# recorded work as ``fast``: all gather the batch, count hits and keep the loss.
 _H200 = ("NVIDIA H200", "2.11.0+cu130", "2026-11-27", "7b8db838")
 
 TABLE: Mapping[tuple[str, Precision], Row] = {
@@ -129,7 +136,9 @@ def choose(workload: str, precision: Precision, *, captures: bool) -> Choice:
             return Choice(asked, STEP_VARIABLE, gain)
         case _:
             raise UsageError(
-                f"{STEP_VARIABLE} has an unknown value", expected="eager or compiled, or unset", found=repr(asked)
+                f"{STEP_VARIABLE} has an unknown value",
+                expected="eager or compiled, or unset",
+                found=repr(asked),
             )
     if not captures:
         return Choice("eager", "default")

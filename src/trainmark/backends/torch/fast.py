@@ -1,9 +1,11 @@
-"""``fast``: the dataset is on the device, nothing is fetched inside an epoch, and on CUDA a step is one graph.
+"""``fast``: the dataset is on the device, nothing is fetched inside an epoch, and on CUDA a step is
+one graph.
 
-The optimiser is PyTorch's fused one, images are stored channels last if that is faster, and on a CPU denormal numbers
-are flushed to zero. On CUDA, a step is captured into a graph for each batch size and replayed: the place in the epoch
-is kept on the device, so the host only launches the graph again. Where it was measured to be faster, the forward
-and backward pass are compiled first (:mod:`trainmark.backends.torch.choices`).
+The optimiser is PyTorch's fused one, images are stored channels last if that is faster, and on a
+CPU denormal numbers are flushed to zero. On CUDA, a step is captured into a graph for each batch
+size and replayed: the place in the epoch is kept on the device, so the host only launches the graph
+again. Where it was measured to be faster, the forward and backward pass are compiled first
+(:mod:`trainmark.backends.torch.choices`).
 """
 
 from __future__ import annotations
@@ -38,9 +40,11 @@ _WARM_UP_STEPS = 3  # before a capture, so that compiled code, workspaces and op
 
 
 class Place:
-    """An epoch on the device: the order of its examples, the results of its steps, and the current step.
+    """An epoch on the device: the order of its examples, the results of its steps, and the current
+    step.
 
-    Captured steps read and write these buffers, so they stay at the same address for the lifetime of the graphs.
+    Captured steps read and write these buffers, so they stay at the same address for the lifetime
+    of the graphs.
     """
 
     def __init__(self, steps: int, examples: int, dtype: torch.dtype, device: torch.device) -> None:
@@ -64,12 +68,14 @@ class TorchFastTrainer(TorchTrainer):
     """Keeps data, results and the place in the epoch on the device."""
 
     def __init__(self, job: Job) -> None:
-        # Second moments of weights that have stopped learning become denormal numbers, which are many times slower on a
-        # CPU; XLA and TensorFlow flush them too. A loss in two stages needs probabilities this small, so keeps them.
+        # Second moments of weights that have stopped learning become denormal numbers, which are
+        # many times slower on a CPU; XLA and TensorFlow flush them too. A loss in two stages needs
+        # probabilities this small, so keeps them.
         arithmetic = precision.ARITHMETIC[job.options.precision]
         two_stages = isinstance(job.workload.loss, TwoStageCrossEntropy)
         self._flushes = job.options.device == "cpu" and arithmetic.flushes and not two_stages
-        with precision.denormals_flushed(self._flushes):  # PyTorch's other threads start here, and keep the setting
+        # PyTorch's other threads start here, and keep the setting
+        with precision.denormals_flushed(self._flushes):
             super().__init__(job)
             self._make(job)
 
@@ -110,7 +116,8 @@ class TorchFastTrainer(TorchTrainer):
     def compile(self, plan: EpochPlan) -> bool:
         """Compile and capture a step for each batch size of the plan; False if it does neither.
 
-        If one of them fails, the training continues without it, and :meth:`settings` has the reason.
+        If one of them fails, the training continues without it, and :meth:`settings` has the
+        reason.
         """
         if not (self._compiles or self._captures):
             return False
@@ -128,7 +135,9 @@ class TorchFastTrainer(TorchTrainer):
         self._plan = plan
         self._steps_of_epoch = self._examples_of_epoch = 0
         self._place.go_to_start()
-        order = plan.drawn(self._workload.batches, len(self._labels), lambda count: torch.randperm(count).numpy())
+        order = plan.drawn(
+            self._workload.batches, len(self._labels), lambda count: torch.randperm(count).numpy()
+        )
         if plan.augmented is not None:
             self._place.augmented[: sum(plan.sizes)].copy_(torch.from_numpy(plan.augmented))
             if order is None:  # everything in every step
@@ -155,7 +164,8 @@ class TorchFastTrainer(TorchTrainer):
             self._examples_of_epoch += size
             self._step += 1
             tick()
-        return self._place.rows[first : self._steps_of_epoch].clone()  # the next epoch overwrites them
+        # the next epoch overwrites them
+        return self._place.rows[first : self._steps_of_epoch].clone()
 
     def _last_gradients(self) -> list[Tensor]:
         """Return the gradients of the last step; each graph writes its own."""
@@ -193,7 +203,8 @@ class TorchFastTrainer(TorchTrainer):
 
     def _on_device(self, job: Job) -> tuple[Tensor, Tensor]:
         """Return all training examples; those of a text are views of its tokens."""
-        train, spec = job.data.train, job.workload.input
+        train = job.data.train
+        spec = job.workload.input
         if isinstance(spec, Tokens):
             tokens = torch.tensor(train.tokens, dtype=torch.int64, device=self._device)
             return tokens[:-1].unfold(0, spec.length, 1), tokens[1:].unfold(0, spec.length, 1)
@@ -208,17 +219,21 @@ class TorchFastTrainer(TorchTrainer):
         return transform(spec, images, self._dtype).contiguous(memory_format=self._format)
 
     def _batch(self, size: int, places: slice | Tensor) -> tuple[Tensor, Tensor]:
-        """Return the examples of the next step: all examples, or those of these places in the epoch."""
+        """Return the examples of the next step: all examples, or those of these places in the
+        epoch.
+        """
         spec = self._workload.augmented_input if self._plan.augmented is not None else None
         if "input" in self._without or (self._plan.whole and spec is None):
-            x, y = self._images[:size], self._labels[:size]
+            x = self._images[:size]
+            y = self._labels[:size]
         else:
             taken = self._place.order[places]
             y = self._labels.index_select(0, taken)
             if spec is not None:
                 x = augment(spec, self._images, self._place.augmented[places], taken)
                 return x.contiguous(memory_format=self._format), y
-            quick = self._format == torch.contiguous_format  # index_select would not keep the channels last
+            # index_select would not keep the channels last
+            quick = self._format == torch.contiguous_format
             x = self._images.index_select(0, taken) if quick else self._images[taken]
         return (x if self._workload.input.distortions is None else self._prepared(x)), y
 
@@ -228,7 +243,9 @@ class TorchFastTrainer(TorchTrainer):
             parameter.grad = None
         self._learn(x, y, row)
         if self._workload.weight_average is not None and "optimizer" not in self._without:
-            decay = ((1 + self._updates) / (10 + self._updates)).clamp(max=self._workload.weight_average.decay)
+            decay = ((1 + self._updates) / (10 + self._updates)).clamp(
+                max=self._workload.weight_average.decay
+            )
             self._update_average(1 - decay)
             self._updates.add_(1)
 
@@ -256,7 +273,8 @@ class TorchFastTrainer(TorchTrainer):
 
     def _leave_out(self, error: Exception) -> None:
         """Continue without compiling after an error; if nothing is compiled, without capturing."""
-        cause = getattr(error, "inner_exception", error)  # the compiler wraps errors in one without the reason
+        # the compiler wraps errors in one without the reason
+        cause = getattr(error, "inner_exception", error)
         reason = f"{type(cause).__name__}: {first_line(cause)}"
         if self._compiles:
             self._failures["not_compiled"] = reason
@@ -274,21 +292,26 @@ class TorchFastTrainer(TorchTrainer):
         if self._compiles and self._compiled_pass is None:
             from trainmark.backends.torch.compiling import compiled, random_options
 
-            # With dynamic shapes, the code for a smaller last batch would be slower, and also used for all other sizes.
+            # With dynamic shapes, the code for a smaller last batch would be slower, and also used
+            # for all other sizes.
             options = random_options(self._workload)
-            self._compiled_pass = compiled(self._pass.__call__, self._device, dynamic=False, **options)
+            self._compiled_pass = compiled(
+                self._pass.__call__, self._device, dynamic=False, **options
+            )
 
     @contextlib.contextmanager
     def _state_kept(self) -> Iterator[None]:
         """Restore everything that a step changes afterwards, since warming up really trains."""
-        # Detached: a clone with a gradient would keep its autograd node on this stream, which a capture can't wait for.
+        # Detached: a clone with a gradient would keep its autograd node on this stream, which a
+        # capture can't wait for.
         before = {id(tensor): tensor.detach().clone() for tensor in self._changed_by_a_step()}
         with engines.random_state_kept(self._device):
             yield
         with torch.no_grad():
             for tensor in self._changed_by_a_step():
                 kept = before.get(id(tensor))
-                tensor.zero_() if kept is None else tensor.copy_(kept)  # new optimiser state starts at zero
+                # new optimiser state starts at zero
+                tensor.zero_() if kept is None else tensor.copy_(kept)
 
     def _warm_up(self, size: int) -> None:
         """Train a few steps, on another stream where steps are captured."""
@@ -305,7 +328,9 @@ class TorchFastTrainer(TorchTrainer):
         return graph
 
     def _step_here(self, size: int) -> None:
-        """Run the step at the current place in the epoch, and advance the place; nothing is read from the host."""
+        """Run the step at the current place in the epoch, and advance the place; nothing is read
+        from the host.
+        """
         place = self._place
         # Created inside, so that they are in the graph's memory, for its lifetime.
         row = torch.zeros(3, dtype=self._dtype, device=self._device)
@@ -333,6 +358,11 @@ class TorchFastTrainer(TorchTrainer):
 def _memory_format(job: Job) -> torch.memory_format:
     """Return channels last for convolutions on a CPU and on tensor cores (docs/results/styles)."""
     options = job.options
-    in_stages = options.layout is not None and options.layout.pipeline > 1  # stages pass on contiguous images
+    # stages pass on contiguous images
+    in_stages = options.layout is not None and options.layout.pipeline > 1
     pays = options.device == "cpu" or precision.ARITHMETIC[options.precision].tensor_cores
-    return torch.channels_last if job.model.convolves and pays and not in_stages else torch.contiguous_format
+    return (
+        torch.channels_last
+        if job.model.convolves and pays and not in_stages
+        else torch.contiguous_format
+    )

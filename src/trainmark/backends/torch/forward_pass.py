@@ -14,8 +14,8 @@ from trainmark.workload.precision import Precision
 class ForwardPass:
     """The network, the loss, and the count of correct predictions.
 
-    Counting hits and copying the outputs to float32 belong here so that a compiler can fuse them with the loss: all
-    three read the outputs, which for GPT-2 are 50,304 numbers per token.
+    Counting hits and copying the outputs to float32 belong here so that a compiler can fuse them
+    with the loss: all three read the outputs, which for GPT-2 are 50,304 numbers per token.
 
     Args:
         forward: the network.
@@ -47,7 +47,8 @@ class ForwardPass:
         """Return the mean loss of a batch, and its hits if they are counted."""
         with precision.autocast(self._precision, self._device):
             outputs = self.forward(x)
-        loss = self._loss(outputs.to(self._dtype), y)  # autocast would round log-probabilities to 16 bits
+        # autocast would round log-probabilities to 16 bits
+        loss = self._loss(outputs.to(self._dtype), y)
         return loss, hits(outputs, y) if self.counts_hits else None
 
 

@@ -1,7 +1,8 @@
-"""``idiomatic``: the training loop of PyTorch's tutorials, with its ``DataLoader`` and per-image transforms.
+"""``idiomatic``: the training loop of PyTorch's tutorials, with its ``DataLoader`` and per-image
+transforms.
 
-If a batch is the whole dataset, that is one tensor instead, as in the published script. Texts have no loader: a batch
-is a stack of slices, as in nanoGPT.
+If a batch is the whole dataset, that is one tensor instead, as in the published script. Texts have
+no loader: a batch is a stack of slices, as in nanoGPT.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class TorchIdiomaticTrainer(TorchTrainer):
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         spec = job.workload.input
-        self._images = None if isinstance(spec, Tokens) else Images(spec, job.data.train, self._dtype)
+        self._images = (
+            None if isinstance(spec, Tokens) else Images(spec, job.data.train, self._dtype)
+        )
         full = job.workload.batches.size == "full" and not job.distorts
         self._whole = self._whole_batch() if full else None
 
@@ -41,9 +44,13 @@ class TorchIdiomaticTrainer(TorchTrainer):
         """Set weights, a new optimiser, and a new learning-rate schedule."""
         super().load(weights)
         spec = self._workload.optimizer
-        self._optimizer = optimizers.build(spec, self._network, decays=self._decays, quick=False, capturable=False)
+        self._optimizer = optimizers.build(
+            spec, self._network, decays=self._decays, quick=False, capturable=False
+        )
         self._scheduler = (
-            torch.optim.lr_scheduler.StepLR(self._optimizer, spec.staircase.steps, spec.staircase.factor)
+            torch.optim.lr_scheduler.StepLR(
+                self._optimizer, spec.staircase.steps, spec.staircase.factor
+            )
             if spec.staircase
             else None
         )
@@ -69,7 +76,9 @@ class TorchIdiomaticTrainer(TorchTrainer):
         for step, (x, y) in zip(range(steps), self._batches, strict=False):
             x, y = self._on_device(x, y)
             if self._workload.optimizer.course is not None:
-                optimizers.set_rate(self._optimizer, learning_rate_at(self._workload.optimizer, self._step))
+                optimizers.set_rate(
+                    self._optimizer, learning_rate_at(self._workload.optimizer, self._step)
+                )
             self._optimizer.zero_grad()
             self._learn(x, y, results[step])
             if self._scheduler is not None:
@@ -84,7 +93,9 @@ class TorchIdiomaticTrainer(TorchTrainer):
         super()._continue_at(step)
         if self._scheduler is not None:
             self._scheduler.last_epoch = step
-            for group, rate in zip(self._optimizer.param_groups, self._scheduler.base_lrs, strict=True):
+            for group, rate in zip(
+                self._optimizer.param_groups, self._scheduler.base_lrs, strict=True
+            ):
                 group["lr"] = rate * self._scheduler.gamma ** (step // self._scheduler.step_size)
 
     def _inputs(self, examples: NDArray[np.int64]) -> Tensor:
@@ -95,8 +106,12 @@ class TorchIdiomaticTrainer(TorchTrainer):
         if self._images is not None:
             return default_collate([self._images[index] for index in examples])
         text = self._data.train
-        x = torch.stack([torch.from_numpy(text.images[start].astype(np.int64)) for start in examples])
-        y = torch.stack([torch.from_numpy(text.labels[start].astype(np.int64)) for start in examples])
+        x = torch.stack(
+            [torch.from_numpy(text.images[start].astype(np.int64)) for start in examples]
+        )
+        y = torch.stack(
+            [torch.from_numpy(text.labels[start].astype(np.int64)) for start in examples]
+        )
         return x, y
 
     def _on_device(self, x: Tensor, y: Tensor) -> Batch:
@@ -108,8 +123,11 @@ class TorchIdiomaticTrainer(TorchTrainer):
         yield from itertools.repeat(self._on_device(x, y) if "copy" in self._without else (x, y))
 
     def _loaders(self, plan: EpochPlan, images: Images) -> Iterator[Iterable[Batch]]:
-        """Yield one loader per pass over the dataset: with its own shuffle, or in the given order."""
-        size, last = plan.sizes[0], self._workload.batches.last
+        """Yield one loader per pass over the dataset: with its own shuffle, or in the given
+        order.
+        """
+        size = plan.sizes[0]
+        last = self._workload.batches.last
         if plan.order is None and plan.augmented is None:
             while True:
                 yield DataLoader(images, batch_size=size, shuffle=True, drop_last=last == "drop")
@@ -120,12 +138,17 @@ class TorchIdiomaticTrainer(TorchTrainer):
         yield DataLoader(images, batch_sampler=batches)
 
     def _order(self, plan: EpochPlan) -> NDArray[np.int64]:
-        order = plan.drawn(self._workload.batches, len(self._data.train), lambda count: torch.randperm(count).numpy())
+        order = plan.drawn(
+            self._workload.batches,
+            len(self._data.train),
+            lambda count: torch.randperm(count).numpy(),
+        )
         assert order is not None
         return order[: sum(plan.sizes)]
 
     def _whole_batches(self, plan: EpochPlan) -> Iterator[Batch]:
-        spec, draws = self._workload.augmented_input, itertools.repeat(None, len(plan.sizes))
+        spec = self._workload.augmented_input
+        draws = itertools.repeat(None, len(plan.sizes))
         if plan.augmented is not None:
             draws = torch.from_numpy(plan.augmented).to(self._device).split(plan.sizes)
         for each in draws:

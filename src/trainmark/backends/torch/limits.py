@@ -41,9 +41,19 @@ class TorchLimits:
         """Return forward and backward convolutions, channels first."""
         operands = []
         for each in asked:
-            x, gradient = self._images(*each.input_shape), self._images(*each.output_shape)
+            x = self._images(*each.input_shape)
+            gradient = self._images(*each.output_shape)
             kernel = self._random(each.filters, each.channels, each.size, each.size)
-            operands.append((x, gradient, kernel, [each.stride] * 2, [each.padding] * 2, [each.by_input, True, False]))
+            operands.append(
+                (
+                    x,
+                    gradient,
+                    kernel,
+                    [each.stride] * 2,
+                    [each.padding] * 2,
+                    [each.by_input, True, False],
+                )
+            )
 
         def queue() -> None:
             for x, gradient, kernel, stride, padding, wanted in operands:

@@ -13,10 +13,12 @@ from trainmark.workload import losses as spec
 
 
 def build(loss: spec.Loss | None, *, sequences: bool = False) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return a function of outputs ``[batch, classes]`` and labels ``[batch]`` that returns the mean loss.
+    """Return a function of outputs ``[batch, classes]`` and labels ``[batch]`` that returns the
+    mean loss.
 
     Args:
-        sequences: whether there is one more axis, ``[batch, length, classes]`` and ``[batch, length]``.
+        sequences: whether there is one more axis, ``[batch, length, classes]`` and ``[batch,
+            length]``.
     """
     if sequences:
         of_rows = build(loss)
@@ -30,7 +32,9 @@ def build(loss: spec.Loss | None, *, sequences: bool = False) -> Callable[[Tenso
             return partial(functional.cross_entropy, label_smoothing=loss.smoothing)
         case spec.ClippedCrossEntropy():
             bounds = loss.log_bounds
-            return lambda logits, labels: -_true(logits.log_softmax(dim=1), labels).clamp(*bounds).mean()
+            return lambda logits, labels: (
+                -_true(logits.log_softmax(dim=1), labels).clamp(*bounds).mean()
+            )
         case spec.TwoStageCrossEntropy():
             return lambda logits, labels: -_true(logits.softmax(dim=1), labels).log().mean()
         case _:

@@ -1,7 +1,8 @@
-"""The network as a ``torch.nn.Sequential``, and conversion of weights between the canonical layout and PyTorch's.
+"""The network as a ``torch.nn.Sequential``, and conversion of weights between the canonical layout
+and PyTorch's.
 
-PyTorch uses NCHW images. So loading weights transposes convolution kernels, and reorders the kernel rows of a dense
-layer after a flatten to channel-first order.
+PyTorch uses NCHW images. So loading weights transposes convolution kernels, and reorders the kernel
+rows of a dense layer after a flatten to channel-first order.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class Residual(nn.Module):
 
     def __init__(self, body: nn.Sequential, shortcut: nn.Sequential) -> None:
         super().__init__()
-        self.body, self.shortcut = body, shortcut
+        self.body = body
+        self.shortcut = shortcut
 
     def forward(self, x: Tensor) -> Tensor:
         """Add both branches."""
@@ -54,13 +56,17 @@ class Attention(nn.Module):
 
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads = heads
+        self.dropout = dropout
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Attend to this and earlier positions of ``[batch, length, width]``."""
-        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        q, k, v = (
+            part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for part in self.qkv(x).chunk(3, dim=-1)
+        )
         dropout = self.dropout if self.training else 0.0
         y = functional.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True)
         mixed: Tensor = self.out(y.transpose(1, 2).flatten(2))
@@ -145,8 +151,12 @@ def itself(parameter: Tensor) -> Tensor:
     return parameter.detach()
 
 
-def write(network: nn.Sequential, model: Model, arrays: Mapping[str, NDArray[Any]], of: Of = itself) -> None:
-    """Copy canonical arrays into the network's weights, or other tensors of its parameters, in place."""
+def write(
+    network: nn.Sequential, model: Model, arrays: Mapping[str, NDArray[Any]], of: Of = itself
+) -> None:
+    """Copy canonical arrays into the network's weights, or other tensors of its parameters, in
+    place.
+    """
     with torch.no_grad():
         for key, (weight, flattened) in _weights(network, model, of).items():
             value = np.ascontiguousarray(_to_torch(key, arrays[key], flattened))
@@ -158,20 +168,27 @@ def read(
 ) -> dict[str, NDArray[Any]]:
     """Return the network's weights, or other tensors of its parameters, in canonical layout."""
     return {
-        key: np.ascontiguousarray(_from_torch(key, of(weight).to("cpu", dtype, copy=True).numpy(), flattened))
+        key: np.ascontiguousarray(
+            _from_torch(key, of(weight).to("cpu", dtype, copy=True).numpy(), flattened)
+        )
         for key, (weight, flattened) in _weights(network, model, of).items()
     }
 
 
 def parameters(network: nn.Sequential, model: Model) -> dict[str, nn.Parameter]:
     """Return the trained weights of the network by key."""
-    return {key: weight for key, (weight, _) in _weights(network, model).items() if isinstance(weight, nn.Parameter)}
+    return {
+        key: weight
+        for key, (weight, _) in _weights(network, model).items()
+        if isinstance(weight, nn.Parameter)
+    }
 
 
 def outputs(network: nn.Sequential, model: Model, x: Tensor) -> dict[str, Tensor]:
     """Return the input and the output of each layer, by name, in canonical layout."""
     found = {"input": _canonical(x, None)}
-    modules, flattened = _by_name(network), _channels_first(model.layers)
+    modules = _by_name(network)
+    flattened = _channels_first(model.layers)
 
     def keep(plan: LayerPlan) -> Callable[..., None]:
         shape = None if isinstance(plan.layer, layers.Dense) else flattened.get(plan.name)
@@ -194,14 +211,21 @@ def _canonical(x: Tensor, flattened: Shape | None) -> Tensor:
     return x.permute(0, 2, 3, 1) if x.ndim == 4 else x
 
 
-def _weights(network: nn.Sequential, model: Model, of: Of = itself) -> dict[str, tuple[Tensor, Shape | None]]:
+def _weights(
+    network: nn.Sequential, model: Model, of: Of = itself
+) -> dict[str, tuple[Tensor, Shape | None]]:
     """Return each weight by key, with the image shape that was flattened right before its layer.
 
-    Nothing belongs to weights that are not trained, so these are left out with another ``of`` than ``itself``.
+    Nothing belongs to weights that are not trained, so these are left out with another ``of`` than
+    ``itself``.
     """
-    modules, flattened = _by_name(network), _channels_first(model.layers)
+    modules = _by_name(network)
+    flattened = _channels_first(model.layers)
     return {
-        plan.key(name): (attrgetter(_ATTRIBUTES[name])(modules[plan.name]), flattened.get(plan.name))
+        plan.key(name): (
+            attrgetter(_ATTRIBUTES[name])(modules[plan.name]),
+            flattened.get(plan.name),
+        )
         for plan in model.weighted_layers
         if plan.name in modules
         for name, weight in plan.weights.items()
@@ -210,13 +234,17 @@ def _weights(network: nn.Sequential, model: Model, of: Of = itself) -> dict[str,
 
 
 def _channels_first(plans: Sequence[LayerPlan]) -> dict[str, Shape]:
-    """Return the layers from a flatten to the dense layer that follows, with the shape of the images."""
+    """Return the layers from a flatten to the dense layer that follows, with the shape of the
+    images.
+    """
     found: dict[str, Shape] = {}
     for index, plan in enumerate(plans):
         found |= _channels_first(plan.body) | _channels_first(plan.shortcut)
         if isinstance(plan.layer, layers.Flatten) and len(plan.input_shape) == 3:
             after = plans[index + 1 :]
-            between = list(itertools.takewhile(lambda each: isinstance(each.layer, _ELEMENTWISE), after))
+            between = list(
+                itertools.takewhile(lambda each: isinstance(each.layer, _ELEMENTWISE), after)
+            )
             dense = after[len(between) : len(between) + 1]
             if dense and isinstance(dense[0].layer, layers.Dense):
                 found |= {each.name: plan.input_shape for each in (plan, *between, *dense)}
@@ -244,11 +272,14 @@ def _from_torch(key: str, kernel: np.ndarray, flattened: Shape | None) -> np.nda
     kernel = kernel.T
     if flattened is not None:
         height, width, channels = flattened
-        kernel = kernel.reshape(channels, height, width, -1).transpose(1, 2, 0, 3).reshape(kernel.shape)
+        kernel = (
+            kernel.reshape(channels, height, width, -1).transpose(1, 2, 0, 3).reshape(kernel.shape)
+        )
     return kernel
 
 
-def _modules(plan: LayerPlan, channels_first: Mapping[str, Shape]) -> Iterator[nn.Module]:  # noqa: C901  (one case a layer)
+# One case a layer
+def _modules(plan: LayerPlan, channels_first: Mapping[str, Shape]) -> Iterator[nn.Module]:  # noqa: C901
     """Yield the module of a layer, perhaps after one that pads its input."""
     match layer := plan.layer:
         case layers.Dense():
@@ -258,8 +289,11 @@ def _modules(plan: LayerPlan, channels_first: Mapping[str, Shape]) -> Iterator[n
             even = [before for before, after in around if before == after]
             if len(even) < 2:
                 yield _padding(around, 0.0)
-            padding, bias = even if len(even) == 2 else 0, layer.bias != "none"
-            yield nn.Conv2d(plan.input_shape[2], layer.filters, layer.size, layer.stride, padding, bias=bias)
+            padding = even if len(even) == 2 else 0
+            bias = layer.bias != "none"
+            yield nn.Conv2d(
+                plan.input_shape[2], layer.filters, layer.size, layer.stride, padding, bias=bias
+            )
         case layers.MaxPool():
             around = layers.paddings(layer, plan.input_shape)
             even = [before for before, after in around if before == after <= layer.size // 2]
@@ -284,7 +318,9 @@ def _modules(plan: LayerPlan, channels_first: Mapping[str, Shape]) -> Iterator[n
         case layers.TiedHead():
             yield nn.Linear(plan.input_shape[-1], plan.output_shape[-1], bias=False)
         case layers.Residual():
-            yield Residual(_sequential(plan.body, channels_first), _sequential(plan.shortcut, channels_first))
+            yield Residual(
+                _sequential(plan.body, channels_first), _sequential(plan.shortcut, channels_first)
+            )
         case layers.Repeat():
             raise AssertionError("its layers are laid out one by one")
         case layers.GELU():
@@ -292,7 +328,8 @@ def _modules(plan: LayerPlan, channels_first: Mapping[str, Shape]) -> Iterator[n
         case layers.Scale():
             yield Scale(layer.factor)
         case layers.LocalResponseNorm():
-            window = 2 * layer.radius + 1  # PyTorch divides alpha by the window, unlike the definition
+            # PyTorch divides alpha by the window, unlike the definition
+            window = 2 * layer.radius + 1
             yield nn.LocalResponseNorm(window, layer.alpha * window, layer.beta, layer.bias)
         case layers.ReLU():
             yield nn.ReLU()

@@ -13,16 +13,24 @@ from trainmark.workload.optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
 
 
 def build(
-    spec: Optimizer, network: nn.Module, *, decays: Mapping[nn.Parameter, float], quick: bool, capturable: bool
+    spec: Optimizer,
+    network: nn.Module,
+    *,
+    decays: Mapping[nn.Parameter, float],
+    quick: bool,
+    capturable: bool,
 ) -> torch.optim.Optimizer:
     """Build the optimiser of ``spec`` for the parameters of ``network``.
 
     Args:
         decays: weight decay of each parameter.
-        quick: whether to use PyTorch's fused kernel, or ``foreach`` if there is none, instead of its default.
-        capturable: whether to keep all state on the device, so that a step can be captured in a CUDA graph.
+        quick: whether to use PyTorch's fused kernel, or ``foreach`` if there is none, instead of
+            its default.
+        capturable: whether to keep all state on the device, so that a step can be captured in a
+            CUDA graph.
     """
-    groups, fused = _groups(network, decays), True if quick else None
+    groups = _groups(network, decays)
+    fused = True if quick else None
     rate: float | Tensor = spec.learning_rate
     if capturable and not _is_constant(spec):  # captured steps read the rate from the device
         rate = torch.tensor(rate, device=next(network.parameters()).device)
@@ -30,14 +38,19 @@ def build(
         case SGD():
             if spec.momentum_form == "velocity" and not _is_constant(spec):
                 return VelocitySGD(groups, rate, spec.momentum, nesterov=spec.nesterov)
-            # With a constant rate, the velocity is the buffer times -rate, so both forms are this one.
-            return torch.optim.SGD(groups, rate, momentum=spec.momentum, nesterov=spec.nesterov, fused=fused)
+            # With a constant rate, the velocity is the buffer times -rate, so both forms are this
+            # one.
+            return torch.optim.SGD(
+                groups, rate, momentum=spec.momentum, nesterov=spec.nesterov, fused=fused
+            )
         case Adam() | AdamW():
             kind = torch.optim.Adam if isinstance(spec, Adam) else torch.optim.AdamW
             betas = spec.beta1, spec.beta2
             return kind(groups, rate, betas, spec.epsilon, fused=fused, capturable=capturable)
         case RMSprop():
-            return torch.optim.RMSprop(groups, rate, spec.rho, spec.epsilon, foreach=fused, capturable=capturable)
+            return torch.optim.RMSprop(
+                groups, rate, spec.rho, spec.epsilon, foreach=fused, capturable=capturable
+            )
         case _:
             assert_never(spec)
 
@@ -59,7 +72,9 @@ def reset(optimizer: torch.optim.Optimizer) -> None:
                 value.zero_()
 
 
-def buffer(optimizer: torch.optim.Optimizer, spec: Optimizer, slot: str, parameter: nn.Parameter) -> Tensor:
+def buffer(
+    optimizer: torch.optim.Optimizer, spec: Optimizer, slot: str, parameter: nn.Parameter
+) -> Tensor:
     """Return PyTorch's buffer for a slot of a parameter, which is zero before the first step."""
     match spec:
         case SGD():
@@ -76,7 +91,9 @@ def buffer(optimizer: torch.optim.Optimizer, spec: Optimizer, slot: str, paramet
 
 
 def scale_of(spec: Optimizer, slot: str) -> float:
-    """Return the slot as a multiple of PyTorch's buffer: with a constant rate, the velocity is ``-rate`` times it."""
+    """Return the slot as a multiple of PyTorch's buffer: with a constant rate, the velocity is
+    ``-rate`` times it.
+    """
     velocity = isinstance(spec, SGD) and spec.momentum_form == "velocity" and _is_constant(spec)
     return -spec.learning_rate if velocity and slot == "momentum" else 1.0
 
@@ -92,7 +109,9 @@ def set_step(optimizer: torch.optim.Optimizer, step: int) -> None:
 
 
 def _count(optimizer: torch.optim.Optimizer, parameter: Tensor) -> Tensor:
-    """Return PyTorch's count of updates, which an optimiser expects wherever there is other state."""
+    """Return PyTorch's count of updates, which an optimiser expects wherever there is other
+    state.
+    """
     on_device = optimizer.defaults.get("fused") or optimizer.defaults.get("capturable")
     zero = torch.zeros((), device=parameter.device if on_device else "cpu")
     count: Tensor = optimizer.state[parameter].setdefault("step", zero)
@@ -113,9 +132,16 @@ class VelocitySGD(torch.optim.Optimizer):
     """
 
     def __init__(
-        self, groups: Iterable[dict[str, Any]], lr: float | Tensor, momentum: float, *, nesterov: bool = False
+        self,
+        groups: Iterable[dict[str, Any]],
+        lr: float | Tensor,
+        momentum: float,
+        *,
+        nesterov: bool = False,
     ) -> None:
-        super().__init__(groups, {"lr": lr, "momentum": momentum, "weight_decay": 0.0, "nesterov": nesterov})
+        super().__init__(
+            groups, {"lr": lr, "momentum": momentum, "weight_decay": 0.0, "nesterov": nesterov}
+        )
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # noqa: ARG002

@@ -1,4 +1,6 @@
-"""From stored bytes to network input, on PyTorch: image by image for the loader, batch by batch on the device."""
+"""From stored bytes to network input, on PyTorch: image by image for the loader, batch by batch on
+the device.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,14 @@ from trainmark.workload.pixels import Input, Standardize, kept, reflected
 
 
 class Images(Dataset[tuple[Tensor, int]]):
-    """A split as in a tutorial's loader: one transformed image at a time, ``[channels, height, width]``."""
+    """A split as in a tutorial's loader: one transformed image at a time, ``[channels, height,
+    width]``.
+    """
 
     def __init__(self, spec: Input, split: Split, dtype: torch.dtype) -> None:
-        self._spec, self._dtype, self._labels = spec, dtype, split.labels.tolist()
+        self._spec = spec
+        self._dtype = dtype
+        self._labels = split.labels.tolist()
         # The common case works as in most tutorials: in place, on one image, channels first.
         self._simple = spec.distortions is None and not spec.standardize_each and spec.crop is None
         images = torch.tensor(split.images)
@@ -29,9 +35,11 @@ class Images(Dataset[tuple[Tensor, int]]):
     def __getitem__(self, key: int | tuple[int, Tensor]) -> tuple[Tensor, int]:
         """Return an example by its index; augmented if that comes with draws."""
         if isinstance(key, tuple):
-            (x, label), draws = self[key[0]], key[1]
+            (x, label) = self[key[0]]
+            draws = key[1]
             return augment(self._spec, x.unsqueeze(0), draws.unsqueeze(0)).squeeze(0), label
-        image, label = self._images[key], self._labels[key]
+        image = self._images[key]
+        label = self._labels[key]
         if not self._simple:
             return transform(self._spec, image.unsqueeze(0), self._dtype).squeeze(0), label
         x = image.to(self._dtype).div_(self._spec.divide_by)
@@ -41,23 +49,35 @@ class Images(Dataset[tuple[Tensor, int]]):
 
 
 def transform(spec: Input, images: Tensor, dtype: torch.dtype) -> Tensor:
-    """Convert training images of bytes ``[batch, height, width, channels]`` to ``[batch, channels, height, width]``.
+    """Convert training images of bytes ``[batch, height, width, channels]`` to ``[batch, channels,
+    height, width]``.
 
-    The steps are those of :func:`trainmark.workload.pixels.distort`, with PyTorch's random numbers on the device.
+    The steps are those of :func:`trainmark.workload.pixels.distort`, with PyTorch's random numbers
+    on the device.
     """
     height, width, _ = spec.network_shape
-    high, wide = spec.shape[0] - height, spec.shape[1] - width
+    high = spec.shape[0] - height
+    wide = spec.shape[1] - width
     if spec.distortions is None:
-        return scale(spec, images[:, high // 2 : high // 2 + height, wide // 2 : wide // 2 + width].to(dtype))
-    count, device = len(images), images.device
+        return scale(
+            spec, images[:, high // 2 : high // 2 + height, wide // 2 : wide // 2 + width].to(dtype)
+        )
+    count = len(images)
+    device = images.device
     rows = torch.randint(high + 1, (count, 1), device=device) + torch.arange(height, device=device)
-    columns = torch.randint(wide + 1, (count, 1), device=device) + torch.arange(width, device=device)
+    columns = torch.randint(wide + 1, (count, 1), device=device) + torch.arange(
+        width, device=device
+    )
     if spec.distortions.flip:
         columns = torch.where(torch.rand(count, 1, device=device) < 0.5, columns.flip(1), columns)
     each = torch.arange(count, device=device)[:, None, None]
     x = images[each, rows[:, :, None], columns[:, None, :]].to(dtype)
     low, top = spec.distortions.contrast
-    x = x + (2 * torch.rand(count, 1, 1, 1, device=device, dtype=dtype) - 1) * spec.distortions.brightness
+    x = (
+        x
+        + (2 * torch.rand(count, 1, 1, 1, device=device, dtype=dtype) - 1)
+        * spec.distortions.brightness
+    )
     mean = x.mean(dim=(1, 2), keepdim=True)
     factor = low + (top - low) * torch.rand(count, 1, 1, 1, device=device, dtype=dtype)
     return scale(spec, (x - mean) * factor + mean)
@@ -74,17 +94,21 @@ def scale(spec: Input, x: Tensor) -> Tensor:
 
 
 def augment(spec: Input, images: Tensor, draws: Tensor, examples: Tensor | None = None) -> Tensor:
-    """Augment prepared images ``[n, channels, height, width]``, as :func:`trainmark.workload.pixels.augment` does.
+    """Augment prepared images ``[n, channels, height, width]``, as
+    :func:`trainmark.workload.pixels.augment` does.
 
     Args:
         draws: one row for each image of the result, ``[batch, 5]``.
         examples: indices of the images, ``[batch]``; all of them by default.
     """
     assert spec.augment is not None
-    (height, width), device, cut = images.shape[2:], images.device, spec.augment.cutout
+    (height, width) = images.shape[2:]
+    device = images.device
+    cut = spec.augment.cutout
     each = torch.arange(len(images), device=device) if examples is None else examples
     top, left, flip, cut_top, cut_left = draws.unsqueeze(2).unbind(1)
-    y, x = torch.arange(height, device=device), torch.arange(width, device=device)
+    y = torch.arange(height, device=device)
+    x = torch.arange(width, device=device)
     rows = reflected(y + top - spec.augment.pad, height)
     columns = reflected(torch.where(flip == 1, x.flip(0), x) + left - spec.augment.pad, width)
     crops = images[each[:, None, None], :, rows[:, :, None], columns[:, None, :]]  # channels last
@@ -94,4 +118,7 @@ def augment(spec: Input, images: Tensor, draws: Tensor, examples: Tensor | None 
 def _per_channel(standardize: Standardize | None, dtype: torch.dtype) -> list[float | Tensor]:
     """Return mean and sd, as numbers or ``[channels, 1, 1]``."""
     both = (0.0, 1.0) if standardize is None else (standardize.mean, standardize.sd)
-    return [torch.tensor(each, dtype=dtype)[:, None, None] if isinstance(each, tuple) else each for each in both]
+    return [
+        torch.tensor(each, dtype=dtype)[:, None, None] if isinstance(each, tuple) else each
+        for each in both
+    ]

@@ -42,7 +42,9 @@ class TorchArithmetic:
 ARITHMETIC: dict[Precision, TorchArithmetic] = {
     "fp32": TorchArithmetic(("cpu", "cuda", "xpu", "mps"), flushes=True),
     "tf32": TorchArithmetic(("cuda",), _AMPERE, tf32=True, tensor_cores=True),
-    "bf16": TorchArithmetic(("cpu", "cuda", "xpu"), _AMPERE, autocast=torch.bfloat16, tensor_cores=True),
+    "bf16": TorchArithmetic(
+        ("cpu", "cuda", "xpu"), _AMPERE, autocast=torch.bfloat16, tensor_cores=True
+    ),
     "fp16": TorchArithmetic(("cuda",), autocast=torch.float16, tensor_cores=True, scales_loss=True),
     "fp64": TorchArithmetic(("cpu", "cuda"), parameters=torch.float64),
 }

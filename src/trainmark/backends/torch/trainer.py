@@ -34,20 +34,31 @@ class TorchTrainer:
 
     def __init__(self, job: Job) -> None:
         options = job.options
-        self._workload, self._model, self._data = job.workload, job.model, job.data
+        self._workload = job.workload
+        self._model = job.model
+        self._data = job.data
         self._precision = options.precision
         arithmetic = precision.ARITHMETIC[options.precision]
         self._device = engines.prepare(options, tf32=arithmetic.tf32)
         torch.manual_seed(options.seed)
         self._dtype = arithmetic.parameters
-        self._network = network.build(job.model, self._layers(job.model)).to(self._device, self._dtype)
+        self._network = network.build(job.model, self._layers(job.model)).to(
+            self._device, self._dtype
+        )
         loss = loss_left(job.workload, options)
-        self._loss, self._sums = losses.build(loss, sequences=job.workload.is_text), sums(loss)
+        self._loss = losses.build(loss, sequences=job.workload.is_text)
+        self._sums = sums(loss)
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=arithmetic.scales_loss)
-        weights, spec = network.parameters(self._network, job.model), job.workload.optimizer
-        self._l2 = [(factor, weights[key]) for key, factor in job.model.l2.items() if key in weights]
-        self._decays = {weight: weight_decay_of(spec, key, weight.ndim) for key, weight in weights.items()}
-        self._keeps_gradients, self._unclipped = options.keeps_gradients, list[Tensor]()
+        weights = network.parameters(self._network, job.model)
+        spec = job.workload.optimizer
+        self._l2 = [
+            (factor, weights[key]) for key, factor in job.model.l2.items() if key in weights
+        ]
+        self._decays = {
+            weight: weight_decay_of(spec, key, weight.ndim) for key, weight in weights.items()
+        }
+        self._keeps_gradients = options.keeps_gradients
+        self._unclipped = list[Tensor]()
         self._pass = ForwardPass(
             self._network,
             self._loss,
@@ -120,10 +131,13 @@ class TorchTrainer:
         """Return the layers trained here: all layers."""
         return model.layers
 
-    def _judge(self, whole: nn.Module, part: Split, examples: NDArray[np.int64]) -> tuple[float, int]:
+    def _judge(
+        self, whole: nn.Module, part: Split, examples: NDArray[np.int64]
+    ) -> tuple[float, int]:
         """Return summed loss and hits of the ``whole`` network on examples, without dropout."""
         whole.eval()
-        loss, hits = 0.0, 0
+        loss = 0.0
+        hits = 0
         size = self._workload.evaluation_batch
         with torch.no_grad(), precision.autocast(self._precision, self._device):
             for start in range(0, len(examples), size):
@@ -156,7 +170,12 @@ class TorchTrainer:
         for slot, arrays in state.slots.items():
             scale = optimizers.scale_of(spec, slot)
             of = functools.partial(optimizers.buffer, self._optimizer, spec, slot)
-            network.write(self._network, self._model, {name: value / scale for name, value in arrays.items()}, of)
+            network.write(
+                self._network,
+                self._model,
+                {name: value / scale for name, value in arrays.items()},
+                of,
+            )
         if state.average:
             network.write(self._network, self._model, state.average, self._average_of)
         optimizers.set_step(self._optimizer, state.step)
@@ -168,9 +187,14 @@ class TorchTrainer:
         slots = {}
         for slot in slots_of(spec):
             of = functools.partial(optimizers.buffer, self._optimizer, spec, slot)
-            found, scale = network.read(self._network, self._model, of), optimizers.scale_of(spec, slot)
+            found = network.read(self._network, self._model, of)
+            scale = optimizers.scale_of(spec, slot)
             slots[slot] = {name: value * scale for name, value in found.items()}
-        average = network.read(self._network, self._model, self._average_of) if self._workload.weight_average else {}
+        average = (
+            network.read(self._network, self._model, self._average_of)
+            if self._workload.weight_average
+            else {}
+        )
         return State(network.read(self._network, self._model), slots, average, self._step)
 
     def gradients(self) -> Arrays:
@@ -179,14 +203,22 @@ class TorchTrainer:
         return network.read(self._network, self._model, found.__getitem__)
 
     def _last_gradients(self) -> list[Tensor]:
-        """Return the gradients of the last step, before clipping, in the order of the parameters."""
+        """Return the gradients of the last step, before clipping, in the order of the
+        parameters.
+        """
         return self._unclipped or [cast(Tensor, parameter.grad) for parameter in self._parameters]
 
     def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
         """Run the layers on training examples."""
         self._network.train(training)
-        with torch.no_grad(), self._buffers_kept(), precision.autocast(self._precision, self._device):
-            found = network.outputs(self._network, self._model, self._inputs(examples).to(self._device))
+        with (
+            torch.no_grad(),
+            self._buffers_kept(),
+            precision.autocast(self._precision, self._device),
+        ):
+            found = network.outputs(
+                self._network, self._model, self._inputs(examples).to(self._device)
+            )
         self._network.train()
         return {name: value.cpu().double().numpy() for name, value in found.items()}
 
@@ -199,7 +231,11 @@ class TorchTrainer:
         raise NotImplementedError
 
     def _average_of(self, parameter: nn.Parameter) -> Tensor:
-        return next(mine for each, mine in zip(self._parameters, self._average, strict=True) if each is parameter)
+        return next(
+            mine
+            for each, mine in zip(self._parameters, self._average, strict=True)
+            if each is parameter
+        )
 
     def settings(self) -> dict[str, Any]:
         """Return PyTorch's current settings."""
@@ -210,7 +246,9 @@ class TorchTrainer:
         return engines.peak_bytes(self._device)
 
     def _learn(self, x: Tensor, y: Tensor, row: Tensor) -> None:
-        """Forward, backward and update on one batch; writes loss, L2 loss and hits to ``row``, on the device."""
+        """Forward, backward and update on one batch; writes loss, L2 loss and hits to ``row``, on
+        the device.
+        """
         loss, l2_loss, hits = self._differentiate(x, y)
         if "optimizer" not in self._without:
             self._clip()
@@ -229,16 +267,21 @@ class TorchTrainer:
             return
         self._scaler.unscale_(self._optimizer)
         if self._keeps_gradients:
-            self._unclipped = [cast(Tensor, parameter.grad).clone() for parameter in self._parameters]
+            self._unclipped = [
+                cast(Tensor, parameter.grad).clone() for parameter in self._parameters
+            ]
         nn.utils.clip_grad_norm_(self._parameters, norm, foreach=self._quick or None)
 
     def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Compute gradients on one batch; returns the total loss, its L2 part, and the hits if counted."""
+        """Compute gradients on one batch; returns the total loss, its L2 part, and the hits if
+        counted.
+        """
         loss, hits = self._forward(x, y)
         l2_loss = self._l2_loss()
         total = loss * (y.numel() * self._copies) if self._sums else loss
         if l2_loss is not None:
-            loss, total = loss + l2_loss, total + l2_loss
+            loss = loss + l2_loss
+            total = total + l2_loss
         self._scaler.scale(total).backward()
         return loss, l2_loss, hits
 
@@ -255,7 +298,9 @@ class TorchTrainer:
     def _l2_loss(self) -> Tensor | None:
         if not self._l2:
             return None
-        return torch.stack([0.5 * factor * kernel.square().sum() for factor, kernel in self._l2]).sum()
+        return torch.stack(
+            [0.5 * factor * kernel.square().sum() for factor, kernel in self._l2]
+        ).sum()
 
     @contextlib.contextmanager
     def _buffers_kept(self) -> Iterator[None]:

@@ -5,12 +5,21 @@ from __future__ import annotations
 _ADVICE = (
     (
         ("out of memory", "resource_exhausted", "cannot allocate memory", "busy or unavailable"),
-        "close other programs that use the memory (nvidia-smi lists those on a GPU), and repeat the command with "
+        "close other programs that use the memory (nvidia-smi lists those on a GPU), and repeat "
+        "the command with "
         "--resume",
     ),
     (
-        ("cuda error", "hip error", "cudnn error", "gpu is lost", "no cuda-capable device", "no hip gpus"),
-        "the device or its driver may have failed: trainmark doctor tests it, and dmesg has the driver's own message; "
+        (
+            "cuda error",
+            "hip error",
+            "cudnn error",
+            "gpu is lost",
+            "no cuda-capable device",
+            "no hip gpus",
+        ),
+        "the device or its driver may have failed: trainmark doctor tests it, and dmesg has the "
+        "driver's own message; "
         "then repeat the command with --resume",
     ),
     (

@@ -9,7 +9,14 @@ import reprlib
 import msgspec
 
 from trainmark.errors import ProtocolError
-from trainmark.execute.protocol.answers import ANSWERS, Answer, EpochEnded, Evaluated, EvaluatedBefore, OfRank
+from trainmark.execute.protocol.answers import (
+    ANSWERS,
+    Answer,
+    EpochEnded,
+    Evaluated,
+    EvaluatedBefore,
+    OfRank,
+)
 from trainmark.execute.protocol.wire import Message, broken
 from trainmark.record.codec import require_shallow
 from trainmark.units import many
@@ -28,10 +35,14 @@ def read(message: Message) -> Answer | None:
     try:
         answer = msgspec.convert(message, kind)
         require_shallow(message)
-        msgspec.msgpack.encode(message)  # OverflowError for an integer that is too large for a record
+        # OverflowError for an integer that is too large for a record
+        msgspec.msgpack.encode(message)
         if isinstance(answer, OfRank):
             inner = answer.message
-            if not (isinstance(inner, dict) and isinstance(inner.get("event"), str)) or inner["event"] == event:
+            if (
+                not (isinstance(inner, dict) and isinstance(inner.get("event"), str))
+                or inner["event"] == event
+            ):
                 raise msgspec.ValidationError("message: nested rank message")
             return dataclasses.replace(answer, message=read(inner))
     except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeEncodeError) as error:
@@ -46,7 +57,9 @@ def read(message: Message) -> Answer | None:
 
 
 def require_in_place(answer: EpochEnded | Evaluated | EvaluatedBefore, epochs: int) -> None:
-    """Raise ProtocolError unless ``answer`` is the epoch after ``epochs`` earlier ones, or the test of the last one."""
+    """Raise ProtocolError unless ``answer`` is the epoch after ``epochs`` earlier ones, or the test
+    of the last one.
+    """
     index = -1 if isinstance(answer, EvaluatedBefore) else answer.index
     if index != (epochs if isinstance(answer, EpochEnded) else epochs - 1):
         found = f"{type(answer).__name__} {index} after {many(epochs, 'epoch')}"

@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.backends import registry
-from trainmark.backends.base import DEFAULT_STYLES, STYLES, ResourceLimits, require_memory, require_support
-from trainmark.errors import AbsentDevice, NotInstalled, TrainmarkError, UnknownName, Unsupported, UsageError
+from trainmark.backends.base import (
+    DEFAULT_STYLES,
+    STYLES,
+    ResourceLimits,
+    require_memory,
+    require_support,
+)
+from trainmark.errors import (
+    AbsentDevice,
+    NotInstalled,
+    TrainmarkError,
+    UnknownName,
+    Unsupported,
+    UsageError,
+)
 from trainmark.execute.parent.plan import Side
 from trainmark.execute.parent.probe import THIS, Interpreter, Seen
 from trainmark.workload.precision import Precision
@@ -18,15 +31,16 @@ GENERIC = ("gpu", "cuda")
 
 
 def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -> list[Choice]:
-    """Return backends with the interpreter each runs in; without ``names``, the best one installed here.
+    """Return backends with the interpreter each runs in; without ``names``, the best one installed
+    here.
 
     Args:
         names: ``torch`` or ``torch@label``.
         interpreters: those given by ``--python``.
 
     Raises:
-        UnknownName: no such label, or no such backend here. Another interpreter may have other plug-ins, so its
-            backends are checked when it is probed.
+        UnknownName: no such label, or no such backend here. Another interpreter may have other
+            plug-ins, so its backends are checked when it is probed.
         NotInstalled: the framework is missing here.
         UsageError: an interpreter that no backend uses.
     """
@@ -69,14 +83,18 @@ def require_answers(seen: Sequence[Seen]) -> None:
         if registry.UPDATE in each.problem:  # installing it again would not help
             raise Unsupported(f"{problem}: {each.problem}")
         entry = known.get(each.backend)
-        if entry is None:  # a plug-in of that interpreter, or a name that is unknown there too; the problem says which
+        # a plug-in of that interpreter, or a name that is unknown there too; the problem says which
+        if entry is None:
             raise NotInstalled(problem, found=each.problem)
         own_pip = f"{each.interpreter.path} -m " if entry.install.startswith("pip ") else ""
         raise NotInstalled(
             problem,
             expected=f"an interpreter that can import {entry.needs}",
-            found=each.problem.removesuffix(f". {entry.install}"),  # the fix repeats this advice, for that interpreter
-            fix="Run `trainmark doctor`" if each.interpreter == THIS else f"Install it there: {own_pip}{entry.install}",
+            # the fix repeats this advice, for that interpreter
+            found=each.problem.removesuffix(f". {entry.install}"),
+            fix="Run `trainmark doctor`"
+            if each.interpreter == THIS
+            else f"Install it there: {own_pip}{entry.install}",
         )
 
 
@@ -95,7 +113,8 @@ def choose_sides(
     precision: Precision,
     limits: ResourceLimits,
 ) -> tuple[list[Side], list[str]]:
-    """Return the sides that can run ``workload``, and a sentence for each requested combination that can't.
+    """Return the sides that can run ``workload``, and a sentence for each requested combination
+    that can't.
 
     Args:
         seen: what the chosen backends support.
@@ -113,7 +132,14 @@ def choose_sides(
         meant = [_meant(device, each) for device in devices]
         for device in meant or [device.id for device in each.devices]:
             for style in styles or [style for style in DEFAULT_STYLES if style in each.can.styles]:
-                side = Side(each.backend, style, device, each.interpreter, precision, each.can.version)  # type: ignore[arg-type]
+                side = Side(
+                    each.backend,
+                    style,  # type: ignore[arg-type]
+                    device,
+                    each.interpreter,
+                    precision,
+                    each.can.version,
+                )
                 try:
                     options = side.options(0, limits)
                     require_memory(workload, require_support(each.can, workload, options), options)
@@ -123,7 +149,12 @@ def choose_sides(
                     sides.append(side)
     if not sides:
         raise refusals[0]
-    _require_each([each for each in devices if each not in GENERIC], {s.device for s in sides}, refusals, AbsentDevice)
+    _require_each(
+        [each for each in devices if each not in GENERIC],
+        {s.device for s in sides},
+        refusals,
+        AbsentDevice,
+    )
     _require_each(styles, {side.style for side in sides}, refusals, Unsupported)
     return sides, list(dict.fromkeys(str(refusal) for refusal in refusals))
 
@@ -135,10 +166,17 @@ def _meant(device: str, seen: Seen) -> str:
 
 
 def _require_each(
-    asked: Sequence[str], found: set[str], refusals: Sequence[TrainmarkError], kind: type[TrainmarkError]
+    asked: Sequence[str],
+    found: set[str],
+    refusals: Sequence[TrainmarkError],
+    kind: type[TrainmarkError],
 ) -> None:
     """Raise an error for a named choice that no backend supports."""
     for name in asked:
         if name not in found:
-            about = (refusal for refusal in refusals if isinstance(refusal, kind) and name in str(refusal))
+            about = (
+                refusal
+                for refusal in refusals
+                if isinstance(refusal, kind) and name in str(refusal)
+            )
             raise next(about, refusals[0])

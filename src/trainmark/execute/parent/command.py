@@ -25,8 +25,21 @@ from trainmark.record.facts import FACTS, RunKey
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LARGEST_PROGRAM = 100 << 20
 LARGEST_COPY = 1 << 30
-DEVICE, SEED = "device", "seed"
-_LAUNCHERS = {"chrt", "env", "ionice", "nice", "nohup", "numactl", "setsid", "stdbuf", "taskset", "time", "timeout"}
+DEVICE = "device"
+SEED = "seed"
+_LAUNCHERS = {
+    "chrt",
+    "env",
+    "ionice",
+    "nice",
+    "nohup",
+    "numactl",
+    "setsid",
+    "stdbuf",
+    "taskset",
+    "time",
+    "timeout",
+}
 
 
 @dataclass(frozen=True)
@@ -84,16 +97,24 @@ class Command:
     @property
     def placeholders(self) -> frozenset[str]:
         """Names in braces."""
-        return frozenset(found[1] for word in self.template for found in _PLACEHOLDER.finditer(word) if found[1])
+        return frozenset(
+            found[1] for word in self.template for found in _PLACEHOLDER.finditer(word) if found[1]
+        )
 
     @property
     def fingerprint(self) -> str:
-        """Equal for comparable commands: the same words, with any values of the placeholders, and as many steps."""
+        """Equal for comparable commands: the same words, with any values of the placeholders, and
+        as many steps.
+        """
         steps = [] if self.most_steps is None else [self.most_steps]
-        return hashlib.sha256(json.dumps([self.name, *self.template, *steps]).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps([self.name, *self.template, *steps]).encode()).hexdigest()[
+            :16
+        ]
 
     def words(self, values: Mapping[str, str]) -> list[str]:
-        """The command with its placeholders filled, without words that become empty; ``{{`` and ``}}`` are braces."""
+        """The command with its placeholders filled, without words that become empty; ``{{`` and
+        ``}}`` are braces.
+        """
 
         def filled(found: re.Match[str]) -> str:
             return values[found[1]] if found[1] else found[0][0]
@@ -107,10 +128,11 @@ class CommandRun:
     """One planned run of a command.
 
     Args:
-        blocks: number of blocks of slices after which an observed training ends; None trains to the end.
+        blocks: number of blocks of slices after which an observed training ends; None trains to the
+            end.
         decided: whether its speed is known already, so that it takes part in no blocks.
-        next_to_accelerator: whether this run on the CPU is compared with an accelerator, and no option fixes its number
-            of threads, so that it should run with the best number.
+        next_to_accelerator: whether this run on the CPU is compared with an accelerator, and no
+            option fixes its number of threads, so that it should run with the best number.
     """
 
     of: Command
@@ -152,12 +174,16 @@ class CommandRun:
 
     @property
     def program_sha256(self) -> str | None:
-        """Checksum of the script among its words, else of the program if that is a path; it changes with an edit."""
+        """Checksum of the script among its words, else of the program if that is a path; it changes
+        with an edit.
+        """
         found = _script(self.words) or (self.words[0] if "/" in self.words[0] else None)
         if found is None:
             return None
         try:
-            return hashlib.sha256(regular.read(self.of.directory / found, _LARGEST_PROGRAM)).hexdigest()
+            return hashlib.sha256(
+                regular.read(self.of.directory / found, _LARGEST_PROGRAM)
+            ).hexdigest()
         except OSError:  # such as one that can be executed but not read
             return None
 
@@ -174,22 +200,32 @@ class CommandRun:
         in_turns: bool = False,
         slices_first: bool = False,
     ) -> RunScript:
-        """The request to the worker; ``weight_files`` and ``slices_first`` don't apply to a command."""
+        """The request to the worker; ``weight_files`` and ``slices_first`` don't apply to a
+        command.
+        """
         del slices_first
         assert not any(weight_files)
         of = self.of
-        words, environment = tuple(self.words), dict(self.side.environment)
+        words = tuple(self.words)
+        environment = dict(self.side.environment)
         scratch = str(of.directory) if of.scratch else None
         safe = self.is_experiment and of.inject and is_protected(words)
         copy: Literal["linked", "whole"] = "linked" if safe else "whole"
-        return RunScript(origin, words, in_turns, environment, of.inject, of.most_steps, scratch, copy)
+        return RunScript(
+            origin, words, in_turns, environment, of.inject, of.most_steps, scratch, copy
+        )
 
     @property
     def key(self) -> RunKey:
         """What it measures; used by ``--resume``."""
         variables = (f"{name}={value}" for name, value in self.side.environment.items())
         command = ((*variables, *self.words), str(self.of.directory), self.program_sha256)
-        return RunKey(step_fingerprint=self.of.fingerprint, machine=platform.node(), repeat=self.round, command=command)
+        return RunKey(
+            step_fingerprint=self.of.fingerprint,
+            machine=platform.node(),
+            repeat=self.round,
+            command=command,
+        )
 
 
 def sides(
@@ -227,11 +263,17 @@ def sides(
                 found=" ".join(command.template),
             )
     environments = _combined(variables or {})
-    return [CommandSide(values, environment) for values in _combined(every) for environment in environments]
+    return [
+        CommandSide(values, environment)
+        for values in _combined(every)
+        for environment in environments
+    ]
 
 
 def _combined(varied: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    return [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
+    return [
+        dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())
+    ]
 
 
 def _listed(values: Mapping[str, str]) -> str:
@@ -239,7 +281,9 @@ def _listed(values: Mapping[str, str]) -> str:
 
 
 def require_program(program: str, directory: Path) -> None:
-    """Raise UsageError unless ``program``, the first word of a command, can be started in ``directory``."""
+    """Raise UsageError unless ``program``, the first word of a command, can be started in
+    ``directory``.
+    """
     if shutil.which(str(directory / program) if "/" in program else program) is None:
         raise UsageError(
             f"the command can't be started: there is no executable {program!r}",
@@ -259,7 +303,8 @@ def require_small(folder: Path) -> None:
                 f"{folder} is too large to copy for each run",
                 expected="at most 1 GiB",
                 found=f"more, in {place}",
-                fix="Start trainmark in a folder that has only the script, and pass it the paths of its data; or, for "
+                fix="Start trainmark in a folder that has only the script, and pass it the paths "
+                "of its data; or, for "
                 "explain, begin the command with python, for which large files are linked.",
             )
 
@@ -267,7 +312,9 @@ def require_small(folder: Path) -> None:
 def name_of(words: Sequence[str]) -> str:
     """The file of a script among the words, else the module of ``python -m``, else the program."""
     words = _launched(words)
-    modules = (name for flag, name in itertools.pairwise(words) if flag == "-m" and is_python(words))
+    modules = (
+        name for flag, name in itertools.pairwise(words) if flag == "-m" and is_python(words)
+    )
     return Path(_script(words) or next(modules, None) or words[0]).name or words[0]
 
 
@@ -282,14 +329,20 @@ def is_python(words: Sequence[str]) -> bool:
 
 
 def is_protected(words: Sequence[str]) -> bool:
-    """Whether the command is a Python that loads the observer, which keeps experiments from writing through links."""
-    options = itertools.takewhile(lambda word: word not in ("-c", "-m") and not word.endswith(".py"), words[1:])
+    """Whether the command is a Python that loads the observer, which keeps experiments from writing
+    through links.
+    """
+    options = itertools.takewhile(
+        lambda word: word not in ("-c", "-m") and not word.endswith(".py"), words[1:]
+    )
     is_isolated = any(re.match("-[A-Za-z]*[EIS]", word) for word in options)
     return re.fullmatch(r"(python|pypy)[\d.]*", Path(words[0]).name) is not None and not is_isolated
 
 
 def _launched(words: Sequence[str]) -> Sequence[str]:
-    """The words from the program on that launchers start, in the end: the first one that is no option or value."""
+    """The words from the program on that launchers start, in the end: the first one that is no
+    option or value.
+    """
     if Path(words[0]).name not in _LAUNCHERS:
         return words
     for index, word in enumerate(words[1:], start=1):
@@ -299,4 +352,6 @@ def _launched(words: Sequence[str]) -> Sequence[str]:
 
 
 def _script(words: Sequence[str]) -> str | None:
-    return next((word for word in words[1:] if re.search(r"\.(py|jl|R|sh|js|m|ipynb)$", word)), None)
+    return next(
+        (word for word in words[1:] if re.search(r"\.(py|jl|R|sh|js|m|ipynb)$", word)), None
+    )

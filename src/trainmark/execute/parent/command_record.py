@@ -12,8 +12,18 @@ from trainmark.backends.base import is_numbered
 from trainmark.execute.parent.command import CommandRun, program_of
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.peaks import Key
-from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder, ThreadsByTitle
-from trainmark.execute.protocol.answers import Answer, CommandExited, CommandStarted, EpochEnded, StepsObserved
+from trainmark.execute.parent.record_builder import (
+    NOT_LEARNING_MARGIN,
+    RecordBuilder,
+    ThreadsByTitle,
+)
+from trainmark.execute.protocol.answers import (
+    Answer,
+    CommandExited,
+    CommandStarted,
+    EpochEnded,
+    StepsObserved,
+)
 from trainmark.record import record as schema
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
@@ -35,7 +45,13 @@ class CommandRecordBuilder(RecordBuilder):
     run: CommandRun
 
     def __init__(self, run: CommandRun, here: Here, token: str) -> None:
-        parts = (run.of.name, *run.side.values.values(), *run.side.environment.values(), f"r{run.round}", token)
+        parts = (
+            run.of.name,
+            *run.side.values.values(),
+            *run.side.environment.values(),
+            f"r{run.round}",
+            token,
+        )
         super().__init__(run, parts, here)
         self._packages: dict[str, str] = {}
         self._program_sha256 = run.program_sha256  # as it is now: it may be edited while it runs
@@ -50,7 +66,11 @@ class CommandRecordBuilder(RecordBuilder):
     def gpu(self) -> int | None:
         """The driver's number of the GPU that the command should use."""
         device = self.run.side.device
-        return None if device is None else self.here.gpu(device if is_numbered(device) else f"{device}:0")
+        return (
+            None
+            if device is None
+            else self.here.gpu(device if is_numbered(device) else f"{device}:0")
+        )
 
     def hear(self, answer: Answer) -> None:
         """Take in one answer of the run."""
@@ -66,7 +86,8 @@ class CommandRecordBuilder(RecordBuilder):
             case CommandStarted():
                 self._start = answer.start
             case CommandExited():
-                self._exited, self._packages = answer, answer.packages
+                self._exited = answer
+                self._packages = answer.packages
 
     def take_findings(self, peaks: Mapping[Key, schema.Peaks], threads: ThreadsByTitle) -> None:
         """Take its best number of threads, if known; a command has no peaks."""
@@ -76,17 +97,23 @@ class CommandRecordBuilder(RecordBuilder):
 
     @property
     def slices(self) -> list[schema.Slice]:
-        """The slices so far; none until the observer or the first epoch tells the examples of a step."""
+        """The slices so far; none until the observer or the first epoch tells the examples of a
+        step.
+        """
         seen = self._observed
         per_step = self._examples_of_step if seen is None else seen.examples_per_step or 1.0
         if per_step is None:
             return []
-        return [structs.replace(each, examples=each.timed_steps * per_step) for each in self._slices]
+        return [
+            structs.replace(each, examples=each.timed_steps * per_step) for each in self._slices
+        ]
 
     def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
         """Return the record of the reports so far."""
-        run, of = self.run, self.run.of
-        program, gpu = run.words[0], self.gpu
+        run = self.run
+        of = run.of
+        program = run.words[0]
+        gpu = self.gpu
         without_gpu: Literal["cpu"] | None = "cpu" if run.side.device == "cpu" else None
         kind = without_gpu if gpu is None else "accelerator"
         return self._record(
@@ -95,7 +122,9 @@ class CommandRecordBuilder(RecordBuilder):
             schema.DeviceRef(run.side.device, self._device_name, kind, gpu=gpu),
             self._windows,
             self._holds(outcome),
-            workload=schema.WorkloadRef(of.name, of.fingerprint, of.fingerprint, {"command": list(of.template)}),
+            workload=schema.WorkloadRef(
+                of.name, of.fingerprint, of.fingerprint, {"command": list(of.template)}
+            ),
             dataset=None,
             backend=schema.BackendRef(self._backend, self._versions, run.side.style, None, None),
             python=schema.Python(None, None, program, self._packages),
@@ -114,9 +143,16 @@ class CommandRecordBuilder(RecordBuilder):
 
     @property
     def _found_threads(self) -> schema.ThreadsSearch | None:
-        """How its number of threads was found; None if it ran with another number, such as one that the script set."""
-        found, seen = self._threads_search, self._observed
-        return found if found is not None and seen is not None and seen.threads == found.chosen else None
+        """How its number of threads was found; None if it ran with another number, such as one that
+        the script set.
+        """
+        found = self._threads_search
+        seen = self._observed
+        return (
+            found
+            if found is not None and seen is not None and seen.threads == found.chosen
+            else None
+        )
 
     def _seen(self) -> Observed | None:
         seen = self._observed
@@ -127,9 +163,20 @@ class CommandRecordBuilder(RecordBuilder):
 
     def _process(self) -> schema.Process:
         run = self.run
-        end: dict[str, Any] = {"program_sha256": self._program_sha256, "environment": dict(run.side.environment)}
+        end: dict[str, Any] = {
+            "program_sha256": self._program_sha256,
+            "environment": dict(run.side.environment),
+        }
         if exited := self._exited:
-            alike = ("seconds", "user_seconds", "system_seconds", "language", "odd", "left_out", "attached")
+            alike = (
+                "seconds",
+                "user_seconds",
+                "system_seconds",
+                "language",
+                "odd",
+                "left_out",
+                "attached",
+            )
             end |= {"exit_code": exited.code, **{name: getattr(exited, name) for name in alike}}
         return schema.Process(run.words, str(run.of.directory), self._start, **end)
 
@@ -138,7 +185,9 @@ class CommandRecordBuilder(RecordBuilder):
         """Return the versions of the reported frameworks."""
         packages = dict(self._packages)
         own = [packages.pop(self._backend)] if self._backend in packages else []
-        told = [f"{name} {version}" for name, version in sorted(packages.items()) if name != "numpy"]
+        told = [
+            f"{name} {version}" for name, version in sorted(packages.items()) if name != "numpy"
+        ]
         return ", ".join([*own, *told]) or None
 
     @property
@@ -165,12 +214,15 @@ class CommandRecordBuilder(RecordBuilder):
             Caveat.NO_EPOCHS: not self.epochs and self._observed is None,
             Caveat.ODD_REPORTS: self._exited is not None and self._exited.left_out > 0,
             Caveat.LEFT_PROCESSES: self._exited is not None and self._exited.left > 0,
-            Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
+            Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged")
+            and not self._learned(outcome),
         }
 
     @property
     def _has_default_threads(self) -> bool:
-        """Whether it runs next to an accelerator with a number of threads that may not be the fastest."""
+        """Whether it runs next to an accelerator with a number of threads that may not be the
+        fastest.
+        """
         is_open = self.run.next_to_accelerator and self._found_threads is None
         return is_open and len(self.here.cores) > 1
 
@@ -178,7 +230,9 @@ class CommandRecordBuilder(RecordBuilder):
         """Whether the reported loss fell; True for fewer than two reports."""
         losses = [epoch.train_loss for epoch in self.epochs if epoch.train_loss is not None]
         if len(losses) < 2 and (part := len(self._losses) // 5):
-            losses = [math.fsum(each) / part for each in (self._losses[:part], self._losses[-part:])]
+            losses = [
+                math.fsum(each) / part for each in (self._losses[:part], self._losses[-part:])
+            ]
         if outcome.status == "diverged":
             return False
         return len(losses) < 2 or losses[-1] < losses[0] - NOT_LEARNING_MARGIN * abs(losses[0])

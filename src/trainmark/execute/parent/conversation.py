@@ -30,14 +30,22 @@ from trainmark.record.store import Store
 RAMP_SECONDS = 0.25
 """Untimed seconds before a slice on a GPU whose clock has dropped while the CPU computed."""
 CLOCK_IS_UP = 0.9
-"""A GPU's clock counts as dropped below this share of the highest clock seen after a slice. The clock varies by a few
-percent while the GPU computes, and falls to a fifth within a second of idleness."""
+"""A GPU's clock counts as dropped below this share of the highest clock seen after a slice. The
+clock varies by a few percent while the GPU computes, and falls to a fifth within a second of
+idleness."""
 
 _NO_ROOM = (
-    *("out of memory", "resource_exhausted", "busy or unavailable", "sigkill", "cannot allocate memory"),
+    *(
+        "out of memory",
+        "resource_exhausted",
+        "busy or unavailable",
+        "sigkill",
+        "cannot allocate memory",
+    ),
     "resource temporarily unavailable",
 )
-"""Parts of error messages, in lower case, that mean that there is no memory or device left for another process."""
+"""Parts of error messages, in lower case, that mean that there is no memory or device left for
+another process."""
 
 
 class RunStopped(Exception):
@@ -49,8 +57,10 @@ class RunStopped(Exception):
 
 
 class Observer:
-    """Observes runs; override the methods you need. They are called in the parent, between the child's messages, so
-    they don't affect the child's timing. Several tasks may be alive at once."""
+    """Observes runs; override the methods you need. They are called in the parent, between the
+    child's messages, so they don't affect the child's timing. Several tasks may be alive at
+    once.
+    """
 
     def task_started(self, task: Task[Any]) -> None:
         """A process starts."""
@@ -62,11 +72,14 @@ class Observer:
         """The process has sent an answer about the run."""
 
     def counted(self, task: Task[Any], steps: int) -> None:
-        """The process has done this many steps; called a few times a second while it computes. May raise
-        :class:`RunStopped`."""
+        """The process has done this many steps; called a few times a second while it computes. May
+        raise :class:`RunStopped`.
+        """
 
     def sampled(self, task: Task[Any], rows: Sequence[Row], gpu: int | None) -> None:
-        """The process was sampled from outside: the newest rows, the last one from now, and the GPU it trains on."""
+        """The process was sampled from outside: the newest rows, the last one from now, and the GPU
+        it trains on.
+        """
 
     def recorded(self, task: Task[Any], record: Record) -> None:
         """A record was written."""
@@ -92,7 +105,9 @@ class GpuClocks:
         self._highest[gpu] = max(hertz, self._highest.get(gpu, 0.0))
 
     def is_down(self, gpu: int, hertz: float) -> bool | None:
-        """Return whether a clock is lower than while the GPU computes; None if that is not known yet."""
+        """Return whether a clock is lower than while the GPU computes; None if that is not known
+        yet.
+        """
         highest = self._highest.get(gpu)
         return None if highest is None else hertz < CLOCK_IS_UP * highest
 
@@ -103,7 +118,8 @@ class Findings:
 
     Args:
         peaks: measured peaks of the sides.
-        threads: best numbers of CPU threads of the sides; None if a search had no result; it is not repeated.
+        threads: best numbers of CPU threads of the sides; None if a search had no result; it is not
+            repeated.
         clocks: highest clocks of the GPUs.
     """
 
@@ -130,8 +146,8 @@ class Conversation:
     Attributes:
         over: whether its process has ended.
         has_failed: whether one of its runs did not end as planned, as its record says.
-        crowded_out: whether it ended because other sides took the memory or the device; that is not recorded, and it
-            runs again.
+        crowded_out: whether it ended because other sides took the memory or the device; that is not
+            recorded, and it runs again.
         is_apart: whether the other sides of its round run at other times.
     """
 
@@ -145,9 +161,13 @@ class Conversation:
         records: list[Record],
         findings: Findings | None = None,
     ) -> None:
-        self.task, self._store, self._observer, self._records = task, store, observer, records
+        self.task = task
+        self._store = store
+        self._observer = observer
+        self._records = records
         self.run: Run | CommandRun = task.first
-        self._sampler, self._make_builders = sampler, builders
+        self._sampler = sampler
+        self._make_builders = builders
         self._findings = findings or Findings()
         self._opening: Record | None = None
         self._steps_before_training = 0
@@ -165,9 +185,11 @@ class Conversation:
 
     @property
     def begins_alone(self) -> bool:
-        """Whether it computes before it can wait for a turn, so that no other may compute meanwhile.
+        """Whether it computes before it can wait for a turn, so that no other may compute
+        meanwhile.
 
-        Experiments on a script that is known to wait after its first step start together, since nothing is timed yet.
+        Experiments on a script that is known to wait after its first step start together, since
+        nothing is timed yet.
         """
         return isinstance(self.run, CommandRun) and not self.run.is_experiment
 
@@ -201,7 +223,8 @@ class Conversation:
         Args:
             turns: the turns it takes part in; None if it is alone.
         """
-        self._turns, run = turns, self.run
+        self._turns = turns
+        run = self.run
         self._builders = self._make_builders()
         files: list[Path | None] = [
             builder.weights_file(self._store.folder)
@@ -210,9 +233,13 @@ class Conversation:
             for index, builder in enumerate(self._builders)
         ]
         opens = turns is not None and turns.has_opening
-        request = partial(run.request, weight_files=files, in_turns=turns is not None, slices_first=opens)
+        request = partial(
+            run.request, weight_files=files, in_turns=turns is not None, slices_first=opens
+        )
         threads = run.threads if isinstance(run, Run) else run.settings.threads
-        self.worker = Worker(run.python, request, hear=self._hear, threads=threads, timeout=run.settings.timeout)
+        self.worker = Worker(
+            run.python, request, hear=self._hear, threads=threads, timeout=run.settings.timeout
+        )
         self._observer.task_started(self.task)
         self._announce()
 
@@ -220,7 +247,8 @@ class Conversation:
         """Start the process."""
         try:
             self._stack.enter_context(self.worker)
-        except OSError as error:  # the interpreter was removed, or the system's process limit is reached
+        # the interpreter was removed, or the system's process limit is reached
+        except OSError as error:
             self.break_off(Outcome("failed", f"the process can't be started: {error}"))
         else:
             self._sampler.watch(self.worker.pid)
@@ -245,7 +273,9 @@ class Conversation:
         Args:
             idle: the other sides, which are paused.
         """
-        self._turn, self._idle, self._idle_before = turn, idle, _cpu_seconds(idle)
+        self._turn = turn
+        self._idle = idle
+        self._idle_before = _cpu_seconds(idle)
         self._before = self._sampler.look_now()
         message = turn.message
         if isinstance(message, StartTraining):
@@ -258,13 +288,17 @@ class Conversation:
         self.worker.send(message)
 
     def _with_ramp(self, message: TakeTurn) -> TakeTurn:
-        """Add untimed steps in which the clock rises. A command can't detect a steady clock, so it gets more steps."""
+        """Add untimed steps in which the clock rises. A command can't detect a steady clock, so it
+        gets more steps.
+        """
         if isinstance(self.run, CommandRun):
             return dataclasses.replace(message, untimed=GPU_SLICE_SECONDS)
         return dataclasses.replace(message, untimed=RAMP_SECONDS, until_steady=True)
 
     def _threads_to_try(self) -> tuple[int, ...]:
-        """Return the numbers of threads to try in its first turn: one if the best is known, none if it is fixed."""
+        """Return the numbers of threads to try in its first turn: one if the best is known, none if
+        it is fixed.
+        """
         run = self.run
         if not run.next_to_accelerator:
             return ()
@@ -274,22 +308,29 @@ class Conversation:
         return () if known is None else (known.chosen,)
 
     def _keep_threads(self, tried: answers.ThreadsTried) -> None:
-        """Keep the best number of threads for the other processes of its side; the first one has tried them all."""
+        """Keep the best number of threads for the other processes of its side; the first one has
+        tried them all.
+        """
         run = self.run
         if self._tries_threads and run.title not in self._findings.threads:
             step_seconds = {str(number): seconds for number, seconds in tried.tried}
-            self._findings.threads[run.title] = ThreadsSearch(tried.chosen, tried.default, step_seconds)
+            self._findings.threads[run.title] = ThreadsSearch(
+                tried.chosen, tried.default, step_seconds
+            )
 
     def _keep_failed_search(self) -> None:
         """Remember that it could not find its best number of threads.
 
-        If its other processes tried again and succeeded, its rounds would differ in their number of threads.
+        If its other processes tried again and succeeded, its rounds would differ in their number of
+        threads.
         """
         if self._tries_threads:
             self._findings.threads.setdefault(self.run.title, None)
 
     def _needs_ramp(self, turn: Turn[Conversation]) -> bool:
-        """Return whether its GPU's clock must rise first; if the clock is unknown, whether another device computed."""
+        """Return whether its GPU's clock must rise first; if the clock is unknown, whether another
+        device computed.
+        """
         if not self.is_on_gpu:
             return False
         is_down = None
@@ -308,7 +349,8 @@ class Conversation:
         return row.gpus[gpu].sm_hertz
 
     def keep_opening(self) -> Record | None:
-        """Write a record of the slices so far, which a later record of the same run replaces; None without slices.
+        """Write a record of the slices so far, which a later record of the same run replaces; None
+        without slices.
 
         Whatever happens later, the verdict on speed is kept.
         """
@@ -324,7 +366,9 @@ class Conversation:
         return record
 
     def abandon(self, turns: Turns[Conversation], *, runs_again: bool = True) -> None:
-        """End its process, if it has been started, without a record of what it did since its opening."""
+        """End its process, if it has been started, without a record of what it did since its
+        opening.
+        """
         self.close()
         self.crowded_out = runs_again
         self.over = True
@@ -347,7 +391,8 @@ class Conversation:
         if not self._all_written and not self.crowded_out:
             self._write(outcome)
             self.has_failed = outcome.status != "ok"
-        self.over = True  # set only after the record is written, and before leaving the turns, which happens once
+        # set only after the record is written, and before leaving the turns, which happens once
+        self.over = True
         if self._turns is not None:
             self._turns.leaves(self)
         self._observer.task_ended(self.task)
@@ -355,7 +400,8 @@ class Conversation:
     def _lacks_room(self, outcome: Outcome) -> bool:
         """Return whether it ended like this because other sides took the memory or the device.
 
-        A process with results already had enough room, so this holds only if processes of another round are alive.
+        A process with results already had enough room, so this holds only if processes of another
+        round are alive.
         """
         if outcome.status != "failed" or self._turns is None or self._index:
             return False
@@ -395,18 +441,26 @@ class Conversation:
             case answers.SliceTimed():
                 self._keep(answer)
             case answers.EpochEnded():
-                self._current.hold_memory(self._sampler.proportional_bytes(self._current.rest_seconds))
+                self._current.hold_memory(
+                    self._sampler.proportional_bytes(self._current.rest_seconds)
+                )
         self._observer.heard(self.task, answer)
         if isinstance(answer, answers.Finished):
             self._write(Outcome("ok"))
 
     def _keep(self, timed: answers.SliceTimed) -> None:
         """Keep a slice, unless it belongs to no block."""
-        turn, before = self._turn, self._before
+        turn = self._turn
+        before = self._before
         if turn is None or turn.block is None or before is None or self._turns is None:
             return
-        after, idle = self._sampler.look_now(), _cpu_seconds(self._idle)
-        idle = max(idle - self._idle_before, 0.0) if idle is not None and self._idle_before is not None else 0.0
+        after = self._sampler.look_now()
+        idle = _cpu_seconds(self._idle)
+        idle = (
+            max(idle - self._idle_before, 0.0)
+            if idle is not None and self._idle_before is not None
+            else 0.0
+        )
         threads = [each.threads for each in (self, *self._idle)]
         used = None if None in threads else max(filter(None, threads), default=None)
         load = load_between(before, after, usable_core_numbers(), used, idle)
@@ -427,9 +481,13 @@ class Conversation:
         with undisturbed():
             is_empty = outcome.status == "ok" and not (builder.epochs or builder.slices)
             never_began = is_empty and self._turns is not None and self._turns.has_opening
-            if self._index not in self.task.done and not (never_began and isinstance(self.run, Run)):
+            if self._index not in self.task.done and not (
+                never_began and isinstance(self.run, Run)
+            ):
                 records = builder.records(outcome, samples)
-                self._store.write_all(records, continued=self._opening.id if self._opening else None)
+                self._store.write_all(
+                    records, continued=self._opening.id if self._opening else None
+                )
                 self._replace_opening(records)
                 self._records += records
                 self._observer.recorded(self.task, self._records[-1])
@@ -460,4 +518,6 @@ def _outcome(ending: Ending, said: answers.Failed | answers.Diverged | None) -> 
         return Outcome("diverged", said.reason, step=said.step, loss_before=said.before)
     status: Status = "timeout" if ending.status == "timeout" else "failed"
     reason = said.reason if said is not None else ending.reason
-    return Outcome(status, with_advice(reason or "the process ended early"), stderr_tail=ending.tail or None)
+    return Outcome(
+        status, with_advice(reason or "the process ended early"), stderr_tail=ending.tail or None
+    )

@@ -1,4 +1,6 @@
-"""Examine each framework in a separate process, in parallel: importing one may crash, hang, or take a minute."""
+"""Examine each framework in a separate process, in parallel: importing one may crash, hang, or take
+a minute.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,8 @@ def examine_all(
     """
     known = registry.entries()
     if names is None:
-        names = [name for name in known if ":" not in name]  # not the same framework twice, such as keras:torch
+        # not the same framework twice, such as keras:torch
+        names = [name for name in known if ":" not in name]
     entries = [known[name] for name in names]
     stop = threading.Event()
     with ThreadPoolExecutor(max_workers=max(len(entries), 1) if at_once else 1) as threads:
@@ -108,11 +111,20 @@ def _examine(entry: registry.Entry, timeout: float, stop: threading.Event) -> Fr
     except (ProtocolError, OSError) as error:
         ending = Ending("died", str(error), "")
     problem = f"no answer within {timeout:g} s" if ending.status == "timeout" else ending.reason
-    products, devices = framework.products, framework.devices
+    products = framework.products
+    devices = framework.devices
     if problem and devices is not None and len(products) < len(devices):
         products += (DeviceProduct(devices[len(products)], problem=problem),)
-    version, took = version_of(entry) if devices is None else framework.version, time.monotonic() - start
-    return replace(framework, version=version, products=products, problem=problem, printed=ending.tail, seconds=took)
+    version = version_of(entry) if devices is None else framework.version
+    took = time.monotonic() - start
+    return replace(
+        framework,
+        version=version,
+        products=products,
+        problem=problem,
+        printed=ending.tail,
+        seconds=took,
+    )
 
 
 def version_of(entry: registry.Entry) -> str | None:

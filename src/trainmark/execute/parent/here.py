@@ -17,7 +17,9 @@ from trainmark.version import UNKNOWN, version
 
 @dataclass(frozen=True)
 class Here:
-    """The machine, its GPUs as their driver sees them, the numbers of usable cores, and trainmark's version."""
+    """The machine, its GPUs as their driver sees them, the numbers of usable cores, and trainmark's
+    version.
+    """
 
     machine: Machine
     driver: Driver
@@ -44,7 +46,9 @@ class Here:
 
     def power_limit(self, gpu: int | None) -> float | None:
         """Power limit of the GPU, in watts."""
-        return next((each.power_limit_watts for each in self.driver.gpus if each.index == gpu), None)
+        return next(
+            (each.power_limit_watts for each in self.driver.gpus if each.index == gpu), None
+        )
 
 
 def look_around(labels: Mapping[str, str] | None = None) -> Here:
@@ -56,4 +60,6 @@ def look_around(labels: Mapping[str, str] | None = None) -> Here:
     load = read_load().taken
     driver = read_driver()
     mine = version()
-    return Here(describe(load, driver, labels=labels), driver, trainmark=None if mine == UNKNOWN else mine)
+    return Here(
+        describe(load, driver, labels=labels), driver, trainmark=None if mine == UNKNOWN else mine
+    )

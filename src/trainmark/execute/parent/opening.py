@@ -1,4 +1,6 @@
-"""The opening of two rounds: both start together, and a few blocks of each reveal an obvious difference."""
+"""The opening of two rounds: both start together, and a few blocks of each reveal an obvious
+difference.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from trainmark.measure.host import read_memory_available
 from trainmark.record.record import Record
 
 LIKELY_BYTES = 3 << 29
-"""Assumed minimum memory of a process, in bytes (1.5 GiB): a framework on a GPU needs about this much host memory."""
+"""Assumed minimum memory of a process, in bytes (1.5 GiB): a framework on a GPU needs about this
+much host memory."""
 
 
 class OpeningListener(Protocol):
@@ -37,7 +40,8 @@ class OpeningListener(Protocol):
         """
 
     def most_blocks(self, planned: int | None) -> int | None:
-        """Return the number of blocks after which the processes of a round stop; None to train to the end.
+        """Return the number of blocks after which the processes of a round stop; None to train to
+        the end.
 
         Args:
             planned: the number in the plan.
@@ -56,7 +60,8 @@ class OpeningUmpire:
     """As many as :mod:`trainmark.analysis.obvious` looks at."""
 
     def __init__(self, conversations: Sequence[Conversation], listener: OpeningListener) -> None:
-        self._conversations, self._listener = conversations, listener
+        self._conversations = conversations
+        self._listener = listener
         self._is_first = True
 
     def decided(self) -> Collection[Conversation]:
@@ -78,7 +83,9 @@ class OpeningUmpire:
 
 
 def has_room(started: Sequence[Conversation], more: int) -> bool:
-    """Return whether the memory of this machine probably suffices for ``more`` processes; True if it can't be read."""
+    """Return whether the memory of this machine probably suffices for ``more`` processes; True if
+    it can't be read.
+    """
     available = read_memory_available()
     if available is None:
         return True

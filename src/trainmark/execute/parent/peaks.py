@@ -1,4 +1,6 @@
-"""The measured peaks of each device: measured once, then cached for this machine and these versions."""
+"""The measured peaks of each device: measured once, then cached for this machine and these
+versions.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,16 @@ from trainmark.regular import write_atomically
 TIMEOUT_SECONDS = 120.0
 
 _DECIDING = (
-    *THREAD_VARIABLES, "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "XLA_FLAGS", "TF_XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS",
-    "NVIDIA_TF32_OVERRIDE", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
-)  # fmt: skip
+    *THREAD_VARIABLES,
+    "GOMP_CPU_AFFINITY",
+    "KMP_AFFINITY",
+    "XLA_FLAGS",
+    "TF_XLA_FLAGS",
+    "TF_ENABLE_ONEDNN_OPTS",
+    "NVIDIA_TF32_OVERRIDE",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+)
 """Environment variables that change how fast a device is."""
 
 Key = tuple[Side, "int | None"]
@@ -50,7 +59,9 @@ class Keep:
     folder: Path
 
     def find(self, conditions: Mapping[str, Any]) -> Peaks | None:
-        """Return what was measured under the same conditions; None if there is nothing, or it can't be read."""
+        """Return what was measured under the same conditions; None if there is nothing, or it can't
+        be read.
+        """
         try:
             return msgspec.json.decode(self._file(conditions).read_bytes(), type=Peaks)
         except (OSError, msgspec.MsgspecError):
@@ -105,7 +116,8 @@ def find_peaks(
 ) -> dict[Key, Peaks]:
     """Return the peaks of every side whose backend can measure them.
 
-    Peaks measured while other programs used the machine or the device are measured again once both are idle.
+    Peaks measured while other programs used the machine or the device are measured again once both
+    are idle.
 
     Args:
         look_around: reads the machine's state.
@@ -143,7 +155,8 @@ def find_peaks(
 
 def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict[str, Any]:
     """Return everything that a peak depends on and that is known before it is measured."""
-    device, machine = seen.device(side.device), here.machine
+    device = seen.device(side.device)
+    machine = here.machine
     return {
         "method": METHOD,
         "backend": side.backend,
@@ -166,18 +179,24 @@ def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict
 
 
 def _measure(places: Sequence[_Place]) -> Iterator[tuple[str, Peaks]]:
-    """Measure the peaks of several devices in one process, since its start takes longest on a machine with a GPU.
+    """Measure the peaks of several devices in one process, since its start takes longest on a
+    machine with a GPU.
 
     Yields:
-        Each device with its peaks; nothing for devices that the backend can't measure or that come after a crash.
+        Each device with its peaks; nothing for devices that the backend can't measure or that come
+        after a crash.
     """
-    first, threads = places[0].side, places[0].threads
+    first = places[0].side
+    threads = places[0].threads
     limits = ResourceLimits(threads=threads)
-    options = tuple(dataclasses.replace(place.side, style="fast").options(0, limits) for place in places)
+    options = tuple(
+        dataclasses.replace(place.side, style="fast").options(0, limits) for place in places
+    )
     request = MeasurePeaks(first.backend, options)
     try:
         heard, _ = ask(first.interpreter.path, request, threads=threads, timeout=TIMEOUT_SECONDS)
-    except (ProtocolError, OSError):  # the run itself will report what is wrong with this interpreter
+    # the run itself will report what is wrong with this interpreter
+    except (ProtocolError, OSError):
         return
     for answer in of_kind(heard, PeaksMeasured):
         place = next(place for place in places if place.side.device == answer.device)

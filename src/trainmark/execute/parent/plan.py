@@ -12,7 +12,12 @@ from typing import Literal
 from trainmark.backends.base import Options, ResourceLimits, Style, limits_of
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
-from trainmark.execute.parent.bounds import MOST_SEED, MOST_THREADS, require_positive, require_within
+from trainmark.execute.parent.bounds import (
+    MOST_SEED,
+    MOST_THREADS,
+    require_positive,
+    require_within,
+)
 from trainmark.execute.parent.probe import Interpreter
 from trainmark.execute.protocol.requests import StartRanks, Train, TurnsOfTraining
 from trainmark.record.facts import RunKey
@@ -35,7 +40,9 @@ class Side:
 
     def options(self, seed: int, limits: ResourceLimits, layout: Layout | None = None) -> Options:
         """Return the options for a trainer of this side."""
-        return Options(self.style, self.device, self.precision, seed, layout=layout, **limits_of(limits))
+        return Options(
+            self.style, self.device, self.precision, seed, layout=layout, **limits_of(limits)
+        )
 
     @property
     def title(self) -> str:
@@ -90,7 +97,14 @@ class Spreading:
     def key(self) -> tuple[int | bool, ...]:
         """What distinguishes it from other ways to spread the same training."""
         layout = self.layout
-        return layout.data, layout.pipeline, layout.microbatches, layout.reduces, self.weak, self.rendezvous.nodes
+        return (
+            layout.data,
+            layout.pipeline,
+            layout.microbatches,
+            layout.reduces,
+            self.weak,
+            self.rendezvous.nodes,
+        )
 
     @property
     def title(self) -> str:
@@ -152,8 +166,8 @@ class Run:
         trial: the trial of a sweep that it is, if any.
         blocks: number of blocks of slices after which it stops; None trains to the end.
         decided: whether its speed is known already, so that it takes part in no blocks.
-        next_to_accelerator: whether this run on the CPU is compared with an accelerator, and the user has not fixed
-            its number of threads, so that it should run with the best number.
+        next_to_accelerator: whether this run on the CPU is compared with an accelerator, and the
+            user has not fixed its number of threads, so that it should run with the best number.
         best_threads: the best number of threads, once it is known.
     """
 
@@ -193,8 +207,9 @@ class Run:
 
     @property
     def seed(self) -> int:
-        """Seed of this run; repeats of the continued protocol are one training, so they share it; so do those
-        of a ``pytorch_seed``."""
+        """Seed of this run; repeats of the continued protocol are one training, so they share it;
+        so do those of a ``pytorch_seed``.
+        """
         schedule = self.course.workload.schedule
         if schedule.pytorch_seed is not None:
             return schedule.pytorch_seed
@@ -218,18 +233,24 @@ class Run:
         Args:
             weight_files: one file per run of its process; None saves no weights.
             in_turns: whether it is interleaved with other sides.
-            slices_first: whether slices come before the training, which then starts from the beginning.
+            slices_first: whether slices come before the training, which then starts from the
+                beginning.
         """
-        settings, side, layout = self.settings, self.side, self.spread.layout if self.spread else None
+        settings = self.settings
+        side = self.side
+        layout = self.spread.layout if self.spread else None
         train = Train(
             origin=origin,
             backend=side.backend,
             workload=self.course.workload,
             dataset=self.course.dataset.folder,
-            options=dataclasses.replace(side.options(self.seed, settings, layout), threads=self.threads),
+            options=dataclasses.replace(
+                side.options(self.seed, settings, layout), threads=self.threads
+            ),
             inject_order=side.style == "fast" or layout is not None,
             initial_weights=str(settings.weights_from[0]) if settings.weights_from else None,
-            trainmark=version() if layout else None,  # all machines of one training must have the same
+            # all machines of one training must have the same
+            trainmark=version() if layout else None,
             log_every=settings.log_every,
             weight_files=tuple(str(file) if file else None for file in weight_files),
             turns=self._turns(slices_first=slices_first) if in_turns else None,
@@ -247,7 +268,9 @@ class Run:
     @property
     def key(self) -> RunKey:
         """What it measures; used by ``--resume``."""
-        workload, side, settings = self.course.workload, self.side, self.settings
+        workload = self.course.workload
+        side = self.side
+        settings = self.settings
         return RunKey(
             step_fingerprint=workload.step_fingerprint,
             machine=platform.node(),

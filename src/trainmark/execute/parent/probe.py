@@ -1,4 +1,6 @@
-"""Probe what each interpreter supports in a child process, since importing a framework may be slow or crash."""
+"""Probe what each interpreter supports in a child process, since importing a framework may be slow
+or crash.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ class Seen:
 
 
 def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT_SECONDS) -> Seen:
-    """Ask ``interpreter`` what ``backend`` supports, in a separate process, since a crash must not affect others.
+    """Ask ``interpreter`` what ``backend`` supports, in a separate process, since a crash must not
+    affect others.
 
     Args:
         timeout: seconds; importing a framework may hang, as on a network drive or a broken driver.
@@ -67,7 +70,9 @@ def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT
     for found in of_kind(answers, Capable):
         return Seen(backend, interpreter, found.capabilities, found.python, limited=found.limited)
     if ending.status == "timeout":
-        return Seen(backend, interpreter, problem=f"no answer within {timeout:g} s: importing it hangs")
+        return Seen(
+            backend, interpreter, problem=f"no answer within {timeout:g} s: importing it hangs"
+        )
     last_words = (ending.tail.strip().splitlines() or [""])[-1]
     problem = ending.reason or "no answer"
     told = not last_words or problem in last_words  # a traceback's last line often is the reason
@@ -75,7 +80,8 @@ def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT
 
 
 def backends_of(interpreter: Interpreter) -> dict[str, str]:
-    """The backends registered in ``interpreter``, plug-ins included, each with the command that installs it.
+    """The backends registered in ``interpreter``, plug-ins included, each with the command that
+    installs it.
 
     For an interpreter that can't answer, such as one without NumPy, returns the built-in ones.
 

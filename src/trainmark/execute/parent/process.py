@@ -28,11 +28,21 @@ from trainmark.measure.control_group import oom_kills
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "worker" / "bootstrap.py"
 TAIL_BYTES = 8_192
 LOOK_EVERY_SECONDS = 0.1
-OUT_OF_MEMORY = "out of memory: the system killed the process (SIGKILL) at the memory limit of its control group"
+OUT_OF_MEMORY = (
+    "out of memory: the system killed the process (SIGKILL) at the memory limit of "
+    "its control group"
+)
 _GRACE_SECONDS = 5.0
 _FAREWELL_SECONDS = 3.0
-"""How long a process may take to end what left its group, which it alone can find: more than one on a busy machine."""
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NPROC")
+"""How long a process may take to end what left its group, which it alone can find: more than one on
+a busy machine."""
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NPROC",
+)
 
 
 Source = Channel | IO[bytes]
@@ -45,7 +55,8 @@ class Ending:
     """How a process ended.
 
     Args:
-        status: ``done`` if it reported success; ``timeout`` if trainmark ended it; ``died`` for every other end.
+        status: ``done`` if it reported success; ``timeout`` if trainmark ended it; ``died`` for
+            every other end.
         reason: for the user; None if done.
         tail: the end of its output.
     """
@@ -66,7 +77,8 @@ class Worker:
         timeout: seconds after which the process is ended, without pauses.
 
     Attributes:
-        sources: its open sources of messages and output, each with a function that reads it; False at its end.
+        sources: its open sources of messages and output, each with a function that reads it; False
+            at its end.
     """
 
     def __init__(
@@ -77,9 +89,12 @@ class Worker:
         threads: int | None = None,
         timeout: float | None = None,
     ) -> None:
-        self._python, self._request, self._hear = python, request, hear
+        self._python = python
+        self._request = request
+        self._hear = hear
         self.origin = 0.0
-        self._threads, self._timeout = threads, timeout
+        self._threads = threads
+        self._timeout = timeout
         self._tail = b""
         self._reason: str | None = None
         self.sources: dict[Source, Callable[[], bool]] = {}
@@ -106,7 +121,8 @@ class Worker:
                     stderr=subprocess.STDOUT,
                     pass_fds=(theirs.fileno(), shared),
                     env=_environment(self._python, self._threads) | {SCRATCH: scratch},
-                    start_new_session=True,  # Ctrl-C reaches the parent alone, and the whole group can be ended
+                    # Ctrl-C reaches the parent alone, and the whole group can be ended
+                    start_new_session=True,
                 )
                 stack.callback(end, self._process, ours)
             theirs.close()
@@ -158,9 +174,11 @@ class Worker:
         if self._gone_at is None and self._process.poll() is not None:
             self._gone_at = now
         elif self._gone_at is not None and (not ready or now > self._gone_at + _GRACE_SECONDS):
-            # A grandchild may keep the pipe open or print for ever, but all messages of the process have been read.
+            # A grandchild may keep the pipe open or print for ever, but all messages of the process
+            # have been read.
             return self._end()
-        hangs = self._done_at is not None and now > self._done_at + _GRACE_SECONDS  # it has sent everything
+        # it has sent everything
+        hangs = self._done_at is not None and now > self._done_at + _GRACE_SECONDS
         return self._end() if hangs or not self.sources else None
 
     def _answers(self) -> bool:
@@ -239,7 +257,9 @@ class AskOptions(TypedDict, total=False):
     timeout: float | None
 
 
-def ask(python: Path, request: Request, **options: Unpack[AskOptions]) -> tuple[list[Answer], Ending]:
+def ask(
+    python: Path, request: Request, **options: Unpack[AskOptions]
+) -> tuple[list[Answer], Ending]:
     """Return all answers of a new process to ``request``, and how it ended.
 
     Raises:
@@ -252,12 +272,15 @@ def ask(python: Path, request: Request, **options: Unpack[AskOptions]) -> tuple[
 def ask_all(
     questions: Sequence[tuple[Path, Request]], *, at_once: int = 1, **options: Unpack[AskOptions]
 ) -> Iterator[tuple[list[Answer], Ending]]:
-    """Yield what :func:`ask` returns for each question, in their order; ``at_once`` processes run at the same time.
+    """Yield what :func:`ask` returns for each question, in their order; ``at_once`` processes run
+    at the same time.
 
     Raises:
         ProtocolError: a process broke the protocol; all have been ended.
     """
-    ears, workers, endings = Ears(), list[tuple[Worker, list[Answer]]](), dict[Worker, Ending]()
+    ears = Ears()
+    workers = list[tuple[Worker, list[Answer]]]()
+    endings = dict[Worker, Ending]()
     with contextlib.ExitStack() as stack:
         for number in range(len(questions)):
             while number >= len(workers) or workers[number][0] not in endings:
@@ -292,8 +315,8 @@ def _asked(python: Path, request: Request, options: AskOptions) -> tuple[Worker,
 def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:
     """End the process and everything it started; harmless if it has ended.
 
-    The connection is closed first, since only the process itself can find children that left its group; it then gets
-    a moment to end them.
+    The connection is closed first, since only the process itself can find children that left its
+    group; it then gets a moment to end them.
     """
     if process.poll() is None:
         with contextlib.suppress(OSError):
@@ -320,12 +343,14 @@ def _cause(code: int | None) -> str:
 def _environment(python: Path, threads: int | None) -> dict[str, str]:
     environment = dict(os.environ)
     if str(python) != sys.executable:
-        for variable in ("PYTHONPATH", "PYTHONHOME"):  # these are for this interpreter, not for that one
+        # these are for this interpreter, not for that one
+        for variable in ("PYTHONPATH", "PYTHONHOME"):
             environment.pop(variable, None)
     if threads is not None:
         environment.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
     environment.setdefault(CACHE_VARIABLE, compile_cache())
-    environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else one side takes all the GPU's memory
+    # else one side takes all the GPU's memory
+    environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     if sys.platform == "darwin":
         environment.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "0")
     return environment

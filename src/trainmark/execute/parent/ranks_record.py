@@ -1,4 +1,6 @@
-"""The records of a run on several processes: one of each rank on this machine, and one of the whole."""
+"""The records of a run on several processes: one of each rank on this machine, and one of the
+whole.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from trainmark.record.record import Memory, Outcome, Peaks, Record, Samples
 class RanksRecordBuilder(TrainingRecordBuilder):
     """Collects the answers of all ranks of this machine.
 
-    The first rank reports for all: losses and epoch times are common. Only the machine of rank 0 writes the record of
-    the whole training.
+    The first rank reports for all: losses and epoch times are common. Only the machine of rank 0
+    writes the record of the whole training.
     """
 
     def __init__(self, run: Run, seen: Seen, here: Here, peaks: Peaks | None, token: str) -> None:
@@ -39,8 +41,13 @@ class RanksRecordBuilder(TrainingRecordBuilder):
                 super().hear(answer)
 
     def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
-        """Return the record of each rank that started here, and of the whole if rank 0 is here or none started."""
-        ranks = [notes.record(self._of_rank(rank, outcome)) for rank, notes in sorted(self._ranks.items())]
+        """Return the record of each rank that started here, and of the whole if rank 0 is here or
+        none started.
+        """
+        ranks = [
+            notes.record(self._of_rank(rank, outcome))
+            for rank, notes in sorted(self._ranks.items())
+        ]
         if self._ranks and 0 not in self._ranks:
             return ranks
         whole = self.record(outcome, samples)
@@ -60,8 +67,12 @@ class RanksRecordBuilder(TrainingRecordBuilder):
     def _hear_rank(self, rank: int, answer: Answer | None) -> None:
         if isinstance(answer, RankBorn) and answer.rank not in self._ranks:
             device = device_of_rank(self.run.side.device, answer.local_rank)
-            run = dataclasses.replace(self.run, side=dataclasses.replace(self.run.side, device=device))
-            notes = TrainingRecordBuilder(run, self.seen, self.here, self.peaks, False, self._token, answer)
+            run = dataclasses.replace(
+                self.run, side=dataclasses.replace(self.run.side, device=device)
+            )
+            notes = TrainingRecordBuilder(
+                run, self.seen, self.here, self.peaks, False, self._token, answer
+            )
             self._ranks[answer.rank] = notes
         elif rank in self._ranks and answer is not None:
             self._ranks[rank].hear(answer)

@@ -16,7 +16,14 @@ from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.peaks import Key
 from trainmark.execute.parent.plan import Run
-from trainmark.execute.protocol.answers import Answer, EpochEnded, Evaluated, EvaluatedBefore, Ready, SliceTimed
+from trainmark.execute.protocol.answers import (
+    Answer,
+    EpochEnded,
+    Evaluated,
+    EvaluatedBefore,
+    Ready,
+    SliceTimed,
+)
 from trainmark.measure.energy import energy, is_too_short
 from trainmark.measure.noise import noise
 from trainmark.record.caveats import Caveat
@@ -38,8 +45,8 @@ from trainmark.record.store import safe_name
 NOT_LEARNING_MARGIN = 1e-3
 """To count as learning, the loss must fall by at least this share."""
 ThreadsByTitle: TypeAlias = "dict[str, ThreadsSearch | None]"
-"""The best number of CPU threads by the title of a run, which names the workload and the side; None if a search had no
-result."""
+"""The best number of CPU threads by the title of a run, which names the workload and the side; None
+if a search had no result."""
 _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
 
@@ -59,9 +66,12 @@ class RecordBuilder:
     """Seconds that evaluation after the latest epoch will probably take; 0 if unknown."""
 
     def __init__(self, run: Run | CommandRun, parts: Sequence[str], here: Here) -> None:
-        self.run, self.here = run, here
+        self.run = run
+        self.here = here
         self.id = "-".join(safe_name(part, min(60, 200 // len(parts))) for part in parts)
-        self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+        self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(
+            timespec="milliseconds"
+        )
         self.epochs: list[Epoch] = []
         self._before: FirstEvaluation | None = None
         self.alone = False
@@ -101,7 +111,8 @@ class RecordBuilder:
 
     def continue_from(self, before: RecordBuilder) -> None:
         """Copy what a continued training reports only once, at its start."""
-        self._ready, self._compile_seconds = before._ready, before._compile_seconds
+        self._ready = before._ready
+        self._compile_seconds = before._compile_seconds
 
     def take_findings(self, peaks: Mapping[Key, Peaks], threads: ThreadsByTitle) -> None:
         """Take what may have been found since the run started.
@@ -114,7 +125,8 @@ class RecordBuilder:
     def leave_slices(self) -> None:
         """Leave the slices to the record that was already written, and use another id from now on.
 
-        A run that fails after its opening has two records: one of the slices, which count, and one of the failure.
+        A run that fails after its opening has two records: one of the slices, which count, and one
+        of the failure.
         """
         self._slices_in = self.id
         self.id = f"{self.id}-training"
@@ -128,9 +140,13 @@ class RecordBuilder:
         """Keep the memory in use at the end of the latest epoch."""
         self.epochs[-1] = structs.replace(self.epochs[-1], tree_pss_bytes=tree_pss_bytes)
 
-    def add_slice(self, timed: SliceTimed, block: int, order: int, load: Mapping[str, Any]) -> Slice:
+    def add_slice(
+        self, timed: SliceTimed, block: int, order: int, load: Mapping[str, Any]
+    ) -> Slice:
         """Keep a slice, its place in its round, and the load of other processes during it."""
-        same: dict[str, Any] = {name: getattr(timed, name) for name in ("steps", "timed_steps", "seconds")}
+        same: dict[str, Any] = {
+            name: getattr(timed, name) for name in ("steps", "timed_steps", "seconds")
+        }
         same["examples"] = timed.examples or timed.timed_steps
         found = Slice(block=block, order=order, start_seconds=timed.start, **same, **load)
         self._slices.append(found)
@@ -144,20 +160,37 @@ class RecordBuilder:
     def _add_epoch(self, answer: EpochEnded) -> None:
         require_in_place(answer, len(self.epochs))
         windows = [Window(*window) for window in answer.windows] if len(answer.windows) > 1 else []
-        alike = ("index", "seconds", "steps", "examples", "data_wait_seconds", "train_loss", "train_accuracy")
+        alike = (
+            "index",
+            "seconds",
+            "steps",
+            "examples",
+            "data_wait_seconds",
+            "train_loss",
+            "train_accuracy",
+        )
         same: dict[str, Any] = {name: getattr(answer, name) for name in alike}
         self.epochs.append(Epoch(start_seconds=answer.start, windows=windows, **same))
 
     def _add_evaluation(self, answer: Evaluated) -> None:
         require_in_place(answer, len(self.epochs))
         known = {name: value for name in _FIGURES if (value := getattr(answer, name)) is not None}
-        self.epochs[-1] = structs.replace(self.epochs[-1], evaluation_seconds=answer.seconds, **known)
+        self.epochs[-1] = structs.replace(
+            self.epochs[-1], evaluation_seconds=answer.seconds, **known
+        )
 
     def _in_slices(self) -> list[Epoch]:
         """Return the training of a run that has slices alone, as one epoch."""
-        windows = [Window(each.start_seconds, each.seconds * each.steps / each.timed_steps) for each in self._slices]
+        windows = [
+            Window(each.start_seconds, each.seconds * each.steps / each.timed_steps)
+            for each in self._slices
+        ]
         seconds = math.fsum(window.seconds for window in windows)
-        return [Epoch(0, windows[0].start_seconds, seconds, None, None, windows=windows)] if windows else []
+        return (
+            [Epoch(0, windows[0].start_seconds, seconds, None, None, windows=windows)]
+            if windows
+            else []
+        )
 
     def _time_to_target(self) -> float | None:
         """Seconds of training until the target was met; None without one."""
@@ -168,7 +201,9 @@ class RecordBuilder:
             return Final()
         figures: dict[str, Any] = {name: getattr(self.epochs[-1], name) for name in _FIGURES}
         seconds = math.fsum(epoch.seconds for epoch in self.epochs)
-        return Final(training_seconds=seconds, time_to_target_seconds=self._time_to_target(), **figures)
+        return Final(
+            training_seconds=seconds, time_to_target_seconds=self._time_to_target(), **figures
+        )
 
     def _record(
         self,
@@ -186,7 +221,9 @@ class RecordBuilder:
             holds: caveats of this kind of run.
             facts: fields of this kind of run.
         """
-        run, settings, here = self.run, self.run.settings, self.here
+        run = self.run
+        settings = run.settings
+        here = self.here
         on_cpu = device.kind != "accelerator"
         counted = device.gpu is not None or device.kind == "cpu"
         used = energy(windows, samples, device.gpu, here.vendor) if counted else None
@@ -194,10 +231,15 @@ class RecordBuilder:
             Caveat.BUSY_MACHINE: here.is_busy,
             Caveat.ONE_AFTER_THE_OTHER: self.alone,
             Caveat.SHARED_DEVICE: here.is_shared(device.gpu),
-            Caveat.SHORT_ENERGY_WINDOW: used is not None and samples is not None and is_too_short(windows, samples),
+            Caveat.SHORT_ENERGY_WINDOW: used is not None
+            and samples is not None
+            and is_too_short(windows, samples),
         }
-        timed, bits = windows or self._in_slices(), here.vendor.slowdown_bits
-        found = noise(timed, samples, cores=here.cores, on_cpu=on_cpu, gpu=device.gpu, slowdown_bits=bits)
+        timed = windows or self._in_slices()
+        bits = here.vendor.slowdown_bits
+        found = noise(
+            timed, samples, cores=here.cores, on_cpu=on_cpu, gpu=device.gpu, slowdown_bits=bits
+        )
         found |= {caveat for each in (common, holds) for caveat, applies in each.items() if applies}
         return Record(
             id=self.id,

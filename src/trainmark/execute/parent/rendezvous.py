@@ -12,7 +12,8 @@ from trainmark.errors import UsageError
 
 DEFAULT_PORT = 29400
 """Default port, as in ``torchrun``."""
-_FIRST_JOB_PORT, _JOB_PORTS = 15_000, 10_000
+_FIRST_JOB_PORT = 15_000
+_JOB_PORTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ def meet(nodes: int, endpoint: str | None, seconds: float, network: LocalNetwork
     if not endpoint:
         raise UsageError(
             f"{nodes} machines need a rendezvous address",
-            expected="--rdzv-endpoint HOST:PORT, the same on every machine, where HOST is one of them",
+            expected="--rdzv-endpoint HOST:PORT, the same on every machine, where HOST is one of "
+            "them",
         )
     host, port = _split(endpoint)
     try:
@@ -95,7 +97,8 @@ def meet(nodes: int, endpoint: str | None, seconds: float, network: LocalNetwork
 
 
 def from_slurm(environment: Mapping[str, str]) -> tuple[int, str] | None:
-    """Return the number of machines and the endpoint of the current Slurm step; None without one, or on one machine.
+    """Return the number of machines and the endpoint of the current Slurm step; None without one,
+    or on one machine.
 
     Raises:
         UsageError: a step with several tasks on a machine; each would start all ranks of it.
@@ -106,7 +109,8 @@ def from_slurm(environment: Mapping[str, str]) -> tuple[int, str] | None:
     tasks = int(environment.get("SLURM_STEP_NUM_TASKS") or environment.get("SLURM_NTASKS") or nodes)
     if tasks > nodes:
         raise UsageError(
-            "this Slurm step has several tasks per machine, and each would start all ranks of the machine",
+            "this Slurm step has several tasks per machine, and each would start all ranks of "
+            "the machine",
             expected=f"one task per machine, {nodes}",
             found=f"{tasks} tasks",
             fix=f"srun --nodes {nodes} --ntasks-per-node 1 trainmark scale ...",
@@ -122,7 +126,11 @@ def first_host(listed: str) -> str:
     """Return the first host of a Slurm host list such as ``node[03-05,9],login``."""
     found = re.match(r"([^,\[]*)(?:\[([^\]-]*?)(?:[-,][^\]]*)?\]([^,\[]*))?", listed)
     if found is None or not found[0]:
-        raise UsageError("Slurm lists no machines", expected="a host list in SLURM_STEP_NODELIST", found=repr(listed))
+        raise UsageError(
+            "Slurm lists no machines",
+            expected="a host list in SLURM_STEP_NODELIST",
+            found=repr(listed),
+        )
     return "".join(part or "" for part in found.groups())
 
 
@@ -135,5 +143,7 @@ def _split(endpoint: str) -> tuple[str, int]:
     if not colon or (":" in host and not host.endswith("]")):  # no port, or a bare IPv6 address
         return endpoint.strip("[]"), DEFAULT_PORT
     if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise UsageError(f"--rdzv-endpoint {endpoint!r} can't be read", expected="HOST:PORT such as node1:29400")
+        raise UsageError(
+            f"--rdzv-endpoint {endpoint!r} can't be read", expected="HOST:PORT such as node1:29400"
+        )
     return host.strip("[]"), int(port)

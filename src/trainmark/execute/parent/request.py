@@ -131,9 +131,12 @@ def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     """
     selection = select(request, watcher)
     _require_priced(request.settings.prices, selection)
-    # The data comes last: it may have to be downloaded, and a typing error should be reported before.
+    # The data comes last: it may have to be downloaded, and a typing error should be reported
+    # before.
     located, notices = locate_all(request, [workload for workload, _ in selection.able], watcher)
-    settings = dataclasses.replace(request.settings, weights_from=selection.weights_from, substituted=bool(notices))
+    settings = dataclasses.replace(
+        request.settings, weights_from=selection.weights_from, substituted=bool(notices)
+    )
     courses: list[tuple[ScheduledWorkload, list[Side]]] = []
     for workload, able in selection.able:
         data = located[workload.dataset].windows(workload.input.length)
@@ -144,7 +147,9 @@ def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
 
 
 def select(
-    request: Request, watcher: Watcher | None = None, ask: Callable[[Interpreter, str], Seen] = probe
+    request: Request,
+    watcher: Watcher | None = None,
+    ask: Callable[[Interpreter, str], Seen] = probe,
 ) -> Selection:
     """Find workloads, backends and devices: everything that does not need the data.
 
@@ -157,18 +162,26 @@ def select(
     _require_consistent(request)
     precision = precision_named(request.precision)
     named = [catalog.find(name) for name in request.workloads or (MAIN_WORKLOAD,)]
-    workloads = [scheduled(each, request) for each in ([request.specification] if request.specification else named)]
+    workloads = [
+        scheduled(each, request)
+        for each in ([request.specification] if request.specification else named)
+    ]
     chosen = choose.choose_backends(request.backends, request.interpreters)
     choose.require_known_styles(request.styles)
     start = _start_weights(request, workloads)
     seen = []
     for name, interpreter in chosen:
-        (watcher or Watcher()).asking(name if interpreter.label == "default" else f"{name}@{interpreter.label}")
+        (watcher or Watcher()).asking(
+            name if interpreter.label == "default" else f"{name}@{interpreter.label}"
+        )
         seen.append(ask(interpreter, name))
     choose.require_answers(seen)
-    sided, refused = [], []
+    sided = []
+    refused = []
     for workload in workloads:
-        able, unable = choose.choose_sides(workload, seen, request.styles, request.devices, precision, request.settings)
+        able, unable = choose.choose_sides(
+            workload, seen, request.styles, request.devices, precision, request.settings
+        )
         sided.append((workload, able))
         refused += [f"left out: {refusal}" for refusal in unable]
     return Selection(sided, seen, list(dict.fromkeys(refused)), start)
@@ -176,10 +189,22 @@ def select(
 
 def _require_consistent(request: Request) -> None:
     if request.published:
-        for field in ("epochs", "steps", "dataset", "dataset_repeats", "protocol", "weights_from", "until", "size"):
+        for field in (
+            "epochs",
+            "steps",
+            "dataset",
+            "dataset_repeats",
+            "protocol",
+            "weights_from",
+            "until",
+            "size",
+        ):
             if getattr(request, field) is not None:
                 option = f"--{field.replace('_', '-')}"
-                raise UsageError(f"{option} can't be combined with --published", fix="The published protocol fixes it.")
+                raise UsageError(
+                    f"{option} can't be combined with --published",
+                    fix="The published protocol fixes it.",
+                )
     if request.protocol is not None and request.protocol not in get_args(Protocol):
         raise UnknownName("protocol", request.protocol, get_args(Protocol))
     if request.epochs is not None and request.steps is not None:
@@ -202,21 +227,29 @@ def scheduled(workload: Workload, request: Request) -> Workload:
         workload = request.size.of(workload)
     require_fit(workload)
     if request.published and workload.published is None:
-        raise UsageError(f"there are no published figures for {workload.name!r}", fix="Run it without --published.")
+        raise UsageError(
+            f"there are no published figures for {workload.name!r}",
+            fix="Run it without --published.",
+        )
     _require_seed_of_pytorch(workload, request)
-    options = {name: getattr(request, name) for name in ("epochs", "steps", "dataset_repeats", "protocol", "until")}
+    options = {
+        name: getattr(request, name)
+        for name in ("epochs", "steps", "dataset_repeats", "protocol", "until")
+    }
     changes = {name: value for name, value in options.items() if value is not None}
     if request.until is not None:
         if (request.protocol or workload.schedule.protocol) == "continued":
             raise UsageError(
-                f"--until can't be combined with {workload.name}'s continued protocol", fix="Use --protocol fresh."
+                f"--until can't be combined with {workload.name}'s continued protocol",
+                fix="Use --protocol fresh.",
             )
         changes["evaluate"] = "every-epoch"
         if request.epochs is None and request.steps is None:
             changes["epochs"] = MOST_EPOCHS_UNTIL
     if changes.keys() & {"epochs", "steps"}:
         changes.setdefault("steps", None)
-        if workload.schedule.shuffle != "with-replacement":  # without passes, an epoch is what the workload says
+        # without passes, an epoch is what the workload says
+        if workload.schedule.shuffle != "with-replacement":
             changes["steps_per_epoch"] = None
     workload = workload.with_schedule(**changes)
     if request.dataset_repeats is not None and workload.schedule.steps_per_epoch is not None:
@@ -233,7 +266,8 @@ def _of_other_precisions(workload: Workload, request: Request) -> list[str]:
     """Return a notice of each published run whose figures don't apply to the precision."""
     published = workload.published.runs if request.published and workload.published else ()
     return [
-        f"the figures of {workload.name}, {run.name}, are for {' and '.join(run.precisions)}, not {request.precision}; "
+        f"the figures of {workload.name}, {run.name}, are for {' and '.join(run.precisions)}, "
+        f"not {request.precision}; "
         f"to compare with them: --precision {run.precisions[0]}"
         for run in published
         if run.precisions and request.precision not in run.precisions
@@ -241,29 +275,39 @@ def _of_other_precisions(workload: Workload, request: Request) -> list[str]:
 
 
 def _require_seed_of_pytorch(workload: Workload, request: Request) -> None:
-    """Raise for options that have no effect, since ``pytorch_seed`` fixes the random numbers of every repeat."""
-    runs = workload.published.runs if request.published and workload.published else (workload.schedule,)
+    """Raise for options that have no effect, since ``pytorch_seed`` fixes the random numbers of
+    every repeat.
+    """
+    runs = (
+        workload.published.runs
+        if request.published and workload.published
+        else (workload.schedule,)
+    )
     seed = next((each.pytorch_seed for each in runs if each.pytorch_seed is not None), None)
     other = request.settings.seed not in (Settings().seed, seed)
     for option, given in (("--seed", other), ("--repeats", (request.repeats or 1) > 1)):
         if given and seed is not None:
             raise UsageError(
                 f"{option} has no effect on {workload.name}",
-                expected=f"one training with its pytorch_seed, {seed}, which fixes all random numbers",
-                fix=f"Omit {option}, or {'--published' if request.published else 'pytorch_seed in the workload'}.",
+                expected=f"one training with its pytorch_seed, {seed}, which fixes all random "
+                "numbers",
+                fix=f"Omit {option}, or "
+                f"{'--published' if request.published else 'pytorch_seed in the workload'}.",
             )
 
 
 def locate_one(request: Request, workload: Workload, watcher: Watcher | None = None) -> Located:
     """Return the dataset of ``workload``; raises DataError if it is not found, or damaged."""
-    return locate_all(request, [workload], watcher)[0][workload.dataset].windows(workload.input.length)
+    return locate_all(request, [workload], watcher)[0][workload.dataset].windows(
+        workload.input.length
+    )
 
 
 def locate_all(
     request: Request, workloads: list[Workload], watcher: Watcher | None = None
 ) -> tuple[dict[str, Located], list[str]]:
-    """Every needed dataset, by name, and a notice of a replacement; synthetic digits replace a dataset only if the
-    user named nothing.
+    """Every needed dataset, by name, and a notice of a replacement; synthetic digits replace a
+    dataset only if the user named nothing.
 
     Raises:
         DataError: a dataset that is not found, or damaged.
@@ -271,7 +315,11 @@ def locate_all(
     located: dict[str, Located] = {}
     progress = watcher or Watcher()
     find = partial(
-        locate, named=request.data_dir, environment=request.environment, cache=request.cache, progress=progress
+        locate,
+        named=request.data_dir,
+        environment=request.environment,
+        cache=request.cache,
+        progress=progress,
     )
     for workload in workloads:
         if workload.dataset in located:
@@ -283,7 +331,9 @@ def locate_all(
                 raise
             located[workload.dataset] = find(STAND_IN)
             name = workload.dataset
-            remedy = f"to use it: --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch {name}"
+            remedy = (
+                f"to use it: --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch {name}"
+            )
             return located, [f"{name} was not found; using generated {STAND_IN} instead ({remedy})"]
     return located, []
 
@@ -311,7 +361,9 @@ def _courses(
     workload: Workload, dataset: Located, sides: list[Side], selection: Selection, request: Request
 ) -> list[tuple[ScheduledWorkload, list[Side]]]:
     if not request.published or workload.published is None:
-        repeats = request.repeats or (DEFAULT_REPEATS if workload.schedule.pytorch_seed is None else 1)
+        repeats = request.repeats or (
+            DEFAULT_REPEATS if workload.schedule.pytorch_seed is None else 1
+        )
         return [(ScheduledWorkload(workload, dataset, repeats), sides)]
     courses = []
     for run in workload.published.runs:
@@ -322,6 +374,8 @@ def _courses(
                 expected=f"its {run.repeats} repeats, each of which continues the previous one",
             )
         if fitting:
-            course = ScheduledWorkload(workload.scheduled_as(run), dataset, request.repeats or run.repeats, run.name)
+            course = ScheduledWorkload(
+                workload.scheduled_as(run), dataset, request.repeats or run.repeats, run.name
+            )
             courses.append((course, fitting))
     return courses

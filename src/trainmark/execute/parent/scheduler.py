@@ -11,7 +11,13 @@ from typing import Any
 
 from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.command_record import CommandRecordBuilder
-from trainmark.execute.parent.conversation import Conversation, Findings, Observer, OfConversations, RunStopped
+from trainmark.execute.parent.conversation import (
+    Conversation,
+    Findings,
+    Observer,
+    OfConversations,
+    RunStopped,
+)
 from trainmark.execute.parent.here import Here, look_around
 from trainmark.execute.parent.opening import OpeningListener, OpeningUmpire, has_room
 from trainmark.execute.parent.peaks import Key
@@ -45,7 +51,9 @@ class _Execution:
         """Prepare the process of a task, without starting it."""
         task = _with_best_threads(task, self.findings)
         builders = partial(_builders, task, machine, self.seen, self.findings.peaks)
-        return Conversation(task, builders, self.store, self.observer, self.sampler(), self.records, self.findings)
+        return Conversation(
+            task, builders, self.store, self.observer, self.sampler(), self.records, self.findings
+        )
 
 
 def execute(
@@ -63,7 +71,8 @@ def execute(
 ) -> list[Record]:
     """Run ``tasks`` in order; those of one round are interleaved.
 
-    If there is no room for all of them, they run one after the other, and so do those of later rounds.
+    If there is no room for all of them, they run one after the other, and so do those of later
+    rounds.
 
     Args:
         seen: what each backend supports, by (backend, interpreter label); not needed for commands.
@@ -73,14 +82,17 @@ def execute(
         sampler: makes the sampler of a process.
         peaks: measured peaks of the sides, which may be added while tasks run.
         apart: courses and commands whose sides don't fit together; further ones found are added.
-        opening: if given, all rounds of ``tasks``, which have one subject, start together, and this listener decides
-            after a few blocks of each. Rounds that don't fit into memory together run one after the other without it.
-        threads: best numbers of CPU threads of the sides, None if a search had no result; further ones are added.
-        goes_on: whether the later rounds of an opening start and continue even if a run of the first round has failed.
+        opening: if given, all rounds of ``tasks``, which have one subject, start together, and this
+            listener decides after a few blocks of each. Rounds that don't fit into memory together
+            run one after the other without it.
+        threads: best numbers of CPU threads of the sides, None if a search had no result; further
+            ones are added.
+        goes_on: whether the later rounds of an opening start and continue even if a run of the
+            first round has failed.
 
     Returns:
-        The records, in the order in which the runs ended. After KeyboardInterrupt the current runs are recorded as
-        interrupted before the exception is passed on.
+        The records, in the order in which the runs ended. After KeyboardInterrupt the current runs
+        are recorded as interrupted before the exception is passed on.
     """
     findings = Findings({} if peaks is None else peaks, {} if threads is None else threads)
     execution = _Execution(seen, store, observer, sampler, findings)
@@ -97,7 +109,11 @@ def execute(
             conversations = conversations[:: -1 if tasks_of_round[0].round % 2 else 1]
         if len(conversations) > 1 and subject not in apart:
             _run_together(conversations, _turns(conversations))
-            conversations = [execution.conversation(each.task, machine) for each in conversations if each.crowded_out]
+            conversations = [
+                execution.conversation(each.task, machine)
+                for each in conversations
+                if each.crowded_out
+            ]
             apart += [subject] if conversations else []
         for each in conversations:
             each.is_apart = subject in apart
@@ -115,7 +131,9 @@ def _open_rounds(
     goes_on: bool,
 ) -> list[Task[Any]]:
     """Run rounds that start together; returns the tasks for which there was no room."""
-    conversations = [[execution.conversation(task, machine) for task in of_round] for of_round in rounds]
+    conversations = [
+        [execution.conversation(task, machine) for task in of_round] for of_round in rounds
+    ]
     every = [each for of_round in conversations for each in of_round]
     if not has_room([], len(every)):
         return [each.task for each in every]
@@ -129,9 +147,14 @@ def _open_rounds(
 
 
 def _in_another_session(tasks: Sequence[Task[Any]]) -> list[Task[Any]]:
-    """Return ``tasks`` with a new session, which separates their rounds from those with slices already recorded."""
+    """Return ``tasks`` with a new session, which separates their rounds from those with slices
+    already recorded.
+    """
     session = secrets.token_hex(6)
-    return [Task(tuple(dataclasses.replace(run, session=session) for run in task.runs), task.done) for task in tasks]
+    return [
+        Task(tuple(dataclasses.replace(run, session=session) for run in task.runs), task.done)
+        for task in tasks
+    ]
 
 
 def _with_best_threads(task: Task[Any], findings: Findings) -> Task[Any]:
@@ -142,7 +165,9 @@ def _with_best_threads(task: Task[Any], findings: Findings) -> Task[Any]:
     known = findings.threads.get(run.title)
     if known is None:
         return task
-    return Task(tuple(dataclasses.replace(each, best_threads=known.chosen) for each in task.runs), task.done)
+    return Task(
+        tuple(dataclasses.replace(each, best_threads=known.chosen) for each in task.runs), task.done
+    )
 
 
 def _builders(
@@ -154,14 +179,20 @@ def _builders(
     if isinstance(first, CommandRun):
         return [CommandRecordBuilder(first, here, token)]
     side = first.side
-    peak, of_side = peaks.get((side, first.settings.threads)), seen[side.backend, side.interpreter.label]
+    peak = peaks.get((side, first.settings.threads))
+    of_side = seen[side.backend, side.interpreter.label]
     if first.spread is not None and first.spread.launched:
         return [RanksRecordBuilder(first, of_side, here, peak, token)]
-    return [TrainingRecordBuilder(run, of_side, here, peak, bool(task.done), token) for run in task.runs]
+    return [
+        TrainingRecordBuilder(run, of_side, here, peak, bool(task.done), token) for run in task.runs
+    ]
 
 
 def _run_together(
-    conversations: Sequence[Conversation], turns: Turns[Conversation] | None, *, goes_on: bool = True
+    conversations: Sequence[Conversation],
+    turns: Turns[Conversation] | None,
+    *,
+    goes_on: bool = True,
 ) -> None:
     """Start the processes of all, and listen until all have ended.
 
@@ -178,12 +209,15 @@ def _run_together(
                 coming[0].prepare(turns)
                 live.append(coming.pop(0))  # from now on it leaves a record, whatever happens
                 live[-1].begin()
-            live = [conversation for conversation in live if not conversation.over]  # without failed starts
+            # without failed starts
+            live = [conversation for conversation in live if not conversation.over]
             heard = ears.wait([conversation.worker for conversation in live])
             shown = (turns and turns.holder) or (live[-1] if live else None)
             looks = ears.is_time_to_look()
             for conversation in live:
-                conversation.attend(heard[conversation.worker], looks=looks and conversation is shown)
+                conversation.attend(
+                    heard[conversation.worker], looks=looks and conversation is shown
+                )
             if turns is not None and turns.has_opening:
                 coming = _make_room(conversations, coming, live, turns)
                 if not goes_on:
@@ -209,8 +243,9 @@ def _may_begin(
 ) -> bool:
     """Return whether a process may start now.
 
-    A process that computes before it can wait for a turn starts only while the others wait. With an opening, the
-    processes of the second round start together as soon as each side of the first round waits: then every side can.
+    A process that computes before it can wait for a turn starts only while the others wait. With an
+    opening, the processes of the second round start together as soon as each side of the first
+    round waits: then every side can.
     """
     if turns is None or not coming.begins_alone or not live:
         return True
@@ -226,11 +261,12 @@ def _make_room(
     live: Sequence[Conversation],
     turns: Turns[Conversation],
 ) -> list[Conversation]:
-    """Stop running rounds together if memory does not suffice; returns the processes that are still to start.
+    """Stop running rounds together if memory does not suffice; returns the processes that are still
+    to start.
 
-    A process that found too little memory, or that is about to start and would find too little, runs again later. So do
-    all processes of the later rounds, which share the memory with the first round, and also the first round unless it
-    already has slices.
+    A process that found too little memory, or that is about to start and would find too little,
+    runs again later. So do all processes of the later rounds, which share the memory with the first
+    round, and also the first round unless it already has slices.
     """
     crowded = [each for each in every if each.crowded_out]
     waiting = [each for each in live if turns.pauses(each)]
@@ -247,10 +283,11 @@ def _make_room(
 def _skip_after_failure(
     every: Sequence[Conversation], coming: Sequence[Conversation], turns: Turns[Conversation]
 ) -> list[Conversation]:
-    """Skip later rounds after a failure in the first one; returns the processes that are still to start.
+    """Skip later rounds after a failure in the first one; returns the processes that are still to
+    start.
 
-    No further process of a later round starts, and running processes of the failed sides end. The other processes of
-    later rounds also end, unless two sides are left to compare.
+    No further process of a later round starts, and running processes of the failed sides end. The
+    other processes of later rounds also end, unless two sides are left to compare.
     """
     first = [each for each in every if each.task.round == every[0].task.round]
     failed = {each.task.first.title for each in first if each.has_failed}
@@ -267,4 +304,8 @@ def _skip_after_failure(
 def _turns(players: Sequence[Conversation], *, alone: bool = False) -> Turns[Conversation]:
     """Return the turns of a round."""
     decided = frozenset(each for each in players if each.run.decided)
-    return Turns([Round(tuple(players), players[0].run.blocks, decided)], alone=alone, tempo=OfConversations())
+    return Turns(
+        [Round(tuple(players), players[0].run.blocks, decided)],
+        alone=alone,
+        tempo=OfConversations(),
+    )

@@ -1,4 +1,6 @@
-"""Folders for the files of measured processes: sockets, which need a short path, and compiled code."""
+"""Folders for the files of measured processes: sockets, which need a short path, and compiled
+code.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _YOUNG_SECONDS = 60.0
 
 @functools.cache
 def compile_cache() -> str:
-    """Return the folder for the compiled code of all processes of this command; removed when the command ends."""
+    """Return the folder for the compiled code of all processes of this command; removed when the
+    command ends.
+    """
     kept = contextlib.ExitStack()
     atexit.register(kept.close)
     return kept.enter_context(scratch_folder())
@@ -28,7 +32,8 @@ def compile_cache() -> str:
 
 @contextlib.contextmanager
 def scratch_folder(top: Path | None = None) -> Iterator[str]:
-    """Create a folder below ``top`` and remove it afterwards; also removes folders of owners that were killed.
+    """Create a folder below ``top`` and remove it afterwards; also removes folders of owners that
+    were killed.
 
     The owner holds a lock on its folder, which the system releases when the owner ends.
     """
@@ -37,7 +42,9 @@ def scratch_folder(top: Path | None = None) -> Iterator[str]:
     if top is None:
         top = Path("/tmp") if os.access("/tmp", os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
     _sweep(top)
-    with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, dir=top, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix=SCRATCH_PREFIX, dir=top, ignore_cleanup_errors=True
+    ) as folder:
         lock = os.open(folder, os.O_RDONLY)
         try:
             with contextlib.suppress(OSError):  # a file system without locks is never swept

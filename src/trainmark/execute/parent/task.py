@@ -1,4 +1,6 @@
-"""Tasks in execution order: rounds, so that a slow drift of the machine affects every side alike."""
+"""Tasks in execution order: rounds, so that a slow drift of the machine affects every side
+alike.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ class Task(Generic[AnyRun]):
     """Runs that share one process: one, or all repeats of a continued training.
 
     Args:
-        done: indices of the runs that already have a record; a continued training replays them, unrecorded.
+        done: indices of the runs that already have a record; a continued training replays them,
+            unrecorded.
     """
 
     runs: tuple[AnyRun, ...]
@@ -40,10 +43,14 @@ class Task(Generic[AnyRun]):
 
     def in_round(self, number: int) -> Task[AnyRun]:
         """Return the task in another round, with no run done."""
-        return Task(tuple(dataclasses.replace(run, repeat=number, round=number) for run in self.runs))
+        return Task(
+            tuple(dataclasses.replace(run, repeat=number, round=number) for run in self.runs)
+        )
 
 
-def in_rounds(courses: Iterable[tuple[ScheduledWorkload, list[Side]]], settings: Settings) -> list[Task[Run]]:
+def in_rounds(
+    courses: Iterable[tuple[ScheduledWorkload, list[Side]]], settings: Settings
+) -> list[Task[Run]]:
     """Return the tasks in execution order: each round runs every side of a course once."""
     tasks = []
     group_id = session = secrets.token_hex(6)
@@ -52,7 +59,10 @@ def in_rounds(courses: Iterable[tuple[ScheduledWorkload, list[Side]]], settings:
         for round_ in range(1 if continued else course.repeats):
             repeats = range(course.repeats) if continued else (round_,)
             for side in sides:
-                runs = (Run(course, side, settings, index, index, group_id, session) for index in repeats)
+                runs = (
+                    Run(course, side, settings, index, index, group_id, session)
+                    for index in repeats
+                )
                 tasks.append(Task(tuple(runs)))
     return tasks
 
@@ -70,9 +80,12 @@ def command_in_rounds(
 
 
 def parties(tasks: Iterable[Task[AnyRun]]) -> Iterator[tuple[object, list[Task[AnyRun]]]]:
-    """Group tasks that run interleaved: the sides of a round, with what they are sides of. Any other task runs by
-    itself."""
-    for (subject, _), together in itertools.groupby(enumerate(tasks), key=lambda each: _party(*each)):
+    """Group tasks that run interleaved: the sides of a round, with what they are sides of. Any
+    other task runs by itself.
+    """
+    for (subject, _), together in itertools.groupby(
+        enumerate(tasks), key=lambda each: _party(*each)
+    ):
         yield subject, [task for _, task in together]
 
 
@@ -90,15 +103,22 @@ def _party(position: int, task: Task[Any]) -> tuple[object, int]:
 
 
 def remaining(tasks: Iterable[Task[AnyRun]], records: Iterable[Record]) -> list[Task[AnyRun]]:
-    """Return the tasks with runs that have neither succeeded nor diverged, in the group that they complete."""
-    tasks, records = list(tasks), list(records)
+    """Return the tasks with runs that have neither succeeded nor diverged, in the group that they
+    complete.
+    """
+    tasks = list(tasks)
+    records = list(records)
     group = group_to_complete({run.key for task in tasks for run in task.runs}, records)
-    recorded = {RunKey.of(record): record.outcome.status for record in records if record.group.id == group}
+    recorded = {
+        RunKey.of(record): record.outcome.status for record in records if record.group.id == group
+    }
     left = []
     for task in tasks:
         ends = [recorded.get(run.key) for run in task.runs]
         done = frozenset(index for index, end in enumerate(ends) if end == "ok")
         if len(done) < len(task.runs) and "diverged" not in ends:  # it would diverge again
-            runs = tuple(dataclasses.replace(run, group_id=group or run.group_id) for run in task.runs)
+            runs = tuple(
+                dataclasses.replace(run, group_id=group or run.group_id) for run in task.runs
+            )
             left.append(Task(runs, done))
     return left

@@ -10,8 +10,19 @@ from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.peaks import Key
 from trainmark.execute.parent.plan import Run, Spreading
 from trainmark.execute.parent.probe import Seen
-from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder, ThreadsByTitle
-from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Finished, RankBorn, Ready
+from trainmark.execute.parent.record_builder import (
+    NOT_LEARNING_MARGIN,
+    RecordBuilder,
+    ThreadsByTitle,
+)
+from trainmark.execute.protocol.answers import (
+    Answer,
+    Compiled,
+    EpochEnded,
+    Finished,
+    RankBorn,
+    Ready,
+)
 from trainmark.execute.protocol.wire import broken
 from trainmark.record import record as schema
 from trainmark.record.caveats import Caveat
@@ -48,8 +59,10 @@ class TrainingRecordBuilder(RecordBuilder):
         rank: RankBorn | None = None,
     ) -> None:
         super().__init__(run, _id(run, token, rank), here)
-        self.seen, self.replayed = seen, replayed
-        self.peaks, self._rank = peaks, rank
+        self.seen = seen
+        self.replayed = replayed
+        self.peaks = peaks
+        self._rank = rank
         self._threads_search: schema.ThreadsSearch | None = None
         self._finished = Finished()
         self._losses: list[float] = []
@@ -86,15 +99,20 @@ class TrainingRecordBuilder(RecordBuilder):
 
     @property
     def rest_seconds(self) -> float:  # type: ignore[override]
-        """Seconds that evaluation after the latest epoch will probably take: as long as last time; 0 if unknown."""
+        """Seconds that evaluation after the latest epoch will probably take: as long as last time;
+        0 if unknown.
+        """
         evaluates = self._schedule.evaluate == "every-epoch"
         known = self.epochs[-2].evaluation_seconds if evaluates and len(self.epochs) > 1 else None
         return known or 0.0
 
     def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
         """Return the record of the answers so far."""
-        run, side, workload = self.run, self.run.side, self.run.course.workload
-        model, dataset = run.course.model, run.course.dataset
+        run = self.run
+        side = run.side
+        workload = run.course.workload
+        model = run.course.model
+        dataset = run.course.dataset
         device = self.seen.device(side.device)
         accelerator = device is not None and device.kind == "accelerator"
         return self._record(
@@ -110,9 +128,14 @@ class TrainingRecordBuilder(RecordBuilder):
             self.epochs,
             self._holds(outcome),
             workload=schema.WorkloadRef(
-                workload.name, workload.step_fingerprint, workload.schedule_fingerprint, workload.to_data()
+                workload.name,
+                workload.step_fingerprint,
+                workload.schedule_fingerprint,
+                workload.to_data(),
             ),
-            dataset=schema.DatasetRef(dataset.name, dataset.sha256, dataset.train_examples, dataset.test_examples),
+            dataset=schema.DatasetRef(
+                dataset.name, dataset.sha256, dataset.train_examples, dataset.test_examples
+            ),
             backend=schema.BackendRef(
                 name=side.backend,
                 version=side.version,
@@ -122,7 +145,10 @@ class TrainingRecordBuilder(RecordBuilder):
                 settings=self._finished.settings,
             ),
             python=schema.Python(
-                side.interpreter.label, self.seen.python, str(side.interpreter.path), self._ready.packages
+                side.interpreter.label,
+                self.seen.python,
+                str(side.interpreter.path),
+                self._ready.packages,
             ),
             protocol=self._schedule.protocol,
             weights_from=run.settings.weights_from[1] if run.settings.weights_from else None,
@@ -155,7 +181,9 @@ class TrainingRecordBuilder(RecordBuilder):
 
     @property
     def _was_short_for_compiling(self) -> bool:
-        """Whether compiling took longer than the compiled steps saved, estimated with the measured gain."""
+        """Whether compiling took longer than the compiled steps saved, estimated with the measured
+        gain.
+        """
         gain = self._finished.settings.get("compiled_gain")
         if self._compile_seconds is None or not isinstance(gain, float):
             return False
@@ -167,7 +195,8 @@ class TrainingRecordBuilder(RecordBuilder):
         return self.run.course.workload.schedule
 
     def _group(self) -> schema.Group:
-        run, rank = self.run, self._rank
+        run = self.run
+        rank = self._rank
         return schema.Group(
             run.group_id,
             run.session,
@@ -192,11 +221,15 @@ class TrainingRecordBuilder(RecordBuilder):
         )
 
     def _add_losses(self, answer: EpochEnded) -> None:
-        losses, l2_losses = answer.losses, answer.l2_losses
+        losses = answer.losses
+        l2_losses = answer.l2_losses
         whole = answer.steps == len(losses) == len(losses if l2_losses is None else l2_losses)
         alike = not self.epochs or (l2_losses is None) == (self._l2_losses is None)
         if not (whole and alike):
-            expected = f"a loss for each of the {answer.steps or 0:,} steps of an epoch, of the same kinds as before"
+            expected = (
+                f"a loss for each of the {answer.steps or 0:,} steps of an epoch, of the "
+                "same kinds as before"
+            )
             raise broken(expected, f"{len(losses):,} losses")
         self._losses += losses
         if l2_losses is not None:
@@ -204,7 +237,9 @@ class TrainingRecordBuilder(RecordBuilder):
         self._log += [schema.LogLine(**vars(line)) for line in answer.log]
 
     def _time_to_target(self) -> float | None:
-        """Seconds of training up to the end of the epoch that reached the target: no compilation, no evaluation."""
+        """Seconds of training up to the end of the epoch that reached the target: no compilation,
+        no evaluation.
+        """
         target = self._schedule.until
         for number, epoch in enumerate(self.epochs, 1):
             if target is not None and target.met_by(getattr(epoch, target.quantity)):
@@ -212,11 +247,16 @@ class TrainingRecordBuilder(RecordBuilder):
         return None
 
     def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
-        settings, course, complete = self.run.settings, self.run.course, self._is_complete(outcome)
+        settings = self.run.settings
+        course = self.run.course
+        complete = self._is_complete(outcome)
         return {
             Caveat.SUBSTITUTED_DATASET: settings.substituted,
             Caveat.PARTIAL_DATASET: not course.dataset.complete,
-            Caveat.UNKNOWN_PEAK: self.seen.limited and self.peaks is None and settings.kind == "rounds" and complete,
+            Caveat.UNKNOWN_PEAK: self.seen.limited
+            and self.peaks is None
+            and settings.kind == "rounds"
+            and complete,
             Caveat.LOGGED_STEPS: settings.log_every is not None,
             Caveat.SIDE_BY_SIDE: self.run.trial is not None and self.run.trial.side_by_side,
             Caveat.STOPPED_EARLY: outcome.status == "ok" and outcome.reason is not None,
@@ -224,34 +264,49 @@ class TrainingRecordBuilder(RecordBuilder):
             Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
             Caveat.REPLAYED: self.replayed,
             Caveat.UNTESTED_VERSION: self.seen.can is not None and self.seen.can.untested,
-            Caveat.TARGET_MISSED: complete and self._schedule.until is not None and self._time_to_target() is None,
+            Caveat.TARGET_MISSED: complete
+            and self._schedule.until is not None
+            and self._time_to_target() is None,
             Caveat.DEFAULT_THREADS: self._has_default_threads,
             Caveat.OVERSUBSCRIBED: self._is_oversubscribed,
-            Caveat.NOTHING_AVERAGED: self.run.spread is not None and not self.run.spread.layout.reduces,
-            Caveat.UNMOVED_WEIGHTS: any(len(course.model.weights[name].shape) > 1 for name in self._unchanged),
-            Caveat.NOT_LEARNING: complete and outcome.status in ("ok", "diverged") and not self._learned(outcome),
+            Caveat.NOTHING_AVERAGED: self.run.spread is not None
+            and not self.run.spread.layout.reduces,
+            Caveat.UNMOVED_WEIGHTS: any(
+                len(course.model.weights[name].shape) > 1 for name in self._unchanged
+            ),
+            Caveat.NOT_LEARNING: complete
+            and outcome.status in ("ok", "diverged")
+            and not self._learned(outcome),
             Caveat.STEP_NOT_COMPILED: "not_compiled" in self._finished.settings,
             Caveat.STEP_NOT_CAPTURED: "not_captured" in self._finished.settings,
-            Caveat.SHORT_FOR_COMPILING: complete and outcome.status == "ok" and self._was_short_for_compiling,
+            Caveat.SHORT_FOR_COMPILING: complete
+            and outcome.status == "ok"
+            and self._was_short_for_compiling,
             Caveat.RANDOM_DATA: course.dataset.source == "memory",
         }
 
     @property
     def _has_default_threads(self) -> bool:
-        """Whether it runs next to an accelerator with a number of threads that may not be the fastest."""
+        """Whether it runs next to an accelerator with a number of threads that may not be the
+        fastest.
+        """
         is_open = self.run.next_to_accelerator and self._threads_search is None
         return is_open and len(self.here.cores) > 1
 
     @property
     def _is_oversubscribed(self) -> bool:
         """Whether the ranks of this machine have more threads than it has cores."""
-        ranks = self.run.spread.ranks_here if self.run.spread and self.run.side.device == "cpu" else 0
+        ranks = (
+            self.run.spread.ranks_here if self.run.spread and self.run.side.device == "cpu" else 0
+        )
         return ranks * (self.run.settings.threads or 1) > len(self.here.cores)
 
     def _learned(self, outcome: Outcome) -> bool:
-        """Whether the data loss fell, without the L2 term, which falls by itself; uses the last tenth of the steps.
+        """Whether the data loss fell, without the L2 term, which falls by itself; uses the last
+        tenth of the steps.
 
-        Also whether weights changed, and whether accuracy is above chance if there was enough training.
+        Also whether weights changed, and whether accuracy is above chance if there was enough
+        training.
         """
         if self.run.course.dataset.source == "memory":  # random, with nothing to learn
             return outcome.status == "ok"
@@ -264,7 +319,8 @@ class TrainingRecordBuilder(RecordBuilder):
         last = math.fsum(tail) / len(tail)
         continues = self.run.repeat > 0 and self._schedule.protocol == "continued"
         if continues or self.run.settings.weights_from is not None:
-            # The loss starts near its final value, so it need not fall; but it must be better than guessing.
+            # The loss starts near its final value, so it need not fall; but it must be better than
+            # guessing.
             return last < math.log(self.run.course.model.classes)
         return last < losses[0] * (1 - NOT_LEARNING_MARGIN)
 
@@ -275,11 +331,18 @@ class TrainingRecordBuilder(RecordBuilder):
 
     @property
     def _guesses(self) -> bool:
-        """Whether a run of :data:`FEWEST_STEPS_TO_LEARN` steps and a pass over the data is no better than chance."""
-        course, last = self.run.course, self.epochs[-1]
+        """Whether a run of :data:`FEWEST_STEPS_TO_LEARN` steps and a pass over the data is no
+        better than chance.
+        """
+        course = self.run.course
+        last = self.epochs[-1]
         accuracy = last.test_accuracy if last.test_accuracy is not None else last.train_accuracy
         examples = sum(epoch.examples or 0 for epoch in self.epochs)
-        if accuracy is None or len(self._losses) < FEWEST_STEPS_TO_LEARN or examples < course.dataset.train_examples:
+        if (
+            accuracy is None
+            or len(self._losses) < FEWEST_STEPS_TO_LEARN
+            or examples < course.dataset.train_examples
+        ):
             return False
         chance = 1 / course.model.classes
         spread = math.sqrt(chance * (1 - chance) / course.dataset.test_examples)
@@ -287,7 +350,8 @@ class TrainingRecordBuilder(RecordBuilder):
 
 
 def _id(run: Run, token: str, rank: RankBorn | None) -> tuple[str, ...]:
-    side, layout = run.side, run.spread.layout if run.spread else None
+    side = run.side
+    layout = run.spread.layout if run.spread else None
     return (
         run.course.workload.name,
         side.backend,
@@ -295,7 +359,11 @@ def _id(run: Run, token: str, rank: RankBorn | None) -> tuple[str, ...]:
         side.style,
         side.device,
         *(() if side.precision == "fp32" else (side.precision,)),
-        *(() if layout is None else (f"{layout.data}x{layout.pipeline}{'' if layout.reduces else '-apart'}",)),
+        *(
+            ()
+            if layout is None
+            else (f"{layout.data}x{layout.pipeline}{'' if layout.reduces else '-apart'}",)
+        ),
         f"r{run.repeat}" if run.trial is None else f"t{run.trial.number}",
         token,
         *(() if rank is None else (f"rank{rank.rank}",)),

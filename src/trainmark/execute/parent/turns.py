@@ -1,17 +1,17 @@
 """Interleaving: all sides of a round are started, and one of them computes at a time.
 
-Each side starts with an untimed turn, to compile and to estimate the time of a step. Then come *blocks*: every side
-runs a slice, then another one in reverse order (ABBA), so that a steady drift of the machine cancels out. The device
-that goes first changes with each block. Within a device, the side that goes first changes each time that every device
-has gone first once. The turns of a GPU are neighbours, so its clock drops less often. A block that other processes
-disturbed is repeated.
+Each side starts with an untimed turn, to compile and to estimate the time of a step. Then come
+*blocks*: every side runs a slice, then another one in reverse order (ABBA), so that a steady drift
+of the machine cancels out. The device that goes first changes with each block. Within a device, the
+side that goes first changes each time that every device has gone first once. The turns of a GPU are
+neighbours, so its clock drops less often. A block that other processes disturbed is repeated.
 
-Slices are short, since the speed of a machine drifts over seconds: short blocks vary no more than long ones, and five
-times as many fit into the same time. A GPU needs longer to reach its clock.
+Slices are short, since the speed of a machine drifts over seconds: short blocks vary no more than
+long ones, and five times as many fit into the same time. A GPU needs longer to reach its clock.
 
-With an *opening*, the processes of several rounds are alive at the same time. Each round runs a few blocks, then an
-:class:`Umpire` says which sides are decided; then the rounds continue, one after the other. Decided sides take part in
-no more blocks.
+With an *opening*, the processes of several rounds are alive at the same time. Each round runs a few
+blocks, then an :class:`Umpire` says which sides are decided; then the rounds continue, one after
+the other. Decided sides take part in no more blocks.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from trainmark.execute.protocol.requests import StartTraining, Stop, TakeTurn
 from trainmark.record.record import Slice, are_disturbed
 
 SETTLE_SECONDS = 0.25
-SLICE_SECONDS, GPU_SLICE_SECONDS = 0.1, 0.5
+SLICE_SECONDS = 0.1
+GPU_SLICE_SECONDS = 0.5
 UNTIMED_SHARE = 0.1
 """Untimed share of a slice, before it."""
 DOUBLES_AFTER = 50
-"""Number of blocks after which slices become twice as long, so that a long training has a few hundred at most."""
+"""Number of blocks after which slices become twice as long, so that a long training has a few
+hundred at most."""
 
 Player = TypeVar("Player", bound=Hashable)
 AnyPlayer = TypeVar("AnyPlayer", bound=Hashable, contravariant=True)
@@ -60,8 +62,8 @@ class Round(Generic[Player]):
 
     Args:
         players: in the order of the plan.
-        blocks: number of undisturbed blocks after which all stop; None lets them train to the end, in blocks as long
-            as there are several players.
+        blocks: number of undisturbed blocks after which all stop; None lets them train to the end,
+            in blocks as long as there are several players.
         decided: players that take part in no blocks.
     """
 
@@ -94,10 +96,14 @@ class Umpire(Protocol[Player]):
         """Return the players that need no further blocks; called once, while no player computes."""
 
     def continues(self, players: Sequence[Player]) -> bool:
-        """Return whether the players of a round continue; called before they do, while no player computes."""
+        """Return whether the players of a round continue; called before they do, while no player
+        computes.
+        """
 
     def most_blocks(self, of: Round[Player]) -> int | None:
-        """Return the number of blocks after which the players of a round stop; None to train to the end."""
+        """Return the number of blocks after which the players of a round stop; None to train to the
+        end.
+        """
 
 
 class Turns(Generic[Player]):
@@ -128,7 +134,9 @@ class Turns(Generic[Player]):
         self._active = [player for each in rounds for player in each.players]
         self._waiting: set[Player] = set()
         self._settled: set[Player] = set()
-        self._number = {player: number for number, each in enumerate(rounds) for player in each.players}
+        self._number = {
+            player: number for number, each in enumerate(rounds) for player in each.players
+        }
         self._slices: list[dict[int, list[Slice]]] = [{} for _ in rounds]
         self._blocks = [0 for _ in rounds]
         self.holder: Player | None = None
@@ -136,7 +144,9 @@ class Turns(Generic[Player]):
         self._turns = enumerate(self._opened() if umpire else self._of_round(0))
 
     def waits(self, player: Player, *, settled: bool = False) -> None:
-        """End a player's turn: it is ready for the next one. A player that is ``settled`` needs no untimed turn."""
+        """End a player's turn: it is ready for the next one. A player that is ``settled`` needs no
+        untimed turn.
+        """
         self._waiting.add(player)
         self.holder = None
         if settled:
@@ -153,7 +163,9 @@ class Turns(Generic[Player]):
         self._waiting.discard(player)
 
     def has_company(self, player: Player, *, begun: bool) -> bool:
-        """Whether there is another player: a waiting one or, if all have ``begun`` at the same time, any."""
+        """Whether there is another player: a waiting one or, if all have ``begun`` at the same
+        time, any.
+        """
         return any(other != player for other in (self._active if begun else self._waiting))
 
     @property
@@ -217,8 +229,12 @@ class Turns(Generic[Player]):
     def _in_blocks(
         self, number: int, players: Sequence[Player], most: int | None
     ) -> Iterator[tuple[Player, Message, int | None]]:
-        """Yield the blocks of a round, until there are ``most`` undisturbed ones or too few players."""
-        while len(present := self._present(players)) >= self._fewest and not self._has_enough(number, most):
+        """Yield the blocks of a round, until there are ``most`` undisturbed ones or too few
+        players.
+        """
+        while len(present := self._present(players)) >= self._fewest and not self._has_enough(
+            number, most
+        ):
             block = self._blocks[number]
             self._blocks[number] += 1
             order = self._order(present, block)
@@ -227,7 +243,9 @@ class Turns(Generic[Player]):
                     seconds = self._tempo.slice_seconds(player) * 2 ** (block // DOUBLES_AFTER)
                     yield player, TakeTurn(seconds, UNTIMED_SHARE * seconds), block
 
-    def _until_gone(self, players: Sequence[Player], message: Message) -> Iterator[tuple[Player, Message, int | None]]:
+    def _until_gone(
+        self, players: Sequence[Player], message: Message
+    ) -> Iterator[tuple[Player, Message, int | None]]:
         """Yield a last turn for each player, one after the other."""
         while present := self._present(players):
             yield present[0], message, None
@@ -244,7 +262,9 @@ class Turns(Generic[Player]):
         return [player for player in players if player in self._active]
 
     def _order(self, players: Sequence[Player], block: int) -> list[Player]:
-        """Return the players, device by device, in the order of a block; see the module's docstring."""
+        """Return the players, device by device, in the order of a block; see the module's
+        docstring.
+        """
         by_device = list(grouped(players, self._tempo.device).values())
         sides_turned = block // len(by_device)
         order: list[Player] = []

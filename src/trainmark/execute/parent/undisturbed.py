@@ -14,10 +14,11 @@ _HELD = (signal.SIGINT, signal.SIGTERM)
 def undisturbed() -> Iterator[None]:
     """Hold Ctrl-C and SIGTERM back, and deliver them afterwards.
 
-    Blocking them for this thread is not enough: the system then delivers them to another thread, such as the one that
-    draws the progress, and Python interrupts this one anyway.
+    Blocking them for this thread is not enough: the system then delivers them to another thread,
+    such as the one that draws the progress, and Python interrupts this one anyway.
     """
-    if threading.current_thread() is not threading.main_thread():  # only the main thread is ever interrupted
+    # only the main thread is ever interrupted
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []

@@ -1,5 +1,6 @@
-"""Answers of a worker. It may run a plug-in, and its answers are kept in records, so the parent checks each of them
-(:mod:`trainmark.execute.parent.check`)."""
+"""Answers of a worker. It may run a plug-in, and its answers are kept in records, so the parent
+checks each of them (:mod:`trainmark.execute.parent.check`).
+"""
 
 from __future__ import annotations
 
@@ -73,7 +74,9 @@ class Done(Answer):
 
 @dataclass(frozen=True)
 class Ready(Answer):
-    """A training or a command can begin; the seconds are since the process started, the steps are per run."""
+    """A training or a command can begin; the seconds are since the process started, the steps are
+    per run.
+    """
 
     seconds: Seconds | None = None
     packages: dict[str, str] = field(default_factory=dict)
@@ -101,7 +104,8 @@ class LoggedStep(Answer):
 
 @dataclass(frozen=True)
 class EpochEnded(Answer):
-    """One epoch. For a command, None is what it does not report, and ``batches`` is the hook's count.
+    """One epoch. For a command, None is what it does not report, and ``batches`` is the hook's
+    count.
 
     The ``windows`` are the times of training: start, seconds.
     """
@@ -135,9 +139,11 @@ class Waiting(Answer):
 
 @dataclass(frozen=True)
 class SliceTimed(Answer):
-    """A slice of a training has ended: ``steps`` from ``start`` on, of which the last ``timed_steps`` took ``seconds``.
+    """A slice of a training has ended: ``steps`` from ``start`` on, of which the last
+    ``timed_steps`` took ``seconds``.
 
-    For a command, a step is a batch or, if it reports none, an epoch, whose ``examples`` come with the epoch.
+    For a command, a step is a batch or, if it reports none, an epoch, whose ``examples`` come with
+    the epoch.
     """
 
     start: Seconds
@@ -207,7 +213,8 @@ class CommandStarted(Answer):
 
 @dataclass(frozen=True)
 class CommandExited(Answer):
-    """A command has ended; ``left`` is the number of processes it left behind, ``left_out`` of its ignored reports.
+    """A command has ended; ``left`` is the number of processes it left behind, ``left_out`` of its
+    ignored reports.
 
     ``attached`` is whether the observer was started; None if it should not be.
     """
@@ -227,7 +234,8 @@ class CommandExited(Answer):
 
 @dataclass(frozen=True)
 class StepsObserved(Answer, Observed):
-    """What the observer of a command has seen so far; the ``losses`` are those since the previous answer.
+    """What the observer of a command has seen so far; the ``losses`` are those since the previous
+    answer.
 
     Args:
         packages: versions of its frameworks.
@@ -267,8 +275,9 @@ class PeaksMeasured(Answer):
 
 @dataclass(frozen=True)
 class Examined(Answer):
-    """How a framework fits this machine's devices, as far as it is known: a small matrix product on each of those it
-    sees, and the loaded GPU libraries, each with its files."""
+    """How a framework fits this machine's devices, as far as it is known: a small matrix product on
+    each of those it sees, and the loaded GPU libraries, each with its files.
+    """
 
     version: str | None = None
     devices: tuple[str, ...] | None = None
@@ -295,7 +304,9 @@ class Outputs(Answer):
 
 @dataclass(frozen=True)
 class Continued(Answer):
-    """The next token of a text; with the first, the probabilities of all tokens at temperature 1."""
+    """The next token of a text; with the first, the probabilities of all tokens at temperature
+    1.
+    """
 
     token: Count
     probabilities: list[float] | None

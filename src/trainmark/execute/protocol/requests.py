@@ -47,7 +47,9 @@ class MeasurePeaks:
 
 @dataclass(frozen=True)
 class Examine:
-    """Examine the backend. Answered in several parts, so that a crash loses only the remaining ones."""
+    """Examine the backend. Answered in several parts, so that a crash loses only the remaining
+    ones.
+    """
 
     backend: str
 
@@ -71,7 +73,8 @@ class Predict(OfTraining):
 
 @dataclass(frozen=True)
 class Generate(OfTraining):
-    """Continue the tokens of ``prompt`` with ``length`` more; a ``temperature`` of 0 takes the likeliest ones.
+    """Continue the tokens of ``prompt`` with ``length`` more; a ``temperature`` of 0 takes the
+    likeliest ones.
 
     Answered by a ``Continued`` for each.
     """
@@ -85,21 +88,27 @@ class Generate(OfTraining):
 
 @dataclass(frozen=True)
 class ReplayTraining(OfTraining):
-    """Train again up to the step that fails, at most ``steps``, and inspect the steps that may show why."""
+    """Train again up to the step that fails, at most ``steps``, and inspect the steps that may show
+    why.
+    """
 
     steps: int
 
 
 @dataclass(frozen=True)
 class Rehearse(OfTraining):
-    """Compute the steps that ``parity`` compares with the reference, and write them to the file ``place``."""
+    """Compute the steps that ``parity`` compares with the reference, and write them to the file
+    ``place``.
+    """
 
     place: str
 
 
 @dataclass(frozen=True)
 class CheckSteps(OfTraining):
-    """Compute the steps in the file ``reference`` and compare them; then train ``free_steps`` freely."""
+    """Compute the steps in the file ``reference`` and compare them; then train ``free_steps``
+    freely.
+    """
 
     reference: str
     free_steps: int
@@ -115,9 +124,9 @@ class Train(OfTraining):
         initial_weights: their file; None draws them from the seed.
         trainmark: the version, which must be the same on all machines of a training.
         weight_files: one per repeat: the file to save its weights to; None saves none.
-        turns: train only in this training's turns (:class:`TakeTurn`). ``until-stopped``: for slices only, without
-            evaluation. ``slices-first``: the same until :class:`StartTraining`, then to the end. None trains without
-            pauses.
+        turns: train only in this training's turns (:class:`TakeTurn`). ``until-stopped``: for
+            slices only, without evaluation. ``slices-first``: the same until
+            :class:`StartTraining`, then to the end. None trains without pauses.
     """
 
     origin: float
@@ -131,12 +140,15 @@ class Train(OfTraining):
 
 @dataclass(frozen=True)
 class TakeTurn:
-    """Compute until this many seconds of steps are timed; None trains to the end. Sent while a training runs.
+    """Compute until this many seconds of steps are timed; None trains to the end. Sent while a
+    training runs.
 
     Args:
         untimed: seconds of untimed steps that come first.
-        until_steady: go on untimed until the time of a step is steady, since a GPU's clock rises after a pause.
-        threads: numbers of CPU threads to try before the turn, if the backend can change them; the fastest stays.
+        until_steady: go on untimed until the time of a step is steady, since a GPU's clock rises
+            after a pause.
+        threads: numbers of CPU threads to try before the turn, if the backend can change them; the
+            fastest stays.
     """
 
     seconds: float | None
@@ -147,7 +159,9 @@ class TakeTurn:
 
 @dataclass(frozen=True)
 class StartTraining:
-    """Train from the initial weights to the end, after slices. Sent while a training runs, as a turn."""
+    """Train from the initial weights to the end, after slices. Sent while a training runs, as a
+    turn.
+    """
 
 
 @dataclass(frozen=True)
@@ -170,7 +184,8 @@ class Variant:
 
     Args:
         without: omitted parts, as far as the step has them.
-        takes_away: the part whose cost this variant measures; the variant is dropped if the step doesn't have it.
+        takes_away: the part whose cost this variant measures; the variant is dropped if the step
+            doesn't have it.
         stretch: steps timed at a time, as a multiple of those of the first variant.
     """
 
@@ -192,9 +207,11 @@ class Dissect:
         window: seconds of a stretch.
         budget: seconds after which no round begins, over all sittings.
         rounds: number of rounds, over all sittings.
-        sitting, sittings: number of this process, from 0, and of all processes; each does its share of the rounds.
+        sitting, sittings: number of this process, from 0, and of all processes; each does its share
+            of the rounds.
         evaluations: number of evaluations of the first variant, timed at the end.
-        settling: seconds that all sittings may take to start, which limits their number; None is no limit.
+        settling: seconds that all sittings may take to start, which limits their number; None is no
+            limit.
     """
 
     backend: str
@@ -226,7 +243,8 @@ class RunScript:
         environment: its additional environment variables.
         inject: observe the steps of Python processes.
         most_steps: the step after which an observed training ends; None trains to the end.
-        scratch: folder that is copied for the command, which runs in the copy; None runs it where it is.
+        scratch: folder that is copied for the command, which runs in the copy; None runs it where
+            it is.
         copy: how: ``whole``, or ``linked`` if the command can't write through links.
     """
 
@@ -241,16 +259,25 @@ class RunScript:
 
 
 _AboutBackends = Probe | ListBackends | MeasurePeaks | Examine
-_AboutWorkloads = Predict | Generate | ReplayTraining | Rehearse | CheckSteps | Train | StartRanks | Dissect
+_AboutWorkloads = (
+    Predict | Generate | ReplayTraining | Rehearse | CheckSteps | Train | StartRanks | Dissect
+)
 Request = _AboutBackends | _AboutWorkloads | RunScript
 _BY_NAME: dict[str, type[Request]] = {kind.__name__: kind for kind in get_args(Request)}
 
 
 def read(message: Message) -> Request:
-    """Parse the request in ``message``; raises :class:`~trainmark.errors.ProtocolError` for anything else."""
-    event, fields = message["event"], {name: value for name, value in message.items() if name != "event"}
+    """Parse the request in ``message``; raises :class:`~trainmark.errors.ProtocolError` for
+    anything else.
+    """
+    event = message["event"]
+    fields = {name: value for name, value in message.items() if name != "event"}
     if event not in _BY_NAME:
-        raise ProtocolError("unknown request to this version of trainmark", expected=", ".join(_BY_NAME), found=event)
+        raise ProtocolError(
+            "unknown request to this version of trainmark",
+            expected=", ".join(_BY_NAME),
+            found=event,
+        )
     try:
         return decode(_BY_NAME[event], fields)
     except Misfit as misfit:

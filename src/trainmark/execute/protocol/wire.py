@@ -1,8 +1,8 @@
 """The connection between parent and child: one JSON object per line, on a separate socket.
 
-Frameworks print on stdout and stderr, so neither is used. Both ends are Python, so the non-finite numbers of its
-``json`` are allowed. The child reports its position by counting steps in shared memory, which costs almost nothing
-and needs no message.
+Frameworks print on stdout and stderr, so neither is used. Both ends are Python, so the non-finite
+numbers of its ``json`` are allowed. The child reports its position by counting steps in shared
+memory, which costs almost nothing and needs no message.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from typing import Any
 from trainmark.errors import ProtocolError
 
 Message = dict[str, Any]
-"""A message: an ``event``, and the fields of the class of that name in ``requests`` or ``answers``."""
+"""A message: an ``event``, and the fields of the class of that name in ``requests`` or
+``answers``."""
 Say = Callable[[object], None]
 """Sends an answer."""
 POSITION_BYTES = mmap.PAGESIZE
-SCRATCH, SCRATCH_PREFIX = "TRAINMARK_SCRATCH", "trainmark-scratch-"
+SCRATCH = "TRAINMARK_SCRATCH"
+SCRATCH_PREFIX = "trainmark-scratch-"
 """Variable with the path of a folder that the parent removes, however the child ends."""
 LONGEST_SECONDS = 1e12
 """Largest plausible duration: thirty thousand years."""
@@ -49,7 +51,8 @@ class Channel:
         self._end.sendall(encoded(said if isinstance(said, dict) else to_message(said)) + b"\n")
 
     def receive(self) -> Iterator[Message] | None:
-        """Return the messages that have arrived, after waiting for at least one byte; None if the other end is closed.
+        """Return the messages that have arrived, after waiting for at least one byte; None if the
+        other end is closed.
 
         Raises:
             ProtocolError: a line that is not a JSON object, or that never ends.
@@ -62,7 +65,9 @@ class Channel:
             return None
         self._heard += len(arrived)
         if self._heard > _MOST_BYTES:
-            raise ProtocolError("the measured process sends too much", found=f"more than {_MOST_BYTES:,} bytes")
+            raise ProtocolError(
+                "the measured process sends too much", found=f"more than {_MOST_BYTES:,} bytes"
+            )
         self._pending += arrived
         if b"\n" not in arrived:
             if len(self._pending) > _MOST_LINE_BYTES:
@@ -82,7 +87,9 @@ def to_message(said: object) -> Message:
 def encoded(value: object) -> bytes:
     """Encode as JSON, including dataclasses and sets."""
     return json.dumps(
-        value, separators=(",", ":"), default=lambda part: sorted(part) if isinstance(part, frozenset) else vars(part)
+        value,
+        separators=(",", ":"),
+        default=lambda part: sorted(part) if isinstance(part, frozenset) else vars(part),
     ).encode()
 
 
@@ -95,7 +102,9 @@ def signal_name(exit_code: int) -> str:
 
 
 def shared_page() -> int:
-    """Return the descriptor of a page of zeros that both sides map; in memory if possible, in case the disk is full."""
+    """Return the descriptor of a page of zeros that both sides map; in memory if possible, in case
+    the disk is full.
+    """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("trainmark-position")
     else:
@@ -116,7 +125,9 @@ def counter(descriptor: int) -> Callable[[], None]:
 
 
 def position(descriptor: int) -> Callable[[], int]:
-    """Return the parent's side: a function that returns the number of steps counted by the child."""
+    """Return the parent's side: a function that returns the number of steps counted by the
+    child.
+    """
     shared = memoryview(mmap.mmap(descriptor, POSITION_BYTES, prot=mmap.PROT_READ)).cast("Q")
     return lambda: shared[0]
 

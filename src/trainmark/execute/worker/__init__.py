@@ -1,1 +1,3 @@
-"""Code of the measured process, which imports only the standard library, NumPy and one framework."""
+"""Code of the measured process, which imports only the standard library, NumPy and one
+framework.
+"""

@@ -1,7 +1,8 @@
-"""Entry point of the measured interpreter: makes trainmark, and nothing else of the parent's, importable.
+"""Entry point of the measured interpreter: makes trainmark, and nothing else of the parent's,
+importable.
 
-Run as a file by any Python from 3.10, with or without trainmark installed. The parent's ``site-packages`` must not be
-on the path, or its NumPy would be measured instead of the child's.
+Run as a file by any Python from 3.10, with or without trainmark installed. The parent's
+``site-packages`` must not be on the path, or its NumPy would be measured instead of the child's.
 """
 
 import os
@@ -12,7 +13,9 @@ from pathlib import Path
 
 def adopt(package: Path) -> None:
     """Import the package in this folder as ``trainmark``."""
-    spec = spec_from_file_location("trainmark", package / "__init__.py", submodule_search_locations=[str(package)])
+    spec = spec_from_file_location(
+        "trainmark", package / "__init__.py", submodule_search_locations=[str(package)]
+    )
     if spec is None or spec.loader is None:
         raise ImportError(f"no package in {package}")
     module = module_from_spec(spec)
@@ -21,8 +24,11 @@ def adopt(package: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.version_info < (3, 10):  # noqa: UP036  (this file alone is run by whichever Python was named)
-        sys.exit(f"expected Python 3.10 or newer, found {sys.version.split()[0]} at {sys.executable}")
+    # This file alone is run by whichever Python was named
+    if sys.version_info < (3, 10):  # noqa: UP036
+        sys.exit(
+            f"expected Python 3.10 or newer, found {sys.version.split()[0]} at {sys.executable}"
+        )
     here = Path(__file__).resolve()
     sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != here.parent]
     adopt(here.parents[2])
@@ -34,4 +40,5 @@ if __name__ == "__main__":
     code = worker.main(int(sys.argv[1]), int(sys.argv[2]))
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # all messages are sent; finalising an interpreter with a framework takes up to a second
+    # all messages are sent; finalising an interpreter with a framework takes up to a second
+    os._exit(code)

@@ -1,8 +1,10 @@
-"""Compute the steps that were rehearsed with a backend, and hold each result against the reference's.
+"""Compute the steps that were rehearsed with a backend, and hold each result against the
+reference's.
 
-A step starts from the state that the file gives, so nothing that an earlier step rounded is in it. Losses and gradients
-are compared by norm with what rounding moves (:mod:`trainmark.backends.numpy.arithmetic`). The update is computed again
-in float64 from the backend's own gradients; its bound is the classical one, element by element: each of its few
+A step starts from the state that the file gives, so nothing that an earlier step rounded is in it.
+Losses and gradients are compared by norm with what rounding moves
+(:mod:`trainmark.backends.numpy.arithmetic`). The update is computed again in float64 from the
+backend's own gradients; its bound is the classical one, element by element: each of its few
 operations rounds once (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 2.2).
 """
 
@@ -46,7 +48,8 @@ _DEVIATIONS = 8.0
 _SEEN = 0.1
 """Largest relative bound below which the effect of dropout on a gradient shows."""
 _CHAOS = 0.1
-"""How far the losses of steps in one call may be from those of single calls, as a share of the change in loss."""
+"""How far the losses of steps in one call may be from those of single calls, as a share of the
+change in loss."""
 _NO_RATE = 1e-25
 """A learning rate that changes no weight."""
 _TOGETHER = 4
@@ -79,13 +82,19 @@ class _Subject:
 
 
 def check_steps(
-    request: CheckSteps, say: Say, tick: Callable[[], None], backends: Callable[[str], Backend] = registry.load
+    request: CheckSteps,
+    say: Say,
+    tick: Callable[[], None],
+    backends: Callable[[str], Backend] = registry.load,
 ) -> None:
     """Check the steps, the order of batches and dropout; then train freely."""
-    workload, options = request.workload.deterministic(), dataclasses.replace(request.options, keeps_gradients=True)
-    data, (found, order) = cut(request.dataset.load(), workload), problems(Path(request.reference))
+    workload = request.workload.deterministic()
+    options = dataclasses.replace(request.options, keeps_gradients=True)
+    data = cut(request.dataset.load(), workload)
+    (found, order) = problems(Path(request.reference))
     subject = _Subject(backends(request.backend), workload, data, options, tick)
-    trainer, first = subject.trainer(workload), found[0]
+    trainer = subject.trainer(workload)
+    first = found[0]
     trainer.load(_float32(first.state.weights))
     size = len(first.examples)
     sizes = (size,) * _TOGETHER + tuple({len(problem.examples) for problem in found} - {size})
@@ -101,9 +110,15 @@ def check_steps(
             say(NotChecked("it is not deterministic: two equal steps gave different results"))
         say(StepChecked(StepChecks(None, (_carried(subject, trainer, first),))))
     _check_order(subject, first, order, say)
-    if any(isinstance(layer, (Dropout, ChannelDropout)) and layer.rate > 0 for layer in every(request.workload.model)):
+    if any(
+        isinstance(layer, (Dropout, ChannelDropout)) and layer.rate > 0
+        for layer in every(request.workload.model)
+    ):
         _check_dropout(subject, request.workload.without_distortions(), first, say)
-    if any(isinstance(layer, Attention) and layer.dropout > 0 for layer in every(request.workload.model)):
+    if any(
+        isinstance(layer, Attention) and layer.dropout > 0
+        for layer in every(request.workload.model)
+    ):
         say(NotChecked("dropout inside attention is not checked"))
     if request.workload.without_distortions() is not request.workload:
         say(NotChecked("distortions are not checked"))
@@ -120,7 +135,8 @@ def check_steps(
 
 def _checked(subject: _Subject, trainer: Trainer, problem: Problem, update: _Update) -> StepChecks:
     """Check one step, as far as the trainer can set and read its state."""
-    expected, before = problem.expected, problem.state
+    expected = problem.expected
+    before = problem.state
     checks: list[Check] = []
     if isinstance(trainer, Stepwise):
         trainer.set_state(before)
@@ -128,7 +144,9 @@ def _checked(subject: _Subject, trainer: Trainer, problem: Problem, update: _Upd
         found = trainer.activations(problem.shown, training=False) if expected.activations else {}
         for name, value in expected.activations.items():
             part: CheckedPart = "input" if name == "input" else "forward"
-            checks.append(_compared(part, name, found.get(name), value, expected.activation_moves[name]))
+            checks.append(
+                _compared(part, name, found.get(name), value, expected.activation_moves[name])
+            )
     else:
         trainer.load(_float32(before.weights))
     loss = subject.run(trainer, problem)
@@ -136,15 +154,24 @@ def _checked(subject: _Subject, trainer: Trainer, problem: Problem, update: _Upd
     if not isinstance(trainer, Stepwise):
         checks.append(of_loss)
     elif (updates := (after := trainer.state()).step - before.step) != 1:
-        checks.append(Check("order", f"{updates} updates in a step", math.inf, 0.0))  # of which batches, who knows
+        # of which batches, who knows
+        checks.append(Check("order", f"{updates} updates in a step", math.inf, 0.0))
     else:
         gradients = trainer.gradients()
         checks.append(of_loss)
         for name, value in expected.gradients.items():
-            checks.append(_compared("gradient", name, gradients.get(name), value, expected.gradient_moves[name]))
+            checks.append(
+                _compared(
+                    "gradient", name, gradients.get(name), value, expected.gradient_moves[name]
+                )
+            )
         checks += update.checks(before, gradients, after)
         for name, value in expected.untrained.items():
-            checks.append(_compared("state", name, after.weights.get(name), value, expected.untrained_moves[name]))
+            checks.append(
+                _compared(
+                    "state", name, after.weights.get(name), value, expected.untrained_moves[name]
+                )
+            )
     return StepChecks(before.step, tuple(checks), expected.near_kinks, loss, expected.loss)
 
 
@@ -159,44 +186,68 @@ def _repeats(subject: _Subject, trainer: Any, problem: Problem) -> bool:
 
 
 def _carried(subject: _Subject, trainer: Any, problem: Problem) -> Check:
-    """Check that several steps in one call have about the same losses as single calls, on a repeated batch."""
+    """Check that several steps in one call have about the same losses as single calls, on a
+    repeated batch.
+    """
     plan = EpochPlan((len(problem.examples),) * _TOGETHER, np.tile(problem.examples, _TOGETHER))
     found = []
     for calls in ((_TOGETHER,), (1,) * _TOGETHER):
         trainer.set_state(problem.state)
         trainer.begin_epoch(plan)
-        found.append(np.concatenate([trainer.read(trainer.train(steps, subject.tick)).losses for steps in calls]))
+        found.append(
+            np.concatenate(
+                [trainer.read(trainer.train(steps, subject.tick)).losses for steps in calls]
+            )
+        )
     together, single = map(np.nan_to_num, found)  # a large learning rate may diverge here
     bound = _MARGIN * problem.expected.loss_moves + _CHAOS * float(np.ptp(single))
-    return _elementwise("state", f"{_TOGETHER} steps in one call", together, single, np.full(_TOGETHER, bound))
+    return _elementwise(
+        "state", f"{_TOGETHER} steps in one call", together, single, np.full(_TOGETHER, bound)
+    )
 
 
 class _Update:
     """The update in float64, with a bound for each element."""
 
     def __init__(self, workload: Workload, unit: float) -> None:
-        self._spec, self._average, self._unit = workload.optimizer, workload.weight_average, unit
+        self._spec = workload.optimizer
+        self._average = workload.weight_average
+        self._unit = unit
         sums, coefficient = _roundings(workload.optimizer)
-        self._units, self._last = _OPERATIONS + coefficient, _LAST * sums
+        self._units = _OPERATIONS + coefficient
+        self._last = _LAST * sums
 
     def checks(self, before: State, gradients: Arrays, after: State) -> Iterator[Check]:
-        """Compare weights, the optimiser's state and the average after a step with those from the same gradients."""
+        """Compare weights, the optimiser's state and the average after a step with those from the
+        same gradients.
+        """
         with np.errstate(all="ignore"):
             expected = updated(self._spec, before, gradients)
             sizes = self._sizes(before, gradients)
         units = self._units
-        if self._spec.clip_norm is not None:  # small squares vanish beside their sum, so roundings don't average out
+        # small squares vanish beside their sum, so roundings don't average out
+        if self._spec.clip_norm is not None:
             units += 0.5 * max(each.size for each in gradients.values()) / _LANES
         for name in filter(gradients.__contains__, expected.weights):
             value = expected.weights[name]
             change = value - before.weights[name]
-            last, others = self._last * self._unit * np.abs(value), self._unit * units * sizes.weights[name]
-            yield _elementwise("update", name, after.weights[name], value, last + others, float(np.abs(change).max()))
+            last = self._last * self._unit * np.abs(value)
+            others = self._unit * units * sizes.weights[name]
+            yield _elementwise(
+                "update",
+                name,
+                after.weights[name],
+                value,
+                last + others,
+                float(np.abs(change).max()),
+            )
             yield _all_alike(name, after.weights[name], value, change, last, others)
         for slot, arrays in expected.slots.items():
             for name, value in arrays.items():
                 bound = self._unit * units * np.abs(sizes.slots[slot][name])
-                yield _elementwise("state", f"{slot} of {name}", after.slots[slot][name], value, bound)
+                yield _elementwise(
+                    "state", f"{slot} of {name}", after.slots[slot][name], value, bound
+                )
         if self._average is not None:
             share = 1 - self._average.decay_at(before.step)
             for name, old in before.average.items():
@@ -205,33 +256,45 @@ class _Update:
                 yield _elementwise("state", f"average of {name}", after.average[name], value, bound)
 
     def _sizes(self, before: State, gradients: Arrays) -> State:
-        """Return an update, instead of new weights, and slots that add up the absolute values of what is added."""
+        """Return an update, instead of new weights, and slots that add up the absolute values of
+        what is added.
+        """
         sign = -1 if isinstance(self._spec, SGD) and self._spec.momentum_form == "velocity" else 1
         weights = {name: sign * np.abs(each) for name, each in before.weights.items()}
         signed = {name: sign * np.abs(each) for name, each in gradients.items()}
-        slots = {slot: {name: np.abs(each) for name, each in arrays.items()} for slot, arrays in before.slots.items()}
+        slots = {
+            slot: {name: np.abs(each) for name, each in arrays.items()}
+            for slot, arrays in before.slots.items()
+        }
         after = updated(self._spec, State(weights, slots, step=before.step), signed)
-        return State({name: np.abs(each - weights[name]) for name, each in after.weights.items()}, after.slots)
+        return State(
+            {name: np.abs(each - weights[name]) for name, each in after.weights.items()},
+            after.slots,
+        )
 
 
 def _elementwise(
     part: CheckedPart, name: str, found: Any, expected: Any, bound: Any, size: float | None = None
 ) -> Check:
-    """Return the element that is the largest multiple of its bound, relative to ``size`` or to the largest one."""
-    error, bound = np.abs(found - expected), bound + _SMALLEST
+    """Return the element that is the largest multiple of its bound, relative to ``size`` or to the
+    largest one.
+    """
+    error = np.abs(found - expected)
+    bound = bound + _SMALLEST
     worst = int(np.nan_to_num(error / bound, nan=math.inf).argmax())
     size = size or float(np.abs(expected).max()) or 1.0
     return Check(part, name, float(error.flat[worst]) / size, float(bound.flat[worst]) / size)
 
 
 def _all_alike(name: str, found: Any, expected: Any, change: Any, last: Any, others: Any) -> Check:
-    """Check by which factor all changes of a weight differ: far smaller factors show than in a single element.
+    """Check by which factor all changes of a weight differ: far smaller factors show than in a
+    single element.
 
     Changes that a rounding may swallow don't count: many are swallowed alike.
 
     Args:
-        last: bounds of roundings to the size of the weight: the same for equal weights, else independent, so they
-            average out.
+        last: bounds of roundings to the size of the weight: the same for equal weights, else
+            independent, so they average out.
         others: bounds of the other ones, which a rounded coefficient may make alike.
     """
     change = np.where(np.abs(change) > last, change, 0.0)
@@ -241,17 +304,21 @@ def _all_alike(name: str, found: Any, expected: Any, change: Any, last: Any, oth
     sums = np.bincount(equal, np.abs(last * change).ravel())
     rounded = min(_DEVIATIONS * float(np.linalg.norm(sums)), float(sums.sum()))
     bound = (rounded + float((others * np.abs(change)).sum())) / squares
-    return Check("update", name, abs(factor) if math.isfinite(factor) else math.inf, bound, 1 + factor)
+    return Check(
+        "update", name, abs(factor) if math.isfinite(factor) else math.inf, bound, 1 + factor
+    )
 
 
 def _roundings(spec: Optimizer) -> tuple[int, float]:
-    """Return how often an update rounds to the size of the weight itself, and how many units ``1 - β`` may be off if β
-    is rounded first."""
+    """Return how often an update rounds to the size of the weight itself, and how many units ``1 -
+    β`` may be off if β is rounded first.
+    """
     match spec:
         case SGD():
             return 2 if spec.nesterov else 1, 0.0
         case Adam() | AdamW():
-            sums = 3 if isinstance(spec, AdamW) else 1  # weight decay: its factor, the product, and the sum
+            # weight decay: its factor, the product, and the sum
+            sums = 3 if isinstance(spec, AdamW) else 1
             return sums, 1 / (1 - max(spec.beta1, spec.beta2))
         case RMSprop():
             return 1, 1 / (1 - spec.rho)
@@ -263,27 +330,40 @@ def _compared(part: CheckedPart, name: str, found: Any, expected: Any, moves: fl
     """Compare by norm."""
     if np.shape(found) != expected.shape or found is None:
         what = f"the backend returns no such array: {part}, {name}"
-        raise TrainmarkError(what, expected=f"the shape {expected.shape}", found=f"the shape {np.shape(found)}")
+        raise TrainmarkError(
+            what, expected=f"the shape {expected.shape}", found=f"the shape {np.shape(found)}"
+        )
     size, error = (float(np.sqrt((each**2).sum())) for each in (expected, found - expected))
     size = size or 1.0
     factor = float((found * expected).sum()) / size**2
     finite = math.isfinite(error)
-    return Check(part, name, error / size if finite else math.inf, _MARGIN * moves / size, factor if finite else None)
+    return Check(
+        part,
+        name,
+        error / size if finite else math.inf,
+        _MARGIN * moves / size,
+        factor if finite else None,
+    )
 
 
 def _check_order(subject: _Subject, first: Problem, expected: Any, say: Say) -> None:
-    """Train an epoch and the start of the next without moving, so that each loss tells its batch."""
-    workload, losses = subject.workload, []
+    """Train an epoch and the start of the next without moving, so that each loss tells its
+    batch.
+    """
+    workload = subject.workload
+    losses = []
     optimizer = dataclasses.replace(workload.optimizer, learning_rate=_NO_RATE, course=None)
     still = dataclasses.replace(workload, optimizer=optimizer)
-    trainer, plans = subject.trainer(still), ordered_plans(workload, len(subject.data.train), subject.options.seed)
+    trainer = subject.trainer(still)
+    plans = ordered_plans(workload, len(subject.data.train), subject.options.seed)
     trainer.load(_float32(first.state.weights))
     trainer.compile(plans[0])
     for plan in plans:
         trainer.begin_epoch(plan)
         losses.append(trainer.read(trainer.train(len(plan.sizes), subject.tick)).losses)
     found = np.concatenate(losses)
-    bound, size = _MARGIN * first.expected.loss_moves, float(np.abs(expected).mean()) or 1.0
+    bound = _MARGIN * first.expected.loss_moves
+    size = float(np.abs(expected).mean()) or 1.0
     if found.shape != expected.shape:
         check = Check("order", f"{len(found)} losses for {len(expected)} steps", math.inf, 0.0)
     else:
@@ -291,30 +371,44 @@ def _check_order(subject: _Subject, first: Problem, expected: Any, say: Say) -> 
         check = Check("order", f"step {apart.argmax()}", float(apart.max()) / size, bound / size)
     say(StepChecked(StepChecks(None, (check,))))
     if float(np.abs(np.diff(expected)).max()) < bound and workload.batches.size != "full":
-        say(NotChecked("the losses can't tell the order of batches: they differ by less than rounding"))
+        say(
+            NotChecked(
+                "the losses can't tell the order of batches: they differ by less than rounding"
+            )
+        )
 
 
 def _check_dropout(subject: _Subject, workload: Workload, first: Problem, say: Say) -> None:
-    """Read the masks of each dropout layer, check their scale and share, and check that they change a step."""
-    trainer, model = subject.trainer(workload), lay_out(workload)
+    """Read the masks of each dropout layer, check their scale and share, and check that they change
+    a step.
+    """
+    trainer = subject.trainer(workload)
+    model = lay_out(workload)
     if not isinstance(trainer, Stepwise):
-        say(NotChecked("dropout is not checked: the backend doesn't return the outputs of its layers"))
+        say(
+            NotChecked(
+                "dropout is not checked: the backend doesn't return the outputs of its layers"
+            )
+        )
         return
     trainer.load(_float32(first.state.weights))
-    trainer.compile(EpochPlan((len(first.examples),), first.examples))  # so that the masks are those of a training
+    # so that the masks are those of a training
+    trainer.compile(EpochPlan((len(first.examples),), first.examples))
     found = trainer.activations(first.examples[:200], training=True)
     unit = 2.0 ** -(PRECISIONS[subject.options.precision].fraction_bits + 1)
     checks: list[Check] = []
     for before, plan in _with_inputs(model.layers, "input"):
         if isinstance(plan.layer, (Dropout, ChannelDropout)) and 0 < plan.layer.rate < 1:
             checks += _of_mask(plan.name, plan.layer, found[before], found[plan.name], unit)
-    last, gradients = model.weighted_layers[-1], list[Any]()
+    last = model.weighted_layers[-1]
+    gradients = list[Any]()
     name = last.key(next(iter(last.weights)))  # its gradient is made of what dropout leaves
     for step in (first.state.step, first.state.step + 1):
         trainer.set_state(dataclasses.replace(first.state, step=step))
         subject.run(trainer, first)
         gradients.append(trainer.gradients().get(name))
-    expected, moves = first.expected.gradients[name], first.expected.gradient_moves[name]
+    expected = first.expected.gradients[name]
+    moves = first.expected.gradient_moves[name]
     difference = _compared("gradient", name, gradients[0], expected, moves)
     if difference.share <= 1 and difference.bound < _SEEN:
         checks.append(Check("dropout", "off in training", math.inf, 0.0))
@@ -332,7 +426,9 @@ def _with_inputs(plans: Sequence[LayerPlan], before: str) -> Iterator[tuple[str,
         before = plan.name
 
 
-def _of_mask(name: str, layer: Dropout | ChannelDropout, x: Any, y: Any, unit: float) -> Iterator[Check]:
+def _of_mask(
+    name: str, layer: Dropout | ChannelDropout, x: Any, y: Any, unit: float
+) -> Iterator[Check]:
     """Check the mask that turned ``x`` into ``y``."""
     there = x != 0
     kept = (y != 0) & there
@@ -342,15 +438,22 @@ def _of_mask(name: str, layer: Dropout | ChannelDropout, x: Any, y: Any, unit: f
         axes = tuple(range(1, x.ndim - 1))
         torn = kept.any(axis=axes) & (there & ~kept).any(axis=axes)
         yield Check("dropout", f"{name}, whole maps", float(np.count_nonzero(torn)), 0.5)
-        kept, there = kept.any(axis=axes), there.any(axis=axes)
+        kept = kept.any(axis=axes)
+        there = there.any(axis=axes)
     count = np.count_nonzero(there) or 1
     bound = _DEVIATIONS * math.sqrt(layer.rate * (1 - layer.rate) / count)
-    yield Check("dropout", f"{name}, share kept", abs(np.count_nonzero(kept) / count - 1 + layer.rate), bound)
+    yield Check(
+        "dropout",
+        f"{name}, share kept",
+        abs(np.count_nonzero(kept) / count - 1 + layer.rate),
+        bound,
+    )
 
 
 def _require_same_shapes(given: State, found: State) -> None:
     """Raise an error if a trainer returns other arrays than it was given."""
-    expected, got = _shapes(given), _shapes(found)
+    expected = _shapes(given)
+    got = _shapes(found)
     for name in sorted(expected.keys() | got.keys()):
         one, other = (str(shapes.get(name, "nothing")) for shapes in (expected, got))
         if one != other:
@@ -360,7 +463,11 @@ def _require_same_shapes(given: State, found: State) -> None:
 
 def _shapes(state: State) -> dict[str, tuple[int, ...]]:
     groups = {"weights": state.weights, "average": state.average, **state.slots}
-    return {f"{group} of {name}": np.shape(value) for group, arrays in groups.items() for name, value in arrays.items()}
+    return {
+        f"{group} of {name}": np.shape(value)
+        for group, arrays in groups.items()
+        for name, value in arrays.items()
+    }
 
 
 def _float32(arrays: Arrays) -> dict[str, Any]:

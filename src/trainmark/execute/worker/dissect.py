@@ -1,7 +1,8 @@
 """Time variants of one training, interleaved in one process: the worker's side of ``explain``.
 
-All variants share a process, since the result is the difference between two variants: timed right after each other, on
-the same cores and in the same memory, they differ in nothing else. A stretch is a shortened epoch, timed like an epoch.
+All variants share a process, since the result is the difference between two variants: timed right
+after each other, on the same cores and in the same memory, they differ in nothing else. A stretch
+is a shortened epoch, timed like an epoch.
 """
 
 from __future__ import annotations
@@ -58,20 +59,25 @@ class ReadyVariant:
         return len(self.short.sizes), len(self.long.sizes)
 
     def seconds(self, tick: Callable[[], None], clock: Clock) -> tuple[float, float]:
-        """Return the seconds of a step and of starting an epoch, since a long and a short one differ only in steps."""
+        """Return the seconds of a step and of starting an epoch, since a long and a short one
+        differ only in steps.
+        """
         short, long = (self._epoch(plan, tick, clock) for plan in (self.short, self.long))
         few, many = self.lengths
         step = (long - short) / (many - few)
         return step, short - few * step
 
     def _epoch(self, plan: EpochPlan, tick: Callable[[], None], clock: Clock) -> float:
-        self.trainer.load(self.weights)  # training on one batch for long leads to numbers that are slow to compute
+        # training on one batch for long leads to numbers that are slow to compute
+        self.trainer.load(self.weights)
         return timed_epoch(self.trainer, plan, tick, clock).seconds
 
 
 @dataclass(frozen=True)
 class TimedWork:
-    """Work other than training: ``number`` of it are timed together, and the result is multiplied by ``times``."""
+    """Work other than training: ``number`` of it are timed together, and the result is multiplied
+    by ``times``.
+    """
 
     work: QueuedWork
     number: int
@@ -85,12 +91,14 @@ class TimedWork:
 def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) -> None:
     """Time the variants of ``request``; the first one is the whole."""
     began = clock()
-    backend, data = registry.load(request.backend), request.dataset.load()
+    backend = registry.load(request.backend)
+    data = request.dataset.load()
     variants: dict[str, ReadyVariant] = {}
     steps = compile_seconds = None
     for number, asked in enumerate(request.variants):
         say(answers.Preparing(asked.name, number, len(request.variants)))
-        workload, options = asked.workload, asked.options
+        workload = asked.workload
+        options = asked.options
         parts = backend.parts(options) if isinstance(backend, Separable) else frozenset()
         if asked.takes_away not in (None, *parts):
             say(answers.Dropped(asked.name, answers.NOT_A_PART))
@@ -98,11 +106,16 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
         options = dataclasses.replace(options, without=parts & frozenset(asked.without))
         try:
             if steps is None:
-                steps, compile_seconds = _steps_in(request.window, backend, workload, options, data, clock)
+                steps, compile_seconds = _steps_in(
+                    request.window, backend, workload, options, data, clock
+                )
             # A step without input work uses the same batch every time.
             held = "input" in options.without and ("copy" in options.without or "copy" not in parts)
             given = _cut(data, workload.batches) if held else data
-            count = max(round(steps * asked.stretch), _FEWEST_STEPS if asked.stretch >= 1 else _FEWEST_LARGE_STEPS)
+            count = max(
+                round(steps * asked.stretch),
+                _FEWEST_STEPS if asked.stretch >= 1 else _FEWEST_LARGE_STEPS,
+            )
             workload = workload.without_distortions() if "input" in options.without else workload
             made, _ = _made(backend, workload, options, given, count, clock)
             made.seconds(lambda: None, clock)
@@ -122,9 +135,12 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
     lengths = {name: each.lengths for name, each in variants.items()}
     say(answers.VariantsReady(compile_seconds, lengths, sittings, rounds))
     _time_rounds(request, rounds, request.budget / sittings, variants, probes, say, tick, clock)
-    whole, asked = next(iter(variants.values())), request.variants[0]
+    whole = next(iter(variants.values()))
+    asked = request.variants[0]
     for index in range(request.evaluations):
-        sample = evaluation_sample(asked.workload, "test", len(data.test), asked.options.seed, index)
+        sample = evaluation_sample(
+            asked.workload, "test", len(data.test), asked.options.seed, index
+        )
         chosen = () if sample is None else (sample,)
         start = clock()
         whole.trainer.evaluate("test", *chosen)
@@ -141,23 +157,30 @@ def _time_rounds(
     tick: Callable[[], None],
     clock: Clock,
 ) -> None:
-    """Time every variant once per round, in a different order each time, until ``budget`` seconds have passed."""
-    shuffled, end = random.Random(request.sitting), clock() + budget
+    """Time every variant once per round, in a different order each time, until ``budget`` seconds
+    have passed.
+    """
+    shuffled = random.Random(request.sitting)
+    end = clock() + budget
     for index in range(rounds):
         order = list(variants)
         shuffled.shuffle(order)
         both = {name: variants[name].seconds(tick, clock) for name in order}
         seconds = {name: step for name, (step, _) in both.items()}
-        seconds |= {name: sum(probe.seconds(clock) for probe in group) for name, group in probes.items()}
+        seconds |= {
+            name: sum(probe.seconds(clock) for probe in group) for name, group in probes.items()
+        }
         say(answers.RoundTimed(index, seconds, {name: start for name, (_, start) in both.items()}))
         if clock() > end and index + 1 >= _FEWEST_ROUNDS:
             break
 
 
 def _sittings(request: Dissect, seconds: float) -> int:
-    """Choose the number of processes for the rounds, given the start-up ``seconds`` of the first one.
+    """Choose the number of processes for the rounds, given the start-up ``seconds`` of the first
+    one.
 
-    As many as can start within the allowed time, but not two, which say next to nothing about how processes differ.
+    As many as can start within the allowed time, but not two, which say next to nothing about how
+    processes differ.
     """
     if request.sitting > 0 or request.settling is None:
         return request.sittings
@@ -166,18 +189,26 @@ def _sittings(request: Dissect, seconds: float) -> int:
 
 
 def _steps_in(
-    window: float, backend: Backend, workload: Workload, options: Options, data: Dataset, clock: Clock
+    window: float,
+    backend: Backend,
+    workload: Workload,
+    options: Options,
+    data: Dataset,
+    clock: Clock,
 ) -> tuple[int, float | None]:
-    """Return the number of steps that fill ``window`` seconds or twice the time to start an epoch, within limits and
-    at most an epoch.
+    """Return the number of steps that fill ``window`` seconds or twice the time to start an epoch,
+    within limits and at most an epoch.
 
     Also returns the duration of the first compilation, since later ones reuse much of it.
     """
     most = len(workload.batches.sizes(len(data.train)))
-    trial, compile_seconds = _made(backend, workload, options, data, max(min(_TRIED_STEPS, most), _FEWEST_STEPS), clock)
+    trial, compile_seconds = _made(
+        backend, workload, options, data, max(min(_TRIED_STEPS, most), _FEWEST_STEPS), clock
+    )
     trial.seconds(lambda: None, clock)
     tries = [trial.seconds(lambda: None, clock) for _ in range(3)]
-    step, start = statistics.median(step for step, _ in tries), min(start for _, start in tries)
+    step = statistics.median(step for step, _ in tries)
+    start = min(start for _, start in tries)
     steps = round(max(window, min(2 * start, _LONGEST_WINDOWS * window)) / max(step, 1e-6))
     return min(steps, most) if workload.batches.size != "full" else steps, compile_seconds
 
@@ -190,7 +221,10 @@ def _made(
     trainer = backend.trainer(workload, model, data, options)
     weights = initial_weights(model, options.seed)
     trainer.load(weights)
-    long, short = (_plan(workload, len(data.train), count, options) for count in (steps, max(1, round(_SHORT * steps))))
+    long, short = (
+        _plan(workload, len(data.train), count, options)
+        for count in (steps, max(1, round(_SHORT * steps)))
+    )
     start = clock()
     compiled = trainer.compile(long)
     trainer.synchronize()
@@ -203,7 +237,9 @@ def _plan(workload: Workload, examples: int, steps: int, options: Options) -> Ep
     """Return an epoch of this many steps, in the order of a run."""
     one_pass = len(workload.batches.sizes(examples))
     repeats = -(-steps // one_pass)
-    epoch = workload.with_schedule(epochs=1, steps=steps, steps_per_epoch=None, dataset_repeats=repeats)
+    epoch = workload.with_schedule(
+        epochs=1, steps=steps, steps_per_epoch=None, dataset_repeats=repeats
+    )
     return next(epoch_plans(epoch, examples, options.seed, inject=options.style == "fast"))
 
 
@@ -214,9 +250,11 @@ def _cut(data: Dataset, batches: Batches) -> Dataset:
 
 
 def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[TimedWork]]:
-    """Return ``products``: each product and convolution once; ``empty``: equally many of minimal size; ``peak``: the
-    product that is fastest."""
-    products, convolutions = list(request.products), request.convolutions
+    """Return ``products``: each product and convolution once; ``empty``: equally many of minimal
+    size; ``peak``: the product that is fastest.
+    """
+    products = list(request.products)
+    convolutions = request.convolutions
     if not (products or convolutions) or not isinstance(backend, Limited):
         return {}
     limits = backend.limits(request.variants[0].options)
@@ -229,7 +267,9 @@ def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[
         products += [product for each in convolutions for product in each.products()]
     if products:
         found["products"] += _products(limits, products, clock)
-        found["empty"].append(_ready(limits.products([Product(1, 1, 1)] * len(products)), 1.0, clock))
+        found["empty"].append(
+            _ready(limits.products([Product(1, 1, 1)] * len(products)), 1.0, clock)
+        )
     if (peak := request.peak_size) is not None:
         found["peak"] = [_ready(limits.products([Product(peak, peak, peak)]), 1.0, clock)]
     return found
@@ -245,10 +285,16 @@ def _products(limits: DeviceLimits, asked: list[Product], clock: Clock) -> Itera
             sides = {side: getattr(product, side) for side in ("rows", "inner", "columns")}
             longest = max(sides, key=sides.__getitem__)
             shorter = max(1, round(sides[longest] * _MOST_VALUES / _largest_matrix(product)))
-            yield _ready(limits.products([product._replace(**{longest: shorter})]), sides[longest] / shorter, clock)
+            yield _ready(
+                limits.products([product._replace(**{longest: shorter})]),
+                sides[longest] / shorter,
+                clock,
+            )
 
 
-def _convolutions(limits: Convolving, asked: Sequence[Convolution], clock: Clock) -> Iterator[TimedWork]:
+def _convolutions(
+    limits: Convolving, asked: Sequence[Convolution], clock: Clock
+) -> Iterator[TimedWork]:
     """Yield each layer's convolution, with fewer examples if it is too large."""
     for each in asked:
         largest = max(math.prod(each.input_shape), math.prod(each.output_shape))
@@ -257,11 +303,15 @@ def _convolutions(limits: Convolving, asked: Sequence[Convolution], clock: Clock
 
 
 def _largest_matrix(product: Product) -> int:
-    m, k, n = product.rows, product.inner, product.columns
+    m = product.rows
+    k = product.inner
+    n = product.columns
     return max(m * k, k * n, m * n) * product.number
 
 
 def _ready(work: QueuedWork, times: float, clock: Clock) -> TimedWork:
-    """Run the work once, to compile and allocate, and return it repeated until it fills a window."""
+    """Run the work once, to compile and allocate, and return it repeated until it fills a
+    window.
+    """
     timed(work, 1, clock)
     return TimedWork(work, max(1, round(_PROBE_SECONDS / max(timed(work, 1, clock), 1e-7))), times)

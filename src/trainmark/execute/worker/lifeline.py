@@ -11,14 +11,17 @@ from collections.abc import Callable
 from trainmark.execute.protocol.wire import Channel, Message
 
 
-def tie(channel: Channel, inbox: Callable[[Message], object], before: Callable[[], object] | None = None) -> None:
+def tie(
+    channel: Channel, inbox: Callable[[Message], object], before: Callable[[], object] | None = None
+) -> None:
     """End this process with the parent, and pass the parent's messages on to ``inbox`` until then.
 
-    On Linux the kernel does this, even while this process hangs in native code. Elsewhere the socket closes with the
-    parent, and then the whole process group is killed.
+    On Linux the kernel does this, even while this process hangs in native code. Elsewhere the
+    socket closes with the parent, and then the whole process group is killed.
 
     Args:
-        before: called first; the process then ends shortly after the parent. For processes that run no native code.
+        before: called first; the process then ends shortly after the parent. For processes that run
+            no native code.
     """
     if before is None:
         set_parent_death_signal = 1

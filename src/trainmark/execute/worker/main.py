@@ -1,7 +1,7 @@
 """The measured process: carries out one request and reports the results.
 
-It imports only the standard library, NumPy and one framework. The clock is only read at synchronised points; between
-two readings, only the backend's code runs.
+It imports only the standard library, NumPy and one framework. The clock is only read at
+synchronised points; between two readings, only the backend's code runs.
 """
 
 from __future__ import annotations
@@ -46,14 +46,18 @@ from trainmark.workload.schedule import epoch_sizes
 from trainmark.workload.spec import Workload
 
 MOST_KEPT_EXAMPLES = 1_000_000
-"""Largest training, in examples, whose epochs are kept for repeating it: 8 MB of indices. Drawing the order of 60,000
-examples takes 5 ms, longer than twenty steps of a small network."""
+"""Largest training, in examples, whose epochs are kept for repeating it: 8 MB of indices. Drawing
+the order of 60,000 examples takes 5 ms, longer than twenty steps of a small network."""
 _GPU_LIBRARY = re.compile(r"lib(cudnn|cublas|cudart|nccl|cufft|cusolver)\.so")
 
 
 def main(socket_descriptor: int, position_descriptor: int) -> int:
     """Serve one request from the socket; returns the process's exit code."""
-    return _serve(Channel(socket.socket(fileno=socket_descriptor)), counter(position_descriptor), position_descriptor)
+    return _serve(
+        Channel(socket.socket(fileno=socket_descriptor)),
+        counter(position_descriptor),
+        position_descriptor,
+    )
 
 
 def rank_main(address: str) -> int:
@@ -63,7 +67,9 @@ def rank_main(address: str) -> int:
     return _serve(*ranks.answer(address))
 
 
-def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int | None = None) -> int:
+def _serve(
+    channel: Channel, tick: Callable[[], None], position_descriptor: int | None = None
+) -> int:
     turns: Turns = queue.SimpleQueue()
     message = None
     while message is None:
@@ -91,14 +97,24 @@ def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int 
 
 
 def _carry_out(
-    request: requests.Request, say: Say, tick: Callable[[], None], turns: Turns, position_descriptor: int | None
+    request: requests.Request,
+    say: Say,
+    tick: Callable[[], None],
+    turns: Turns,
+    position_descriptor: int | None,
 ) -> None:
-    """Carry out a request; only its own code is imported, since every import delays the start of a training."""
+    """Carry out a request; only its own code is imported, since every import delays the start of a
+    training.
+    """
     match request:
         case requests.Probe():
             _probe(request.backend, say)
         case requests.ListBackends():
-            say(answers.BackendsListed({entry.name: entry.install for entry in registry.entries().values()}))
+            say(
+                answers.BackendsListed(
+                    {entry.name: entry.install for entry in registry.entries().values()}
+                )
+            )
         case requests.MeasurePeaks():
             _measure_limits(request, say)
         case requests.Examine():
@@ -142,11 +158,15 @@ def _carry_out(
             assert_never(request)
 
 
-def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Clock, turns: Turns) -> None:
+def train(
+    request: requests.Train, say: Say, tick: Callable[[], None], clock: Clock, turns: Turns
+) -> None:
     """Carry out a training."""
-    workload, options = request.workload, request.options
+    workload = request.workload
+    options = request.options
     model = lay_out(workload)
-    # Decompression and checksums release the interpreter lock, so they don't slow down the import of the framework.
+    # Decompression and checksums release the interpreter lock, so they don't slow down the import
+    # of the framework.
     with ThreadPoolExecutor(max_workers=1) as reader:
         reading = reader.submit(request.dataset.load)
         backend = registry.load(request.backend)
@@ -192,7 +212,8 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
                 state = TrainingState(request, trainer, examples, pacing, drawn)
         for repeat, weights_file in enumerate(request.weight_files):
             if repeat > 0:
-                state.trainer.load(state.trainer.weights())  # continued: the same weights, a new optimiser
+                # continued: the same weights, a new optimiser
+                state.trainer.load(state.trainer.weights())
             _train_repeat(state, weights_file, say, tick, clock)
     except Enough:
         say(_finished(state.trainer, None))
@@ -206,7 +227,11 @@ def _agreement(trainer: Trainer) -> Callable[[Any], Any]:
 
 
 def _choose_threads(
-    state: TrainingState, settable: ThreadsSettable, tick: Callable[[], None], clock: Clock, say: Say
+    state: TrainingState,
+    settable: ThreadsSettable,
+    tick: Callable[[], None],
+    clock: Clock,
+    say: Say,
 ) -> None:
     """Set the number of CPU threads that the parent wants, or the fastest if it names several."""
     from trainmark.execute.worker.threads import try_threads
@@ -220,8 +245,11 @@ def _choose_threads(
             say(found)
 
 
-def _train_in_slices(state: TrainingState, weights: Weights, tick: Callable[[], None], clock: Clock) -> None:
-    """Train slice by slice until the parent wants the complete training; a training that ends earlier is repeated.
+def _train_in_slices(
+    state: TrainingState, weights: Weights, tick: Callable[[], None], clock: Clock
+) -> None:
+    """Train slice by slice until the parent wants the complete training; a training that ends
+    earlier is repeated.
 
     Raises:
         Enough: the parent wants no training.
@@ -262,30 +290,46 @@ class TrainingState:
 
     def evaluate(self, split: SplitName, index: int) -> Evaluation:
         """Evaluate a split, or a sample of it, after the epoch ``index``."""
-        workload, seed = self.request.workload, self.request.options.seed
+        workload = self.request.workload
+        seed = self.request.options.seed
         number = index + workload.metrics.before
         if self.drawn is not None:
             return self.trainer.evaluate(split, self.drawn.sample(split, number))
         sample = evaluation_sample(workload, split, self.examples[split], seed, number)
-        return self.trainer.evaluate(split) if sample is None else self.trainer.evaluate(split, sample)
+        return (
+            self.trainer.evaluate(split) if sample is None else self.trainer.evaluate(split, sample)
+        )
 
     def plans(self) -> Iterator[EpochPlan]:
         """The epochs, each drawn on demand."""
-        asked, examples = self.request, self.examples["train"]
-        return epoch_plans(asked.workload, examples, asked.options.seed, inject=asked.inject_order, drawn=self.drawn)
+        asked = self.request
+        examples = self.examples["train"]
+        return epoch_plans(
+            asked.workload,
+            examples,
+            asked.options.seed,
+            inject=asked.inject_order,
+            drawn=self.drawn,
+        )
 
 
 def _train_repeat(
     state: TrainingState, weights_file: str | None, say: Say, tick: Callable[[], None], clock: Clock
 ) -> None:
-    trainer, workload, log_every = state.trainer, state.request.workload, state.request.log_every
-    step, before, origin = 0, None, state.request.origin
+    trainer = state.trainer
+    workload = state.request.workload
+    log_every = state.request.log_every
+    step = 0
+    before = None
+    origin = state.request.origin
     first_weights = trainer.weights()
     last = len(state.sizes) - 1
     if workload.metrics.before:
         say(answers.EvaluatedBefore(**_evaluated(state, -1, clock)))
     for index, plan in enumerate(state.plans()):
-        epoch = timed_epoch(trainer, plan, tick, clock, log_every=log_every, first_step=step, pacing=state.pacing)
+        epoch = timed_epoch(
+            trainer, plan, tick, clock, log_every=log_every, first_step=step, pacing=state.pacing
+        )
         steps = _joined([trainer.read(result) for result in epoch.results])
         running = _running(workload, steps, plan)
         say(
@@ -298,7 +342,9 @@ def _train_repeat(
                 examples=sum(plan.sizes),
                 losses=steps.losses.tolist(),
                 l2_losses=None if steps.l2_losses is None else steps.l2_losses.tolist(),
-                log=list(_log_lines(epoch.edges, steps, plan, step, log_every)) if log_every else [],
+                log=list(_log_lines(epoch.edges, steps, plan, step, log_every))
+                if log_every
+                else [],
                 **running,
             )
         )
@@ -324,7 +370,9 @@ def _train_repeat(
 def _finished(trainer: Trainer, first_weights: Weights | None) -> answers.Finished:
     return answers.Finished(
         settings=trainer.settings(),
-        unchanged_weights=None if first_weights is None else _unchanged(first_weights, trainer.weights()),
+        unchanged_weights=None
+        if first_weights is None
+        else _unchanged(first_weights, trainer.weights()),
         host_peak_bytes=_host_peak_bytes(),
         device_peak_bytes=trainer.device_peak_bytes(),
     )
@@ -336,7 +384,9 @@ def _unchanged(before: Weights, after: Weights) -> list[str]:
 
 
 def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, Any]:
-    """Return the running training metrics of an epoch, weighted by batch size; empty if exact ones are requested."""
+    """Return the running training metrics of an epoch, weighted by batch size; empty if exact ones
+    are requested.
+    """
     if workload.metrics.train != "running":
         return {}
     sizes = np.array(plan.sizes)
@@ -352,9 +402,14 @@ def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, Any
 
 
 def _evaluated(state: TrainingState, index: int, clock: Clock) -> dict[str, Any]:
-    start, exact = clock(), state.request.workload.metrics.train == "exact"
+    start = clock()
+    exact = state.request.workload.metrics.train == "exact"
     splits: tuple[SplitName, ...] = ("test", "train") if exact else ("test",)
-    found = {f"{split}_{name}": value for split in splits for name, value in vars(state.evaluate(split, index)).items()}
+    found = {
+        f"{split}_{name}": value
+        for split in splits
+        for name, value in vars(state.evaluate(split, index)).items()
+    }
     return {"seconds": clock() - start, **found}
 
 
@@ -362,9 +417,13 @@ def _log_lines(
     edges: list[tuple[int, float]], steps: Steps, plan: EpochPlan, first_step: int, log_every: int
 ) -> Iterator[answers.LoggedStep]:
     for (start, earlier), (end, later) in itertools.pairwise(edges):
-        step, loss, seconds = first_step + end - 1, float(steps.losses[end - 1]), later - earlier
+        step = first_step + end - 1
+        loss = float(steps.losses[end - 1])
+        seconds = later - earlier
         if step % log_every == 0:  # else the end of an epoch, not of a stretch
-            yield answers.LoggedStep(step, loss, sum(plan.sizes[start:end]) / seconds, seconds / (end - start))
+            yield answers.LoggedStep(
+                step, loss, sum(plan.sizes[start:end]) / seconds, seconds / (end - start)
+            )
 
 
 def _stop_if_diverged(steps: Steps, first_step: int, before: float | None) -> None:
@@ -411,7 +470,9 @@ def _measure_limits(request: requests.MeasurePeaks, say: Say) -> None:
         say(answers.PeaksMeasured(options.device, found))
 
 
-def _facts(request: requests.Train, can: Capabilities, data_sha256: str, weights: Weights) -> dict[str, str]:
+def _facts(
+    request: requests.Train, can: Capabilities, data_sha256: str, weights: Weights
+) -> dict[str, str]:
     """Return the facts that must be the same for all ranks of a training."""
     from trainmark.execute.worker import ranks
 
@@ -435,7 +496,8 @@ def _examine(name: str, say: Say) -> None:
     """Send several answers, so that a crash loses only the remaining ones."""
     from trainmark.backends.examination import Examinable, try_product
 
-    backend, seen = registry.load(name), answers.Examined()
+    backend = registry.load(name)
+    seen = answers.Examined()
     if isinstance(backend, Examinable):
         say(seen := dataclasses.replace(seen, examination=backend.examine()))
     can = registry.capabilities(name, backend)
@@ -443,12 +505,18 @@ def _examine(name: str, say: Say) -> None:
     say(seen := dataclasses.replace(seen, version=can.version, devices=devices))
     if isinstance(backend, Examinable):
         for device in devices:
-            say(seen := dataclasses.replace(seen, products=(*seen.products, try_product(backend, device))))
+            say(
+                seen := dataclasses.replace(
+                    seen, products=(*seen.products, try_product(backend, device))
+                )
+            )
             say(seen := dataclasses.replace(seen, libraries=loaded_libraries()))
 
 
 def loaded_libraries(maps: Path = Path("/proc/self/maps")) -> dict[str, list[str]]:
-    """Return the GPU libraries loaded in this process by name, each with its files; there should be only one."""
+    """Return the GPU libraries loaded in this process by name, each with its files; there should be
+    only one.
+    """
     try:
         mapped = maps.read_text()
     except OSError:  # not on macOS

@@ -15,7 +15,9 @@ from trainmark.workload.pytorch_draws import Drawn
 from trainmark.workload.schedule import Schedule, epoch_sizes
 from trainmark.workload.spec import Workload
 
-_STREAM, _AUGMENTATION, _EVALUATION = 1 << 20, 1 << 21, 1 << 23
+_STREAM = 1 << 20
+_AUGMENTATION = 1 << 21
+_EVALUATION = 1 << 23
 """Random streams different from those of weights, which use [seed, layer], and from each other."""
 
 
@@ -30,18 +32,28 @@ def epoch_plans(
         inject: whether to draw the order of a reshuffled epoch here, not in the framework.
         drawn: what a framework drew, if the schedule asks for it.
     """
-    schedule, batches, augment = workload.schedule, workload.batches, workload.augmented_input
+    schedule = workload.schedule
+    batches = workload.batches
+    augment = workload.augmented_input
     one_pass = sum(batches.sizes(examples))
     same = _pass(schedule, examples, seed, 0, 0) if schedule.shuffle in ("once", "never") else None
     epochs = epoch_sizes(schedule, batches, examples)
     if not epochs:
-        raise DataError("no step to train", expected="at least one whole batch", found=f"{examples} training examples")
+        raise DataError(
+            "no step to train",
+            expected="at least one whole batch",
+            found=f"{examples} training examples",
+        )
     for epoch, (sizes, end) in enumerate(zip(epochs, accumulate(map(len, epochs)), strict=True)):
         augmented = None
         if augment is not None:
-            augmented = draw_augmentation(augment, sum(sizes), _generator(seed, _AUGMENTATION, epoch))
+            augmented = draw_augmentation(
+                augment, sum(sizes), _generator(seed, _AUGMENTATION, epoch)
+            )
         if drawn is not None:
-            yield EpochPlan(sizes, drawn.batches[end - len(sizes) : end].ravel(), augmented=augmented)
+            yield EpochPlan(
+                sizes, drawn.batches[end - len(sizes) : end].ravel(), augmented=augmented
+            )
         elif workload.takes_everything:
             yield EpochPlan(sizes, None, whole=True, augmented=augmented)
         elif schedule.shuffle == "every-epoch" and not inject:
@@ -52,13 +64,16 @@ def epoch_plans(
         else:
             passes = -(-sum(sizes) // one_pass)
             orders = [
-                _pass(schedule, examples, seed, epoch, index) if same is None else same for index in range(passes)
+                _pass(schedule, examples, seed, epoch, index) if same is None else same
+                for index in range(passes)
             ]
             order = np.concatenate([order[:one_pass] for order in orders])[: sum(sizes)]
             yield EpochPlan(sizes, order, augmented=augmented)
 
 
-def evaluation_sample(workload: Workload, split: str, examples: int, seed: int, index: int) -> NDArray[np.int64] | None:
+def evaluation_sample(
+    workload: Workload, split: str, examples: int, seed: int, index: int
+) -> NDArray[np.int64] | None:
     """Return the examples of an evaluation, drawn with replacement; None evaluates the whole split.
 
     Args:
@@ -72,7 +87,9 @@ def evaluation_sample(workload: Workload, split: str, examples: int, seed: int, 
     return np.floor(rng.random(workload.metrics.sample * size) * examples).astype(np.int64)
 
 
-def _pass(schedule: Schedule, examples: int, seed: int, epoch: int, index: int) -> NDArray[np.int64]:
+def _pass(
+    schedule: Schedule, examples: int, seed: int, epoch: int, index: int
+) -> NDArray[np.int64]:
     if schedule.shuffle == "never":
         return np.arange(examples)
     place = [0, 0] if schedule.shuffle == "once" else [epoch + 1, index]

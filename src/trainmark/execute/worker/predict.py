@@ -23,18 +23,24 @@ def predict(request: Predict, say: Say) -> None:
     trainer = _trained(request, data)
     test = trainer.evaluate("test")
     say(Scored(test.loss, test.accuracy, data.test.labels.tolist()))
-    size = request.workload.evaluation_batch  # as in evaluation, since other sizes may round differently
+    # as in evaluation, since other sizes may round differently
+    size = request.workload.evaluation_batch
     for start in range(0, len(data.test), size):
         say(Outputs(trainer.outputs(data.test.images[start : start + size]).tolist()))
 
 
 def generate(request: Generate, say: Say) -> None:
-    """Continue the prompt token by token; the network sees the last tokens, up to its context length."""
-    trainer, tokens = _trained(request, request.dataset.load()), list(request.prompt)
-    rng, length = np.random.default_rng(request.seed), request.workload.input.network_shape[0]
+    """Continue the prompt token by token; the network sees the last tokens, up to its context
+    length.
+    """
+    trainer = _trained(request, request.dataset.load())
+    tokens = list(request.prompt)
+    rng = np.random.default_rng(request.seed)
+    length = request.workload.input.network_shape[0]
     for index in range(request.length):
         seen = tokens[-length:]
-        window = np.array([seen + [0] * (length - len(seen))])  # attention is causal, so the zeros change nothing
+        # attention is causal, so the zeros change nothing
+        window = np.array([seen + [0] * (length - len(seen))])
         row = trainer.outputs(window)[:, len(seen) - 1]
         if request.temperature:
             shares = probabilities((row - row.max()) / request.temperature)[0]

@@ -1,8 +1,10 @@
-"""A training on several processes, on the measured side: one process starts the ranks and relays their messages.
+"""A training on several processes, on the measured side: one process starts the ranks and relays
+their messages.
 
-Each rank is an ordinary worker. It connects to the launcher by a socket in the file system, sends its rank, and gets
-the request. Its messages are passed on to the parent in an envelope; those of this machine's first rank are also passed
-on unchanged, so that observers see one training. Only its final message waits until all ranks have ended.
+Each rank is an ordinary worker. It connects to the launcher by a socket in the file system, sends
+its rank, and gets the request. Its messages are passed on to the parent in an envelope; those of
+this machine's first rank are also passed on unchanged, so that observers see one training. Only its
+final message waits until all ranks have ended.
 """
 
 from __future__ import annotations
@@ -21,7 +23,15 @@ from trainmark.backends.layout import Fall, Launching
 from trainmark.errors import ProtocolError, Unsupported
 from trainmark.execute.protocol.answers import Done, Failed, OfRank, RankBorn
 from trainmark.execute.protocol.requests import StartRanks, Train
-from trainmark.execute.protocol.wire import SCRATCH, Channel, Message, Say, counter, shared_page, signal_name
+from trainmark.execute.protocol.wire import (
+    SCRATCH,
+    Channel,
+    Message,
+    Say,
+    counter,
+    shared_page,
+    signal_name,
+)
 from trainmark.execute.worker.slices import Turns
 
 BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
@@ -31,16 +41,22 @@ _HELD = ("Finished", "Done", "Failed")
 _TAIL_BYTES = 4_096
 _FAREWELL_SECONDS = 2.0
 _OVERDUE_SECONDS = 5.0
-"""Seconds for an engine to notice that a rank has failed; one that waits for a lost machine never does."""
+"""Seconds for an engine to notice that a rank has failed; one that waits for a lost machine never
+does."""
 
 
 def launch(request: StartRanks, say: Say, position_descriptor: int, turns: Turns) -> None:
     """Start the ranks of ``request``, pass on their ``turns``, and report how they ended."""
-    training, rendezvous = request.training, request.rendezvous
+    training = request.training
+    rendezvous = request.rendezvous
     backend = registry.load(training.backend)
     if not isinstance(backend, Launching):
-        raise Unsupported(f"{training.backend} does not train on several processes", expected="the backend torch")
-    os.environ[_HOST_VARIABLE] = " at ".join(filter(None, (socket.gethostname(), rendezvous.address)))
+        raise Unsupported(
+            f"{training.backend} does not train on several processes", expected="the backend torch"
+        )
+    os.environ[_HOST_VARIABLE] = " at ".join(
+        filter(None, (socket.gethostname(), rendezvous.address))
+    )
     if rendezvous.interface:
         for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
             os.environ.setdefault(variable, rendezvous.interface)
@@ -50,11 +66,14 @@ def launch(request: StartRanks, say: Say, position_descriptor: int, turns: Turns
         logs = Path(folder) / "logs"
         logs.mkdir()
         command = sys.executable, str(BOOTSTRAP), RANK_FLAG, str(relay.address)
-        spec = layout.LaunchSpec(command, request.ranks, training.options.device, rendezvous, str(logs))
+        spec = layout.LaunchSpec(
+            command, request.ranks, training.options.device, rendezvous, str(logs)
+        )
         with relay.listening():
             fall = backend.launch(spec)
         if fall is not None:
-            # The first rank that reports a failure is the cause: the others only lose the connection to it.
+            # The first rank that reports a failure is the cause: the others only lose the
+            # connection to it.
             rank = next(iter(relay.reasons), fall.rank) if fall.exit_code >= 0 else fall.rank
             say(Failed(_reason(fall, rank, relay.reasons), rank))
             return
@@ -84,7 +103,9 @@ class _Relay:
         self.address = address
         self._overdue: threading.Timer | None = None
         self.reasons: dict[int, str] = {}
-        self._training, self._say, self._position = training, say, position_descriptor
+        self._training = training
+        self._say = say
+        self._position = position_descriptor
         self._speaking = threading.Lock()
         self._held: list[Message] = []
         self._lines: list[Channel] = []
@@ -133,7 +154,8 @@ class _Relay:
         channel = Channel(line)
         place: Message = {}
         last = None
-        with line, contextlib.suppress(OSError, ProtocolError):  # its end is reported elsewhere, or below
+        # its end is reported elsewhere, or below
+        with line, contextlib.suppress(OSError, ProtocolError):
             while (messages := channel.receive()) is not None:
                 for message in messages:
                     if message["event"] == RankBorn.__name__:

@@ -1,8 +1,8 @@
 """Choose the steps that ``trainmark parity`` compares, and compute them with the reference.
 
-The steps are the first ones of a training on a small part of the training set, those around the end of its first epoch
-and those around a change of the learning rate. Each starts from a state of the reference's own training, rounded to
-what every backend can represent.
+The steps are the first ones of a training on a small part of the training set, those around the end
+of its first epoch and those around a change of the learning rate. Each starts from a state of the
+reference's own training, rounded to what every backend can represent.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _FULL = 4_000
 _STEPS_OF_NEXT_EPOCH = 3
 _MAYBE_EMPTY = ("activations", "activation_moves", "untrained", "untrained_moves")
 """Groups of arrays that a file does not contain if they are empty."""
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
 _MOVES = 1 << 22  # a random stream different from those of weights and orders
 
 
@@ -70,29 +71,43 @@ def cut(data: Dataset, workload: Workload) -> Dataset:
 
 def plans_of(workload: Workload, examples: int, seed: int) -> Iterator[EpochPlan]:
     """Yield the epochs of a long training on the part, each one pass."""
-    long = workload.with_schedule(epochs=1_000, steps=None, steps_per_epoch=None, dataset_repeats=1, until=None)
+    long = workload.with_schedule(
+        epochs=1_000, steps=None, steps_per_epoch=None, dataset_repeats=1, until=None
+    )
     return epoch_plans(long, examples, seed, inject=True)
 
 
 def batches_of(plan: EpochPlan, examples: int) -> list[NDArray[np.int64]]:
     """Return the examples of each step."""
-    return [np.arange(examples)] * len(plan.sizes) if plan.order is None else plan.batches(plan.order)
+    return (
+        [np.arange(examples)] * len(plan.sizes) if plan.order is None else plan.batches(plan.order)
+    )
 
 
 def ordered_plans(workload: Workload, examples: int, seed: int) -> list[EpochPlan]:
     """Return an epoch and the start of the next, to check the order of batches."""
     first, second = itertools.islice(plans_of(workload, examples, seed), 2)
     sizes = second.sizes[:_STEPS_OF_NEXT_EPOCH]
-    return [first, EpochPlan(sizes, None if second.order is None else second.order[: sum(sizes)], second.whole)]
+    return [
+        first,
+        EpochPlan(
+            sizes, None if second.order is None else second.order[: sum(sizes)], second.whole
+        ),
+    ]
 
 
 def rehearse(request: Rehearse, say: Say) -> None:
     """Compute the steps to compare, and write them to the file of ``request``."""
     _keep_memory()
-    workload, seed = request.workload.deterministic(), request.options.seed
+    workload = request.workload.deterministic()
+    seed = request.options.seed
     data = cut(request.dataset.load(), workload)
-    model, images, labels = lay_out(workload), data.train.images, data.train.labels
-    reference = Reference(workload, model, request.options.precision, np.random.default_rng([seed, _MOVES]))
+    model = lay_out(workload)
+    images = data.train.images
+    labels = data.train.labels
+    reference = Reference(
+        workload, model, request.options.precision, np.random.default_rng([seed, _MOVES])
+    )
     weights = _representable(initial_weights(model, seed))
     trained = {name: weights[name] for name in model.trained}
     zeros = {name: np.zeros_like(value) for name, value in trained.items()}
@@ -106,13 +121,24 @@ def rehearse(request: Rehearse, say: Say) -> None:
         state = dataclasses.replace(state, step=step)
         steps.append((state, batch))
         shows = number in (0, len(chosen) - 1)  # activations are large
-        result = reference.step(state.weights, images[batch], labels[batch].astype(np.int64), shows=shows)
+        result = reference.step(
+            state.weights, images[batch], labels[batch].astype(np.int64), shows=shows
+        )
         found.append(result)
         state = _next(workload, state, result)
-        moves = [result.loss_moves, *result.gradient_moves.values(), *result.activation_moves.values()]
-        if not all(np.isfinite(each).all() for each in (np.array([result.loss, *moves]), *state.weights.values())):
+        moves = [
+            result.loss_moves,
+            *result.gradient_moves.values(),
+            *result.activation_moves.values(),
+        ]
+        if not all(
+            np.isfinite(each).all()
+            for each in (np.array([result.loss, *moves]), *state.weights.values())
+        ):
             fix = "Lower the learning rate, or compare another --seed."
-            raise TrainmarkError(f"the training diverges in step {step}, for the reference too", fix=fix)
+            raise TrainmarkError(
+                f"the training diverges in step {step}, for the reference too", fix=fix
+            )
         say(Rehearsed(number + 1, len(chosen)))
     for number, ((state, batch), expected) in enumerate(zip(steps, pooled(found), strict=True)):
         examples = np.repeat(batch, expected.repeats)
@@ -126,7 +152,9 @@ def _next(workload: Workload, state: State, found: Expected) -> State:
     average: Arrays = {}
     if workload.weight_average:
         share = 1 - workload.weight_average.decay_at(state.step)
-        average = {name: old + share * (after.weights[name] - old) for name, old in state.average.items()}
+        average = {
+            name: old + share * (after.weights[name] - old) for name, old in state.average.items()
+        }
     slots = {slot: _representable(arrays) for slot, arrays in after.slots.items()}
     weights = {**after.weights, **found.untrained}
     return State(_representable(weights), slots, _representable(average), after.step)
@@ -137,13 +165,17 @@ def _representable(arrays: Arrays) -> dict[str, NDArray[np.float64]]:
 
 
 def problems(place: Path) -> tuple[list[Problem], NDArray[np.float64]]:
-    """Return what :func:`rehearse` wrote: the steps, and the losses of batches from the initial weights."""
+    """Return what :func:`rehearse` wrote: the steps, and the losses of batches from the initial
+    weights.
+    """
     with np.load(place, allow_pickle=False) as file:
         tree = _nested({name: file[name] for name in file.files})
     order = tree.pop("order")
     found = [
         Problem(
-            State(**{"slots": {}, "average": {}, **each["state"], "step": int(each["state"]["step"])}),
+            State(
+                **{"slots": {}, "average": {}, **each["state"], "step": int(each["state"]["step"])}
+            ),
             each["examples"],
             each["shown"],
             Expected(**{**{group: {} for group in _MAYBE_EMPTY}, **each["expected"]}),
@@ -155,9 +187,13 @@ def problems(place: Path) -> tuple[list[Problem], NDArray[np.float64]]:
 
 def _chosen(workload: Workload, examples: int, seed: int) -> list[tuple[int, NDArray[np.int64]]]:
     """Return the steps to compare, with their examples."""
-    every = (batch for plan in plans_of(workload, examples, seed) for batch in batches_of(plan, examples))
+    every = (
+        batch for plan in plans_of(workload, examples, seed) for batch in batches_of(plan, examples)
+    )
     steps = list(enumerate(itertools.islice(every, STEPS)))
-    return steps + [(number, steps[number % 2][1]) for number in corners(workload.optimizer) if number >= STEPS]
+    return steps + [
+        (number, steps[number % 2][1]) for number in corners(workload.optimizer) if number >= STEPS
+    ]
 
 
 def _order_losses(
@@ -165,8 +201,14 @@ def _order_losses(
 ) -> NDArray[np.float64]:
     train = data.train
     plans = ordered_plans(workload, len(train), seed)
-    batches = [(train.images[each], train.labels[each]) for plan in plans for each in batches_of(plan, len(train))]
-    return np.array([reference.loss(weights, images, labels.astype(np.int64)) for images, labels in batches])
+    batches = [
+        (train.images[each], train.labels[each])
+        for plan in plans
+        for each in batches_of(plan, len(train))
+    ]
+    return np.array(
+        [reference.loss(weights, images, labels.astype(np.int64)) for images, labels in batches]
+    )
 
 
 def _keep_memory() -> None:

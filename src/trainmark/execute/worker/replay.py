@@ -48,11 +48,16 @@ class _Training:
 
 
 def replay(
-    request: ReplayTraining, say: Say, tick: Callable[[], None], backends: Callable[[str], Backend] = registry.load
+    request: ReplayTraining,
+    say: Say,
+    tick: Callable[[], None],
+    backends: Callable[[str], Backend] = registry.load,
 ) -> None:
     """Find the first step whose loss is not finite, and inspect the steps that may show why."""
-    workload, options = request.workload, request.options
-    model, data = lay_out(workload), request.dataset.load()
+    workload = request.workload
+    options = request.options
+    model = lay_out(workload)
+    data = request.dataset.load()
     drawn = pytorch_draws.draw(workload, model, len(data.train), len(data.test))
     start = drawn.weights if drawn else initial_weights(model, options.seed)
     training = _Training(backends(request.backend), workload, model, data, options, start, drawn)
@@ -66,7 +71,9 @@ def replay(
 
 
 def _worth_opening(losses: NDArray[np.float64], failed: int | None) -> list[int]:
-    """Return the first step, the one after which the loss rose most, the last good one, and the failure."""
+    """Return the first step, the one after which the loss rose most, the last good one, and the
+    failure.
+    """
     good = losses[:failed]
     rise = int(np.argmax(np.diff(good))) if len(good) > 1 else 0
     last = max((len(losses) if failed is None else failed) - 1, 0)
@@ -74,14 +81,18 @@ def _worth_opening(losses: NDArray[np.float64], failed: int | None) -> list[int]
 
 
 def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepInspection:
-    """Inspect step ``step``, from 0: the backend's results, and the reference's from the same weights."""
+    """Inspect step ``step``, from 0: the backend's results, and the reference's from the same
+    weights.
+    """
     trainer, plan, place, _ = _trained(training, step, tick)
     before = trainer.weights()
     loss = float(trainer.read(trainer.train(1, tick)).losses[0])
     after = trainer.weights()
     batch = slice(None) if plan.order is None else plan.batches(plan.order)[place]
-    split, workload = training.data.train, training.workload
-    x, labels = prepare(workload.input, split.images[batch]), split.labels[batch]
+    split = training.data.train
+    workload = training.workload
+    x = prepare(workload.input, split.images[batch])
+    labels = split.labels[batch]
     if plan.augmented is not None and (spec := workload.augmented_input) is not None:
         x = augment(spec, x, plan.batches(plan.augmented)[place])
     valid = labels < training.model.classes
@@ -96,7 +107,9 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
         reference_loss=float(inspected.losses.mean()) if known.any() else None,
         gap=inspected.gap if known.any() else None,
         bad_labels=tuple(sorted({int(label) for label in labels[~valid]})),
-        unchanged=tuple(name for name, value in before.items() if np.array_equal(value, after[name])),
+        unchanged=tuple(
+            name for name, value in before.items() if np.array_equal(value, after[name])
+        ),
         finite_after=bool(all(np.isfinite(value).all() for value in after.values())),
         moved={name: _moved(before[name], after[name]) for name in matrices},
         alone=_alone(training, before, batch, inspected) if not np.isfinite(loss) else (),
@@ -106,11 +119,18 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
 def _trained(
     training: _Training, steps: int, tick: Callable[[], None]
 ) -> tuple[Trainer, EpochPlan, int, NDArray[np.float64]]:
-    """Return a trainer after ``steps`` steps, or all there are; the next step's epoch and position in it; losses."""
-    workload, data, options = training.workload, training.data, training.options
-    trainer, losses = training.backend.trainer(workload, training.model, data, options), np.zeros(0)
+    """Return a trainer after ``steps`` steps, or all there are; the next step's epoch and position
+    in it; losses.
+    """
+    workload = training.workload
+    data = training.data
+    options = training.options
+    trainer = training.backend.trainer(workload, training.model, data, options)
+    losses = np.zeros(0)
     trainer.load(training.start)
-    for plan in epoch_plans(workload, len(data.train), options.seed, inject=True, drawn=training.drawn):
+    for plan in epoch_plans(
+        workload, len(data.train), options.seed, inject=True, drawn=training.drawn
+    ):
         trainer.begin_epoch(plan)
         place = min(steps - len(losses), len(plan.sizes))
         if place:
@@ -127,7 +147,9 @@ def _moved(before: NDArray[np.float32], after: NDArray[np.float32]) -> float | N
     return float(change / max(np.abs(before).max(), 1e-12)) if np.isfinite(change) else None
 
 
-def _alone(training: _Training, weights: Weights, batch: Any, inspected: StepTensors) -> tuple[OddExample, ...]:
+def _alone(
+    training: _Training, weights: Weights, batch: Any, inspected: StepTensors
+) -> tuple[OddExample, ...]:
     """Return the examples of the batch whose loss is not finite although the reference's is."""
     if training.model.joins_examples or not isinstance(training.backend, Separable):
         return ()

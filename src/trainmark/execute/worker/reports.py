@@ -27,14 +27,16 @@ _MOST_LINE_BYTES = 1 << 20
 _MOST_EPOCHS = 100_000
 _MOST_THREADS = 100
 """Maximum number of entries in a report of a threads search."""
-_MOST_LEFT_OUT, _MOST_TOLD = 10_000, 3
+_MOST_LEFT_OUT = 10_000
+_MOST_TOLD = 3
 """Number of lines after which only turns are read, to limit the cost of excessive output."""
 Report: TypeAlias = "EpochEnded | Evaluated | SliceTimed | StepsObserved | ThreadsTried | Waiting"
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
 
 class Reports:
-    """Parses lines into epochs, evaluations and slices, in the order of their ends; counts and ignores invalid ones.
+    """Parses lines into epochs, evaluations and slices, in the order of their ends; counts and
+    ignores invalid ones.
 
     Args:
         edge: start of the command, in seconds from the record's origin.
@@ -47,11 +49,14 @@ class Reports:
     """
 
     def __init__(self, edge: float) -> None:
-        self._edge, self._pending, self._epochs = edge, b"", 0
+        self._edge = edge
+        self._pending = b""
+        self._epochs = 0
         self._windows: list[tuple[float, float]] = []
         self._evaluation = 0.0
         self._greeted = self._untested = False
-        self.left_out, self.paused_seconds = 0, 0.0
+        self.left_out = 0
+        self.paused_seconds = 0.0
         self.odd: list[str] = []
         self.not_finite: str | None = None
         self.last_finite: float | None = None
@@ -70,7 +75,8 @@ class Reports:
             self._leave_out("a line without an end")
             self._pending = b""
         for line in lines:
-            heard = self.left_out <= _MOST_LEFT_OUT or re.search(rb'"(pause|resume|slice)"', line)  # turns go on
+            # turns go on
+            heard = self.left_out <= _MOST_LEFT_OUT or re.search(rb'"(pause|resume|slice)"', line)
             if not line.strip() or not heard:
                 continue
             message = _parsed(line)
@@ -89,13 +95,16 @@ class Reports:
         event = message.get("event")
         if isinstance(packages := message.pop("packages", None), dict):
             first = list(packages.items())[:50]
-            self.packages = {name[:100]: version[:100] for name, version in first if isinstance(version, str)}
+            self.packages = {
+                name[:100]: version[:100] for name, version in first if isinstance(version, str)
+            }
         found: Report | None = None
         if event == "hello":
             if self._greeted:  # a child process that also imports the hook, such as a loader
                 return None
             language = message.get("language")
-            self._greeted, self.language = True, language[:100] if isinstance(language, str) else None
+            self._greeted = True
+            self.language = language[:100] if isinstance(language, str) else None
         elif event == "epoch" and message.get("index", self._epochs) == self._epochs < _MOST_EPOCHS:
             found = self._epoch(message, now)
         elif event == "test" and self._untested:
@@ -115,7 +124,8 @@ class Reports:
         elif event == "resume":
             self.paused_seconds += now - self._edge
         elif event == "begin":
-            self._windows, self._evaluation = [], 0.0
+            self._windows = []
+            self._evaluation = 0.0
         else:
             index = _shown(message.get("index"))
             self._leave_out(f"event {_shown(event)}, index {index}, after {self._epochs} epochs")
@@ -124,19 +134,31 @@ class Reports:
         return found
 
     def _slice(self, message: dict[str, Any], origin: float, now: float) -> SliceTimed | None:
-        start, seconds = _number(message.get("start")), _seconds(message.get("seconds"))
+        start = _number(message.get("start"))
+        seconds = _seconds(message.get("seconds"))
         steps = _count(message.get("steps"))
-        if start is None or not seconds or steps is None or not 0 <= start - origin <= now - seconds:
-            self._leave_out(f"slice of {_shown(message.get('steps'))} steps in {_shown(message.get('seconds'))} s")
+        if (
+            start is None
+            or not seconds
+            or steps is None
+            or not 0 <= start - origin <= now - seconds
+        ):
+            self._leave_out(
+                f"slice of {_shown(message.get('steps'))} steps in "
+                f"{_shown(message.get('seconds'))} s"
+            )
             return None
         return SliceTimed(start - origin, steps, steps, seconds, None)
 
     def _observed(self, message: dict[str, Any]) -> StepsObserved | None:
-        losses, fields = message.get("losses"), dict[str, Any]()
+        losses = message.get("losses")
+        fields = dict[str, Any]()
         for name, value in message.items():
             if isinstance(value, dict):
                 of = int if name == "syncs" else str
-                fields[name] = {str(key)[:200]: each for key, each in value.items() if isinstance(each, of)}
+                fields[name] = {
+                    str(key)[:200]: each for key, each in value.items() if isinstance(each, of)
+                }
             elif name in Observed.__annotations__ and name != "losses":
                 fields[name] = value
         numbers = map(_figure, losses) if isinstance(losses, list) else ()
@@ -164,9 +186,13 @@ class Reports:
         return ThreadsTried(chosen, default, tried)
 
     def _epoch(self, message: dict[str, Any], now: float) -> EpochEnded:
-        index, self._epochs, self._untested = self._epochs, self._epochs + 1, True
-        windows, self._windows = [*self._windows, (self._edge, now - self._edge)], []
-        evaluation, self._evaluation = self._evaluation, 0.0
+        index = self._epochs
+        self._epochs = self._epochs + 1
+        self._untested = True
+        windows = [*self._windows, (self._edge, now - self._edge)]
+        self._windows = []
+        evaluation = self._evaluation
+        self._evaluation = 0.0
         figures = self._figures(message, "train")
         self.not_finite = None
         self._look_at(figures)
@@ -185,7 +211,8 @@ class Reports:
         )
 
     def _test(self, message: dict[str, Any], now: float) -> Evaluated:
-        self._untested, self._windows = False, []
+        self._untested = False
+        self._windows = []
         figures = self._figures(message, "test")
         self._look_at(figures)
         return Evaluated(self._epochs - 1, now - self._edge, **figures)
@@ -211,7 +238,11 @@ class Reports:
 
     def _look_at(self, figures: dict[str, float | None]) -> None:
         loss = figures.get("train_loss")
-        odd = [name for name, value in figures.items() if value is not None and not math.isfinite(value)]
+        odd = [
+            name
+            for name, value in figures.items()
+            if value is not None and not math.isfinite(value)
+        ]
         if odd:
             said = " and ".join(f"{name.replace('_', ' ')} {figures[name]}" for name in odd)
             self.not_finite = f"{said} was reported for epoch {self._epochs}"
@@ -252,7 +283,11 @@ def _fraction(value: Any) -> float | None:
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else None
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53
+        else None
+    )
 
 
 def _seconds(value: Any) -> float | None:

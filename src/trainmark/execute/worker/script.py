@@ -1,7 +1,9 @@
-"""The measured process of a user's command: starts it, times it, reads its reports, and ends what it leaves behind.
+"""The measured process of a user's command: starts it, times it, reads its reports, and ends what
+it leaves behind.
 
-It runs between trainmark and the command so that no process of the command, daemons included, outlives either: on Linux
-orphans become this process's children. Elsewhere, processes that leave the process group are not followed.
+It runs between trainmark and the command so that no process of the command, daemons included,
+outlives either: on Linux orphans become this process's children. Elsewhere, processes that leave
+the process group are not followed.
 """
 
 from __future__ import annotations
@@ -18,7 +20,15 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from trainmark.execute.protocol.answers import CommandExited, CommandStarted, Diverged, Failed, Finished, Ready, Waiting
+from trainmark.execute.protocol.answers import (
+    CommandExited,
+    CommandStarted,
+    Diverged,
+    Failed,
+    Finished,
+    Ready,
+    Waiting,
+)
 from trainmark.execute.protocol.requests import RunScript, Stop
 from trainmark.execute.protocol.wire import SCRATCH, Say, signal_name
 from trainmark.execute.worker import lifeline
@@ -45,7 +55,8 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
     become_subreaper = 36
     lifeline.control(become_subreaper, 1)  # orphans become children of this process, not of init
     pipe, heard = _pipe("reports")
-    environment, stopped = {**os.environ, **request.environment, VARIABLE: str(pipe)}, _Stopped()
+    environment = {**os.environ, **request.environment, VARIABLE: str(pipe)}
+    stopped = _Stopped()
     if CHANGES in environment:
         environment |= {"TMPDIR": str(_folder()), ORIGINAL: str(request.scratch)}
     if request.inject:
@@ -59,7 +70,9 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
         folder = request.scratch and _copied(Path(request.scratch), request.copy)
         say(Ready())
         start = clock()
-        process = subprocess.Popen(request.argv, stdin=subprocess.DEVNULL, env=environment, cwd=folder)
+        process = subprocess.Popen(
+            request.argv, stdin=subprocess.DEVNULL, env=environment, cwd=folder
+        )
     except OSError as error:
         say(Failed(f"the command can't be started: {str(error)[:_MOST_WORDS]}"))
         return
@@ -72,7 +85,8 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
             selector.select()
             _tell(reports, _arrived(heard), request.origin, clock, say, stopped)
     process.returncode = ended.code
-    left = end_descendants(_GRACE_SECONDS)  # first, since a process that keeps writing would block this one
+    # first, since a process that keeps writing would block this one
+    left = end_descendants(_GRACE_SECONDS)
     while arrived := _arrived(heard):
         _tell(reports, arrived, request.origin, clock, say, stopped)
     peak = ended.usage.ru_maxrss
@@ -84,7 +98,9 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
             user_seconds=ended.usage.ru_utime,
             system_seconds=ended.usage.ru_stime,
             # Linux also counts this process's memory before exec, so a lower peak is unknown.
-            host_peak_bytes=peak * (1 if sys.platform == "darwin" else 1024) if peak > own_peak else None,
+            host_peak_bytes=peak * (1 if sys.platform == "darwin" else 1024)
+            if peak > own_peak
+            else None,
             left=left,
             left_out=reports.left_out,
             odd=reports.odd,
@@ -117,7 +133,11 @@ def _injection(environment: Mapping[str, str], most_steps: int | None) -> dict[s
     """Return the variables that start the observer in every Python interpreter of the command."""
     site = Path(__file__).parents[2] / "inject" / "site"
     path = os.pathsep.join(filter(None, (str(site), environment.get("PYTHONPATH"))))
-    return {"PYTHONPATH": path, "TRAINMARK_OBSERVER": str(_folder()), "TRAINMARK_STEPS": str(most_steps or 0)}
+    return {
+        "PYTHONPATH": path,
+        "TRAINMARK_OBSERVER": str(_folder()),
+        "TRAINMARK_STEPS": str(most_steps or 0),
+    }
 
 
 def _copied(folder: Path, how: str) -> Path:
@@ -160,7 +180,8 @@ class _Stopped:
 
     def go_on(self) -> None:
         """Resume them."""
-        pids, self._pids = self._pids, set()
+        pids = self._pids
+        self._pids = set()
         _signal(pids, signal.SIGCONT)
 
 
@@ -171,10 +192,14 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 class _Waiter:
-    """Waits for a process in a separate thread, so that its end is timed exactly; signals it through a pipe."""
+    """Waits for a process in a separate thread, so that its end is timed exactly; signals it
+    through a pipe.
+    """
 
     def __init__(self, pid: int, clock: Clock) -> None:
-        self._pid, self._clock, self.rang = pid, clock, False
+        self._pid = pid
+        self._clock = clock
+        self.rang = False
         self.bell, self._rope = os.pipe()
         threading.Thread(target=self._wait, daemon=True).start()
 
@@ -193,11 +218,14 @@ def _arrived(descriptor: int) -> bytes:
     return b""
 
 
-def _tell(reports: Reports, arrived: bytes, origin: float, clock: Clock, say: Say, stopped: _Stopped) -> None:
+def _tell(
+    reports: Reports, arrived: bytes, origin: float, clock: Clock, say: Say, stopped: _Stopped
+) -> None:
     for report in reports.take(arrived, origin, clock()):
         if isinstance(report, Waiting):
             stopped.stop_all()  # data loaders would use the other side's time
-        with contextlib.suppress(OSError):  # if trainmark is gone, the lifeline ends the command; wait for it
+        # if trainmark is gone, the lifeline ends the command; wait for it
+        with contextlib.suppress(OSError):
             say(report)
 
 

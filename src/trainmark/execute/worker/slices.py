@@ -1,8 +1,9 @@
 """An interleaved training, which computes one slice at a time, when the parent tells it to.
 
-A slice begins with a few untimed steps, in which caches and clocks adapt from the other side. It ends at the next
-synchronised point after the requested seconds of timed steps, and may include the end of an epoch, whose evaluation
-is not timed. A training that is shorter than a slice starts again within it, which is not timed either.
+A slice begins with a few untimed steps, in which caches and clocks adapt from the other side. It
+ends at the next synchronised point after the requested seconds of timed steps, and may include the
+end of an epoch, whose evaluation is not timed. A training that is shorter than a slice starts again
+within it, which is not timed either.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ STEADY = 0.02
 LONGEST_RAMP = 2.0
 """Seconds after which a slice is timed even if the time of a step still changes."""
 MOST_RESTARTING = 1.0
-"""Longest time that restarts of a short training may take in a turn, as a multiple of the seconds of training that the
-parent wants; after that, the turn ends with fewer steps. Before this limit, a training of 20 steps of 0.1 ms took 5 ms
-to start again, so a slice of 0.5 s took 3 s."""
+"""Longest time that restarts of a short training may take in a turn, as a multiple of the seconds
+of training that the parent wants; after that, the turn ends with fewer steps. Before this limit, a
+training of 20 steps of 0.1 ms took 5 ms to start again, so a slice of 0.5 s took 3 s."""
 
 
 class Enough(Exception):
@@ -46,7 +47,8 @@ class Slices:
     Args:
         turns: the parent's messages; None trains to the end.
         origin: reading of the clock that start times count from.
-        agree: returns the first rank's value in all ranks of a training, since each has separate turns and clocks.
+        agree: returns the first rank's value in all ranks of a training, since each has separate
+            turns and clocks.
 
     Attributes:
         threads_to_try: numbers of CPU threads that this turn begins with.
@@ -59,8 +61,12 @@ class Slices:
         origin: float = 0.0,
         agree: Callable[[Any], Any] = lambda own: own,
     ) -> None:
-        self._turns, self._say, self._origin, self._agree = turns, say, origin, agree
-        self._over, self._to_the_end = turns is not None, turns is None
+        self._turns = turns
+        self._say = say
+        self._origin = origin
+        self._agree = agree
+        self._over = turns is not None
+        self._to_the_end = turns is None
         self._target = 0.0
         self._step_seconds: float | None = None
         self._tried = 0
@@ -95,18 +101,28 @@ class Slices:
             raise TrainingStarts
         assert turn["event"] == TakeTurn.__name__, turn
         self.threads_to_try = tuple(turn["threads"])
-        self._target, self._to_the_end = turn["seconds"] or 0.0, turn["seconds"] is None
+        self._target = turn["seconds"] or 0.0
+        self._to_the_end = turn["seconds"] is None
         self._pace = math.inf if turn["until_steady"] else None
-        untimed = turn["untimed"] / 2 if turn["until_steady"] else turn["untimed"]  # two parts, to be compared
-        self._untimed_left = max(1, round(untimed / self._step_seconds)) if self._step_seconds else 0
-        self._over, self._start, self._seconds, self._ramped = False, 0.0, 0.0, 0.0
-        self._part_steps, self._part_seconds = 0, 0.0
+        # two parts, to be compared
+        untimed = turn["untimed"] / 2 if turn["until_steady"] else turn["untimed"]
+        self._untimed_left = (
+            max(1, round(untimed / self._step_seconds)) if self._step_seconds else 0
+        )
+        self._over = False
+        self._start = 0.0
+        self._seconds = 0.0
+        self._ramped = 0.0
+        self._part_steps = 0
+        self._part_seconds = 0.0
         self._untimed_steps = self._timed_steps = self._examples = 0
         self._restarting = 0.0
         return True
 
     def restarted(self, seconds: float) -> None:
-        """Count the seconds it took to restart a training that ended within a turn; they are not timed."""
+        """Count the seconds it took to restart a training that ended within a turn; they are not
+        timed.
+        """
         self._restarting += self._agree(seconds)
 
     def most_steps(self) -> int | None:
@@ -129,18 +145,24 @@ class Slices:
             self._tried += steps
             self._seconds += seconds
             if self._has_trained_enough and self._tried > FEWEST_STEPS:
-                self._step_seconds, self._over = seconds / steps, True
+                self._step_seconds = seconds / steps
+                self._over = True
         elif self._untimed_left:  # an epoch may end meanwhile
             self._start = self._start or now - seconds - self._origin
             self._untimed_steps += steps
             self._untimed_left = max(self._untimed_left - steps, 0)
-            self._part_steps, self._part_seconds = self._part_steps + steps, self._part_seconds + seconds
+            self._part_steps = self._part_steps + steps
+            self._part_seconds = self._part_seconds + seconds
             self._ramped += seconds
             is_ramp_over = self._ramped + self._restarting >= LONGEST_RAMP
             if not self._untimed_left and self._pace is not None and not is_ramp_over:
-                before, self._pace = self._pace, self._part_seconds / self._part_steps
-                self._untimed_left = self._part_steps if abs(self._pace - before) > STEADY * self._pace else 0
-                self._part_steps, self._part_seconds = 0, 0.0
+                before = self._pace
+                self._pace = self._part_seconds / self._part_steps
+                self._untimed_left = (
+                    self._part_steps if abs(self._pace - before) > STEADY * self._pace else 0
+                )
+                self._part_steps = 0
+                self._part_seconds = 0.0
             if not self._untimed_left:
                 self._restarting = 0.0
         else:
@@ -152,15 +174,22 @@ class Slices:
 
     @property
     def _has_trained_enough(self) -> bool:
-        """Whether a turn has the seconds of training that the parent wants, or restarts take too long for that."""
+        """Whether a turn has the seconds of training that the parent wants, or restarts take too
+        long for that.
+        """
         return self._seconds >= self._target or self._restarting >= MOST_RESTARTING * self._target
 
     def finish(self) -> None:
         """End the training, possibly within a slice."""
-        if not self._over and self._timed_steps >= FEWEST_STEPS and self._seconds >= self._target / 2:
+        if (
+            not self._over
+            and self._timed_steps >= FEWEST_STEPS
+            and self._seconds >= self._target / 2
+        ):
             self._end()
 
     def _end(self) -> None:
         steps = self._untimed_steps + self._timed_steps
         self._say(SliceTimed(self._start, steps, self._timed_steps, self._seconds, self._examples))
-        self._step_seconds, self._over = self._seconds / self._timed_steps, True
+        self._step_seconds = self._seconds / self._timed_steps
+        self._over = True

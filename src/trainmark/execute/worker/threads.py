@@ -10,15 +10,16 @@ from trainmark.backends.threads import ThreadsSettable
 from trainmark.execute.protocol.answers import ThreadsTried
 
 SLICE_SECONDS = 0.1
-"""Least duration of the timed steps with one number of threads, in each of two passes over all numbers. The second pass
-is in reverse order, so that a steady drift of the machine cancels out."""
+"""Least duration of the timed steps with one number of threads, in each of two passes over all
+numbers. The second pass is in reverse order, so that a steady drift of the machine cancels out."""
 FEWEST_STEPS = 2
 """Fewest timed steps with one number of threads."""
 MOST_SECONDS = 4.0
-"""Time after which no further number of threads is tried. The framework's own choice comes first, then many threads
-before few, since many threads matter most if steps are long."""
+"""Time after which no further number of threads is tried. The framework's own choice comes first,
+then many threads before few, since many threads matter most if steps are long."""
 LONGEST_STEP_SECONDS = 0.5
-"""Duration of a step above which nothing is tried: two passes over several numbers would not fit into the time."""
+"""Duration of a step above which nothing is tried: two passes over several numbers would not fit
+into the time."""
 
 
 def try_threads(
@@ -40,8 +41,8 @@ def try_threads(
         clock: read at synchronised points.
 
     Returns:
-        The seconds of a step with each number of threads that was tried, and the fastest, which is set. None if steps
-        take too long to try several.
+        The seconds of a step with each number of threads that was tried, and the fastest, which is
+        set. None if steps take too long to try several.
     """
     default = settable.threads()
     order = list(dict.fromkeys([default, *sorted(candidates, reverse=True)]))

@@ -1,4 +1,6 @@
-"""The only place where the clock of a training is read: at synchronised edges, with only the backend's code between."""
+"""The only place where the clock of a training is read: at synchronised edges, with only the
+backend's code between.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +57,12 @@ def timed_epoch(
 ) -> TimedEpoch:
     """Train one epoch between synchronised readings of the clock.
 
-    There is an edge after each step whose number, counted from ``first_step``, is a multiple of ``log_every``, and
-    wherever ``pacing`` requests one, where the training may pause.
+    There is an edge after each step whose number, counted from ``first_step``, is a multiple of
+    ``log_every``, and wherever ``pacing`` requests one, where the training may pause.
     """
-    pacing, total, epoch = pacing or Slices(), len(plan.sizes), TimedEpoch()
+    pacing = pacing or Slices()
+    total = len(plan.sizes)
+    epoch = TimedEpoch()
     pacing.wait_for_turn()
     trainer.synchronize()
     opened = before = clock()
@@ -66,11 +70,15 @@ def timed_epoch(
 
     def next_edge() -> int:
         # As in the published logs, the first line is for step 0.
-        logged = total if log_every is None else log_every - (first_step + epoch.done - 1) % log_every
+        logged = (
+            total if log_every is None else log_every - (first_step + epoch.done - 1) % log_every
+        )
         return min(total, epoch.done + min(logged, pacing.most_steps() or total))
 
     def last_loss() -> float | None:
-        """Return the loss of the last step; None within a ``train``, whose results are not available yet."""
+        """Return the loss of the last step; None within a ``train``, whose results are not
+        available yet.
+        """
         loss = trainer.read(epoch.results[-1]).losses[-1] if epoch.results else math.nan
         return float(loss) if math.isfinite(loss) else None
 
@@ -78,7 +86,8 @@ def timed_epoch(
         nonlocal opened, before
         trainer.synchronize()
         now = clock()
-        steps, seconds = edge - epoch.done, now - before
+        steps = edge - epoch.done
+        seconds = now - before
         epoch.edges.append((edge, epoch.seconds + seconds))
         pacing.trained(steps, sum(plan.sizes[edge - steps : edge]), seconds, now)
         if edge == total:
@@ -91,7 +100,8 @@ def timed_epoch(
             opened = before
 
     if getattr(trainer, "ticks_between_steps", False):
-        ticked, edge = 0, next_edge()
+        ticked = 0
+        edge = next_edge()
 
         def count() -> None:
             nonlocal ticked, edge

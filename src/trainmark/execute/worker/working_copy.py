@@ -1,4 +1,6 @@
-"""A copy of the working folder for an experiment, of which several may be alive: large files can be linked."""
+"""A copy of the working folder for an experiment, of which several may be alive: large files can be
+linked.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,10 @@ from pathlib import Path
 from trainmark.execute.protocol.requests import ENVIRONMENTS, NOT_COPIED
 from trainmark.execute.protocol.wire import SCRATCH_PREFIX
 
-_LARGE_BYTES, _MANY_ENTRIES = 1 << 20, 256
-_MOST_BYTES, _MOST_FILES = 1 << 26, 2_000
+_LARGE_BYTES = 1 << 20
+_MANY_ENTRIES = 256
+_MOST_BYTES = 1 << 26
+_MOST_FILES = 2_000
 """Of all files that are copied; those after them are linked."""
 _LINKED_FOLDERS = {*ENVIRONMENTS, *NOT_COPIED}
 _LEFT_OUT = {*NOT_COPIED} - {*ENVIRONMENTS}
@@ -21,33 +25,41 @@ class _Copied:
     """What has been copied so far."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.size, self.files = os.path.realpath(root), 0, 0
+        self.root = os.path.realpath(root)
+        self.size = 0
+        self.files = 0
 
     def takes(self, path: Path) -> bool:
         """Whether a file is copied as well."""
         size = path.stat().st_size
         if size > min(_LARGE_BYTES, _MOST_BYTES - self.size) or self.files >= _MOST_FILES:
             return False
-        self.size, self.files = self.size + size, self.files + 1
+        self.size = self.size + size
+        self.files = self.files + 1
         return True
 
 
 def link_neighbours(folder: Path, copy: Path) -> None:
     """Link what is beside a folder to beside its copy, where a script looks for ``../data``."""
-    for path in itertools.islice(folder.parent.iterdir() if os.access(folder.parent, os.R_OK) else (), _MOST_FILES):
+    for path in itertools.islice(
+        folder.parent.iterdir() if os.access(folder.parent, os.R_OK) else (), _MOST_FILES
+    ):
         if path.name != folder.name and not path.name.startswith(SCRATCH_PREFIX):
             (copy.parent / path.name).symlink_to(path.absolute())
 
 
 def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bool = False) -> Path:
-    """Copy a folder's small files; links everything else, which something else must keep from being written.
+    """Copy a folder's small files; links everything else, which something else must keep from being
+    written.
 
     Args:
-        whole: link only installed packages and what can't be copied, such as pipes; version control is left out.
+        whole: link only installed packages and what can't be copied, such as pipes; version control
+            is left out.
     """
     copy.mkdir()
     copied = copied or _Copied(folder)
-    for path in sorted(folder.iterdir(), key=os.path.isdir):  # a folder's own files first, since not all are copied
+    # a folder's own files first, since not all are copied
+    for path in sorted(folder.iterdir(), key=os.path.isdir):
         target = copy / path.name
         if path.name.startswith(SCRATCH_PREFIX) or (whole and path.name in _LEFT_OUT):
             continue

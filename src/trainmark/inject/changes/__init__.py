@@ -1,8 +1,9 @@
-"""Changes to a training that ``trainmark explain`` tries, each in a separate run of the user's script.
+"""Changes to a training that ``trainmark explain`` tries, each in a separate run of the user's
+script.
 
-The environment variable ``TRAINMARK_CHANGES`` names those of this process, separated by commas, as in
-``bf16,workers=2``; it is empty for the unchanged script. A change proves that it took effect, or says why it can't be
-applied: one that silently does nothing would be reported as not worth trying.
+The environment variable ``TRAINMARK_CHANGES`` names those of this process, separated by commas, as
+in ``bf16,workers=2``; it is empty for the unchanged script. A change proves that it took effect, or
+says why it can't be applied: one that silently does nothing would be reported as not worth trying.
 
 Needs only the standard library of Python 3.8 or newer; it is loaded in the user's process.
 """
@@ -14,7 +15,8 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
-VARIABLE, ORIGINAL = "TRAINMARK_CHANGES", "TRAINMARK_ORIGINAL"
+VARIABLE = "TRAINMARK_CHANGES"
+ORIGINAL = "TRAINMARK_ORIGINAL"
 """Environment variables: the changes; the user's folder, of which the working folder is a copy."""
 
 
@@ -27,7 +29,8 @@ class Change:
     """
 
     def __init__(self, name: str, observer: Any) -> None:
-        self.name, self.observer = name, observer
+        self.name = name
+        self.observer = observer
         self.word, _, self.value = name.partition("=")
         self.done = False
 
@@ -49,7 +52,8 @@ class Change:
 
 
 def apply(observer: Any, framework: Any) -> None:
-    """Apply this process's changes of a framework's module here, where ``same-batch`` is the function ``same_batch``.
+    """Apply this process's changes of a framework's module here, where ``same-batch`` is the
+    function ``same_batch``.
 
     An error is reported, never raised.
     """
@@ -62,7 +66,9 @@ def apply(observer: Any, framework: Any) -> None:
 
 
 def install(framework: str, observer: Any) -> None:
-    """Apply the changes to a framework that was just imported, if this process is an experiment and there are any."""
+    """Apply the changes to a framework that was just imported, if this process is an experiment and
+    there are any.
+    """
     if VARIABLE not in os.environ:
         return
     _writes().redirect_safetensors()

@@ -9,7 +9,8 @@ import torch
 
 from .. import accelerator
 
-_SKIPPED, _STEPS = 10, 5
+_SKIPPED = 10
+_STEPS = 5
 
 
 class Busy:
@@ -21,8 +22,12 @@ class Busy:
     """
 
     def __init__(self, device: Any, tell: Callable[[float], None]) -> None:
-        self._device, self._tell, self._steps = device, tell, 0
-        self._profiler: Any = torch.profiler.profile(activities=[getattr(torch.profiler.ProfilerActivity, device.name)])
+        self._device = device
+        self._tell = tell
+        self._steps = 0
+        self._profiler: Any = torch.profiler.profile(
+            activities=[getattr(torch.profiler.ProfilerActivity, device.name)]
+        )
 
     def stepped(self) -> None:
         """Count a step."""
@@ -32,15 +37,23 @@ class Busy:
         elif self._steps == _SKIPPED + _STEPS:
             accelerator.synchronize(torch)
             self._profiler.stop()
-            events = [each.time_range for each in self._profiler.events() if each.device_type == self._device]
+            events = [
+                each.time_range
+                for each in self._profiler.events()
+                if each.device_type == self._device
+            ]
             if events:
                 self._tell(covered((each.start, each.end) for each in events))
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
-    """Return the share of the time from the first start to the last end that any of the spans covers."""
+    """Return the share of the time from the first start to the last end that any of the spans
+    covers.
+    """
     ordered = sorted(spans)
-    first, reached, total = ordered[0][0], ordered[0][0], 0.0
+    first = ordered[0][0]
+    reached = ordered[0][0]
+    total = 0.0
     for start, end in ordered:
         total += max(end - max(start, reached), 0.0)
         reached = max(reached, end)

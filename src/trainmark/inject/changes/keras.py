@@ -85,7 +85,8 @@ def steps_per_execution(change: Change) -> None:
         return change.cannot("Keras on PyTorch runs one step per call")
 
     def several(model: Any) -> None:
-        before, model.steps_per_execution = model.steps_per_execution, number
+        before = model.steps_per_execution
+        model.steps_per_execution = number
         change.took(f"{number} steps per call instead of {before}")
 
     _after_compile(change, several)
@@ -97,7 +98,8 @@ def _after_compile(change: Change, does: Callable[[Any], None]) -> None:
         does(model)
 
     def applied(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
-        change.cannot("the script uses a custom loop instead of fit")  # unless it took effect before
+        # unless it took effect before
+        change.cannot("the script uses a custom loop instead of fit")
         return real(*args, **more)
 
     around(keras.Model, "compile", compiled)
@@ -113,7 +115,9 @@ def no_saves(change: Change) -> None:
 def protect(writes: Any) -> None:
     """Don't save what would be saved outside of the experiment's folders."""
 
-    def saves(real: Callable[..., Any], model: Any, /, filepath: Any, *args: Any, **more: Any) -> Any:
+    def saves(
+        real: Callable[..., Any], model: Any, /, filepath: Any, *args: Any, **more: Any
+    ) -> Any:
         return None if writes.elsewhere(filepath) else real(model, filepath, *args, **more)
 
     writes.redirect_hdf5()

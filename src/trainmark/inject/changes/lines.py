@@ -1,4 +1,6 @@
-"""Where a training spends its time: parts of the step and lines of the user's, by sampling the training thread."""
+"""Where a training spends its time: parts of the step and lines of the user's, by sampling the
+training thread.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +23,30 @@ _PARTS = {
     "torch/nn/functional.py": "forward",
 }
 """What PyTorch does while a file of its own is on the stack; the innermost one tells."""
-_EVALUATION, _OWN = "evaluation", "your own code"
+_EVALUATION = "evaluation"
+_OWN = "your own code"
 _SWITCH_SECONDS = 0.0001
-"""How long Python lets the training run on before it takes a sample; with the usual 5 ms, code of many short operations
-would end before it is seen."""
-_TELL_EVERY, _MOST = 20, 20
+"""How long Python lets the training run on before it takes a sample; with the usual 5 ms, code of
+many short operations would end before it is seen."""
+_TELL_EVERY = 20
+_MOST = 20
 
 
 def stack(observer: Any) -> list[str]:
     """Return the lines of the user's that are being executed, the innermost first."""
-    return [observer.users_place(frame) for frame in _frames(sys._getframe(1)) if observer.is_users(frame)]
+    return [
+        observer.users_place(frame)
+        for frame in _frames(sys._getframe(1))
+        if observer.is_users(frame)
+    ]
 
 
 def sample(observer: Any, tell: Callable[[dict[str, Any]], None]) -> None:
     """Start to sample the calling thread.
 
-    Calls ``tell`` now and then with the number of ``samples``, the shares of ``lines``, of ``parts`` of the step, and
-    of lines in the user's ``own`` code, outside of those parts; and with the lines that run in ``loading``.
+    Calls ``tell`` now and then with the number of ``samples``, the shares of ``lines``, of
+    ``parts`` of the step, and of lines in the user's ``own`` code, outside of those parts; and with
+    the lines that run in ``loading``.
     """
     thread = threading.get_ident()
 
@@ -78,11 +87,13 @@ def _pauses() -> Iterator[float]:
 def _now(observer: Any, thread: int) -> tuple[str | None, str]:
     """Return the user's line that a thread executes, and the part of the step."""
     collects = gc.isenabled()
-    gc.disable()  # else reading a frame may run finalizers, meanwhile the thread runs on, and the frame is freed
+    # else reading a frame may run finalizers, meanwhile the thread runs on, and the frame is freed
+    gc.disable()
     try:
         frame = sys._current_frames().get(thread)
         place = observer.users_place(frame)
-        part = _part(frame, observer)  # a batch after an evaluation is loaded before that is known to have ended
+        # a batch after an evaluation is loaded before that is known to have ended
+        part = _part(frame, observer)
     finally:
         if collects:
             gc.enable()

@@ -23,7 +23,9 @@ class Nvidia:
     integrated_power = "NVML power, integrated"
     slowdown_bits = SLOWDOWN_BITS
     steering: tuple[str, ...] = (visible.VISIBLE, "NVIDIA_VISIBLE_DEVICES", visible.ORDER)
-    undivide = "sudo nvidia-smi mig -lgip, then mig -cgi ID -C; or turn MIG off: sudo nvidia-smi -mig 0"
+    undivide = (
+        "sudo nvidia-smi mig -lgip, then mig -cgi ID -C; or turn MIG off: sudo nvidia-smi -mig 0"
+    )
 
     read_driver = staticmethod(read_driver)
     number_of = staticmethod(visible.number_of)
@@ -36,9 +38,15 @@ class Nvidia:
     def installed(self, root: Path, environment: Mapping[str, str]) -> Installed:
         """Return what is installed on the machine."""
         files = [root / folder / "libcuda.so.1" for folder in _LIBRARY_FOLDERS]
-        foreign = [file for file in files if file.exists() and root / "usr/lib/wsl" not in file.resolve().parents]
+        foreign = [
+            file
+            for file in files
+            if file.exists() and root / "usr/lib/wsl" not in file.resolve().parents
+        ]
         return Installed(
-            device_files=tuple(sorted(f"/dev/{path.name}" for path in (root / "dev").glob("nvidia[0-9]*"))),
+            device_files=tuple(
+                sorted(f"/dev/{path.name}" for path in (root / "dev").glob("nvidia[0-9]*"))
+            ),
             tool=shutil.which("nvidia-smi", path=environment.get("PATH")),
             module=read_text(root / "sys/module/nvidia/version"),
             wsl_drivers=tuple(f"/{file.relative_to(root)}" for file in foreign),

@@ -14,7 +14,8 @@ _MEGA = 1e6
 
 
 class NvmlMeter:
-    """Reads all GPUs of this machine, in the driver's order, for the lifetime of this process; none without NVML.
+    """Reads all GPUs of this machine, in the driver's order, for the lifetime of this process; none
+    without NVML.
 
     Args:
         library: ``pynvml`` by default.
@@ -30,7 +31,9 @@ class NvmlMeter:
             self._handles = [self._nvml.handle(index)[0] for index in range(count)]
 
     def read(self) -> tuple[GpuReading, ...]:
-        """Read every GPU. A lost GPU is not queried again, since the driver can take seconds to report the loss."""
+        """Read every GPU. A lost GPU is not queried again, since the driver can take seconds to
+        report the loss.
+        """
         readings = []
         for index, handle in enumerate(self._handles):
             readings.append(GpuReading() if handle is None else self._read(handle))
@@ -42,7 +45,8 @@ class NvmlMeter:
         def ask(question: str, *more: Any) -> Any:
             return self._nvml.ask(question, handle, *more)
 
-        used, memory = ask("nvmlDeviceGetUtilizationRates"), ask("nvmlDeviceGetMemoryInfo")
+        used = ask("nvmlDeviceGetUtilizationRates")
+        memory = ask("nvmlDeviceGetMemoryInfo")
         return GpuReading(
             percent=None if used is None else float(used.gpu),
             memory_bytes=None if memory is None else int(memory.used),

@@ -1,7 +1,8 @@
-"""The state of NVIDIA's driver and GPUs, through NVML. The library is passed in, so that tests need no GPU.
+"""The state of NVIDIA's driver and GPUs, through NVML. The library is passed in, so that tests need
+no GPU.
 
-Each query can fail separately: a virtual GPU has no fan, a consumer card no ECC, a container may have no permission.
-An unknown value is None, never 0.
+Each query can fail separately: a virtual GPU has no fan, a consumer card no ECC, a container may
+have no permission. An unknown value is None, never 0.
 """
 
 from __future__ import annotations
@@ -16,12 +17,19 @@ NAME = "NVIDIA"
 _MILLI = 1e-3
 
 # nvml.h
-CLOCK_SM, CLOCK_MEMORY, TEMPERATURE_GPU = 1, 2, 0
-_GPU_IS_LOST, _EXCLUSIVE_PROCESS = 15, 3
-_UNCORRECTED, _SINCE_LOADED = 1, 0  # NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC
-_CAN_READ, _P2P_OK = 0, 0  # NVML_P2P_CAPS_INDEX_READ (in pynvml a tuple, which ctypes refuses), NVML_P2P_STATUS_OK
+CLOCK_SM = 1
+CLOCK_MEMORY = 2
+TEMPERATURE_GPU = 0
+_GPU_IS_LOST = 15
+_EXCLUSIVE_PROCESS = 3
+_UNCORRECTED = 1
+_SINCE_LOADED = 0  # NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC
+_CAN_READ = 0
+# NVML_P2P_CAPS_INDEX_READ (in pynvml a tuple, which ctypes refuses), NVML_P2P_STATUS_OK
+_P2P_OK = 0
 
-# Reasons why a clock is below the requested one, by bit (nvml.h); idleness and application settings don't count.
+# Reasons why a clock is below the requested one, by bit (nvml.h); idleness and application settings
+# don't count.
 THROTTLE_REASONS = {
     0x0000000000000004: "power cap",
     0x0000000000000008: "hardware slowdown",
@@ -47,7 +55,9 @@ class Nvml:
         self._lost: set[int] = set()
 
     def ask(self, question: str, *about: Any) -> Any:
-        """Query one value; None if not supported, without permission, GPU lost, or the library is too old."""
+        """Query one value; None if not supported, without permission, GPU lost, or the library is
+        too old.
+        """
         function = getattr(self.library, question, None)
         if function is None:
             return None
@@ -70,7 +80,9 @@ class Nvml:
         return bits
 
     def handle(self, index: int) -> tuple[Any, str | None]:
-        """Return the handle of a GPU, or why there is none: it has fallen off the bus, or belongs to another user."""
+        """Return the handle of a GPU, or why there is none: it has fallen off the bus, or belongs
+        to another user.
+        """
         try:
             return self.library.nvmlDeviceGetHandleByIndex(index), None
         except self.library.NVMLError as error:
@@ -117,11 +129,19 @@ def _gpu(nvml: Nvml, index: int, handles: list[Any]) -> Gpu:
         uuid=_text(ask("nvmlDeviceGetUUID")),
         compute_capability=_map(ask("nvmlDeviceGetCudaComputeCapability"), tuple),
         memory_bytes=_map(ask("nvmlDeviceGetMemoryInfo"), lambda memory: int(memory.total)),
-        pci_width=_both(ask("nvmlDeviceGetCurrPcieLinkWidth"), ask("nvmlDeviceGetMaxPcieLinkWidth")),
-        pci_generation=_both(ask("nvmlDeviceGetCurrPcieLinkGeneration"), ask("nvmlDeviceGetMaxPcieLinkGeneration")),
+        pci_width=_both(
+            ask("nvmlDeviceGetCurrPcieLinkWidth"), ask("nvmlDeviceGetMaxPcieLinkWidth")
+        ),
+        pci_generation=_both(
+            ask("nvmlDeviceGetCurrPcieLinkGeneration"), ask("nvmlDeviceGetMaxPcieLinkGeneration")
+        ),
         persistence=_map(ask("nvmlDeviceGetPersistenceMode"), bool),
-        power_limit_watts=_map(ask("nvmlDeviceGetEnforcedPowerLimit"), lambda limit: limit * _MILLI),
-        power_default_watts=_map(ask("nvmlDeviceGetPowerManagementDefaultLimit"), lambda limit: limit * _MILLI),
+        power_limit_watts=_map(
+            ask("nvmlDeviceGetEnforcedPowerLimit"), lambda limit: limit * _MILLI
+        ),
+        power_default_watts=_map(
+            ask("nvmlDeviceGetPowerManagementDefaultLimit"), lambda limit: limit * _MILLI
+        ),
         throttle_reasons=_map(nvml.throttle_bits(handles[index]), throttle_reasons),
         ecc_errors=ask("nvmlDeviceGetTotalEccErrors", _UNCORRECTED, _SINCE_LOADED),
         temperature_celsius=ask("nvmlDeviceGetTemperature", TEMPERATURE_GPU),

@@ -11,14 +11,17 @@ from trainmark.measure.vendor import Driver, Gpu
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 HIDE_ALL = ("", "-1", "void", "none", "NoDevFiles")
 
-ORDER, _BY_BUS = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
+ORDER = "CUDA_DEVICE_ORDER"
+_BY_BUS = "PCI_BUS_ID"
 
 
 def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
-    """Return the GPUs that CUDA exposes for a value of ``CUDA_VISIBLE_DEVICES``, and what is wrong with it.
+    """Return the GPUs that CUDA exposes for a value of ``CUDA_VISIBLE_DEVICES``, and what is wrong
+    with it.
 
-    CUDA reads the words in order and stops at the first that is not a GPU; with a repeated word it exposes none; of MIG
-    instances it exposes only the first. Numbers are the driver's, as with ``CUDA_DEVICE_ORDER=PCI_BUS_ID``.
+    CUDA reads the words in order and stops at the first that is not a GPU; with a repeated word it
+    exposes none; of MIG instances it exposes only the first. Numbers are the driver's, as with
+    ``CUDA_DEVICE_ORDER=PCI_BUS_ID``.
     """
     words = [word.strip() for word in value.split(",")]
     if value.strip() in HIDE_ALL:
@@ -30,7 +33,9 @@ def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
         gpu = _named(word, found)
         if gpu is None:
             left = units.many(len(named), "GPU") if named else "none"
-            return tuple(named), f"{word!r} is not a GPU of this machine; CUDA shows those before it: {left}"
+            return tuple(
+                named
+            ), f"{word!r} is not a GPU of this machine; CUDA shows those before it: {left}"
         named.append(gpu)
         if word.startswith("MIG-"):
             break
@@ -40,14 +45,22 @@ def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
 def shown(driver: Driver, environment: Mapping[str, str]) -> tuple[Gpu, ...]:
     """Return the GPUs that a framework should see."""
     value = environment.get(VISIBLE)
-    return tuple(gpu for gpu in driver.gpus if gpu.problem is None) if value is None else shown_by(value, driver)[0]
+    return (
+        tuple(gpu for gpu in driver.gpus if gpu.problem is None)
+        if value is None
+        else shown_by(value, driver)[0]
+    )
 
 
-def number_of(device: str, driver: Driver, environment: Mapping[str, str] = os.environ) -> int | None:
-    """Return the driver's number of a framework's ``cuda:N``; None for any other device or if unknown.
+def number_of(
+    device: str, driver: Driver, environment: Mapping[str, str] = os.environ
+) -> int | None:
+    """Return the driver's number of a framework's ``cuda:N``; None for any other device or if
+    unknown.
 
-    CUDA numbers the fastest GPU first unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, so with different GPUs only CUDA knows.
-    And an instance of a divided GPU (MIG) is not the GPU that the driver measures.
+    CUDA numbers the fastest GPU first unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, so with different
+    GPUs only CUDA knows. And an instance of a divided GPU (MIG) is not the GPU that the driver
+    measures.
     """
     kind, _, index = device.partition(":")
     seen = shown(driver, environment)
@@ -64,5 +77,10 @@ def _named(word: str, found: Driver) -> Gpu | None:
     if word.startswith("MIG-"):
         return next((gpu for gpu in found.gpus if gpu.mig), None)
     if word.isdecimal():
-        return next((gpu for gpu in found.gpus if gpu.index == int(word) and gpu.problem is None), None)
-    return next((gpu for gpu in found.gpus if gpu.uuid and len(word) > 4 and gpu.uuid.startswith(word)), None)
+        return next(
+            (gpu for gpu in found.gpus if gpu.index == int(word) and gpu.problem is None), None
+        )
+    return next(
+        (gpu for gpu in found.gpus if gpu.uuid and len(word) > 4 and gpu.uuid.startswith(word)),
+        None,
+    )

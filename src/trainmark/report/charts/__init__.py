@@ -32,7 +32,9 @@ NAMES = (*OF_A_WORK, "cores", "processes", "gpu-load", "gpu-memory", "gpu-power"
 def of_work(work: MeasuredWork) -> list[Chart]:
     """Return the charts of the workload as a whole."""
     text = any(side.result.tokens for side in work.sides)  # whose accuracy says little
-    return _worth_drawing(draw(work) for name, draw in OF_A_WORK.items() if not (text and "accuracy" in name))
+    return _worth_drawing(
+        draw(work) for name, draw in OF_A_WORK.items() if not (text and "accuracy" in name)
+    )
 
 
 def of_side(side: MeasuredSide) -> list[Chart]:
@@ -50,7 +52,9 @@ def charts(works: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
     every = of_all(works)
     for work in works:
         every += [*of_work(work), *(chart for side in work.sides for chart in of_side(side))]
-    return sorted((chart for chart in every if chart.name in names), key=lambda chart: names.index(chart.name))
+    return sorted(
+        (chart for chart in every if chart.name in names), key=lambda chart: names.index(chart.name)
+    )
 
 
 def _worth_drawing(charts: Iterable[Chart]) -> list[Chart]:

@@ -10,20 +10,33 @@ from trainmark.report.explained import Explained
 
 
 def breakdown(explained: Sequence[Explained]) -> Chart | None:
-    """Return a stacked bar per explained step, one part per cause; None if there is nothing to draw."""
+    """Return a stacked bar per explained step, one part per cause; None if there is nothing to
+    draw.
+    """
     import altair as alt
 
     titles = [each.title for each in explained]
-    names = [title if titles.count(title) == 1 else f"{title} ({number})" for number, title in enumerate(titles, 1)]
+    names = [
+        title if titles.count(title) == 1 else f"{title} ({number})"
+        for number, title in enumerate(titles, 1)
+    ]
     named = list(zip(names, explained, strict=True))
     rows: Rows = [
-        {"step": name, "cause": part.cause, "share": part.share, "words": units.percent(part.share, 1), "order": order}
+        {
+            "step": name,
+            "cause": part.cause,
+            "share": part.share,
+            "words": units.percent(part.share, 1),
+            "order": order,
+        }
         for name, each in named
         for order, part in enumerate(each.parts)
     ]
     if not rows:
         return None
-    warned = [f" Caveats of {name}: {', '.join(each.caveats)}." for name, each in named if each.caveats]
+    warned = [
+        f" Caveats of {name}: {', '.join(each.caveats)}." for name, each in named if each.caveats
+    ]
     causes = list(dict.fromkeys(row["cause"] for row in rows))
     bars = alt.Chart(data(row for row in rows if row["share"] > 0)).mark_bar()
     x = alt.X("share:Q", title="share of a step", axis=alt.Axis(format="%"))
@@ -33,9 +46,12 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
         name="breakdown",
         title="Where the time of a step goes",
         text="Bars: " + said(f"{row['step']}, {row['cause']} {row['words']}" for row in rows),
-        drawing=bars.encode(x, y, color=colour, order="order:Q", tooltip=["step:N", "cause:N", "words:N"]),
+        drawing=bars.encode(
+            x, y, color=colour, order="order:Q", tooltip=["step:N", "cause:N", "words:N"]
+        ),
         points=len(rows),
         height=44 * len({row["step"] for row in rows}),
-        note="Measured by removing one component at a time. Negative shares are listed in the description, not drawn: "
+        note="Measured by removing one component at a time. Negative shares are listed in the "
+        "description, not drawn: "
         "they are noise, or causes that take longer alone than together." + "".join(warned),
     )

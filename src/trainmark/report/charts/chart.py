@@ -76,8 +76,8 @@ class Chart:
         drawing: the Altair chart.
         points: number of values on its main axis.
         note: what a reader must know to interpret it.
-        fewest: fewest points that are worth a chart: with fewer, the table says as much. Bars and speed-ups compare
-            sides, for which :data:`FEWEST_SIDES` is enough.
+        fewest: fewest points that are worth a chart: with fewer, the table says as much. Bars and
+            speed-ups compare sides, for which :data:`FEWEST_SIDES` is enough.
         height: height of the plot, in pixels.
     """
 
@@ -91,13 +91,18 @@ class Chart:
     height: int = HEIGHT
 
     def described(self, **properties: Any) -> alt.TopLevelMixin:
-        """Return the drawing with its description, its height, and these properties of Vega-Lite."""
+        """Return the drawing with its description, its height, and these properties of
+        Vega-Lite.
+        """
         described = printable(f"{self.title}. {self.text}")
         return self.drawing.properties(description=described, height=self.height, **properties)
 
     def spec(self) -> dict[str, Any]:
-        """Return the Vega-Lite specification, without a theme; finite numbers only, since JSON has no others."""
-        spec: dict[str, Any] = self.described(width="container").to_dict(validate=False)  # its parts are validated
+        """Return the Vega-Lite specification, without a theme; finite numbers only, since JSON has
+        no others.
+        """
+        # its parts are validated
+        spec: dict[str, Any] = self.described(width="container").to_dict(validate=False)
         del spec["$schema"], spec["config"]
         return spec
 
@@ -110,19 +115,23 @@ def is_known(value: float | None) -> TypeGuard[float]:
 def data(rows: Iterable[Mapping[str, Any]]) -> alt.InlineData:
     """Return the rows as inline data.
 
-    Values that are not finite become null and are not drawn; control characters in texts, which end the converter's
-    whole process, are replaced.
+    Values that are not finite become null and are not drawn; control characters in texts, which end
+    the converter's whole process, are replaced.
     """
     import altair as alt
 
-    return alt.InlineData(values=[{key: _drawable(value) for key, value in row.items()} for row in rows])
+    return alt.InlineData(
+        values=[{key: _drawable(value) for key, value in row.items()} for row in rows]
+    )
 
 
 def colour(labels: Sequence[str], **options: Any) -> alt.Color:
     """Return the colour encoding: one colour per side, the same in every chart of a workload."""
     import altair as alt
 
-    return alt.Color("side:N", title=None, scale=alt.Scale(domain=list(labels)), sort=list(labels), **options)
+    return alt.Color(
+        "side:N", title=None, scale=alt.Scale(domain=list(labels)), sort=list(labels), **options
+    )
 
 
 def scale_of(values: Iterable[float | None]) -> alt.Scale:
@@ -164,7 +173,9 @@ def bars(
     words: Callable[[float | None], str],
     note: str,
 ) -> Chart:
-    """Return a bar chart with a bar per side whose amount is known, labelled with the amount in ``words``."""
+    """Return a bar chart with a bar per side whose amount is known, labelled with the amount in
+    ``words``.
+    """
     import altair as alt
 
     rows: Rows = [
@@ -172,10 +183,14 @@ def bars(
         for side, amount in amounts.items()
         if is_known(amount) and amount > 0
     ]
-    room = alt.Scale(domain=[0.0, _ROOM * max((row["amount"] for row in rows), default=1.0)], nice=False)
+    room = alt.Scale(
+        domain=[0.0, _ROOM * max((row["amount"] for row in rows), default=1.0)], nice=False
+    )
     x = alt.X("amount:Q", title=axis, axis=alt.Axis(format="~s", tickCount=5), scale=room)
     base = alt.Chart(data(rows)).encode(x, alt.Y("side:N", title=None, sort=work.labels))
-    drawn = base.mark_bar().encode(color=colour(work.labels, legend=None), tooltip=["side:N", "words:N"])
+    drawn = base.mark_bar().encode(
+        color=colour(work.labels, legend=None), tooltip=["side:N", "words:N"]
+    )
     figures = base.mark_text(align="left", dx=5).encode(text="words:N")
     return Chart(
         name=name,

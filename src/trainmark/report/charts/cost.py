@@ -11,11 +11,20 @@ def energy(work: MeasuredWork) -> Chart:
     joules = {side.label: side.result.cost.joules_per_million_samples for side in work.sides}
     sources = {side.result.cost.source for side in work.sides if side.result.cost.source}
     note = f"Training epochs only, {', '.join(sorted(sources))}."
-    return bars(work, "energy", "Energy for a million training examples", "joules", joules, units.joules, note)
+    return bars(
+        work,
+        "energy",
+        "Energy for a million training examples",
+        "joules",
+        joules,
+        units.joules,
+        note,
+    )
 
 
 def money(work: MeasuredWork) -> Chart:
     """Return the chart of the cost of a million training examples."""
     costs = {side.label: side.result.cost.money_per_million_samples for side in work.sides}
-    title, note = "Cost of a million training examples", "Training epochs only, at the given price."
+    title = "Cost of a million training examples"
+    note = "Training epochs only, at the given price."
     return bars(work, "money", title, "currency of the given price", costs, units.money, note)

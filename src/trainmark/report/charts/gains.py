@@ -39,7 +39,9 @@ def gains(findings: Sequence[Finding]) -> Chart:
         title="Speed-up of each change",
         text="Bars: " + said(f"{row['change']} {row['words']}" for row in rows),
         drawing=alt.layer(
-            base.mark_bar(opacity=0.75).encode(ends, x2="one:Q", color=alt.Color("kind:N", title=None)),
+            base.mark_bar(opacity=0.75).encode(
+                ends, x2="one:Q", color=alt.Color("kind:N", title=None)
+            ),
             intervals.encode(alt.X("low:Q", scale=scale), x2="high:Q"),
             base.mark_text(align="left", dx=6)
             .encode(alt.X("label:Q", scale=scale), text="words:N")

@@ -15,7 +15,9 @@ _HEIGHT = 120
 
 
 def loads(side: MeasuredSide) -> Iterator[Chart]:
-    """Yield the charts of the side's typical run: a heat strip of CPU cores, then processes, GPUs, memory and power."""
+    """Yield the charts of the side's typical run: a heat strip of CPU cores, then processes, GPUs,
+    memory and power.
+    """
     found = load_of(side.records)
     if found is not None:
         yield from (_cores(side.label, found), _processes(side.label, found))
@@ -33,21 +35,34 @@ def _cores(label: str, load: Load) -> Chart:
     import altair as alt
 
     rows: Rows = [
-        {"from": round(window.start, 3), "to": round(window.end, 3), "core": core, "percent": round(percent, 1)}
+        {
+            "from": round(window.start, 3),
+            "to": round(window.end, 3),
+            "core": core,
+            "percent": round(percent, 1),
+        }
         for window in load.windows
         for core, percent in enumerate(window.cores)
         if percent is not None
     ]
     means = _means(rows, "core", "percent")
     cells = alt.Chart(data(rows)).mark_rect()
-    x, y = _seconds("from:Q"), alt.Y("core:O", title="core")
+    x = _seconds("from:Q")
+    y = alt.Y("core:O", title="core")
     scale = alt.Scale(domain=[0, 100], range=[0.06, 1])
-    opacity = alt.Opacity("percent:Q", title="utilisation (%)", legend=alt.Legend(columns=6), scale=scale)
-    tooltip = ["core:O", alt.Tooltip("percent:Q", format=".0f"), alt.Tooltip("from:Q", format=".3~s")]
+    opacity = alt.Opacity(
+        "percent:Q", title="utilisation (%)", legend=alt.Legend(columns=6), scale=scale
+    )
+    tooltip = [
+        "core:O",
+        alt.Tooltip("percent:Q", format=".0f"),
+        alt.Tooltip("from:Q", format=".3~s"),
+    ]
     return Chart(
         name="cores",
         title=f"CPU cores: {label}",
-        text="Heat strips. Mean utilisation: " + said(f"core {core} {share:.0f} %" for core, share in means.items()),
+        text="Heat strips. Mean utilisation: "
+        + said(f"core {core} {share:.0f} %" for core, share in means.items()),
         drawing=cells.encode(x, y, x2="to:Q", opacity=opacity, tooltip=tooltip),
         points=len({row["from"] for row in rows}),
         height=max(4 * len(means), min(26 * len(means), 320)),
@@ -67,7 +82,9 @@ def _processes(label: str, load: Load) -> Chart:
         for window in load.windows
         if window.tree_cpu is not None
     ]
-    base = alt.Chart(data(rows)).encode(_seconds("second:Q"), tooltip=["second:Q", "percent:Q", "resident:Q"])
+    base = alt.Chart(data(rows)).encode(
+        _seconds("second:Q"), tooltip=["second:Q", "percent:Q", "resident:Q"]
+    )
     area = base.mark_area(opacity=0.35, line=True).encode(
         alt.Y("percent:Q", title="% of a core"), color=alt.datum("CPU time", title=None)
     )
@@ -98,13 +115,15 @@ def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str)
         if value is not None
     ]
     lines = alt.Chart(data(rows)).mark_line(strokeWidth=2)
-    x, y = _seconds("second:Q"), alt.Y("value:Q", title=unit, scale=alt.Scale(domainMin=0))
+    x = _seconds("second:Q")
+    y = alt.Y("value:Q", title=unit, scale=alt.Scale(domainMin=0))
     colour = alt.Color("gpu:N", title=None)
     means = _means(rows, "gpu", "value").items()
     return Chart(
         name=name,
         title=f"{title}: {label}",
-        text="Lines over time. Means: " + said(f"{gpu} {units.significant(value)} {unit}" for gpu, value in means),
+        text="Lines over time. Means: "
+        + said(f"{gpu} {units.significant(value)} {unit}" for gpu, value in means),
         drawing=lines.encode(x, y, color=colour, tooltip=["gpu:N", "second:Q", "value:Q"]),
         points=len({row["second"] for row in rows}),
         height=_HEIGHT,
@@ -120,11 +139,17 @@ def _seconds(field: str) -> Any:
 
 def _means(rows: Rows, by: str, of: str) -> dict[Any, float]:
     """Return the mean of ``of`` for each value of ``by``."""
-    return {each: fmean(row[of] for row in rows if row[by] == each) for each in sorted({row[by] for row in rows})}
+    return {
+        each: fmean(row[of] for row in rows if row[by] == each)
+        for each in sorted({row[by] for row in rows})
+    }
 
 
 def _note(load: Load) -> str:
     note = f"Run {load.record.id}, sampled from outside"
     if load.rows > len(load.windows):
-        note += f"; {load.rows:,} samples, averaged into {len(load.windows)} points (the record has all)"
+        note += (
+            f"; {load.rows:,} samples, averaged into {len(load.windows)} points (the record "
+            "has all)"
+        )
     return f"{note}."

@@ -1,4 +1,6 @@
-"""Roofline charts: achieved FLOPs and a device's limits by intensity (Williams, Waterman and Patterson 2009)."""
+"""Roofline charts: achieved FLOPs and a device's limits by intensity (Williams, Waterman and
+Patterson 2009).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ from collections.abc import Iterator, Sequence
 
 from trainmark import units
 from trainmark.analysis.efficiency import Efficiency
-from trainmark.report.charts.chart import HEIGHT, Chart, MeasuredSide, MeasuredWork, Rows, data, said
+from trainmark.report.charts.chart import (
+    HEIGHT,
+    Chart,
+    MeasuredSide,
+    MeasuredWork,
+    Rows,
+    data,
+    said,
+)
 from trainmark.report.conditions import share_of_peak
 
 
@@ -16,7 +26,8 @@ def rooflines(works: Sequence[MeasuredWork]) -> Iterator[Chart]:
     """Yield one chart per measured peak, with a point for every side it applies to."""
     roofs: dict[tuple[object, ...], list[tuple[MeasuredSide, Efficiency]]] = {}
     for side in (side for work in works for side in work.sides):
-        key, known = side.result.key, side.result.efficiency
+        key = side.result.key
+        known = side.result.efficiency
         if known is not None and known.roofline_seconds is not None:
             place = (key.machine, key.device, key.device_name, key.precision, key.threads)
             roofs.setdefault((*place, known.peak_flops_per_second), []).append((side, known))
@@ -48,19 +59,33 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredSide, Efficiency]]) -> 
         for intensity in sorted({left, *corner, right})
     ]
     # Anything further below the peak was not measured, and a logarithmic scale can't show zero.
-    lowest = max(min(min(row["flops"] for row in rows), roof[0]["flops"]), peak * 1e-12, sys.float_info.min)
-    x = alt.X("intensity:Q", title="intensity (FLOPs per byte)", scale=alt.Scale(type="log", domain=[left, right]))
+    lowest = max(
+        min(min(row["flops"] for row in rows), roof[0]["flops"]), peak * 1e-12, sys.float_info.min
+    )
+    x = alt.X(
+        "intensity:Q",
+        title="intensity (FLOPs per byte)",
+        scale=alt.Scale(type="log", domain=[left, right]),
+    )
     domain = [10 ** math.floor(math.log10(lowest)), 10 ** math.ceil(math.log10(peak))]
-    y = alt.Y("flops:Q", title="FLOP/s", axis=alt.Axis(format="~s"), scale=alt.Scale(type="log", domain=domain))
+    y = alt.Y(
+        "flops:Q",
+        title="FLOP/s",
+        axis=alt.Axis(format="~s"),
+        scale=alt.Scale(type="log", domain=domain),
+    )
     works = alt.Scale(domain=list(dict.fromkeys(row["work"] for row in rows)))
     line = alt.Chart(data(roof)).mark_line(strokeWidth=2.5, clip=True).encode(x, y)
     points_of_sides = alt.Chart(data(rows)).mark_point(filled=True, size=90, opacity=0.9, clip=True)
     colour, shape = (kind("work:N", title=None, scale=works) for kind in (alt.Color, alt.Shape))
-    marks = points_of_sides.encode(x, y, color=colour, shape=shape, tooltip=["work:N", "side:N", "words:N"])
+    marks = points_of_sides.encode(
+        x, y, color=colour, shape=shape, tooltip=["work:N", "side:N", "words:N"]
+    )
     return Chart(
         name="roofline",
         title=f"Roofline: {where}",
-        text=f"The roof is at {units.flops(peak)}/s. Points: " + said(f"{row['work']} {row['words']}" for row in rows),
+        text=f"The roof is at {units.flops(peak)}/s. Points: "
+        + said(f"{row['work']} {row['words']}" for row in rows),
         drawing=alt.layer(line, marks),
         points=len(rows),
         height=HEIGHT + 60,
@@ -72,5 +97,12 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredSide, Efficiency]]) -> 
 
 def _bandwidth(points: Sequence[tuple[MeasuredSide, Efficiency]]) -> float | None:
     """Return the measured bandwidth of these points, in bytes per second."""
-    known = [record.peaks.copy_bytes_per_second for side, _ in points for record in side.records if record.peaks]
-    return max((bandwidth for bandwidth in known if bandwidth is not None and bandwidth > 0), default=None)
+    known = [
+        record.peaks.copy_bytes_per_second
+        for side, _ in points
+        for record in side.records
+        if record.peaks
+    ]
+    return max(
+        (bandwidth for bandwidth in known if bandwidth is not None and bandwidth > 0), default=None
+    )

@@ -8,7 +8,9 @@ from trainmark.report.charts.chart import Chart, Rows, data, said
 
 
 def scaling_chart(scaling: Scaling) -> Chart | None:
-    """Return the chart of examples or tokens per second by devices; None if nothing was measured."""
+    """Return the chart of examples or tokens per second by devices; None if nothing was
+    measured.
+    """
     import altair as alt
 
     points = _points(scaling)
@@ -17,13 +19,20 @@ def scaling_chart(scaling: Scaling) -> Chart | None:
     x = alt.X("devices:Q", title="devices", scale=alt.Scale(type="log", base=2))
     y = alt.Y("rate:Q", title=f"{scaling.unit} per second", scale=alt.Scale(type="log"))
     colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=["perfect", "measured"]))
-    tooltip = ["kind:N", "layout:N", "devices:Q", alt.Tooltip("rate:Q", format=".4~s"), "efficiency:N"]
+    tooltip = [
+        "kind:N",
+        "layout:N",
+        "devices:Q",
+        alt.Tooltip("rate:Q", format=".4~s"),
+        "efficiency:N",
+    ]
     perfect = alt.Chart(data(_perfect(points))).encode(x, y, color=colour)
     measured = alt.Chart(data(points)).encode(x, color=colour)
     intervals = measured.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2)
     dots = measured.mark_point(size=90, filled=True, opacity=1.0).encode(y, tooltip=tooltip)
     words = said(
-        f"{point['layout']}, {units.count(round(point['rate']))} {scaling.unit} per second" for point in points
+        f"{point['layout']}, {units.count(round(point['rate']))} {scaling.unit} per second"
+        for point in points
     )
     line = perfect.mark_line(strokeDash=[4, 4], strokeWidth=1.5)
     return Chart(
@@ -38,12 +47,16 @@ def scaling_chart(scaling: Scaling) -> Chart | None:
 
 
 def _perfect(points: Rows) -> Rows:
-    """Return the rate of one device times the number of devices; nothing if one device was not measured."""
+    """Return the rate of one device times the number of devices; nothing if one device was not
+    measured.
+    """
     alone = next((point["rate"] for point in points if point["devices"] == 1), None)
     if alone is None:
         return []
     most = max(point["devices"] for point in points)
-    return [{"kind": "perfect", "devices": devices, "rate": alone * devices} for devices in (1, most)]
+    return [
+        {"kind": "perfect", "devices": devices, "rate": alone * devices} for devices in (1, most)
+    ]
 
 
 def _points(scaling: Scaling) -> Rows:
@@ -55,7 +68,9 @@ def _points(scaling: Scaling) -> Rows:
             "rate": each.pace.value,
             "low": each.pace.low,
             "high": each.pace.high,
-            "efficiency": units.percent(each.efficiency.value, 1) if each.efficiency else units.MISSING,
+            "efficiency": units.percent(each.efficiency.value, 1)
+            if each.efficiency
+            else units.MISSING,
         }
         for each in scaling.layouts
         if each.pace

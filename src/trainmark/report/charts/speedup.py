@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 
 from trainmark import units
-from trainmark.report.charts.chart import FEWEST_SIDES, Chart, MeasuredWork, Rows, colour, data, is_known, said
+from trainmark.report.charts.chart import (
+    FEWEST_SIDES,
+    Chart,
+    MeasuredWork,
+    Rows,
+    colour,
+    data,
+    is_known,
+    said,
+)
 from trainmark.report.comparison_table import bounds_of, how_compared, speed_verdict
 from trainmark.report.table import interval
 
@@ -22,7 +31,8 @@ def speedup(work: MeasuredWork) -> Chart:
     rows: Rows = []
     compared = []
     for side in work.sides:
-        found, reference = side.result.speedup, side.result.reference
+        found = side.result.speedup
+        reference = side.result.reference
         if not is_known(found.ratio) or reference is None:
             continue
         words = "reference"
@@ -32,17 +42,28 @@ def speedup(work: MeasuredWork) -> Chart:
                 bounds = f" ({bounds_of(found)})"
             words = f"{units.ratio(found.ratio)}{bounds} {speed_verdict(side.result)}"
             compared.append(side.result)
-        rows.append({"side": side.label, "ratio": found.ratio, "low": found.low, "high": found.high, "words": words})
+        rows.append(
+            {
+                "side": side.label,
+                "ratio": found.ratio,
+                "low": found.low,
+                "high": found.high,
+                "words": words,
+            }
+        )
     ends = [end for row in rows for end in (row["ratio"], row["low"], row["high"]) if end]
     domain = [min([0.8, *(0.9 * end for end in ends)]), max([1.25, *(1.1 * end for end in ends)])]
-    for row in rows:  # the words begin at the point on the left of the chart, and end at it on the right
+    # the words begin at the point on the left of the chart, and end at it on the right
+    for row in rows:
         share = math.log(row["ratio"] / domain[0]) / math.log(domain[1] / domain[0])
         before = min(max(1.5 * share - 0.25, 0.0), 1.0)
         if row["words"] == "reference":
             before = round(before)  # or the vertical line would cross it
         row["dx"] = _AWAY - before * (_LETTER * len(row["words"]) + 2 * _AWAY)
-    scale, title = alt.Scale(type="log", domain=domain, nice=False), "speed-up over the reference"
-    sides, colours = alt.Y("side:N", title=None, sort=work.labels), colour(work.labels, legend=None)
+    scale = alt.Scale(type="log", domain=domain, nice=False)
+    title = "speed-up over the reference"
+    sides = alt.Y("side:N", title=None, sort=work.labels)
+    colours = colour(work.labels, legend=None)
     base = alt.Chart(data(rows)).encode(alt.X("ratio:Q", title=title, scale=scale), sides)
     intervals = base.transform_filter("isValid(datum.low) && isValid(datum.high)").mark_rule(
         strokeWidth=3, opacity=0.55

@@ -101,4 +101,5 @@ ON_PAGE = Theme(
     line="var(--line)",
     sides=tuple(f"var(--side-{number})" for number in range(1, len(LIGHT.sides) + 1)),
 )
-"""The theme the reader chose: the page's style sheet defines the colours, so charts need no redrawing."""
+"""The theme the reader chose: the page's style sheet defines the colours, so charts need no
+redrawing."""

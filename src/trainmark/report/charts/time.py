@@ -31,14 +31,17 @@ def epochs(work: MeasuredWork) -> Chart:
     for side in work.sides:
         compiled = side.result.compile_seconds
         if is_known(compiled):
-            rows.append({"side": side.label, "epoch": 0, "seconds": compiled, "kind": "compilation"})
+            rows.append(
+                {"side": side.label, "epoch": 0, "seconds": compiled, "kind": "compilation"}
+            )
         for spread, epoch in ((station.seconds, station.epoch) for station in side.stations):
             if is_known(spread.median):
                 seconds = {"seconds": spread.median, "low": spread.low, "high": spread.high}
                 kind = "first epoch" if epoch == 1 else "epoch"
                 rows.append({"side": side.label, "epoch": epoch, **seconds, "kind": kind})
     first, last = (pick((row["epoch"] for row in rows), default=0) for pick in (min, max))
-    scale, title = scale_of(row["seconds"] for row in rows), "seconds"
+    scale = scale_of(row["seconds"] for row in rows)
+    title = "seconds"
     y = alt.Y("seconds:Q", title=title, scale=scale)
     domain = alt.Scale(domain=[first if last > first else 0, last])
     x = alt.X("epoch:Q", title="epoch", axis=epoch_axis(last), scale=domain)
@@ -50,17 +53,24 @@ def epochs(work: MeasuredWork) -> Chart:
     lines = base.transform_filter("datum.epoch > 0").mark_line(strokeWidth=2).encode(y)
     points = base.mark_point(size=70 if last <= _FEW else 20, filled=True, opacity=1.0).encode(
         y,
-        shape=alt.Shape("kind:N", legend=None, scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values()))),
+        shape=alt.Shape(
+            "kind:N",
+            legend=None,
+            scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())),
+        ),
         tooltip=["side:N", "kind:N", "epoch:Q", alt.Tooltip("seconds:Q", format=".4~s")],
     )
-    steady = (f"{side.label} {units.seconds(side.result.epoch_seconds.median)}" for side in work.sides)
+    steady = (
+        f"{side.label} {units.seconds(side.result.epoch_seconds.median)}" for side in work.sides
+    )
     return Chart(
         name="epochs",
         title="Time per epoch",
         text=f"Lines over {units.many(last, 'epoch')}; medians of {work.epoch}: {said(steady)}",
         drawing=alt.layer(*layers, lines, points),
         points=last,
-        note="Line: median over runs; band: range (95 % interval from 6 runs). Diamond: first epoch, including warm-up"
+        note="Line: median over runs; band: range (95 % interval from 6 runs). Diamond: first "
+        "epoch, including warm-up"
         + ("; triangle at 0: compilation." if first == 0 else ".")
         + " Evaluation excluded.",
     )
@@ -75,7 +85,12 @@ def times(work: MeasuredWork) -> Chart:
     for side in work.sides:
         result = side.result
         tests = median(each.evaluation_seconds for each in side.stations)
-        found = (result.epoch_seconds.median, tests, result.training_seconds, result.process_seconds.median)
+        found = (
+            result.epoch_seconds.median,
+            tests,
+            result.training_seconds,
+            result.process_seconds.median,
+        )
         rows += [
             {"side": side.label, "what": what, "seconds": seconds, "words": units.seconds(seconds)}
             for what, seconds in zip(quantities, found, strict=True)
@@ -85,12 +100,15 @@ def times(work: MeasuredWork) -> Chart:
     x = alt.X("what:N", title=None, sort=shown, axis=alt.Axis(labelAngle=0))
     y = alt.Y("seconds:Q", title="seconds")
     base = alt.Chart(data(rows)).encode(x, y, xOffset=alt.XOffset("side:N", sort=work.labels))
-    drawn = base.mark_bar().encode(color=colour(work.labels), tooltip=["side:N", "what:N", "words:N"])
+    drawn = base.mark_bar().encode(
+        color=colour(work.labels), tooltip=["side:N", "what:N", "words:N"]
+    )
     figures = base.mark_text(dy=-7, fontSize=11).encode(text="words:N")
     return Chart(
         name="times",
         title="Time of an epoch, an evaluation and the whole training",
-        text="Bars of seconds: " + said(f"{row['side']}, {row['what']} {row['words']}" for row in rows),
+        text="Bars of seconds: "
+        + said(f"{row['side']}, {row['what']} {row['words']}" for row in rows),
         drawing=alt.layer(drawn, figures) if len(work.sides) <= 2 else drawn,
         points=len(rows),
         note="Medians over runs; whole training: all epochs, without evaluation and compilation.",
@@ -100,7 +118,11 @@ def times(work: MeasuredWork) -> Chart:
 
 def pace(work: MeasuredWork) -> Chart:
     """Return the chart of examples or tokens per second in a steady epoch."""
-    paces = {side.label: side.result.tokens_per_second or side.result.samples_per_second for side in work.sides}
+    paces = {
+        side.label: side.result.tokens_per_second or side.result.samples_per_second
+        for side in work.sides
+    }
     what = "tokens" if any(side.result.tokens for side in work.sides) else "examples"
-    title, note = f"Training {what} per second", f"Median over runs, of {work.epoch}."
+    title = f"Training {what} per second"
+    note = f"Median over runs, of {work.epoch}."
     return bars(work, "pace", title, title.lower(), paces, lambda each: units.rate(each, ""), note)

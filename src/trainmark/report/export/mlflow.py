@@ -14,7 +14,8 @@ _ENDINGS = {"ok": "FINISHED", "interrupted": "KILLED"}
 
 
 def to_mlflow(records: Iterable[Record], uri: str) -> list[str]:
-    """Log each new record to a tracking server or store, and return the ids of the runs. Needs mlflow.
+    """Log each new record to a tracking server or store, and return the ids of the runs. Needs
+    mlflow.
 
     Args:
         uri: as ``MLFLOW_TRACKING_URI``: ``http://...``, ``sqlite:///mlflow.db``, or a folder.
@@ -31,14 +32,21 @@ def to_mlflow(records: Iterable[Record], uri: str) -> list[str]:
         if client.search_runs([place], f"attributes.run_name = '{quoted}'", max_results=1):
             continue
         start = start_of(record)
-        run = client.create_run(place, start_time=_milliseconds(start), run_name=record.id).info.run_id
-        client.log_batch(run, params=[Param(name, value[:500]) for name, value in facts(record).items()])
+        run = client.create_run(
+            place, start_time=_milliseconds(start), run_name=record.id
+        ).info.run_id
+        client.log_batch(
+            run, params=[Param(name, value[:500]) for name, value in facts(record).items()]
+        )
         metrics = [
             Metric(point.name, point.value, _milliseconds(start + point.seconds), point.step)
             for point in points(record)
             if math.isfinite(point.value)
         ]
-        metrics += [Metric(f"final/{name}", value, _milliseconds(start), 0) for name, value in results(record).items()]
+        metrics += [
+            Metric(f"final/{name}", value, _milliseconds(start), 0)
+            for name, value in results(record).items()
+        ]
         for first in range(0, len(metrics), _MOST_AT_ONCE):
             client.log_batch(run, metrics=metrics[first : first + _MOST_AT_ONCE])
         last = max((point.seconds for point in points(record)), default=0.0)

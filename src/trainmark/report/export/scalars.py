@@ -30,9 +30,11 @@ class ScalarPoint:
 
 
 def points(record: Record) -> Iterator[ScalarPoint]:
-    """Yield every epoch's figures, every step's loss, and the samples taken from outside; unknown ones are omitted.
+    """Yield every epoch's figures, every step's loss, and the samples taken from outside; unknown
+    ones are omitted.
 
-    The steps of an epoch are spread evenly over its duration, since only its start and end were timed.
+    The steps of an epoch are spread evenly over its duration, since only its start and end were
+    timed.
     """
     first = 0
     for epoch in record.epochs:
@@ -44,7 +46,10 @@ def points(record: Record) -> Iterator[ScalarPoint]:
         steps = epoch.steps or 0
         for number, loss in enumerate(record.step_losses[first : first + steps]):
             yield ScalarPoint(
-                "step/loss", first + number, epoch.start_seconds + epoch.seconds * (number + 1) / steps, loss
+                "step/loss",
+                first + number,
+                epoch.start_seconds + epoch.seconds * (number + 1) / steps,
+                loss,
             )
         first += steps
     if record.samples is not None:
@@ -60,9 +65,24 @@ def start_of(record: Record) -> float:
 
 
 _EXPORTED = (
-    "workload", "backend", "version", "style", "device", "device_name", "precision", "machine", "cpu", "labels",
-    "threads", "seed", "round", "dataset", "parameters", "outcome", "trainmark",
-)  # fmt: skip
+    "workload",
+    "backend",
+    "version",
+    "style",
+    "device",
+    "device_name",
+    "precision",
+    "machine",
+    "cpu",
+    "labels",
+    "threads",
+    "seed",
+    "round",
+    "dataset",
+    "parameters",
+    "outcome",
+    "trainmark",
+)
 
 
 def facts(record: Record) -> dict[str, str]:
@@ -79,16 +99,25 @@ def results(record: Record) -> dict[str, float]:
     known["compile_seconds"] = record.compile_seconds
     known["process_seconds"] = record.process.seconds if record.process else None
     known["joules"] = record.energy.joules if record.energy else None
-    return {name: value for name, value in known.items() if value is not None and math.isfinite(value)}
+    return {
+        name: value for name, value in known.items() if value is not None and math.isfinite(value)
+    }
 
 
 def _samples(samples: Samples) -> Iterator[ScalarPoint]:
-    for column, name in (("tree_cpu_percent", "cpu_percent"), ("tree_resident_bytes", "resident_bytes")):
-        for row, (second, value) in enumerate(zip(samples.t, getattr(samples, column) or (), strict=False)):
+    for column, name in (
+        ("tree_cpu_percent", "cpu_percent"),
+        ("tree_resident_bytes", "resident_bytes"),
+    ):
+        for row, (second, value) in enumerate(
+            zip(samples.t, getattr(samples, column) or (), strict=False)
+        ):
             if value is not None:
                 yield ScalarPoint(f"seen/{name}", row, second, value)
     for column in ("gpu_percent", "gpu_memory_bytes", "gpu_watts"):
-        for row, (second, values) in enumerate(zip(samples.t, getattr(samples, column) or (), strict=False)):
+        for row, (second, values) in enumerate(
+            zip(samples.t, getattr(samples, column) or (), strict=False)
+        ):
             for gpu, value in enumerate(values):
                 if value is not None:
                     yield ScalarPoint(f"seen/{column}/{gpu}", row, second, value)

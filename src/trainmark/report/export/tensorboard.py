@@ -30,7 +30,9 @@ def to_tensorboard(records: Iterable[Record], folder: Path) -> list[Path]:
         with SummaryWriter(str(target)) as writer:
             start = start_of(record)
             for point in points(record):
-                writer.add_scalar(point.name, point.value, point.step, walltime=start + point.seconds)
+                writer.add_scalar(
+                    point.name, point.value, point.step, walltime=start + point.seconds
+                )
             words = "\n".join(f"{name}: {value}" for name, value in facts(record).items())
             writer.add_text("run", f"```\n{words}\n```", 0, walltime=start)
         written.append(target)

@@ -61,7 +61,9 @@ def page(
     import jinja2
     import markupsafe
 
-    every, tables, machine_of = works(comparison), comparison_tables(comparison), tell_apart(records)
+    every = works(comparison)
+    tables = comparison_tables(comparison)
+    machine_of = tell_apart(records)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER),
         autoescape=True,
@@ -77,7 +79,10 @@ def page(
         about=_about(records, machine_of),
         sections=[_section(work, table) for work, table in zip(every, tables, strict=True)],
         legend=list(dict.fromkeys(line for table in tables for line in table.legend())),
-        sweeps=[{"sweep": each, "answer": sentence(each), "table": sweep_table(each)} for each in sweeps(records)],
+        sweeps=[
+            {"sweep": each, "answer": sentence(each), "table": sweep_table(each)}
+            for each in sweeps(records)
+        ],
         breakdown=breakdown(explained),
         rooflines=of_all(every),
         machines=machines_table(records, machine_of),
@@ -89,7 +94,13 @@ def page(
     # The body is escaped already; the rest is trusted, or JSON that can't end a script.
     scripts = {"vega": _vega(cache), "script": (_FOLDER / "page.js").read_text(encoding="utf-8")}
     allowed = " ".join(f"'{_hash(text)}'" for text in scripts.values())
-    ours = {"body": body, "style": _style(), "specs": charts.as_json(), "allowed": allowed, **scripts}
+    ours = {
+        "body": body,
+        "style": _style(),
+        "specs": charts.as_json(),
+        "allowed": allowed,
+        **scripts,
+    }
     whole: str = environment.get_template("page.html").render(
         title=title, **{name: markupsafe.Markup(text) for name, text in ours.items()}
     )
@@ -110,7 +121,9 @@ class _Charts:
 
     def as_json(self) -> str:
         """Return the charts as JSON, safe inside a script element."""
-        return json.dumps(self._specs, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+        return json.dumps(self._specs, separators=(",", ":"), allow_nan=False).replace(
+            "<", "\\u003c"
+        )
 
 
 def _section(work: MeasuredWork, table: Table) -> dict[str, Any]:
@@ -128,8 +141,11 @@ def _section(work: MeasuredWork, table: Table) -> dict[str, Any]:
 
 def _about(records: Sequence[Record], machine_of: MachineOf) -> str:
     machines = list(dict.fromkeys(machine_of(record).title for record in records))
-    first, last = min(record.created for record in records), max(record.created for record in records)
-    when = units.moment(first) if first == last else f"{units.moment(first)} to {units.moment(last)}"
+    first = min(record.created for record in records)
+    last = max(record.created for record in records)
+    when = (
+        units.moment(first) if first == last else f"{units.moment(first)} to {units.moment(last)}"
+    )
     where = machines[0] if len(machines) == 1 else f"{len(machines)} machines"
     return f"{units.many(len(records), 'run')} on {where}, {when}"
 
@@ -140,12 +156,16 @@ def _as_link(table: Table) -> str:
 
 
 def _printable(value: Any) -> Any:
-    """Replace control characters, which HTML must not contain; text that is HTML already (``__html__``) is kept."""
+    """Replace control characters, which HTML must not contain; text that is HTML already
+    (``__html__``) is kept.
+    """
     return printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _hash(script: str) -> str:
-    """Return the hash that lets the browser run this script; it runs no other script on the page."""
+    """Return the hash that lets the browser run this script; it runs no other script on the
+    page.
+    """
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
@@ -161,18 +181,25 @@ def _colours(theme: Theme) -> str:
 
 
 def _vega(cache: Path | None) -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script, so that the page needs no network. Building it takes a
-    second or two, so it is cached."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script, so that the page needs no network.
+    Building it takes a second or two, so it is cached.
+    """
     import vl_convert
 
-    kept = None if cache is None else cache / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
+    kept = (
+        None
+        if cache is None
+        else cache / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
+    )
     if kept is not None:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             return kept.read_text(encoding="utf-8")
-    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub knows no default
+    # Its stub knows no default
+    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     bundle = bundle.replace("</script", "<\\/script")
     if kept is not None:
-        with contextlib.suppress(OSError):  # if the cache is not writable, the script is built again next time
+        # if the cache is not writable, the script is built again next time
+        with contextlib.suppress(OSError):
             kept.parent.mkdir(parents=True, exist_ok=True)
             regular.write_atomically(kept, bundle.encode())
     return bundle

@@ -1,6 +1,7 @@
 """``trainmark doctor``: check this machine, and print a fix for each problem.
 
-Facts are gathered once, by readers passed in; every check is a function of facts, so it also runs on recorded ones.
+Facts are gathered once, by readers passed in; every check is a function of facts, so it also runs
+on recorded ones.
 """
 
 from __future__ import annotations
@@ -54,10 +55,12 @@ def gather(
         quick: don't examine the frameworks.
     """
     share = busy()  # first, before this program itself uses the CPU
-    host, driver = read_host(), read_driver()
+    host = read_host()
+    driver = read_driver()
     if quick:
         return Facts(host, driver, share)
-    # A GPU in exclusive mode accepts one process at a time, so frameworks can't be examined in parallel.
+    # A GPU in exclusive mode accepts one process at a time, so frameworks can't be examined in
+    # parallel.
     return Facts(host, driver, share, examine(not any(gpu.exclusive for gpu in driver.gpus)))
 
 

@@ -15,7 +15,8 @@ class Check:
 
     Args:
         id: a stable name for scripts, such as ``gpu.driver``.
-        status: FAIL: a device is unusable or gives wrong results. WARN: slow, or doubtful numbers. SKIP: not checked.
+        status: FAIL: a device is unusable or gives wrong results. WARN: slow, or doubtful numbers.
+            SKIP: not checked.
         found: what was found, as text.
         fix: what to do, preferably the exact command; empty if nothing needs to be done.
     """

@@ -28,7 +28,10 @@ def dataset(name: str, locate: Callable[[str], Located]) -> Finding:
         return failed(str(error).splitlines()[0], error.fix or fetch)
     except DataError:
         return warned("not found; it will be downloaded when needed", fetch)
-    size = f"{found.train_examples:,} training and {found.test_examples:,} test examples in {found.directory}"
+    size = (
+        f"{found.train_examples:,} training and {found.test_examples:,} test examples in "
+        f"{found.directory}"
+    )
     if not found.complete:
         return warned(f"only part of it is available: {size}", fetch)
     return passed(f"verified: {size}")

@@ -22,7 +22,9 @@ _MISSING_LIBRARY = re.compile(
 )
 _AFRESH = "Reinstall it in a fresh environment: {}"
 _AGAIN = "Import it by hand to see its error; then, in a fresh environment: {}"
-_NEWER_DRIVER = "Install a newer driver (WSL: on Windows; container: on the host): sudo ubuntu-drivers install"
+_NEWER_DRIVER = (
+    "Install a newer driver (WSL: on Windows; container: on the host): sudo ubuntu-drivers install"
+)
 _JETSON = ((7, 2), (8, 7))  # these run only code built for exactly them
 
 
@@ -59,7 +61,10 @@ def imports(framework: Framework) -> Finding:
         problem, update, how = (framework.problem or "no output").partition(registry.UPDATE)
         found = f"{framework.name}{version} failed: {problem.removesuffix('. ')}"
         return failed(found, f"{update}{how}" or _AGAIN.format(framework.install))
-    return passed(f"{framework.name} {framework.version} (import and test: {units.seconds(framework.seconds)})")
+    return passed(
+        f"{framework.name} {framework.version} (import and test: "
+        f"{units.seconds(framework.seconds)})"
+    )
 
 
 def cuda(examination: Examination, driver: Driver) -> Finding:
@@ -70,7 +75,9 @@ def cuda(examination: Examination, driver: Driver) -> Finding:
     if driver.cuda is None:
         return skipped(f"built for {examination.built_for}; there is no driver to compare with")
     serves = f"{driver.cuda[0]}.{driver.cuda[1]}"
-    found = f"built for {examination.built_for}; driver {driver.version} supports CUDA up to {serves}"
+    found = (
+        f"built for {examination.built_for}; driver {driver.version} supports CUDA up to {serves}"
+    )
     if built[0] > driver.cuda[0]:
         return failed(found, f"{_NEWER_DRIVER}, or install a build for CUDA {driver.cuda[0]}")
     return passed(found)  # a newer minor version runs on a driver of the same major version
@@ -93,22 +100,32 @@ def sees_gpu(framework: Framework, examination: Examination, host: Host, driver:
         fix = _for_driver(framework.install_gpu, driver)
         return failed(f"{lacking}: this {framework.name} was built for the CPU only", fix)
     if examination.hidden_by is not None:
-        return warned(f"{lacking}: {examination.hidden_by}", f"unset {examination.hidden_by.partition('=')[0]}")
+        return warned(
+            f"{lacking}: {examination.hidden_by}",
+            f"unset {examination.hidden_by.partition('=')[0]}",
+        )
     if not seen and any(gpu.mig for gpu in expected):
-        return failed(f"{lacking}: MIG is enabled, and there may be no MIG instance", vendor_of(driver).undivide)
+        return failed(
+            f"{lacking}: MIG is enabled, and there may be no MIG instance",
+            vendor_of(driver).undivide,
+        )
     reason = f": {examination.blind}" if examination.blind else ""
     return failed(f"{lacking}{reason}", _AFRESH.format(_for_driver(framework.install_gpu, driver)))
 
 
-def architecture(framework: Framework, examination: Examination, host: Host, driver: Driver) -> Finding:
+def architecture(
+    framework: Framework, examination: Examination, host: Host, driver: Driver
+) -> Finding:
     """Whether its GPU code fits the GPUs, must be compiled at first use, or is missing."""
     names = examination.architectures
     shown = vendor_of(driver).shown(driver, host.environment)
     gpus = [(gpu, gpu.compute_capability) for gpu in shown if gpu.compute_capability is not None]
     if not names or not gpus or not any(name.startswith(("sm_", "compute_")) for name in names):
         return skipped("no GPU, or its architectures are not reported")
-    built, built_with = f"{framework.name} was compiled for {', '.join(names)}", _cuda_of(examination)
-    newer, slow = _for_driver(framework.install_gpu, driver), None
+    built = f"{framework.name} was compiled for {', '.join(names)}"
+    built_with = _cuda_of(examination)
+    newer = _for_driver(framework.install_gpu, driver)
+    slow = None
     for gpu, capability in gpus:
         if runs_on(names, capability):
             continue
@@ -116,7 +133,9 @@ def architecture(framework: Framework, examination: Examination, host: Host, dri
         if not compiles_for(names, capability):
             older = "a build for an older CUDA, from the framework's page of previous versions"
             fix = f"For a newer GPU: {newer}; for an older GPU: {older}"
-            return failed(f"{unfit}: 'no kernel image is available for execution on the device'", fix)
+            return failed(
+                f"{unfit}: 'no kernel image is available for execution on the device'", fix
+            )
         if built_with and driver.cuda and built_with > driver.cuda:
             why = f"the driver must compile the rest, but is older than {examination.built_for}"
             return failed(f"{unfit}; {why}", _NEWER_DRIVER)
@@ -129,12 +148,19 @@ def architecture(framework: Framework, examination: Examination, host: Host, dri
 def libraries(framework: Framework, host: Host) -> Finding:
     """Whether the GPU's libraries are present and loaded once."""
     blind = framework.examination.blind if framework.examination else None
-    said = (blind, framework.problem, *(product.problem for product in framework.products), framework.printed)
+    said = (
+        blind,
+        framework.problem,
+        *(product.problem for product in framework.products),
+        framework.printed,
+    )
     missing = _MISSING_LIBRARY.search("\n".join(filter(None, said)))
     if missing and missing[0].startswith("libcuda.so"):
         return skipped(f"{missing[0]}, which comes with the driver, is missing", "See gpu.driver")
     if missing:
-        return failed(f"{missing[0]} is missing", _AFRESH.format(framework.install_gpu or framework.install))
+        return failed(
+            f"{missing[0]} is missing", _AFRESH.format(framework.install_gpu or framework.install)
+        )
     twice = {name: files for name, files in framework.libraries.items() if len(files) > 1}
     if twice:
         listed = "; ".join(f"{name}: {', '.join(files)}" for name, files in twice.items())
@@ -149,27 +175,43 @@ def libraries(framework: Framework, host: Host) -> Finding:
 
 def agree(frameworks: Sequence[Framework]) -> Finding:
     """Whether all frameworks built for GPUs see the same number of them."""
-    seen = {each.name: len(each.gpus) for each in frameworks if each.examination and each.examination.built_for}
+    seen = {
+        each.name: len(each.gpus)
+        for each in frameworks
+        if each.examination and each.examination.built_for
+    }
     if len(seen) < 2 or not any(seen.values()):
         return skipped("fewer than two frameworks are built for GPUs, or none sees a GPU")
     if len(set(seen.values())) > 1:
         listed = ", ".join(f"{name} {number}" for name, number in seen.items())
-        return warned(f"they see different numbers of GPUs: {listed}", "See the checks above of the one with fewer")
+        return warned(
+            f"they see different numbers of GPUs: {listed}",
+            "See the checks above of the one with fewer",
+        )
     return passed(f"each sees {units.many(next(iter(seen.values())), 'GPU')}")
 
 
 def runs_on(architectures: Sequence[str], capability: tuple[int, int]) -> bool:
-    """Whether one of ``architectures`` is machine code for a GPU of ``capability``: the same generation and not newer;
-    with a letter after it, exactly the same."""
+    """Whether one of ``architectures`` is machine code for a GPU of ``capability``: the same
+    generation and not newer; with a letter after it, exactly the same.
+    """
     major, minor = capability
-    codes = [code for name in architectures if (code := _MACHINE_CODE.fullmatch(name)) and int(code[1]) == major]
+    codes = [
+        code
+        for name in architectures
+        if (code := _MACHINE_CODE.fullmatch(name)) and int(code[1]) == major
+    ]
     if any(int(code[2]) == minor for code in codes):
         return True
-    return capability not in _JETSON and any(int(code[2]) < minor and code[3] != "a" for code in codes)
+    return capability not in _JETSON and any(
+        int(code[2]) < minor and code[3] != "a" for code in codes
+    )
 
 
 def compiles_for(architectures: Sequence[str], capability: tuple[int, int]) -> bool:
-    """Whether one of ``architectures`` can be compiled for a GPU of ``capability`` by the driver."""
+    """Whether one of ``architectures`` can be compiled for a GPU of ``capability`` by the
+    driver.
+    """
     found = (_TO_BE_COMPILED.fullmatch(name) for name in architectures)
     return any((int(code[1]), int(code[2])) <= capability for code in found if code)
 
@@ -181,7 +223,9 @@ def _cuda_of(examination: Examination) -> tuple[int, int] | None:
 
 
 def _for_driver(install: str, driver: Driver) -> str:
-    """Return the install command for the driver's CUDA version: ``jax[cuda13]`` needs a driver for CUDA 13."""
+    """Return the install command for the driver's CUDA version: ``jax[cuda13]`` needs a driver for
+    CUDA 13.
+    """
     return install.replace("cuda13", "cuda12") if driver.cuda and driver.cuda[0] == 12 else install
 
 
@@ -190,11 +234,15 @@ def _product(framework: str, product: DeviceProduct) -> Finding:
         fix = f"See {framework}.architecture and {framework}.libraries"
         return failed(f"a small matrix multiplication failed: {product.problem}", fix)
     if product.values != EXPECTED:
-        gave, right = (" ".join(f"{value:g}" for value in values) for values in (product.values, EXPECTED))
+        gave, right = (
+            " ".join(f"{value:g}" for value in values) for values in (product.values, EXPECTED)
+        )
         fix = "Don't trust this device: run its vendor's diagnostics (dcgmi diag -r 3)"
         return failed(f"the 2×3 by 3×2 product of 1…6 is {gave}, not {right}", fix)
     if product.device != "cpu" and product.placed_on and "cpu" in product.placed_on.lower():
-        return failed(f"asked for {product.device}, computed on {product.placed_on}", f"See {framework}.gpu")
+        return failed(
+            f"asked for {product.device}, computed on {product.placed_on}", f"See {framework}.gpu"
+        )
     took = f" in {units.seconds(product.seconds)}" if product.seconds is not None else ""
     found = f"22 28 / 49 64 on {product.placed_on}{took}"
     if product.seconds is not None and product.seconds > _LONG_FIRST_USE_SECONDS:

@@ -16,7 +16,9 @@ from trainmark.study.doctor.check import Finding, failed, passed, skipped, warne
 MIB = 2**20
 GIB = 2**30
 _COARSE_CLOCK_SECONDS = 1e-3
-_SMALL_MEMLOCK, _SMALL_STACK, _SMALL_SHARED = 64 * MIB, 4 * MIB, GIB
+_SMALL_MEMLOCK = 64 * MIB
+_SMALL_STACK = 4 * MIB
+_SMALL_SHARED = GIB
 _LITTLE_MEMORY = 2 * GIB
 
 
@@ -25,9 +27,15 @@ def clock(resolution: float | None) -> Finding:
     if resolution is None:
         return skipped("the clock could not be read")
     if resolution < 0:
-        return failed(f"the clock went back by {-resolution:.3g} s", "Restart the machine, or its virtual clock.")
+        return failed(
+            f"the clock went back by {-resolution:.3g} s",
+            "Restart the machine, or its virtual clock.",
+        )
     if resolution > _COARSE_CLOCK_SECONDS:
-        fix = "Set another clock source in /sys/devices/system/clocksource/clocksource0/current_clocksource"
+        fix = (
+            "Set another clock source in "
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+        )
         return warned(f"the clock has steps of {resolution * 1e3:.3g} ms", fix)
     return passed(f"steps of {resolution * 1e9:.0f} ns or less")
 
@@ -39,8 +47,10 @@ def cpu_quota(quota: float | None, cores: int | None) -> Finding:
     if quota < cores:
         threads = max(int(quota), 1)
         return warned(
-            f"the control group allows {quota:g} of {cores} visible cores, so frameworks start too many threads",
-            f"trainmark run --threads {threads}, or start the container with --cpuset-cpus instead of --cpus",
+            f"the control group allows {quota:g} of {cores} visible cores, so frameworks start "
+            "too many threads",
+            f"trainmark run --threads {threads}, or start the container with --cpuset-cpus "
+            "instead of --cpus",
         )
     return passed(f"{quota:g} cores allowed, {cores} visible")
 
@@ -51,7 +61,10 @@ def governor(governors: Sequence[str]) -> Finding:
         return skipped("the frequency governor is not visible (a virtual machine, or not Linux)")
     if set(governors) <= {"performance"}:
         return passed("performance")
-    return warned(f"{', '.join(governors)}: cores speed up with a delay", "sudo cpupower frequency-set -g performance")
+    return warned(
+        f"{', '.join(governors)}: cores speed up with a delay",
+        "sudo cpupower frequency-set -g performance",
+    )
 
 
 def load(busy: float | None) -> Finding:
@@ -90,7 +103,8 @@ def memlock(host: Host, driver: Driver) -> Finding:
         host.limits.memlock_bytes,
         _SMALL_MEMLOCK,
         "may be locked, too little for copies between GPUs and machines",
-        "ulimit -l unlimited (in Slurm before you submit: jobs inherit limits), or docker run --ulimit memlock=-1",
+        "ulimit -l unlimited (in Slurm before you submit: jobs inherit limits), or docker run "
+        "--ulimit memlock=-1",
     )
 
 
@@ -118,16 +132,30 @@ def energy(problem: str | None) -> Finding:
     """Whether the CPU's energy can be read."""
     if problem is None:
         return passed("RAPL counters are readable")
-    fix = "sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" if "permission" in problem else ""
+    fix = (
+        "sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj"
+        if "permission" in problem
+        else ""
+    )
     return skipped(problem, fix)
 
 
 def other_gpus(host: Host) -> Finding | None:
-    """Return the GPUs of other makers, which only the frameworks can check; None if there are none."""
+    """Return the GPUs of other makers, which only the frameworks can check; None if there are
+    none.
+    """
     known = {vendor.name for vendor in VENDORS}
-    others = {maker: number for maker, number in (host.gpus_on_bus or {}).items() if maker not in known and number}
+    others = {
+        maker: number
+        for maker, number in (host.gpus_on_bus or {}).items()
+        if maker not in known and number
+    }
     listed = ", ".join(units.many(number, f"{maker} GPU") for maker, number in others.items())
-    return skipped(f"{listed}: only the frameworks check these; power and clocks are not sampled") if others else None
+    return (
+        skipped(f"{listed}: only the frameworks check these; power and clocks are not sampled")
+        if others
+        else None
+    )
 
 
 def rosetta(translated: bool | None) -> Finding:
@@ -137,7 +165,8 @@ def rosetta(translated: bool | None) -> Finding:
     if translated:
         return failed(
             "this Python is built for Intel, so it runs under Rosetta: slow, and without the GPU",
-            "Recreate the environment with an arm64 Python; `file $(which python3)` must show arm64",
+            "Recreate the environment with an arm64 Python; `file $(which python3)` must show "
+            "arm64",
         )
     return passed("this Python is built for this processor")
 

@@ -11,10 +11,14 @@ from trainmark.measure.nvidia.visible import HIDE_ALL, VISIBLE, shown_by
 from trainmark.measure.vendor import Driver, Gpu, Installed
 from trainmark.study.doctor.check import Check, Finding, failed, passed, skipped, warned
 
-_INSTALL_DRIVER = "sudo ubuntu-drivers install (elsewhere your distribution's package of NVIDIA's driver), then reboot"
+_INSTALL_DRIVER = (
+    "sudo ubuntu-drivers install (elsewhere your distribution's package of "
+    "NVIDIA's driver), then reboot"
+)
 _PASS_IN = {
     "docker": "docker run --gpus all, with the NVIDIA Container Toolkit on the host",
-    "podman": "podman run --device nvidia.com/gpu=all, with the NVIDIA Container Toolkit on the host",
+    "podman": "podman run --device nvidia.com/gpu=all, with the NVIDIA Container Toolkit on the "
+    "host",
     "kubernetes": "resources: limits: nvidia.com/gpu: 1 in the pod's specification",
     "apptainer": "apptainer exec --nv",
 }
@@ -50,13 +54,15 @@ def wsl(host: Host) -> Finding:
         return warned(
             f"a Linux driver is installed inside WSL ({inside}), which can't drive Windows' GPU "
             "and may be loaded instead of the one in /usr/lib/wsl/lib",
-            "sudo apt-get purge 'libnvidia-compute-*' 'nvidia-driver-*', then in PowerShell: wsl --shutdown",
+            "sudo apt-get purge 'libnvidia-compute-*' 'nvidia-driver-*', then in PowerShell: wsl "
+            "--shutdown",
         )
     if host.wsl_gpu:
         return passed("a GPU is passed through (/dev/dxg)")
     return warned(
         "WSL has no /dev/dxg, so no GPU is visible",
-        "Install NVIDIA's Windows driver (none inside WSL), then in PowerShell: wsl --update; wsl --shutdown",
+        "Install NVIDIA's Windows driver (none inside WSL), then in PowerShell: wsl --update; "
+        "wsl --shutdown",
     )
 
 
@@ -72,10 +78,13 @@ def driver(host: Host, found: Driver) -> Finding:
         return skipped(f"no NVIDIA GPU on this machine (NVML: {problem})", fix)
     if "mismatch" in problem.lower():
         running = _installed(host).module or "another version"
-        return failed(f"{problem}: the kernel still runs {running}, not the installed version", "sudo reboot")
+        return failed(
+            f"{problem}: the kernel still runs {running}, not the installed version", "sudo reboot"
+        )
     if host.container:
         return failed(
-            f"this machine has a GPU, but its driver is not passed into the container ({host.container}): {problem}",
+            "this machine has a GPU, but its driver is not passed into the container "
+            f"({host.container}): {problem}",
             _PASS_IN.get(host.container, _PASS_IN["docker"]),
         )
     if tool := _installed(host).tool:
@@ -109,17 +118,26 @@ def visible(host: Host, found: Driver) -> Finding:
     if problem is None:
         return passed(f"{VISIBLE}={value!r}: {units.many(len(shown), 'GPU')}")
     say = warned if shown or value.strip() in HIDE_ALL else failed
-    return say(f"{VISIBLE}={value!r}: {problem}", f"unset {VISIBLE}, or use the names of: nvidia-smi -L")
+    return say(
+        f"{VISIBLE}={value!r}: {problem}", f"unset {VISIBLE}, or use the names of: nvidia-smi -L"
+    )
 
 
 def _answering(host: Host, found: Driver) -> Finding:
     if found.cuda is None:
         fix = "Reinstall the driver with its compute libraries (libnvidia-compute or cuda-drivers)"
         if host.container:
-            fix = "In a container: -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; otherwise reinstall the driver"
-        return failed(f"driver {found.version} answers, but its CUDA library (libcuda.so.1) is missing", fix)
+            fix = (
+                "In a container: -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; otherwise "
+                "reinstall the driver"
+            )
+        return failed(
+            f"driver {found.version} answers, but its CUDA library (libcuda.so.1) is missing", fix
+        )
     cuda = f"{found.cuda[0]}.{found.cuda[1]}"
-    return passed(f"driver {found.version}, supports CUDA up to {cuda}, {units.many(len(found.gpus), 'GPU')}")
+    return passed(
+        f"driver {found.version}, supports CUDA up to {cuda}, {units.many(len(found.gpus), 'GPU')}"
+    )
 
 
 def _under_wsl(host: Host, problem: str) -> Finding:
@@ -127,12 +145,15 @@ def _under_wsl(host: Host, problem: str) -> Finding:
         return skipped(f"no GPU is passed into WSL (NVML: {problem})")
     return skipped(
         f"a GPU is passed into WSL, but no NVIDIA driver answers (NVML: {problem})",
-        "If it is an NVIDIA GPU: install its Windows driver (none inside WSL), and LD_LIBRARY_PATH=/usr/lib/wsl/lib",
+        "If it is an NVIDIA GPU: install its Windows driver (none inside WSL), and "
+        "LD_LIBRARY_PATH=/usr/lib/wsl/lib",
     )
 
 
 def _has_gpu(host: Host) -> bool:
-    """Whether the bus or a device file shows an NVIDIA GPU; a command or a package does not count."""
+    """Whether the bus or a device file shows an NVIDIA GPU; a command or a package does not
+    count.
+    """
     return bool((host.gpus_on_bus or {}).get(NAME)) or bool(_installed(host).device_files)
 
 
@@ -142,7 +163,9 @@ def _installed(host: Host) -> Installed:
 
 def _foreign(host: Host, gpu: Gpu) -> Finding:
     if gpu.processes is None or (host.container and not gpu.processes):
-        return skipped("other users' processes are not visible" + (" in a container" if host.container else ""))
+        return skipped(
+            "other users' processes are not visible" + (" in a container" if host.container else "")
+        )
     if gpu.processes:
         listed = ", ".join(map(str, gpu.processes))
         return warned(f"other processes are using it: {listed}", "Wait, or stop them: nvidia-smi")
@@ -172,7 +195,8 @@ def _persistence(gpu: Gpu) -> Finding:
 
 
 def _power_cap(gpu: Gpu) -> Finding:
-    limit, default = gpu.power_limit_watts, gpu.power_default_watts
+    limit = gpu.power_limit_watts
+    default = gpu.power_default_watts
     if limit is None or default is None:
         return skipped("its power limit is not reported")
     if limit < default:
@@ -186,7 +210,10 @@ def _throttling(gpu: Gpu) -> Finding:
         return skipped("throttling is not reported")
     if gpu.throttle_reasons:
         hot = f" at {gpu.temperature_celsius} °C" if gpu.temperature_celsius is not None else ""
-        fix = "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER; then check its cooling, power limit and supply"
+        fix = (
+            "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER; then check its cooling, power "
+            "limit and supply"
+        )
         return warned(f"its clocks are throttled{hot}: {', '.join(gpu.throttle_reasons)}", fix)
     return passed("not throttled")
 
@@ -205,8 +232,10 @@ def _mig(gpu: Gpu) -> Finding:
         return skipped("it does not support MIG")
     if gpu.mig:
         return warned(
-            "MIG is enabled: a framework sees one instance, and instances do not report utilisation",
-            f"CUDA_VISIBLE_DEVICES=MIG-... from nvidia-smi -L, or disable MIG: sudo nvidia-smi -i {gpu.index} -mig 0",
+            "MIG is enabled: a framework sees one instance, and instances do not report "
+            "utilisation",
+            "CUDA_VISIBLE_DEVICES=MIG-... from nvidia-smi -L, or disable MIG: sudo nvidia-smi "
+            f"-i {gpu.index} -mig 0",
         )
     return passed("MIG is off")
 
@@ -217,6 +246,7 @@ def _peers(gpu: Gpu) -> Finding:
     if not gpu.peers:
         return warned(
             "it can't read other GPUs' memory directly, so transfers go through the host",
-            "nvidia-smi topo -p2p r shows why; often it is a virtual machine, or PCIe ACS is enabled",
+            "nvidia-smi topo -p2p r shows why; often it is a virtual machine, or PCIe ACS is "
+            "enabled",
         )
     return passed(f"reaches {', '.join(map(str, gpu.peers))}")

@@ -32,7 +32,8 @@ class Explanation:
     """Where the time of one side goes.
 
     Args:
-        crossing: against the CPU; None if the side is on the CPU, or for the reason in ``no_crossing``.
+        crossing: against the CPU; None if the side is on the CPU, or for the reason in
+            ``no_crossing``.
     """
 
     subject: ExplainedSide
@@ -53,12 +54,17 @@ def prepare(request: Request, watcher: Watcher) -> ExplainedSide:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
     chosen = choose(request, watcher, partial(_the_one, request))
-    side, place = chosen.side, (chosen.side, chosen.settings.threads)
+    side = chosen.side
+    place = (side, chosen.settings.threads)
     here = look_around()
     seen = {(side.backend, side.interpreter.label): chosen.seen}
-    peaks = find_peaks([place], seen, Keep(request.cache / "limits"), lambda: here, watcher.measuring)
+    peaks = find_peaks(
+        [place], seen, Keep(request.cache / "limits"), lambda: here, watcher.measuring
+    )
     size = _peak_size(peaks.get(place), accelerator=chosen.accelerator)
-    return ExplainedSide(**vars(chosen), busy=here.is_busy, cores=here.machine.usable_cores or 1, peak_size=size)
+    return ExplainedSide(
+        **vars(chosen), busy=here.is_busy, cores=here.machine.usable_cores or 1, peak_size=size
+    )
 
 
 def explain(subject: ExplainedSide, tell: Tell, seconds: float = measure.SECONDS) -> Explanation:
@@ -74,28 +80,41 @@ def explain(subject: ExplainedSide, tell: Tell, seconds: float = measure.SECONDS
     found = measure.dissect(subject, tell, seconds)
     attribution = attribute(found)
     require_steady(attribution.step_seconds)
-    overtaking, why_not = _overtaking(subject, tell, seconds) if subject.accelerator else (None, None)
+    overtaking, why_not = (
+        _overtaking(subject, tell, seconds) if subject.accelerator else (None, None)
+    )
     recipe = registry.recipe(subject.side.backend)
-    return Explanation(subject, found, attribution, advise(found, attribution, recipe), overtaking, why_not)
+    return Explanation(
+        subject, found, attribution, advise(found, attribution, recipe), overtaking, why_not
+    )
 
 
 def require_steady(step: Estimate) -> None:
-    """Raise :class:`~trainmark.errors.ExplanationFailed` if noise could make the time of a step negative."""
+    """Raise :class:`~trainmark.errors.ExplanationFailed` if noise could make the time of a step
+    negative.
+    """
     if step.value <= 0 or (step.low is not None and step.low <= 0):
         raise ExplanationFailed(
             "the rounds differ by more than a whole step, so its time can't be attributed",
-            found=f"a step of {units.seconds(step.value)} [{units.seconds(step.low)}, {units.seconds(step.high)}]",
+            found=f"a step of {units.seconds(step.value)} [{units.seconds(step.low)}, "
+            f"{units.seconds(step.high)}]",
             fix="Use more --seconds on an idle machine.",
         )
 
 
-def _overtaking(subject: ExplainedSide, tell: Tell, seconds: float) -> tuple[Crossing | None, str | None]:
-    """Find the batch size at which the device overtakes the CPU, or the reason why it can't be found."""
+def _overtaking(
+    subject: ExplainedSide, tell: Tell, seconds: float
+) -> tuple[Crossing | None, str | None]:
+    """Find the batch size at which the device overtakes the CPU, or the reason why it can't be
+    found.
+    """
     try:
         swept = measure.sweep_devices(subject, tell, seconds)
-    except ExplanationFailed as failed:  # such as a precision that the CPU lacks; the rest is still useful
+    # such as a precision that the CPU lacks; the rest is still useful
+    except ExplanationFailed as failed:
         return None, str(failed)
-    cpu, device = swept.get("cpu", {}), swept.get(subject.side.device, {})
+    cpu = swept.get("cpu", {})
+    device = swept.get(subject.side.device, {})
     if not cpu.keys() & device.keys():
         return None, "no batch size was timed on both devices"
     return crossing(cpu, device), None
@@ -109,7 +128,9 @@ def _the_one(request: Request, sides: Sequence[Side]) -> Side:
 
 
 def _peak_size(peaks: Peaks | None, *, accelerator: bool) -> int | None:
-    """Return the size of the matrix product that measures the peak in every round; None if no limit is known."""
+    """Return the size of the matrix product that measures the peak in every round; None if no limit
+    is known.
+    """
     if peaks is None or not isinstance(size := peaks.conditions.get("matmul_size"), int):
         return None
     return size if accelerator else min(size, _LARGEST_ON_CPU)

@@ -10,10 +10,14 @@ from trainmark.measure.host import usable_core_numbers
 from trainmark.record.observed import IN_EVERY_STEP, Observed
 from trainmark.units import percent
 
-_MORE_BATCH, _MOST_WORKERS = 8, 8
+_MORE_BATCH = 8
+_MOST_WORKERS = 8
 _LARGE_SHARE = 0.25
 """Of the time of the unchanged script: changes to a part at least this large are tried first."""
-_WHY_NOT_JAX = "JAX is not supported yet; try donated buffers (donate_argnums) and several steps per call (lax.scan)"
+_WHY_NOT_JAX = (
+    "JAX is not supported yet; try donated buffers (donate_argnums) and several steps "
+    "per call (lax.scan)"
+)
 _SLOW_SECONDS = 300.0
 """With at least this time, changes that start slowly are tried."""
 
@@ -21,24 +25,39 @@ _SLOW_SECONDS = 300.0
 def choose(
     seen: Observed, facts: Mapping[str, Any], seconds: float, only: Sequence[str] = ()
 ) -> tuple[list[str], dict[str, str], dict[str, str]]:
-    """Return the changes to try, why others are left out that an option would try, and why the rest doesn't apply.
+    """Return the changes to try, why others are left out that an option would try, and why the rest
+    doesn't apply.
 
     Args:
         seen: what the unchanged script does.
         facts: what the change ``look`` reported of it.
         seconds: the time for all experiments.
-        only: known names of the changes to try; all that apply by default, those to a slow part first.
+        only: known names of the changes to try; all that apply by default, those to a slow part
+            first.
     """
     if seen.framework == "jax":
         return [], {"all": _WHY_NOT_JAX}, {}
     if only:
         return _with_values(only, seen, facts), {}, {}
-    own = OF_KERAS if seen.framework == "keras" else [name for name in EXPERIMENTS if name not in ONLY_KERAS]
+    own = (
+        OF_KERAS
+        if seen.framework == "keras"
+        else [name for name in EXPERIMENTS if name not in ONLY_KERAS]
+    )
     reasons = _reasons(seen, facts, seconds)
     why_not = {name: why for name in own if (why := reasons.get(name))}
-    slow = {"loader": seen.loader_wait_seconds, "evaluation": seen.evaluation_seconds, "save": seen.saving_seconds}
-    large = {part for part, spent in slow.items() if (spent or 0.0) > _LARGE_SHARE * seen.all_seconds}
-    names = sorted((name for name in own if name not in why_not), key=lambda name: experiment(name).part not in large)
+    slow = {
+        "loader": seen.loader_wait_seconds,
+        "evaluation": seen.evaluation_seconds,
+        "save": seen.saving_seconds,
+    }
+    large = {
+        part for part, spent in slow.items() if (spent or 0.0) > _LARGE_SHARE * seen.all_seconds
+    }
+    names = sorted(
+        (name for name in own if name not in why_not),
+        key=lambda name: experiment(name).part not in large,
+    )
     left_out = {name: why for name, why in why_not.items() if "--" in why}
     unsuitable = {name: why for name, why in why_not.items() if name not in left_out}
     return _with_values(names, seen, facts), left_out, unsuitable
@@ -48,17 +67,22 @@ def why_rare(seen: Observed, times: int, seconds: float | None) -> str:
     """Return why leaving something out can't be measured; empty if it happens in enough steps."""
     if times >= IN_EVERY_STEP * seen.steps:
         return ""
-    share = (seconds or 0.0) / (seen.all_seconds or 1.0)  # no time is known of a training in a single call
+    # no time is known of a training in a single call
+    share = (seconds or 0.0) / (seen.all_seconds or 1.0)
     return f"{percent(share, 0)} of the time, but too rare to measure" if times else "none observed"
 
 
 def _with_values(names: Iterable[str], seen: Observed, facts: Mapping[str, Any]) -> list[str]:
-    """Return changes such as ``workers=2`` for their names; none for ``line``, which is sampled instead."""
+    """Return changes such as ``workers=2`` for their names; none for ``line``, which is sampled
+    instead.
+    """
     cores = len(usable_core_numbers())
     values: dict[str, list[str]] = {
         "line": [],
         "workers": [f"workers={_workers()}"],
-        "threads": [f"threads={number}" for number in (cores, 1) if number != (seen.threads or cores)],
+        "threads": [
+            f"threads={number}" for number in (cores, 1) if number != (seen.threads or cores)
+        ],
         "batch": [f"batch={_MORE_BATCH}"],
         "no-accumulation": [f"no-accumulation={facts.get('accumulates', 2)}"],
         "steps-per-execution": ["steps-per-execution=8"],
@@ -76,14 +100,24 @@ def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[s
     evaluation = why_rare(seen, seen.evaluations, seen.evaluation_seconds)
     no_loader = "" if seen.framework == "keras" or workers is not None else "no DataLoader found"
     no_gpu = "" if seen.on_gpu else "no GPU"
-    other = "" if seen.precision == "float32" else f"it computes in {seen.precision or 'an unknown precision'}"
-    late = "" if seconds >= _SLOW_SECONDS else f"needs time to compile; use --seconds {_SLOW_SECONDS:g} or --only"
+    other = (
+        ""
+        if seen.precision == "float32"
+        else f"it computes in {seen.precision or 'an unknown precision'}"
+    )
+    late = (
+        ""
+        if seconds >= _SLOW_SECONDS
+        else f"needs time to compile; use --seconds {_SLOW_SECONDS:g} or --only"
+    )
     return {
         "workers": "the dataset is an IterableDataset"
         if facts.get("iterable")
         else no_loader or f"the loader already has {workers} workers" * (workers == _workers()),
         "batch": no_loader,
-        "no-accumulation": "" if facts.get("accumulates", 1) > 1 else "the script doesn't accumulate gradients",
+        "no-accumulation": ""
+        if facts.get("accumulates", 1) > 1
+        else "the script doesn't accumulate gradients",
         "prefetch": no_loader or "the loader already has worker processes" * bool(workers),
         "pin": no_gpu or no_loader,
         "tf32": no_gpu or other,
@@ -93,7 +127,9 @@ def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[s
         "fp32": "" if seen.precision == "float64" else f"it computes in {seen.precision}",
         "fused": _flag(facts, "fused"),
         "foreach": _flag(facts, "foreach"),
-        "torch-optimizer": "" if facts.get("handwritten") else f"{facts.get('optimizer')} is a PyTorch optimiser",
+        "torch-optimizer": ""
+        if facts.get("handwritten")
+        else f"{facts.get('optimizer')} is a PyTorch optimiser",
         "no-evaluation": evaluation,
         "no-grad": evaluation if facts.get("graded") else "no evaluation records gradients",
         "no-saves": why_rare(seen, seen.saves, seen.saving_seconds),

@@ -49,22 +49,29 @@ def diagnose_run(record: Record, chosen: ChosenSide, tell: Tell) -> DiagnosedRun
     Args:
         chosen: the side that trains it, as in the record as far as it is available here.
     """
-    side, workload = chosen.side, chosen.course.workload
+    side = chosen.side
+    workload = chosen.course.workload
     steps = _steps(record, chosen)
 
     def look(counted: int) -> None:
         # Once to find the step, and once more for each of the inspected steps.
         tell(f"{counted:,} steps replayed", min(counted / (4 * steps), 1.0))
 
-    request = ReplayTraining(side.backend, workload, chosen.course.dataset.folder, chosen.options(), steps)
+    request = ReplayTraining(
+        side.backend, workload, chosen.course.dataset.folder, chosen.options(), steps
+    )
     heard, ending = chosen.ask(request, look=look)
     replay = replay_of(heard, workload, side.precision, ending.reason)
     repeated = replay.failed_at is not None if record.outcome.status == "diverged" else None
     return DiagnosedRun(diagnose(replay), repeated, tuple(_notes(record, replay)), replay)
 
 
-def replay_of(heard: Sequence[Answer], workload: Workload, precision: str, stopped: str | None) -> Replay:
-    """Collect the answers of the replaying process; ``stopped`` says why it ended early, if it did."""
+def replay_of(
+    heard: Sequence[Answer], workload: Workload, precision: str, stopped: str | None
+) -> Replay:
+    """Collect the answers of the replaying process; ``stopped`` says why it ended early, if it
+    did.
+    """
     said = next(iter(of_kind(heard, Replayed)), None)
     return Replay(
         losses=tuple(said.losses) if said else (),
@@ -78,10 +85,13 @@ def replay_of(heard: Sequence[Answer], workload: Workload, precision: str, stopp
 
 
 def _steps(record: Record, chosen: ChosenSide) -> int:
-    """Return the steps to replay: up to where the run diverged, else the steps it made or planned, up to a limit."""
+    """Return the steps to replay: up to where the run diverged, else the steps it made or planned,
+    up to a limit.
+    """
     if record.outcome.step is not None:
         return record.outcome.step + 1
-    workload, dataset = chosen.course.workload, chosen.course.dataset
+    workload = chosen.course.workload
+    dataset = chosen.course.dataset
     planned = epoch_sizes(workload.schedule, workload.batches, dataset.train_examples)
     made = sum(epoch.steps or 0 for epoch in record.epochs) or sum(len(epoch) for epoch in planned)
     return min(made, _MOST_STEPS)
@@ -95,8 +105,14 @@ def _notes(record: Record, replay: Replay) -> Iterator[str]:
     if record.outcome.status == "diverged" and replay.losses:
         if replay.failed_at is None:
             steps = f"{len(replay.losses):,} steps"
-            yield f"the replay did not fail in {steps}: the failure depends on chance or on the batch order"
+            yield (
+                f"the replay did not fail in {steps}: the failure depends on chance or on the "
+                "batch order"
+            )
         elif replay.failed_at != record.outcome.step:
-            yield f"the run failed at step {record.outcome.step}, the replay at step {replay.failed_at}"
+            yield (
+                f"the run failed at step {record.outcome.step}, the replay at step "
+                f"{replay.failed_at}"
+            )
     if replay.losses and not math.isfinite(replay.losses[0]):
         yield "the first loss is already not finite"

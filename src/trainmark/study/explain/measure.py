@@ -33,14 +33,16 @@ from trainmark.workload.schedule import epoch_sizes
 SECONDS = 100.0
 ROUNDS = 25
 SITTINGS = 5
-"""Consecutive processes that these rounds are spread over; fewer if start-up is slow, but never two."""
+"""Consecutive processes that these rounds are spread over; fewer if start-up is slow, but never
+two."""
 _SETTLING_SHARE = 0.3
 _THREADS_SHARE = 0.3
 _SWEEP_SHARE = 0.15
 _PREPARING = 0.3
 _EVALUATIONS = 3
 _SWEEP_ROUNDS = 5
-_LEAST_STRETCH, _MOST_STRETCH = 0.05, 8.0
+_LEAST_STRETCH = 0.05
+_MOST_STRETCH = 8.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class ExplainedSide(ChosenSide):
 
 
 def dissect(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> Dissection:
-    """Time the variants of ``subject`` for about ``seconds``; if ``--threads`` leaves cores unused, with all cores.
+    """Time the variants of ``subject`` for about ``seconds``; if ``--threads`` leaves cores unused,
+    with all cores.
 
     Raises:
         ExplanationFailed: a process died, or took too long.
@@ -98,37 +101,50 @@ def dissect(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> Dis
         settling=_SETTLING_SHARE * seconds,
     )
     heard = list(_sit(subject, request, tell))
-    return dataclasses.replace(_dissection(subject, subject.batch * model.training_flops, heard), threads_ratio=ratio)
+    return dataclasses.replace(
+        _dissection(subject, subject.batch * model.training_flops, heard), threads_ratio=ratio
+    )
 
 
 def _sit(subject: ExplainedSide, request: Dissect, tell: Tell) -> Iterator[list[answers.Answer]]:
     """Yield the answers of each sitting; the first one decides how many there are."""
-    number, of = 0, request.sittings
+    number = 0
+    of = request.sittings
     while number < of:
         evaluations = 0 if number else _EVALUATIONS
         sitting = dataclasses.replace(request, sitting=number, sittings=of, evaluations=evaluations)
         heard = _hold(subject, sitting, tell)
         yield heard
-        number, of = number + 1, answers.of_kind(heard, answers.VariantsReady)[0].sittings
+        number = number + 1
+        of = answers.of_kind(heard, answers.VariantsReady)[0].sittings
 
 
-def sweep_devices(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> dict[str, dict[int, float]]:
+def sweep_devices(
+    subject: ExplainedSide, tell: Tell, seconds: float = SECONDS
+) -> dict[str, dict[int, float]]:
     """Measure seconds per step on the CPU and on the device of ``subject``, by batch size.
 
     Each device has a separate process, since not every framework can use both in one.
 
     Returns:
-        Seconds by device id and batch size, without sizes that failed or finished too quickly to time.
+        Seconds by device id and batch size, without sizes that failed or finished too quickly to
+        time.
 
     Raises:
         ExplanationFailed: a process died, or took too long.
     """
-    return {device: _seconds_by_batch(subject, device, tell, seconds) for device in ("cpu", subject.side.device)}
+    return {
+        device: _seconds_by_batch(subject, device, tell, seconds)
+        for device in ("cpu", subject.side.device)
+    }
 
 
 def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estimate:
-    """Measure seconds with all cores / seconds with the requested threads, from interleaved slices."""
-    budget, start = Budget(_THREADS_SHARE * seconds), time.perf_counter()
+    """Measure seconds with all cores / seconds with the requested threads, from interleaved
+    slices.
+    """
+    budget = Budget(_THREADS_SHARE * seconds)
+    start = time.perf_counter()
     settings = {
         f"{threads} threads": dataclasses.replace(subject.settings, kind="rounds", threads=threads)
         for threads in (subject.cores, subject.settings.threads)
@@ -140,18 +156,24 @@ def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estima
             tell(f"{' against '.join(settings)}, {task.first.turn}", share)
 
     with tempfile.TemporaryDirectory() as folder:
-        store, rounds = Store(Path(folder)), nullcontext(Rounds())
-        records = compare_settings(subject, settings, store, lambda _: rounds, budget, lambda _: None)
+        store = Store(Path(folder))
+        rounds = nullcontext(Rounds())
+        records = compare_settings(
+            subject, settings, store, lambda _: rounds, budget, lambda _: None
+        )
     sliced = compare_slices(*records)
     if sliced is None:
         reasons = (each.outcome.reason for some in records for each in some if each.outcome.reason)
-        raise ExplanationFailed("the threads can't be compared", found=next(reasons, "no slice in common"))
+        raise ExplanationFailed(
+            "the threads can't be compared", found=next(reasons, "no slice in common")
+        )
     return sliced.ratio()
 
 
 def _hold(subject: ExplainedSide, request: Dissect, tell: Tell) -> list[answers.Answer]:
     """Carry out ``request`` in a process and return all its answers."""
-    sittings, rounds = request.sittings, request.rounds
+    sittings = request.sittings
+    rounds = request.rounds
 
     def tell_of(what: str, share: float) -> None:
         place = f"process {request.sitting + 1} of {sittings}, " if sittings > 1 else ""
@@ -163,28 +185,42 @@ def _hold(subject: ExplainedSide, request: Dissect, tell: Tell) -> list[answers.
             case answers.Preparing():
                 tell_of(f"preparing: {answer.name}", _PREPARING * answer.done / answer.of)
             case answers.VariantsReady():
-                sittings, rounds = answer.sittings, answer.rounds
+                sittings = answer.sittings
+                rounds = answer.rounds
             case answers.RoundTimed():
                 done = answer.index + 1
                 tell_of(f"round {done} of {rounds}", _PREPARING + (1 - _PREPARING) * done / rounds)
 
     threads = request.variants[0].options.threads
     heard, ending = subject.ask(request, hear=hear, threads=threads)
-    if ending.status != "done" or not {answers.VariantsReady, answers.RoundTimed} <= set(map(type, heard)):
-        raise ExplanationFailed(f"{subject.side.title} can't be explained", found=ending.reason or "no answer")
+    if ending.status != "done" or not {answers.VariantsReady, answers.RoundTimed} <= set(
+        map(type, heard)
+    ):
+        raise ExplanationFailed(
+            f"{subject.side.title} can't be explained", found=ending.reason or "no answer"
+        )
     return heard
 
 
 def _sitting(heard: list[answers.Answer]) -> Sitting:
-    rounds, ready = answers.of_kind(heard, answers.RoundTimed), answers.of_kind(heard, answers.VariantsReady)[0]
-    return Sitting(tuple(each.seconds for each in rounds), tuple(each.starts for each in rounds), ready.lengths)
+    rounds = answers.of_kind(heard, answers.RoundTimed)
+    ready = answers.of_kind(heard, answers.VariantsReady)[0]
+    return Sitting(
+        tuple(each.seconds for each in rounds), tuple(each.starts for each in rounds), ready.lengths
+    )
 
 
-def _dissection(subject: ExplainedSide, flops: float, heard: list[list[answers.Answer]]) -> Dissection:
+def _dissection(
+    subject: ExplainedSide, flops: float, heard: list[list[answers.Answer]]
+) -> Dissection:
     workload = subject.course.workload
     sizes = epoch_sizes(workload.schedule, workload.batches, subject.course.dataset.train_examples)
     said = [answer for sitting in heard for answer in sitting]
-    dropped = [answer for answer in answers.of_kind(said, answers.Dropped) if answer.reason != answers.NOT_A_PART]
+    dropped = [
+        answer
+        for answer in answers.of_kind(said, answers.Dropped)
+        if answer.reason != answers.NOT_A_PART
+    ]
     return Dissection(
         sittings=tuple(map(_sitting, heard)),
         steps_per_epoch=len(sizes[0]),
@@ -192,7 +228,9 @@ def _dissection(subject: ExplainedSide, flops: float, heard: list[list[answers.A
         peak_flops=None if subject.peak_size is None else 2.0 * subject.peak_size**3,
         batch=subject.batch,
         larger=LARGER_TIMES,
-        evaluations=tuple(answer.seconds for answer in answers.of_kind(said, answers.EvaluationTimed)),
+        evaluations=tuple(
+            answer.seconds for answer in answers.of_kind(said, answers.EvaluationTimed)
+        ),
         compile_seconds=answers.of_kind(said, answers.VariantsReady)[0].compile_seconds,
         steps=sum(len(epoch) for epoch in sizes),
         looks=len(sizes) if workload.schedule.evaluate == "every-epoch" else 1,
@@ -201,7 +239,9 @@ def _dissection(subject: ExplainedSide, flops: float, heard: list[list[answers.A
     )
 
 
-def _interleaved(subject: ExplainedSide, variants: Sequence[Variant], seconds: float, rounds: int) -> Dissect:
+def _interleaved(
+    subject: ExplainedSide, variants: Sequence[Variant], seconds: float, rounds: int
+) -> Dissect:
     """Return the request to time ``variants`` for about ``seconds``."""
     return Dissect(
         backend=subject.side.backend,
@@ -213,19 +253,30 @@ def _interleaved(subject: ExplainedSide, variants: Sequence[Variant], seconds: f
     )
 
 
-def _seconds_by_batch(subject: ExplainedSide, device: str, tell: Tell, seconds: float) -> dict[int, float]:
+def _seconds_by_batch(
+    subject: ExplainedSide, device: str, tell: Tell, seconds: float
+) -> dict[int, float]:
     """Measure seconds per step on ``device`` by batch size, for its share of ``seconds``.
 
-    Sizes that failed or finished too quickly to time are left out. Each timed stretch has about as many examples as
-    that of the smallest size.
+    Sizes that failed or finished too quickly to time are left out. Each timed stretch has about as
+    many examples as that of the smallest size.
     """
-    workload, options = subject.course.workload, dataclasses.replace(subject.options(), device=device)
-    names = {size: f"{size} examples" for size in swept_sizes(subject.course.dataset.train_examples)}
+    workload = subject.course.workload
+    options = dataclasses.replace(subject.options(), device=device)
+    names = {
+        size: f"{size} examples" for size in swept_sizes(subject.course.dataset.train_examples)
+    }
     variants = []
     for size, name in names.items():
         stretch = min(max(min(names) / size, _LEAST_STRETCH), _MOST_STRETCH)
         variants.append(Variant(name, with_batch(workload, size), options, stretch=stretch))
-    heard = _hold(subject, _interleaved(subject, variants, _SWEEP_SHARE * seconds, _SWEEP_ROUNDS), tell)
+    heard = _hold(
+        subject, _interleaved(subject, variants, _SWEEP_SHARE * seconds, _SWEEP_ROUNDS), tell
+    )
     rounds = [each.seconds for each in answers.of_kind(heard, answers.RoundTimed)]
-    took = {size: lower_quartile([each[name] for each in rounds]) for size, name in names.items() if name in rounds[0]}
+    took = {
+        size: lower_quartile([each[name] for each in rounds])
+        for size, name in names.items()
+        if name in rounds[0]
+    }
     return {size: each for size, each in took.items() if each > 0}

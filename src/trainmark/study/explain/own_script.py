@@ -1,7 +1,9 @@
-"""Experiments on a user's script: the same training with one change each, against the unchanged one.
+"""Experiments on a user's script: the same training with one change each, against the unchanged
+one.
 
-All of them are alive at the same time and take turns. What wins is measured again in fresh rounds with fresh
-processes, since the best of twenty looks better than it is; then what wins again is combined.
+All of them are alive at the same time and take turns. What wins is measured again in fresh rounds
+with fresh processes, since the best of twenty looks better than it is; then what wins again is
+combined.
 """
 
 from __future__ import annotations
@@ -47,20 +49,24 @@ from trainmark.units import seconds as in_words
 
 SECONDS = 120.0
 UNCHANGED = ""
-_FIRST_SHARE, _FIRST_SECONDS, _FIRST_SECONDS_AT_MOST = 0.1, 3.0, 8.0
+_FIRST_SHARE = 0.1
+_FIRST_SECONDS = 3.0
+_FIRST_SECONDS_AT_MOST = 8.0
 """Of steps of the unchanged script; more if it has not evaluated yet."""
 _PATIENCE_SECONDS = 60.0
 """And more with more seconds: how long the first step of the unchanged script may take."""
 _SCREENING = 0.6
 """Share of the time until the winners are known."""
-_FEWEST_BLOCKS, _MOST_BLOCKS = 4, 12
+_FEWEST_BLOCKS = 4
+_MOST_BLOCKS = 12
 _ROUNDS = 3
 _WINNERS = 3
 _MEMORY_SHARE = 0.7
 _LEAST_OF_LINES = 0.05
 """Share of the time from which a statement in the user's own code is worth naming."""
 _OF_READS = 0.1
-"""Share of such a statement's time from which reading results explains it; the loop around the reads takes the rest."""
+"""Share of such a statement's time from which reading results explains it; the loop around the
+reads takes the rest."""
 _FEWEST_SECONDS_OF_A_PROCESS = 300.0
 
 
@@ -72,7 +78,8 @@ class OwnScript:
         command: its name.
         observed: what the unchanged script does.
         lines: share of the time of each line of the user's, the largest first.
-        parts: share of the time of each part of a step, the largest first; empty if they were not sampled.
+        parts: share of the time of each part of a step, the largest first; empty if they were not
+            sampled.
         gpu_busy: share of a few steps in which the GPU computes; None without one.
         step_seconds: duration of a step of the unchanged script, beside others that wait.
         findings: what each change gives, those to name first at the top.
@@ -98,7 +105,11 @@ class OwnScript:
 
 
 def explain(
-    command: Command, settings: Settings, tell: Tell, seconds: float = SECONDS, only: Sequence[str] = ()
+    command: Command,
+    settings: Settings,
+    tell: Tell,
+    seconds: float = SECONDS,
+    only: Sequence[str] = (),
 ) -> OwnScript:
     """Try changes to the script of ``command`` for about ``seconds``.
 
@@ -108,11 +119,15 @@ def explain(
 
     Raises:
         ExplanationFailed: the unchanged script failed, or made no steps that can be seen.
-        KeyboardInterrupt: interrupted before any change was measured; later, Ctrl-C only ends the measurements.
+        KeyboardInterrupt: interrupted before any change was measured; later, Ctrl-C only ends the
+            measurements.
     """
-    with tempfile.TemporaryDirectory(prefix="trainmark-explain-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="trainmark-explain-", ignore_cleanup_errors=True
+    ) as folder:
         command = dataclasses.replace(command, inject=True, scratch=True, most_steps=None)
-        limit = settings.timeout or max(_FEWEST_SECONDS_OF_A_PROCESS, 3 * seconds)  # a change may hang the script
+        # a change may hang the script
+        limit = settings.timeout or max(_FEWEST_SECONDS_OF_A_PROCESS, 3 * seconds)
         settings = dataclasses.replace(settings, timeout=limit)
         return _Study(command, settings, Store(Path(folder)), tell, seconds).explain(only)
 
@@ -166,12 +181,19 @@ class _Study:
             elif name in self.left_out:  # it failed in the fresh rounds
                 findings.pop(name, None)
         combinations = [findings.pop(name) for name in combined if name in findings]
-        of_slices = [each.seconds / each.timed_steps for run in self.records[UNCHANGED] for each in run.slices]
+        of_slices = [
+            each.seconds / each.timed_steps
+            for run in self.records[UNCHANGED]
+            for each in run.slices
+        ]
         self.step_seconds = statistics.median(of_slices or [self.step_seconds])
-        makeable = [each for each in [*combinations, *findings.values()] if each.can_be_made and each.fresh]
+        makeable = [
+            each for each in [*combinations, *findings.values()] if each.can_be_made and each.fresh
+        ]
         best = max(makeable, key=lambda each: each.speedup.value, default=None)
         together = best if best in combinations else None
-        every, name = tuple(ranked(findings.values())), self.command.name
+        every = tuple(ranked(findings.values()))
+        name = self.command.name
         self.tell("done", 1.0)
         parts = {} if self.observed.on_gpu else facts.get("parts", {})
         sampled = facts.get("lines", {}), parts, facts.get("busy"), self.step_seconds
@@ -182,14 +204,20 @@ class _Study:
 
     def _watch_unchanged(self) -> tuple[Observed, dict[str, Any]]:
         most = min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
-        watcher = _Watcher(self.tell_time, "the unchanged script", most, max(_PATIENCE_SECONDS, self.seconds))
+        watcher = _Watcher(
+            self.tell_time, "the unchanged script", most, max(_PATIENCE_SECONDS, self.seconds)
+        )
         (record,) = execute([self._task("look", None, 0)], {}, self.store, watcher)
-        seen, why = record.observed, _why(record)
+        seen = record.observed
+        why = _why(record)
         if seen is None or seen.steps < 2 or why is not None:
             raise ExplanationFailed(
                 f"{self.command.name} can't be explained",
-                expected="a Python script that trains at least two steps with PyTorch, Keras or JAX, and doesn't fail",
-                found=why or f"{many(0 if seen is None else seen.steps, 'training step')} in {in_words(self.passed)}",
+                expected="a Python script that trains at least two steps with PyTorch, Keras or "
+                "JAX, and doesn't fail",
+                found=why
+                or f"{many(0 if seen is None else seen.steps, 'training step')} in "
+                f"{in_words(self.passed)}",
             )
         self.base = record
         self.start_seconds = watcher.start_seconds
@@ -202,7 +230,8 @@ class _Study:
     def _that_fit(self, planned: list[str]) -> list[str]:
         """Return as many as the time for the screening allows."""
         each = self._start_seconds(1) + 2 * _FEWEST_BLOCKS * self._slice_seconds
-        each *= 1 + 1 / min(self._most_alive(), max(len(planned), 1))  # the unchanged script is in every party
+        # the unchanged script is in every party
+        each *= 1 + 1 / min(self._most_alive(), max(len(planned), 1))
         number = max(int((_SCREENING * self.seconds - self.passed) / each), 1)
         enough = (self.passed + each * len(planned)) / _SCREENING
         late = f"{NOT_ENOUGH_TIME}; use --seconds {math.ceil(enough / 10) * 10}"
@@ -222,7 +251,9 @@ class _Study:
         waiting = len(planned)
         for party in self._parties(planned):
             left = _SCREENING * self.seconds - self.passed - self._start_seconds(len(party) + 1)
-            self._round([UNCHANGED, *party], self._blocks(left * len(party) / waiting, len(party) + 1))
+            self._round(
+                [UNCHANGED, *party], self._blocks(left * len(party) / waiting, len(party) + 1)
+            )
             waiting -= len(party)
         found = {change: self._finding(change) for change in planned}
         return {change: finding for change, finding in found.items() if finding is not None}
@@ -246,18 +277,24 @@ class _Study:
             needed = self._start_seconds(sides) + 2 * _FEWEST_BLOCKS * sides * self._slice_seconds
             if self.passed + _ROUNDS * needed < self.seconds:
                 break
-        blocks = self._blocks((self.seconds - self.passed) / _ROUNDS - self._start_seconds(sides), sides)
-        longest, number = needed, 0
+        blocks = self._blocks(
+            (self.seconds - self.passed) / _ROUNDS - self._start_seconds(sides), sides
+        )
+        longest = needed
+        number = 0
         while not self.interrupted and (number < _ROUNDS or self.passed + longest < self.seconds):
             began = self.passed
             self.expected = began + longest * (_ROUNDS - number)
             for party in parties:
                 self._round([UNCHANGED, *party], blocks)
-            longest, number = max(longest, self.passed - began), number + 1
+            longest = max(longest, self.passed - began)
+            number = number + 1
         return combined
 
     def _finding(self, change: str, *, fresh: bool = False) -> Finding | None:
-        """Return what is known of a change, from the fresh rounds alone if ``fresh``; None if it took no effect."""
+        """Return what is known of a change, from the fresh rounds alone if ``fresh``; None if it
+        took no effect.
+        """
 
         def of(side: str) -> list[Record]:
             return self.records.get(side, [])[self.screened.get(side, 0) if fresh else 0 :]
@@ -273,9 +310,13 @@ class _Study:
         cut = not records or any(each.outcome.status == "interrupted" for each in records)
         lacking = "interrupted" if cut else "no evidence that it took effect"
         why_not += [lacking for part in change.split("+") if part not in proofs]
-        ratio = speedup(_in_turns(of(UNCHANGED)), _in_turns(records), per_example=change.startswith("batch"))
+        ratio = speedup(
+            _in_turns(of(UNCHANGED)), _in_turns(records), per_example=change.startswith("batch")
+        )
         if why_not or ratio is None:
-            self.left_out[change] = (why_not or ["it ended, or memory ran out, before it could be compared"])[0]
+            self.left_out[change] = (
+                why_not or ["it ended, or memory ran out, before it could be compared"]
+            )[0]
             return None
         unchanged = [_losses(each) for each in [self.base, *self.records[UNCHANGED]]]
         steps = int(change.partition("=")[2]) / ratio.value if change.startswith("batch") else 1
@@ -286,30 +327,51 @@ class _Study:
         if "+" in change:
             return Finding(change, "change", None, ratio, fresh, curve, proof, None, memory)
         about = experiment(change)
-        place = self._place(about.part) or next((each.places.get(about.part) for each in seen), None)
+        place = self._place(about.part) or next(
+            (each.places.get(about.part) for each in seen), None
+        )
         return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, place, memory)
 
     def _of_lines(self) -> Finding | None:
-        """What the slowest statement in the user's own code takes, by samples; ``no-sync`` if that is due to reads."""
-        seen, facts, reads = self.observed, self.facts, self._reads
-        own, number = facts.get("own", {}), facts.get("samples", 0)
+        """What the slowest statement in the user's own code takes, by samples; ``no-sync`` if that
+        is due to reads.
+        """
+        seen = self.observed
+        facts = self.facts
+        reads = self._reads
+        own = facts.get("own", {})
+        number = facts.get("samples", 0)
         if seen.on_gpu:  # a line may wait for what the GPU computes
             return None
-        evaluates = facts.get("parts", {}).get("evaluation", 0.0) if why_rare(seen, seen.evaluations, None) else 0.0
+        evaluates = (
+            facts.get("parts", {}).get("evaluation", 0.0)
+            if why_rare(seen, seen.evaluations, None)
+            else 0.0
+        )
         avoid = [*facts.get("stack", ()), *facts.get("loading", ()), *seen.places.values()]
-        parts = [lines_around(place, self.command.directory, avoid) for place in own if place not in avoid]
+        parts = [
+            lines_around(place, self.command.directory, avoid)
+            for place in own
+            if place not in avoid
+        ]
         best = max(parts, key=lambda part: sum(own.get(each, 0.0) for each in part), default=[])
         share = min(sum(own.get(each, 0.0) for each in best) / max(1 - evaluates, 0.01), 0.99)
         if share < _LEAST_OF_LINES:
             return None
         half = 2 * math.sqrt(share * (1 - share) / number)
-        ratio = Estimate(share, share - half, min(share + half, 0.995)).mapped(lambda part: 1 / (1 - part))
+        ratio = Estimate(share, share - half, min(share + half, 0.995)).mapped(
+            lambda part: 1 / (1 - part)
+        )
         last = best[-1].rpartition(":")[2]
         place = best[0] if len(best) == 1 else f"{best[0]}-{last}"
-        of_reads = sum(reads[each] for each in best) / max(reads.total(), 1) * (seen.sync_seconds or 0.0)
+        of_reads = (
+            sum(reads[each] for each in best) / max(reads.total(), 1) * (seen.sync_seconds or 0.0)
+        )
         due = of_reads >= _OF_READS * share * seen.seconds and "no-sync" not in self.left_out
         name = "no-sync" if due else "line"
-        return Finding(name, "diagnosis", experiment(name).part, ratio, True, "unclear", SAMPLED, place)
+        return Finding(
+            name, "diagnosis", experiment(name).part, ratio, True, "unclear", SAMPLED, place
+        )
 
     @property
     def _reads(self) -> Counter[str]:
@@ -321,9 +383,14 @@ class _Study:
 
     def _place(self, part: Part) -> str | None:
         if part == "sync":
-            reads, loading, lines = self._reads, self.facts.get("loading", ()), self.facts.get("lines", {})
+            reads = self._reads
+            loading = self.facts.get("loading", ())
+            lines = self.facts.get("lines", {})
             often = self.observed.steps / 2
-            order = {at: (at not in loading, times >= often, lines.get(at, 0.0)) for at, times in reads.items()}
+            order = {
+                at: (at not in loading, times >= often, lines.get(at, 0.0))
+                for at, times in reads.items()
+            }
             return max(order, key=lambda at: order[at], default=None)
         return self.observed.places.get("model" if part == "precision" else part)
 
@@ -331,7 +398,8 @@ class _Study:
 
     def _most_alive(self) -> int:
         """How many sides fit into memory, with the unchanged script."""
-        needs, left = _resident_bytes(self.base), read_host().memory_available_bytes
+        needs = _resident_bytes(self.base)
+        left = read_host().memory_available_bytes
         most = _MEMORY_SHARE * left / needs if needs and left else 9
         if self.observed.on_gpu:
             needs, left = _gpu_bytes(self.base)  # a process may take most of it
@@ -340,7 +408,11 @@ class _Study:
 
     def _parties(self, changes: Sequence[str]) -> list[Sequence[str]]:
         """Split changes into parties of about equal sizes; on a GPU, larger batches are alone."""
-        alone = [each for each in changes if self.observed.on_gpu and ("batch=" in each or "accumulation=" in each)]
+        alone = [
+            each
+            for each in changes
+            if self.observed.on_gpu and ("batch=" in each or "accumulation=" in each)
+        ]
         others = [each for each in changes if each not in alone]
         number = -(-len(others) // self._most_alive())
         return [*(others[index::number] for index in range(number)), *([each] for each in alone)]
@@ -352,13 +424,16 @@ class _Study:
     def _round(self, changes: Sequence[str], blocks: int) -> None:
         """Measure changes against the unchanged script, once.
 
-        After Ctrl-C nothing follows; what it leaves of the screening counts, but not part of a fresh round.
+        After Ctrl-C nothing follows; what it leaves of the screening counts, but not part of a
+        fresh round.
         """
         if self.interrupted:
             return
         number = next(self.rounds)
         tasks = [self._task(side, blocks, number) for side in dict.fromkeys(changes)]
-        watcher = _Watcher(self.tell_time, f"{many(len(changes) - 1, 'change')} against the unchanged script")
+        watcher = _Watcher(
+            self.tell_time, f"{many(len(changes) - 1, 'change')} against the unchanged script"
+        )
         try:
             execute(tasks, {}, self.store, watcher)
         except KeyboardInterrupt:
@@ -370,9 +445,15 @@ class _Study:
             self.records.setdefault(found[1] if found else UNCHANGED, []).append(record)
 
     def _task(self, change: str, blocks: int | None, number: int) -> Task[CommandRun]:
-        environment = {CHANGES: change.replace("+", ","), "PYTHONDONTWRITEBYTECODE": "1", "WANDB_MODE": "disabled"}
+        environment = {
+            CHANGES: change.replace("+", ","),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "WANDB_MODE": "disabled",
+        }
         side = CommandSide({"change": change} if change else {}, environment)
-        run = CommandRun(self.command, side, self.settings, number, number, self.session, self.session, blocks)
+        run = CommandRun(
+            self.command, side, self.settings, number, number, self.session, self.session, blocks
+        )
         return Task((run,))
 
     def tell_time(self, what: str) -> None:
@@ -389,9 +470,16 @@ class _Watcher(Observer):
     """
 
     def __init__(
-        self, tell: Callable[[str], None], what: str, most: float = math.inf, patience: float = math.inf
+        self,
+        tell: Callable[[str], None],
+        what: str,
+        most: float = math.inf,
+        patience: float = math.inf,
     ) -> None:
-        self._tell, self._what, self._most, self._patience = tell, what, most, patience
+        self._tell = tell
+        self._what = what
+        self._most = most
+        self._patience = patience
         self._began = time.monotonic()
         self._stepped_at: float | None = None
         self._reported_at = self._began
@@ -406,7 +494,8 @@ class _Watcher(Observer):
     def heard(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
         """Keep what was observed."""
         if isinstance(answer, StepsObserved):
-            self._seen, self._reported_at = answer, time.monotonic()
+            self._seen = answer
+            self._reported_at = time.monotonic()
             self._stepped_at = self._stepped_at or self._reported_at - answer.seconds
 
     def recorded(self, task: Task[Any], record: Record) -> None:  # noqa: ARG002
@@ -420,40 +509,63 @@ class _Watcher(Observer):
         if self._seen is None and silent:
             raise RunStopped("no training step")
         if self._most < math.inf and self._seen is not None:
-            reported = self._reported_at - self._began - self.start_seconds  # what came later would be lost
-            if reported > self._most or (reported > _FIRST_SECONDS and self._seen.evaluations > 0) or silent:
+            # what came later would be lost
+            reported = self._reported_at - self._began - self.start_seconds
+            if (
+                reported > self._most
+                or (reported > _FIRST_SECONDS and self._seen.evaluations > 0)
+                or silent
+            ):
                 raise RunStopped("observed long enough")
 
 
 def _in_turns(records: Sequence[Record]) -> list[Record]:
-    """Return those that trained in turns with the other sides of their round, not alone for lack of memory."""
+    """Return those that trained in turns with the other sides of their round, not alone for lack of
+    memory.
+    """
     return [record for record in records if Caveat.ONE_AFTER_THE_OTHER not in record.caveats]
 
 
 def _exclude(one: str, other: str) -> bool:
     """Whether two changes exclude each other."""
-    alike = "fused foreach torch-optimizer", "bf16 fp16", "threads", "workers prefetch", "compile cuda-graphs"
-    return any({each.partition("=")[0] for each in (one, other)} <= {*names.split()} for names in alike)
+    alike = (
+        "fused foreach torch-optimizer",
+        "bf16 fp16",
+        "threads",
+        "workers prefetch",
+        "compile cuda-graphs",
+    )
+    return any(
+        {each.partition("=")[0] for each in (one, other)} <= {*names.split()} for names in alike
+    )
 
 
 def _peak_bytes(record: Record) -> int | None:
-    """Peak memory of the accelerator if the weights are on one, else of the host; None if unknown."""
+    """Peak memory of the accelerator if the weights are on one, else of the host; None if
+    unknown.
+    """
     on_gpu = record.observed is not None and record.observed.on_gpu
     return record.memory.device_peak_bytes if on_gpu else _resident_bytes(record)
 
 
 def _resident_bytes(record: Record) -> int | None:
     """The most resident memory of a process and its children; None if it could not be read."""
-    return max(filter(None, (record.samples and record.samples.tree_resident_bytes) or ()), default=None)
+    return max(
+        filter(None, (record.samples and record.samples.tree_resident_bytes) or ()), default=None
+    )
 
 
 def _gpu_bytes(record: Record) -> tuple[int, int]:
-    """The GPU memory of a process, and what was free before it, on the fullest GPU; zeros if unknown."""
+    """The GPU memory of a process, and what was free before it, on the fullest GPU; zeros if
+    unknown.
+    """
     rows = (record.samples and record.samples.gpu_memory_bytes) or ()
     used = [[value or 0 for value in each] for each in zip(*rows, strict=False)]
     gpus = zip(used, read_driver().gpus, strict=False)
     found = [(max(each) - min(each), (gpu.memory_bytes or 0) - each[0]) for each, gpu in gpus]
-    return min((each for each in found if each[0] > 0), key=lambda each: each[1] / each[0], default=(0, 0))
+    return min(
+        (each for each in found if each[0] > 0), key=lambda each: each[1] / each[0], default=(0, 0)
+    )
 
 
 def _losses(record: Record) -> list[float]:
@@ -461,10 +573,15 @@ def _losses(record: Record) -> list[float]:
 
 
 def _why(record: Record) -> str | None:
-    """Why a process failed, with its error, or the last line, without the path of its copy; None if it did not."""
+    """Why a process failed, with its error, or the last line, without the path of its copy; None if
+    it did not.
+    """
     if record.outcome.status not in ("failed", "timeout"):
         return None
-    printed = re.sub(rf"[^\s'\"]*/{SCRATCH_PREFIX}[^\s/]+/copy/[^\s/]+/", "", record.outcome.stderr_tail or "")
+    printed = re.sub(
+        rf"[^\s'\"]*/{SCRATCH_PREFIX}[^\s/]+/copy/[^\s/]+/", "", record.outcome.stderr_tail or ""
+    )
     _, raised, after = printed.rpartition("Traceback (most recent call last):\n")
-    lines = [line[:200] for line in after.splitlines() if line[:1].strip()]  # a traceback is indented
+    # a traceback is indented
+    lines = [line[:200] for line in after.splitlines() if line[:1].strip()]
     return ": ".join(filter(None, (record.outcome.reason, *(lines[:1] if raised else lines[-1:]))))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 
 def lines_around(place: str, folder: Path, avoid: Collection[str]) -> list[str]:
-    """Return the lines of the largest statement around a line that contains none of others, as ``file:line``.
+    """Return the lines of the largest statement around a line that contains none of others, as
+    ``file:line``.
 
     Args:
         place: ``file:line``.
@@ -16,7 +17,9 @@ def lines_around(place: str, folder: Path, avoid: Collection[str]) -> list[str]:
         avoid: lines that may not be part of it, such as the one of the backward pass.
     """
     name, _, line = place.rpartition(":")
-    forbidden = [int(number) for file, _, number in (each.rpartition(":") for each in avoid) if file == name]
+    forbidden = [
+        int(number) for file, _, number in (each.rpartition(":") for each in avoid) if file == name
+    ]
     try:
         tree = ast.parse((folder / name).read_bytes())
     except (OSError, SyntaxError, ValueError):
@@ -24,7 +27,8 @@ def lines_around(place: str, folder: Path, avoid: Collection[str]) -> list[str]:
     spans = [
         (each.lineno, each.end_lineno or each.lineno)
         for each in ast.walk(tree)
-        if isinstance(each, ast.stmt) and not isinstance(each, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef))
+        if isinstance(each, ast.stmt)
+        and not isinstance(each, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef))
     ]
     around = [
         (first, last)

@@ -12,7 +12,8 @@ from trainmark.workload.reduce import ablated, shrunk, with_batch
 from trainmark.workload.spec import Workload
 
 LARGER_TIMES = 10
-SMALLEST_SWEPT, LARGEST_SWEPT = 4, 16_384
+SMALLEST_SWEPT = 4
+LARGEST_SWEPT = 16_384
 _FEWEST_STEPS = 5
 _SHRUNK_STRETCH = 4.0
 
@@ -34,19 +35,24 @@ def variants(
     if not accelerator:
         yield Variant(SHRUNK, shrunk(workload), options, PARTS, stretch=_SHRUNK_STRETCH)
     elif fast and options.style == "idiomatic":
-        # The host launches kernels while the device computes, so launch cost shows only in a variant without launches.
+        # The host launches kernels while the device computes, so launch cost shows only in a
+        # variant without launches.
         rest = dataclasses.replace(options, style="fast")
         yield Variant(CAPTURED, workload, rest, PARTS)
     for cause, less in ablated(workload).items():
         parts: tuple[Part, ...] = PARTS if cause in ("attention", "norms") else (*PARTS, "loss")
         yield Variant(f"ablation of {cause}", less, rest, parts)
         if not accelerator or cause == "embedding":
-            yield Variant(f"{SHRUNK} ablation of {cause}", shrunk(less), rest, parts, stretch=_SHRUNK_STRETCH)
+            yield Variant(
+                f"{SHRUNK} ablation of {cause}", shrunk(less), rest, parts, stretch=_SHRUNK_STRETCH
+            )
     if fast and options.style != "fast":
         yield Variant(FAST, workload, dataclasses.replace(options, style="fast"))
     size = workload.batches.size
     if size != "full" and size * LARGER_TIMES <= examples:
-        yield Variant(LARGER, with_batch(workload, size * LARGER_TIMES), options, stretch=1 / LARGER_TIMES)
+        yield Variant(
+            LARGER, with_batch(workload, size * LARGER_TIMES), options, stretch=1 / LARGER_TIMES
+        )
 
 
 def swept_sizes(examples: int) -> list[int]:

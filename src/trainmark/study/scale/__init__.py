@@ -1,6 +1,7 @@
 """How much faster are several devices? Train the same on one device and on several.
 
-Averaged gradients of several devices equal those of one device, so the losses must agree; this is checked as well.
+Averaged gradients of several devices equal those of one device, so the losses must agree; this is
+checked as well.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def prepare(request: Request, question: Question, watcher: Watcher) -> ScalePlan
     """Find the side and the data, and lay out the rounds.
 
     Args:
-        request: of one workload, one backend, one style and one device; by default the best of each.
+        request: of one workload, one backend, one style and one device; by default the best of
+            each.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
@@ -63,10 +65,14 @@ def prepare(request: Request, question: Question, watcher: Watcher) -> ScalePlan
     seen = selection.by_side[side.backend, side.interpreter.label]
     spreads = _spreads(seen)
     if spreads == "devices" and question.rendezvous.nodes > 1:
-        raise Unsupported(f"{side.backend} can only spread copies over the devices of one machine", expected="torch")
+        raise Unsupported(
+            f"{side.backend} can only spread copies over the devices of one machine",
+            expected="torch",
+        )
     for _, stages in question.layouts:
         require_able(side, stages, spreads)
-    cores, processes = len(usable_core_numbers()), spreads == "processes"
+    cores = len(usable_core_numbers())
+    processes = spreads == "processes"
     threads = _threads(request, question, side, cores, processes=processes)
     settings = dataclasses.replace(request.settings, kind="scale", threads=threads)
     plain = _plain(workload, question)
@@ -90,19 +96,23 @@ def measure(
     *,
     labels: Mapping[str, str] | None = None,
 ) -> list[Record]:
-    """Run what is planned but has no record among ``earlier``; returns the earlier and the new records.
+    """Run what is planned but has no record among ``earlier``; returns the earlier and the new
+    records.
 
-    With several machines the first failure ends the study, since the others may already be at another run.
+    With several machines the first failure ends the study, since the others may already be at
+    another run.
 
     Args:
         labels: labels of this machine, for the records.
     """
-    left, planned = remaining(plan.tasks, earlier), {task.first.key for task in plan.tasks}
+    left = remaining(plan.tasks, earlier)
+    planned = {task.first.key for task in plan.tasks}
     group = group_to_complete(planned, earlier)
     known = _newest([record for record in earlier if record.group.id == group], planned)
     several = plan.question.rendezvous.nodes > 1
     together = [[task] for task in left] if several else [left]
-    apart: list[object] = [task.first.group_id for task in left] if several else []  # each has its own parent
+    # each has its own parent
+    apart: list[object] = [task.first.group_id for task in left] if several else []
     seen = {(plan.side.backend, plan.side.interpreter.label): plan.seen}
     found: list[Record] = []
     for some in together:
@@ -124,7 +134,8 @@ def _newest(records: Sequence[Record], planned: set[RunKey]) -> list[Record]:
 
 def conclude(plan: ScalePlan, records: Sequence[Record]) -> Scaling:
     """Compute the results from ``records``."""
-    question, side = plan.question, plan.side
+    question = plan.question
+    side = plan.side
     return Scaling(
         workload=plan.course.workload.name,
         dataset=plan.course.dataset.name,
@@ -144,7 +155,9 @@ def conclude(plan: ScalePlan, records: Sequence[Record]) -> Scaling:
 
 
 def _why_not_compared(workload: Workload, seen: Seen, side: Side) -> str | None:
-    """Return why losses may differ, or None; in float64, rounding is too small to hide a mistake."""
+    """Return why losses may differ, or None; in float64, rounding is too small to hide a
+    mistake.
+    """
     if lay_out(workload).joins_examples:
         return "batch norm on each copy uses only its share of the batch"
     if (device := seen.device(side.device)) is None or "fp64" not in device.precisions:
@@ -163,7 +176,10 @@ def _ask(interpreter: Interpreter, name: str) -> Seen:
 def _spreads(seen: Seen) -> Literal["processes", "devices"]:
     """Return what the backend spreads a training over."""
     if seen.can is None or seen.can.spreads is None:
-        raise Unsupported(f"{seen.backend} does not spread a training over several devices", expected="torch or jax")
+        raise Unsupported(
+            f"{seen.backend} does not spread a training over several devices",
+            expected="torch or jax",
+        )
     return seen.can.spreads
 
 
@@ -181,27 +197,39 @@ def _one(able: Sequence[Side], request: Request) -> Side:
     return able[0]
 
 
-def _threads(request: Request, question: Question, side: Side, cores: int, *, processes: bool) -> int | None:
-    """Choose the threads of every rank, the same in all layouts, so that layouts differ only in hardware."""
+def _threads(
+    request: Request, question: Question, side: Side, cores: int, *, processes: bool
+) -> int | None:
+    """Choose the threads of every rank, the same in all layouts, so that layouts differ only in
+    hardware.
+    """
     asked = request.settings.threads
     if side.device != "cpu":
         return asked
     if not processes:
         if asked not in (None, 1):
-            raise Unsupported(f"each of {side.backend}'s CPU devices has one thread", expected="--threads 1")
+            raise Unsupported(
+                f"each of {side.backend}'s CPU devices has one thread", expected="--threads 1"
+            )
         return 1
     return asked or max(1, cores // question.most_ranks)
 
 
 def _plain(workload: Workload, question: Question) -> Workload:
     """Return the workload without randomness, as for parity, with the requested batch size."""
-    plain, size = without_chance(workload), question.batch or workload.batches.size
+    plain = without_chance(workload)
+    size = question.batch or workload.batches.size
     return plain if size == "full" else with_batch(plain, size)
 
 
-def _notices(workload: Workload, question: Question, side: Side, settings: Settings, cores: int) -> Iterator[str]:
+def _notices(
+    workload: Workload, question: Question, side: Side, settings: Settings, cores: int
+) -> Iterator[str]:
     if workload.deterministic() != workload:
         yield "dropout and distortions are off, so that losses can be compared"
     ranks = question.most_ranks
     if side.device == "cpu" and ranks * (settings.threads or 1) > cores:
-        yield f"{ranks} ranks share {cores} cores, so larger layouts don't show the effect of more hardware"
+        yield (
+            f"{ranks} ranks share {cores} cores, so larger layouts don't show the effect of "
+            "more hardware"
+        )

@@ -83,7 +83,8 @@ def require_possible(
                 f"{many(needed, 'rank')} need {many(needed, 'device')}",
                 expected=f"at most {devices} on this machine",
                 found=f"{many(devices, 'device')} like {side.device}",
-                fix="NCCL allows one rank per device. Use --device cpu --oversubscribe for more ranks.",
+                fix="NCCL allows one rank per device. Use --device cpu --oversubscribe for more "
+                "ranks.",
             )
         if needed > 1 and not side.device.endswith(":0"):
             raise UsageError(
@@ -93,21 +94,27 @@ def require_possible(
             )
     elif needed * threads > cores and not question.oversubscribe:
         raise UsageError(
-            f"{many(needed, 'rank')} of {many(threads, 'thread')} need {many(needed * threads, 'core')}",
+            f"{many(needed, 'rank')} of {many(threads, 'thread')} need "
+            f"{many(needed * threads, 'core')}",
             expected=f"at most {cores}, the usable cores of this machine",
             found=str(needed * threads),
-            fix="--oversubscribe runs them anyway, but its timings don't show the effect of more cores.",
+            fix="--oversubscribe runs them anyway, but its timings don't show the effect of more "
+            "cores.",
         )
 
 
-def courses(question: Question, workload: Workload, dataset: Located) -> dict[int, ScheduledWorkload]:
+def courses(
+    question: Question, workload: Workload, dataset: Located
+) -> dict[int, ScheduledWorkload]:
     """Return the training by number of copies; with strong scaling it is the same for all.
 
     Raises:
         UsageError: the dataset is smaller than the batch, or can't be shared.
     """
     return {
-        data: ScheduledWorkload(_scheduled(workload, data, question, dataset), dataset, question.repeats)
+        data: ScheduledWorkload(
+            _scheduled(workload, data, question, dataset), dataset, question.repeats
+        )
         for data, _ in question.layouts
     }
 
@@ -122,8 +129,8 @@ def tasks(
     processes: bool,
     judged: bool,
 ) -> list[Task[Run]]:
-    """Plan round 0, a run of every layout in float64 for its losses; then timed rounds of slices of every layout, with
-    and without its all-reduce.
+    """Plan round 0, a run of every layout in float64 for its losses; then timed rounds of slices of
+    every layout, with and without its all-reduce.
 
     Args:
         judged: whether losses are compared; there is no round 0 otherwise.
@@ -133,7 +140,11 @@ def tasks(
     exact = dataclasses.replace(side, precision="fp64")
     layouts = list(_layouts(question, workload))
     planned = [(0, data, layout) for data, layout in layouts if judged and layout.reduces]
-    planned += [(round_, data, layout) for round_ in range(1, 1 + question.repeats) for data, layout in layouts]
+    planned += [
+        (round_, data, layout)
+        for round_ in range(1, 1 + question.repeats)
+        for data, layout in layouts
+    ]
     found: list[Task[Run]] = []
     for number, (round_, data, layout) in enumerate(planned):
         place = dataclasses.replace(question.rendezvous, name=f"trainmark-{number}")
@@ -147,14 +158,18 @@ def tasks(
 def _layouts(question: Question, workload: Workload) -> Iterator[tuple[int, Layout]]:
     crowd = question.most_ranks if question.oversubscribe else 1
     for data, stages in question.layouts:
-        layout = layout_of(workload, data, stages, question.microbatches, weak=question.weak, crowd=crowd)
+        layout = layout_of(
+            workload, data, stages, question.microbatches, weak=question.weak, crowd=crowd
+        )
         yield data, layout
         if data > 1:
             yield data, dataclasses.replace(layout, reduces=False)
 
 
 def _scheduled(workload: Workload, data: int, question: Question, dataset: Located) -> Workload:
-    """Return the workload with one epoch, evaluated at the end, and the batch of ``data`` copies."""
+    """Return the workload with one epoch, evaluated at the end, and the batch of ``data``
+    copies.
+    """
     size = workload.batches.size
     if size != "full":
         workload = with_batch(workload, size * data if question.weak else size)

@@ -1,8 +1,9 @@
-"""Clean up after a local Ray when the sweep that started it has ended: kill leftover processes, remove its folder.
+"""Clean up after a local Ray when the sweep that started it has ended: kill leftover processes,
+remove its folder.
 
-Run as a script, with the folder as its argument. It waits until its standard input is closed, which happens when the
-sweep ends, even by SIGKILL. Ray's servers end with the process that started them, but two of its agents would run for
-more than a minute longer. Their open log files identify them.
+Run as a script, with the folder as its argument. It waits until its standard input is closed, which
+happens when the sweep ends, even by SIGKILL. Ray's servers end with the process that started them,
+but two of its agents would run for more than a minute longer. Their open log files identify them.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from pathlib import Path
 
 import psutil
 
-_TRIES, _PAUSE_SECONDS = 40, 0.05
+_TRIES = 40
+_PAUSE_SECONDS = 0.05
 
 
 def clear(folder: Path, spared: int) -> None:
-    """Kill every process that has a file below ``folder`` open, except ``spared`` and this one; remove the folder."""
+    """Kill every process that has a file below ``folder`` open, except ``spared`` and this one;
+    remove the folder.
+    """
     for _ in range(_TRIES):  # a process that is starting may open its files later
         others = (each for each in psutil.process_iter() if each.pid not in (spared, os.getpid()))
         found = [each for each in others if _uses(each, folder)]

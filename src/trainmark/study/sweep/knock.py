@@ -9,17 +9,23 @@ import sys
 from trainmark.errors import UsageError
 
 PATIENCE_SECONDS = 60.0
-_CONNECT = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR')"
+_CONNECT = (
+    "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR')"
+)
 
 
 def knock(address: str, patience: float = PATIENCE_SECONDS) -> None:
-    """Raise UsageError unless a cluster answers at ``address`` within ``patience`` seconds; uses a subprocess."""
+    """Raise UsageError unless a cluster answers at ``address`` within ``patience`` seconds; uses a
+    subprocess.
+    """
     try:
         if address != "auto":  # a closed port refuses at once, but Ray would keep trying
             host, _, port = address.removeprefix("ray://").rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), timeout=patience).close()
         asking = [sys.executable, "-c", _CONNECT, address]
-        asked = subprocess.run(asking, capture_output=True, text=True, errors="replace", timeout=patience, check=False)
+        asked = subprocess.run(
+            asking, capture_output=True, text=True, errors="replace", timeout=patience, check=False
+        )
     except subprocess.TimeoutExpired:
         raise _unreachable(address, f"no answer within {patience:g} seconds") from None
     except (OSError, OverflowError, ValueError) as error:

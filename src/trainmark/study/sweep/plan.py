@@ -1,4 +1,6 @@
-"""Turn a grid and ranges into trials: ordinary runs with different values. --resume keeps only the missing ones."""
+"""Turn a grid and ranges into trials: ordinary runs with different values. --resume keeps only the
+missing ones.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ class SweepPlan:
 
     def side_by_side(self, others: bool) -> SweepPlan:
         """Return the plan, with records that say whether ``others`` train at the same time."""
-        return dataclasses.replace(self, tasks=tuple(_changed(task, side_by_side=others) for task in self.tasks))
+        return dataclasses.replace(
+            self, tasks=tuple(_changed(task, side_by_side=others) for task in self.tasks)
+        )
 
 
 def read(
@@ -91,24 +95,36 @@ def read(
     Raises:
         UsageError: with what was expected, what was found, and what to do.
     """
-    values, spans = read_grid(grid), read_ranges(ranges)
+    values = read_grid(grid)
+    spans = read_ranges(ranges)
     if not values and not spans:
-        raise UsageError("there is nothing to vary", fix=f"Add --grid learning_rate=0.1,0.01 or {_RANGE}, for example")
+        raise UsageError(
+            "there is nothing to vary",
+            fix=f"Add --grid learning_rate=0.1,0.01 or {_RANGE}, for example",
+        )
     if samples and not spans:
         raise UsageError("--samples has no range to draw from", fix=f"Add {_RANGE}, for example")
     workload = requests.scheduled(catalog.find(request.workloads[0]), request)
-    workload = workload.with_schedule(protocol="fresh", **({"evaluate": "every-epoch"} if asha else {}))
+    workload = workload.with_schedule(
+        protocol="fresh", **({"evaluate": "every-epoch"} if asha else {})
+    )
     made = points(workload, values, drawn(spans, samples or DEFAULT_SAMPLES, request.settings.seed))
     for point in made:
         requests.scheduled(point.workload, Request())  # checks that it still fits its data
     examples = find(workload.dataset).examples("train")
     if asha and all(_epochs(point.workload, examples) == 1 for point in made):
-        raise UsageError("--asha stops trials between epochs", expected="2 epochs or more", found="1")
+        raise UsageError(
+            "--asha stops trials between epochs", expected="2 epochs or more", found="1"
+        )
     return made
 
 
 def prepare(
-    request: Request, trials: Sequence[GridPoint], watcher: Watcher, ask: Ask, layout: tuple[int, int] | None
+    request: Request,
+    trials: Sequence[GridPoint],
+    watcher: Watcher,
+    ask: Ask,
+    layout: tuple[int, int] | None,
 ) -> SweepPlan:
     """Choose the side, find the data, and lay out the runs.
 
@@ -137,19 +153,40 @@ def prepare(
         settings = dataclasses.replace(request.settings, kind="sweep", seed=seed)
         spread = Spreading(layout_of(point.workload, *layout)) if layout else None
         data = located.windows(point.workload.input.length)
-        course, trial = ScheduledWorkload(point.workload, data, 1), Trial(number, point.values)
-        return Task((Run(course, side, settings, 0, number - 1, group_id, group_id, trial=trial, spread=spread),))
+        course = ScheduledWorkload(point.workload, data, 1)
+        trial = Trial(number, point.values)
+        return Task(
+            (
+                Run(
+                    course,
+                    side,
+                    settings,
+                    0,
+                    number - 1,
+                    group_id,
+                    group_id,
+                    trial=trial,
+                    spread=spread,
+                ),
+            )
+        )
 
     tasks = tuple(itertools.starmap(task, enumerate(trials, 1)))
     return SweepPlan(tasks, len(tasks), side, selection.by_side, group_id)
 
 
 def without_done(planned: SweepPlan, records: Iterable[Record]) -> SweepPlan:
-    """Return the plan without the trials that earlier ``records`` finished, as part of the sweep that it completes.
+    """Return the plan without the trials that earlier ``records`` finished, as part of the sweep
+    that it completes.
 
-    Which machine trained a trial doesn't matter. A trial keeps its number; new trials get unused ones.
+    Which machine trained a trial doesn't matter. A trial keeps its number; new trials get unused
+    ones.
     """
-    sweeps = [_as_here(record, planned.side) for record in records if is_trial(record) and record.group.rank is None]
+    sweeps = [
+        _as_here(record, planned.side)
+        for record in records
+        if is_trial(record) and record.group.rank is None
+    ]
     wanted = {task.first.key for task in planned.tasks}
     group = group_to_complete(wanted, sweeps)
     if group is None:
@@ -162,7 +199,11 @@ def without_done(planned: SweepPlan, records: Iterable[Record]) -> SweepPlan:
         for task in remaining(planned.tasks, mine.values())
     )
     left = {task.first.key for task in tasks}
-    finished = {record.group.trial or 0: _reports(record) for key, record in mine.items() if key in wanted - left}
+    finished = {
+        record.group.trial or 0: _reports(record)
+        for key, record in mine.items()
+        if key in wanted - left
+    }
     return dataclasses.replace(planned, tasks=tasks, group_id=group, finished=finished)
 
 
@@ -175,19 +216,25 @@ def _changed(task: Task[Run], *, group_id: str | None = None, **trial: Any) -> T
     """Return the task with another sweep, or with other fields of its :class:`Trial`."""
     run = task.first
     assert run.trial is not None
-    run = dataclasses.replace(run, group_id=group_id or run.group_id, trial=dataclasses.replace(run.trial, **trial))
+    run = dataclasses.replace(
+        run, group_id=group_id or run.group_id, trial=dataclasses.replace(run.trial, **trial)
+    )
     return Task((run,))
 
 
 def require_own_gpu(device: str, gpus: float, ranks: int = 1) -> None:
-    """Raise UsageError for GPUs that a trial won't see: Ray shows a trial only its own GPUs, numbered from 0.
+    """Raise UsageError for GPUs that a trial won't see: Ray shows a trial only its own GPUs,
+    numbered from 0.
 
     Args:
         ranks: ranks of a trial; each needs a GPU.
     """
     number = int(device.partition(":")[2]) if is_numbered(device) else None
     if gpus > 1 and gpus != int(gpus):
-        raise UsageError(f"--gpus-per-trial {gpus:g} can't be reserved", expected="a fraction of one, or whole GPUs")
+        raise UsageError(
+            f"--gpus-per-trial {gpus:g} can't be reserved",
+            expected="a fraction of one, or whole GPUs",
+        )
     if number is not None and ranks > 1 and gpus < ranks:
         problem = f"the {ranks} ranks of a trial need a GPU each"
         raise UsageError(problem, expected=f"--gpus-per-trial {ranks}", found=f"{gpus:g}")
@@ -200,11 +247,14 @@ def require_own_gpu(device: str, gpus: float, ranks: int = 1) -> None:
         )
 
 
-def _spreadable(point: GridPoint, layout: tuple[int, int], side: Side, seen: Seen, dataset: Located) -> GridPoint:
+def _spreadable(
+    point: GridPoint, layout: tuple[int, int], side: Side, seen: Seen, dataset: Located
+) -> GridPoint:
     """Return the trial with a batch that its copies can share, of constant size.
 
     Raises:
-        UsageError: its batch or its network can't be divided, or its backend can't start several ranks.
+        UsageError: its batch or its network can't be divided, or its backend can't start several
+            ranks.
     """
     spreads = seen.can.spreads if seen.can else None
     if spreads != "processes":
@@ -214,7 +264,11 @@ def _spreadable(point: GridPoint, layout: tuple[int, int], side: Side, seen: See
     require_divisible(point.workload, data, stages)
     require_shareable(point.workload, data, dataset)
     size = point.workload.batches.size
-    return point if size == "full" else dataclasses.replace(point, workload=with_batch(point.workload, size))
+    return (
+        point
+        if size == "full"
+        else dataclasses.replace(point, workload=with_batch(point.workload, size))
+    )
 
 
 def _as_here(record: Record, side: Side) -> Record:
@@ -227,7 +281,12 @@ def _as_here(record: Record, side: Side) -> Record:
 
 
 def _reports(record: Record) -> tuple[Report, ...]:
-    """Return a finished trial's reports to the scheduler; see :class:`~trainmark.study.sweep.trial.EpochReporter`."""
+    """Return a finished trial's reports to the scheduler; see
+    :class:`~trainmark.study.sweep.trial.EpochReporter`.
+    """
     epochs = [epoch for epoch in record.epochs if epoch.test_accuracy is not None]
     figures = "test_accuracy", "test_loss"
-    return tuple({"epoch": each.index + 1} | {name: getattr(each, name) for name in figures} for each in epochs)
+    return tuple(
+        {"epoch": each.index + 1} | {name: getattr(each, name) for name in figures}
+        for each in epochs
+    )

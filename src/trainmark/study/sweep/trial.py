@@ -1,4 +1,6 @@
-"""Train one trial on the machine it was sent to: an ordinary run, with that machine's interpreter and data."""
+"""Train one trial on the machine it was sent to: an ordinary run, with that machine's interpreter
+and data.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,8 @@ class EpochReporter(Observer):
     """
 
     def __init__(self, report: Callable[[Report], None], stopped: Callable[[], bool]) -> None:
-        self._report, self._stopped = report, stopped
+        self._report = report
+        self._stopped = stopped
         self._epochs = 0
 
     def heard(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
@@ -100,7 +103,9 @@ def failed(task: Task[Run], seen: Answers, reason: str) -> list[Record]:
     """Return the record of a trial of which only the failure is known."""
     side = task.first.side
     of_side = seen[side.backend, side.interpreter.label]
-    builder = TrainingRecordBuilder(task.first, of_side, look_around(), None, False, secrets.token_hex(4))
+    builder = TrainingRecordBuilder(
+        task.first, of_side, look_around(), None, False, secrets.token_hex(4)
+    )
     return builder.records(Outcome("failed", reason))
 
 
@@ -114,11 +119,16 @@ def _at_home(task: Task[Run]) -> Task[Run]:
 
 def _own(interpreter: Interpreter) -> Interpreter:
     """Return this process's interpreter, unless --python named another."""
-    return Interpreter(THIS.label, Path(sys.executable)) if interpreter.label == THIS.label else interpreter
+    return (
+        Interpreter(THIS.label, Path(sys.executable))
+        if interpreter.label == THIS.label
+        else interpreter
+    )
 
 
 def _found(wanted: Located) -> Located:
-    """Find the same data on this machine: in the same folder, in TRAINMARK_DATA or in the cache; never downloads.
+    """Find the same data on this machine: in the same folder, in TRAINMARK_DATA or in the cache;
+    never downloads.
 
     Raises:
         DataError: the data is missing or differs.
@@ -126,7 +136,9 @@ def _found(wanted: Located) -> Located:
     named = os.environ.get("TRAINMARK_DATA")
     here = locate(
         wanted.name,
-        named=wanted.directory if wanted.directory and regular.is_folder(wanted.directory) else None,
+        named=wanted.directory
+        if wanted.directory and regular.is_folder(wanted.directory)
+        else None,
         environment=Path(named) if named and regular.is_folder(Path(named)) else None,
         cache=cache_dir(),
         download=False,

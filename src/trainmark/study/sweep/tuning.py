@@ -1,7 +1,7 @@
 """Ray Tune runs the trials in parallel, stops bad ones, and retries those whose worker died.
 
-No other file imports Ray. Tune's loop is a task on Ray, so that it works in the same way on this machine and on a
-cluster. Results come through a queue, since the trials may run on other machines.
+No other file imports Ray. Tune's loop is a task on Ray, so that it works in the same way on this
+machine and on a cluster. Results come through a queue, since the trials may run on other machines.
 """
 
 from __future__ import annotations
@@ -36,12 +36,21 @@ from trainmark.measure.host import usable_core_numbers
 from trainmark.study.sweep import guard as guard_script
 from trainmark.study.sweep.knock import knock
 from trainmark.study.sweep.plan import SweepPlan
-from trainmark.study.sweep.trial import Answers, Died, EpochReporter, Recorded, Report, ask_here, train_here
+from trainmark.study.sweep.trial import (
+    Answers,
+    Died,
+    EpochReporter,
+    Recorded,
+    Report,
+    ask_here,
+    train_here,
+)
 
 _LOOK_EVERY_SECONDS = 0.25
 _LONGEST_REASON = 300
 _SHUTDOWN_SECONDS = 4.0
-"""Ray usually takes 1.5 s, but its node would wait half a minute for trials that a batch system has killed."""
+"""Ray usually takes 1.5 s, but its node would wait half a minute for trials that a batch system has
+killed."""
 _STORE_BYTES = 80 * 2**20
 """Shared memory of Ray's object store; records are small, and this is Ray's minimum."""
 _TUNE = {
@@ -85,7 +94,9 @@ class Cluster:
         """Use these resources for each trial; raises UsageError if no node has them."""
         self.resources = resources
         if not self.slots:
-            found = "; ".join(f"{node.get('CPU', 0):g} CPU, {node.get('GPU', 0):g} GPU" for node in _nodes())
+            found = "; ".join(
+                f"{node.get('CPU', 0):g} CPU, {node.get('GPU', 0):g} GPU" for node in _nodes()
+            )
             raise _too_small(resources, found)
 
     @property
@@ -101,12 +112,15 @@ class Cluster:
         except ray.exceptions.RayError as error:
             raise UsageError(
                 f"no node of the cluster could probe {backend}",
-                expected="a node with trainmark's dependencies (numpy, msgspec, psutil, ...) and the framework",
+                expected="a node with trainmark's dependencies (numpy, msgspec, psutil, ...) and "
+                "the framework",
                 found=_gist(error),
             ) from error
         return seen
 
-    def train(self, planned: SweepPlan, *, at_once: int, retries: int, asha: bool) -> Iterator[Recorded | Died]:
+    def train(
+        self, planned: SweepPlan, *, at_once: int, retries: int, asha: bool
+    ) -> Iterator[Recorded | Died]:
         """Train all trials of ``planned`` with Ray Tune.
 
         Args:
@@ -118,7 +132,9 @@ class Cluster:
         tasks = {task.first.trial.number: task for task in planned.tasks if task.first.trial}
         work = _Work(tasks, planned.seen, planned.finished if asha else {}, inbox)
         options = {
-            "scheduler": _asha(planned.epochs, text=planned.tasks[0].first.course.workload.is_text) if asha else None,
+            "scheduler": _asha(planned.epochs, text=planned.tasks[0].first.course.workload.is_text)
+            if asha
+            else None,
             "resources_per_trial": {"cpu": self.resources.cpus, "gpu": self.resources.gpus},
             "max_concurrent_trials": at_once,
             "max_failures": retries,
@@ -139,10 +155,12 @@ class Cluster:
 
 @contextlib.contextmanager
 def local(resources: Resources, parallel: int | None, accelerators: int) -> Iterator[Cluster]:
-    """Start Ray on this machine, after ``keep_private()``; it ends with this process, even if that is killed.
+    """Start Ray on this machine, after ``keep_private()``; it ends with this process, even if that
+    is killed.
 
     Args:
-        parallel: number of trials that must fit, even if the machine has fewer cores; None uses the cores.
+        parallel: number of trials that must fit, even if the machine has fewer cores; None uses the
+            cores.
         accelerators: number of accelerators that the backend sees; a trial can't have more.
 
     Raises:
@@ -209,7 +227,9 @@ def _connected(ending: Any = lambda: None, **options: Any) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Work:
-    """What every process of a sweep gets; ``finished`` has the reports of finished trials, which only repeat them."""
+    """What every process of a sweep gets; ``finished`` has the reports of finished trials, which
+    only repeat them.
+    """
 
     tasks: Mapping[int, Task[Run]]
     seen: Answers
@@ -234,7 +254,8 @@ def _search(work: _Work, scratch: str | None, options: dict[str, Any]) -> None:
 
 
 def _asha(epochs: int, *, text: bool) -> Any:
-    metric, mode = ("test_loss", "min") if text else ("test_accuracy", "max")  # by which analysis/sweep ranks, too
+    # by which analysis/sweep ranks, too
+    metric, mode = ("test_loss", "min") if text else ("test_accuracy", "max")
     return tune.schedulers.ASHAScheduler(time_attr="epoch", metric=metric, mode=mode, max_t=epochs)
 
 
@@ -247,7 +268,9 @@ class _Trial(tune.Trainable):
         self._training: Future[None] | None = None
 
     def step(self) -> Report:
-        """Return the next epoch's report; after the last, repeat it as done. The first call starts the training."""
+        """Return the next epoch's report; after the last, repeat it as done. The first call starts
+        the training.
+        """
         if self._training is None:
             self._last: Report = {"epoch": 0, "test_accuracy": 0.0, "test_loss": math.inf}
             self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
@@ -299,16 +322,23 @@ class _Deaths(tune.Callback):
 
     def _tell(self, trial: Any, *, retried: bool) -> None:
         text = Path(trial.error_file).read_text(errors="replace") if trial.error_file else ""
-        lines = text.rpartition("Failure # ")[2].split("\n")[1:]  # Tune appends each failure's message or traceback
+        # Tune appends each failure's message or traceback
+        lines = text.rpartition("Failure # ")[2].split("\n")[1:]
         said = [line for line in lines if line.strip()] or ["Ray Tune gave no reason"]
         died = said[0].startswith("The actor died")  # ray.exceptions.ActorDiedError
-        reason = "its Ray worker died: killed, crashed, or out of memory" if died else said[-1][:_LONGEST_REASON]
+        reason = (
+            "its Ray worker died: killed, crashed, or out of memory"
+            if died
+            else said[-1][:_LONGEST_REASON]
+        )
         often = f" ({trial.num_failures} times)" if trial.num_failures > 1 and not retried else ""
         self._inbox.put(Died(trial.config["trial"], f"{reason}{often}", retried))
 
 
 def _remote(function: Any, resources: Resources) -> Any:
-    return ray.remote(function).options(num_cpus=resources.cpus, num_gpus=resources.gpus, max_retries=0)
+    return ray.remote(function).options(
+        num_cpus=resources.cpus, num_gpus=resources.gpus, max_retries=0
+    )
 
 
 def _nodes() -> list[Mapping[str, float]]:
@@ -327,4 +357,6 @@ def _too_small(resources: Resources, found: str) -> UsageError:
 def _gist(error: BaseException) -> str:
     """Shorten an exception's message, which Ray fills with whole tracebacks."""
     text = " ".join(str(getattr(error, "cause", None) or error).split())
-    return (text if len(text) <= _LONGEST_REASON else f"{text[:149]} … {text[-149:]}") or type(error).__name__
+    return (text if len(text) <= _LONGEST_REASON else f"{text[:149]} … {text[-149:]}") or type(
+        error
+    ).__name__

@@ -1,4 +1,6 @@
-"""Find workloads: by name in this folder, or by path of a TOML file. Only for the parent process (tomllib)."""
+"""Find workloads: by name in this folder, or by path of a TOML file. Only for the parent process
+(tomllib).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _MOST_BYTES = 1 << 20
 
 
 def names() -> list[str]:
-    """Return trainmark's workloads, smallest first, each followed by its variants as ``name:variant``."""
+    """Return trainmark's workloads, smallest first, each followed by its variants as
+    ``name:variant``.
+    """
     listed = []
     written = {file.stem: tomllib.loads(file.read_text("utf-8")) for file in _FOLDER.glob("*.toml")}
     for name, data in sorted(written.items(), key=lambda each: each[1]["position"]):
@@ -32,11 +36,13 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Workload:
-    """Return the workload ``name``: ``mnist-mlp32``, ``mnist-mlp32:two-stage``, or a path that ends in ``.toml``.
+    """Return the workload ``name``: ``mnist-mlp32``, ``mnist-mlp32:two-stage``, or a path that ends
+    in ``.toml``.
 
     Raises:
         UnknownName: the catalogue has no such workload.
-        SpecError: the file has another suffix, can't be read, or is not a valid workload; names the line.
+        SpecError: the file has another suffix, can't be read, or is not a valid workload; names the
+            line.
     """
     base, _, variant = (name, "", "") if name.endswith(".toml") else name.partition(":")
     path = Path(base)
@@ -46,7 +52,9 @@ def find(name: str) -> Workload:
             there = regular.found_at(Path(name))
             if there in ("nothing", "a folder"):
                 raise UnknownName("workload", name, names())
-            raise SpecError(f"{name[:100]} is not a workload", expected="a name that ends in .toml", found=there)
+            raise SpecError(
+                f"{name[:100]} is not a workload", expected="a name that ends in .toml", found=there
+            )
     try:
         text = regular.read(path, _MOST_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
@@ -62,7 +70,8 @@ def parse(text: str, origin: str, variant: str = "") -> Workload:
     """Parse the workload in ``text``; ``origin`` names it in errors."""
     try:
         data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # such as a number with thousands of digits, or deeply nested lists
+    # such as a number with thousands of digits, or deeply nested lists
+    except (ValueError, RecursionError) as error:
         raise SpecError(f"{origin} is not TOML", expected="TOML 1.0", found=str(error)) from error
     data.pop("position", None)
     variants = data.pop("variants", {})
@@ -71,12 +80,16 @@ def parse(text: str, origin: str, variant: str = "") -> Workload:
         changes = _changes(variants, variant) if variant else {}
         workload = decode(Workload, {**data, **changes})
         model = lay_out(workload)
-        require_groups(workload.optimizer, {key: len(model.weights[key].shape) for key in model.trained})
+        require_groups(
+            workload.optimizer, {key: len(model.weights[key].shape) for key in model.trained}
+        )
     except Misfit as misfit:
         changed = misfit.path and misfit.path[0] in changes
         line = line_of(text, ("variants", variant, *misfit.path) if changed else misfit.path)
         where = f" at {dotted(misfit.path)}" if misfit.path else ""
-        raise SpecError(f"{origin}, line {line}{where}", expected=misfit.expected, found=misfit.found) from None
+        raise SpecError(
+            f"{origin}, line {line}{where}", expected=misfit.expected, found=misfit.found
+        ) from None
     return dataclasses.replace(workload, name=f"{workload.name}:{variant}") if variant else workload
 
 
@@ -94,10 +107,12 @@ def _changes(variants: object, variant: str) -> dict[str, object]:
 
 def line_of(text: str, path: KeyPath) -> int:
     """Return the line, from 1, of the longest part of ``path`` that is in the text."""
-    best, line = 0, 1
+    best = 0
+    line = 1
     for known, number in _positions(text):
         if len(known) > best and path[: len(known)] == known:
-            best, line = len(known), number
+            best = len(known)
+            line = number
     return line
 
 

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 Float64 = NDArray[np.float64]
 
 
-def by_differences(function: Callable[[Float64], float], at: Float64, step: float = 1e-6) -> Float64:
+def by_differences(
+    function: Callable[[Float64], float], at: Float64, step: float = 1e-6
+) -> Float64:
     """Gradient of ``function`` at ``at``: ``(f(x + h) - f(x - h)) / 2h`` in every direction."""
     gradient = np.zeros_like(at)
     for index in np.ndindex(at.shape):

@@ -25,7 +25,11 @@ from trainmark.workload.layers import (
     MaxPool,
     ReLU,
 )
-from trainmark.workload.losses import ClippedCrossEntropy, NegativeLogLikelihood, TwoStageCrossEntropy
+from trainmark.workload.losses import (
+    ClippedCrossEntropy,
+    NegativeLogLikelihood,
+    TwoStageCrossEntropy,
+)
 from trainmark.workload.model import Weights, initial_weights, lay_out
 from trainmark.workload.optimizers import SGD, Adam, WeightAverage
 from trainmark.workload.pixels import Distortions, Input, prepare
@@ -39,7 +43,9 @@ DATA = a_dataset()
 MLP = (Flatten(), Dense(16), ReLU(), Dense(10))
 
 
-def a_trainer(workload: Workload, data: Dataset = DATA, weights: Weights | None = None, **how: Any) -> NumpyTrainer:
+def a_trainer(
+    workload: Workload, data: Dataset = DATA, weights: Weights | None = None, **how: Any
+) -> NumpyTrainer:
     """A trainer of ``workload`` with the weights of seed 1."""
     model = lay_out(workload)
     trainer = NumpyBackend().trainer(workload, model, data, options(**how))
@@ -61,7 +67,11 @@ def test_what_it_can_do() -> None:
 
 @pytest.mark.parametrize(
     ("how", "error"),
-    [({"device": "cuda:0"}, AbsentDevice), ({"style": "fast"}, Unsupported), ({"precision": "bf16"}, Unsupported)],
+    [
+        ({"device": "cuda:0"}, AbsentDevice),
+        ({"style": "fast"}, Unsupported),
+        ({"precision": "bf16"}, Unsupported),
+    ],
 )
 def test_what_it_cannot_do(how: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
@@ -86,7 +96,9 @@ NETWORKS = [
 
 def gradients_of(trainer: NumpyTrainer, images: Any, labels: Any) -> dict[str, Any]:
     """Gradient of the mean loss of one batch by every weight; changes nothing."""
-    trainer._backward(prepare(trainer._workload.input, images, trainer._dtype), labels.astype(np.int64))
+    trainer._backward(
+        prepare(trainer._workload.input, images, trainer._dtype), labels.astype(np.int64)
+    )
     return {name: value.copy() for name, value in trainer._gradients.items()}
 
 
@@ -114,7 +126,9 @@ FIRST = [
     pytest.param((ChannelDropout(0.2), Flatten(), Dense(10)), id="dropout of whole channels"),
     pytest.param((MaxPool(2, 2), Flatten(), Dense(10)), id="pooling"),
     pytest.param((ReLU(), Flatten(), Dense(10)), id="relu"),
-    pytest.param((LocalResponseNorm(1, 0.1, 0.75), Conv2D(2, 3), Flatten(), Dense(10)), id="normalisation"),
+    pytest.param(
+        (LocalResponseNorm(1, 0.1, 0.75), Conv2D(2, 3), Flatten(), Dense(10)), id="normalisation"
+    ),
     pytest.param((Flatten(), Dense(10)), id="flatten"),
 ]
 
@@ -122,7 +136,9 @@ FIRST = [
 @pytest.mark.parametrize("layers", FIRST)
 def test_any_layer_may_come_before_the_first_with_weights(layers: tuple[Layer, ...]) -> None:
     shape = (4, 4, 2)
-    steps = trained(a_trainer(a_workload(*layers, shape=shape), a_dataset(shape=shape)), in_order(50, 50))
+    steps = trained(
+        a_trainer(a_workload(*layers, shape=shape), a_dataset(shape=shape)), in_order(50, 50)
+    )
     assert np.isfinite(steps.losses).all()
 
 
@@ -140,7 +156,8 @@ def test_the_l2_term_is_in_the_loss_and_shrinks_the_kernel_only() -> None:
     plain = a_trainer(a_workload(Flatten(), Dense(10), optimizer=SGD(1)))
     with_l2 = a_trainer(a_workload(Flatten(), Dense(10, l2=0.1), optimizer=SGD(1)))
     start = plain.weights()
-    without, there = trained(plain, in_order(10)), trained(with_l2, in_order(10))
+    without = trained(plain, in_order(10))
+    there = trained(with_l2, in_order(10))
     expected = 0.5 * 0.1 * float((start["dense1.kernel"].astype(np.float64) ** 2).sum())
     assert without.l2_losses is None
     assert there.l2_losses == pytest.approx([expected])
@@ -188,7 +205,9 @@ def test_every_workload_of_the_catalogue_trains(name: str) -> None:
         data = a_text(40, 24, workload.input.length)
     else:
         if name == "resnet50":
-            workload = dataclasses.replace(workload, input=dataclasses.replace(workload.input, crop=32))
+            workload = dataclasses.replace(
+                workload, input=dataclasses.replace(workload.input, crop=32)
+            )
         data = a_dataset(8, 4, workload.input.shape)
     trainer = a_trainer(workload, data, precision="fp32")
     steps = trained(trainer, in_order(4, 4))
@@ -216,18 +235,25 @@ def test_both_precisions_agree() -> None:
 
 def test_evaluating_changes_nothing() -> None:
     workload = a_workload(*MLP[:-1], Dropout(0.5), Dense(10), weight_average=WeightAverage(0.9))
-    looked, not_looked = a_trainer(workload), a_trainer(workload)
+    looked = a_trainer(workload)
+    not_looked = a_trainer(workload)
     for trainer in (looked, not_looked):
         trainer.begin_epoch(in_order(50, 50))
         trainer.train(1, no_tick)
         if trainer is looked:
             before = trainer.weights()
-            first, again = trainer.evaluate("test"), trainer.evaluate("test")
+            first = trainer.evaluate("test")
+            again = trainer.evaluate("test")
             trainer.evaluate("train")
             assert first == again
-            assert all(np.array_equal(before[name], value) for name, value in trainer.weights().items())
+            assert all(
+                np.array_equal(before[name], value) for name, value in trainer.weights().items()
+            )
         trainer.train(1, no_tick)
-    assert all(np.array_equal(value, not_looked.weights()[name]) for name, value in looked.weights().items())
+    assert all(
+        np.array_equal(value, not_looked.weights()[name])
+        for name, value in looked.weights().items()
+    )
 
 
 def test_weights_given_away_are_copies() -> None:
@@ -258,7 +284,8 @@ def test_the_average_follows_its_formula_and_is_used_in_evaluation_only() -> Non
 
 def test_loading_rebuilds_the_optimiser() -> None:
     workload = a_workload(*MLP, optimizer=Adam(0.01))
-    trainer, start = a_trainer(workload), initial_weights(lay_out(workload), 1)
+    trainer = a_trainer(workload)
+    start = initial_weights(lay_out(workload), 1)
     first = trained(trainer, in_order(50, 50))
     trainer.load(start)
     again = trained(trainer, in_order(50, 50))
@@ -278,7 +305,9 @@ def test_the_given_order_is_the_order_of_the_examples() -> None:
 
 def test_a_whole_batch_needs_no_order() -> None:
     whole = trained(a_trainer(a_workload(*MLP)), EpochPlan((100, 100), None, whole=True))
-    gathered = trained(a_trainer(a_workload(*MLP)), EpochPlan((100, 100), np.tile(np.arange(100), 2)))
+    gathered = trained(
+        a_trainer(a_workload(*MLP)), EpochPlan((100, 100), np.tile(np.arange(100), 2))
+    )
     np.testing.assert_allclose(whole.losses, gathered.losses)
 
 
@@ -293,7 +322,10 @@ def test_its_own_shuffle_takes_every_example_once_an_epoch() -> None:
 
 
 def test_its_own_shuffle_depends_on_the_seed() -> None:
-    runs = [trained(a_trainer(a_workload(*MLP), seed=seed), EpochPlan((20,) * 5, None)).losses for seed in (1, 1, 2)]
+    runs = [
+        trained(a_trainer(a_workload(*MLP), seed=seed), EpochPlan((20,) * 5, None)).losses
+        for seed in (1, 1, 2)
+    ]
     assert np.array_equal(runs[0], runs[1])
     assert not np.array_equal(runs[0], runs[2])
 
@@ -318,7 +350,8 @@ def test_distortions_are_drawn_anew_in_training_and_left_out_in_evaluation() -> 
 
 
 def test_two_stages_diverge_where_the_fused_form_goes_on() -> None:
-    """Logits 95 apart in single precision: the loss of this step is finite, that of the next is not."""
+    """Logits 95 apart in single precision: the loss of this step is finite, that of the next is
+    not."""
     data = a_dataset(train=10)
     kernel = np.zeros((16, 10), np.float32)
     bias = np.zeros(10, np.float32)
@@ -326,9 +359,12 @@ def test_two_stages_diverge_where_the_fused_form_goes_on() -> None:
     losses = {}
     for loss in (TwoStageCrossEntropy(), None):
         workload = a_workload(**({"loss": loss} if loss else {}))
-        trainer = a_trainer(workload, data, {"dense1.kernel": kernel, "dense1.bias": bias}, precision="fp32")
+        trainer = a_trainer(
+            workload, data, {"dense1.kernel": kernel, "dense1.bias": bias}, precision="fp32"
+        )
         losses[loss] = trained(trainer, EpochPlan((10, 10), None, whole=True)).losses
-    two_stage, fused = losses[TwoStageCrossEntropy()], losses[None]
+    two_stage = losses[TwoStageCrossEntropy()]
+    fused = losses[None]
     assert two_stage[0] == pytest.approx(0.9 * 95, rel=1e-3)
     assert np.isnan(two_stage[1])
     assert fused[0] == pytest.approx(0.9 * 95)

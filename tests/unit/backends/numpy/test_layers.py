@@ -40,7 +40,8 @@ Shape = tuple[int, ...]
 
 
 def test_every_kind_of_layer_has_a_module() -> None:
-    kinds = {each for each in typing.get_args(Layer) if each is not Repeat}  # its layers are laid out one by one
+    # its layers are laid out one by one
+    kinds = {each for each in typing.get_args(Layer) if each is not Repeat}
     assert _MODULES.keys() == kinds
 
 
@@ -72,8 +73,12 @@ CASES = [
     pytest.param(Conv2D(3, 3), (5, 6, 2), (3, 4, 3), (3, 3, 2, 3), id="conv valid"),
     pytest.param(Conv2D(2, 1), (3, 3, 2), (3, 3, 2), (1, 1, 2, 2), id="conv 1x1"),
     pytest.param(Conv2D(2, 3, "same"), (4, 5, 2), (4, 5, 2), (3, 3, 2, 2), id="conv same"),
-    pytest.param(Conv2D(2, 2, "same"), (4, 4, 1), (4, 4, 2), (2, 2, 1, 2), id="conv same, even window"),
-    pytest.param(Conv2D(1, 5, "same"), (3, 3, 1), (3, 3, 1), (5, 5, 1, 1), id="conv same, window above image"),
+    pytest.param(
+        Conv2D(2, 2, "same"), (4, 4, 1), (4, 4, 2), (2, 2, 1, 2), id="conv same, even window"
+    ),
+    pytest.param(
+        Conv2D(1, 5, "same"), (3, 3, 1), (3, 3, 1), (5, 5, 1, 1), id="conv same, window above image"
+    ),
     pytest.param(MaxPool(2, 2), (4, 6, 2), (2, 3, 2), None, id="pool"),
     pytest.param(MaxPool(2, 2), (5, 5, 1), (2, 2, 1), None, id="pool with a rest"),
     pytest.param(MaxPool(3, 2), (7, 7, 2), (3, 3, 2), None, id="pool overlapping"),
@@ -81,15 +86,31 @@ CASES = [
     pytest.param(MaxPool(3, 1, "same"), (3, 3, 1), (3, 3, 1), None, id="pool same, stride 1"),
     pytest.param(MaxPool(1, 2), (5, 5, 1), (3, 3, 1), None, id="pool that skips"),
     pytest.param(LocalResponseNorm(1, 0.5, 0.75), (2, 2, 5), (2, 2, 5), None, id="lrn"),
-    pytest.param(LocalResponseNorm(4, 0.001, 0.75), (2, 2, 3), (2, 2, 3), None, id="lrn, radius above channels"),
-    pytest.param(LocalResponseNorm(0, 2.0, 0.5, 3.0), (1, 2, 3), (1, 2, 3), None, id="lrn, radius 0"),
+    pytest.param(
+        LocalResponseNorm(4, 0.001, 0.75),
+        (2, 2, 3),
+        (2, 2, 3),
+        None,
+        id="lrn, radius above channels",
+    ),
+    pytest.param(
+        LocalResponseNorm(0, 2.0, 0.5, 3.0), (1, 2, 3), (1, 2, 3), None, id="lrn, radius 0"
+    ),
     pytest.param(ReLU(), (3, 3, 2), (3, 3, 2), None, id="relu"),
     pytest.param(Flatten(), (2, 3, 2), (12,), None, id="flatten"),
     pytest.param(LogSoftmax(), (5,), (5,), None, id="log-softmax"),
     pytest.param(Dense(3), (5, 4), (5, 3), (4, 3), id="dense on a sequence"),
     pytest.param(Dense(3, bias="none"), (4,), (3,), (4, 3), id="dense without bias"),
-    pytest.param(Conv2D(2, 3, "same", 2), (5, 6, 2), (3, 3, 2), (3, 3, 2, 2), id="conv same, stride 2"),
-    pytest.param(Conv2D(2, 3, 1, 2, bias="none"), (6, 5, 1), (3, 3, 2), (3, 3, 1, 2), id="conv padded by 1, stride 2"),
+    pytest.param(
+        Conv2D(2, 3, "same", 2), (5, 6, 2), (3, 3, 2), (3, 3, 2, 2), id="conv same, stride 2"
+    ),
+    pytest.param(
+        Conv2D(2, 3, 1, 2, bias="none"),
+        (6, 5, 1),
+        (3, 3, 2),
+        (3, 3, 1, 2),
+        id="conv padded by 1, stride 2",
+    ),
     pytest.param(MaxPool(3, 2, 1), (6, 5, 2), (3, 3, 2), None, id="pool padded by 1"),
     pytest.param(AveragePool(3, 2), (5, 6, 2), (2, 2, 2), None, id="average pool"),
     pytest.param(GlobalAveragePool(), (3, 4, 2), (2,), None, id="global average pool"),
@@ -112,7 +133,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("layer", "shape", "output", "kernel"), CASES)
-def test_backward_is_the_slope_of_forward(layer: Layer, shape: Shape, output: Shape, kernel: Shape | None) -> None:
+def test_backward_is_the_slope_of_forward(
+    layer: Layer, shape: Shape, output: Shape, kernel: Shape | None
+) -> None:
     rng = np.random.default_rng(11)
     module, weights, gradients = module_of(layer, shape)
     assert kernel is None or kernel in [weight.shape for weight in weights.values()]
@@ -123,7 +146,8 @@ def test_backward_is_the_slope_of_forward(layer: Layer, shape: Shape, output: Sh
         return float((module.forward(there, True) * probe).sum())
 
     def answer_with(name: str, value: Float64) -> float:
-        kept, weights[name] = weights[name], value
+        kept = weights[name]
+        weights[name] = value
         try:
             return answer(x)
         finally:
@@ -153,7 +177,10 @@ def test_convolution_does_not_turn_its_kernel_around() -> None:
     weights["conv2d1.kernel"] = np.array([[1.0, 10], [100, 1000]]).reshape(2, 2, 1, 1)
     weights["conv2d1.bias"] = np.array([0.5])
     x = np.array([[1.0, 2, 3], [4, 5, 6]]).reshape(1, 2, 3, 1)
-    assert module.forward(x, True).ravel().tolist() == [1 + 20 + 400 + 5000 + 0.5, 2 + 30 + 500 + 6000 + 0.5]
+    assert module.forward(x, True).ravel().tolist() == [
+        1 + 20 + 400 + 5000 + 0.5,
+        2 + 30 + 500 + 6000 + 0.5,
+    ]
 
 
 def test_same_convolution_pads_with_zeros() -> None:
@@ -165,7 +192,8 @@ def test_same_convolution_pads_with_zeros() -> None:
 def test_pooling_in_a_row_of_four_with_one_column_of_padding_behind() -> None:
     x = np.array([[-5.0, -4, -3, -2]] * 4).reshape(1, 4, 4, 1)
     y = forward(MaxPool(3, 2, "same"), x)
-    assert y[0, 0, :, 0].tolist() == [-3, -2]  # columns 0-2, then 2-3 and the padding, which never wins
+    # columns 0-2, then 2-3 and the padding, which never wins
+    assert y[0, 0, :, 0].tolist() == [-3, -2]
 
 
 def test_the_gradient_of_a_tie_goes_to_the_first_maximum() -> None:
@@ -186,7 +214,9 @@ def test_local_response_norm_by_hand() -> None:
     x = np.array([1.0, 2.0, 3.0]).reshape(1, 1, 1, 3)
     y = forward(LocalResponseNorm(1, 0.1, 0.75), x).ravel()
     sums = (1 + 4, 1 + 4 + 9, 4 + 9)  # cut at the ends
-    assert y == pytest.approx([value / (1 + 0.1 * s) ** 0.75 for value, s in zip((1, 2, 3), sums, strict=True)])
+    assert y == pytest.approx(
+        [value / (1 + 0.1 * s) ** 0.75 for value, s in zip((1, 2, 3), sums, strict=True)]
+    )
 
 
 def test_relu_and_its_slope_at_zero() -> None:
@@ -241,7 +271,8 @@ def test_channel_dropout_drops_whole_maps_of_single_images() -> None:
     assert set(y.ravel().tolist()) == {0, 2}
     kept = y[:, 0, 0, :] > 0
     assert kept.mean() == pytest.approx(0.5, abs=0.05)
-    assert 0 < kept[:, 0].sum() < 100  # the same channel is kept in one image and dropped in another
+    # the same channel is kept in one image and dropped in another
+    assert 0 < kept[:, 0].sum() < 100
 
 
 def test_dropout_of_single_values_leaves_no_map_whole() -> None:
@@ -255,9 +286,12 @@ def test_batch_norm_keeps_the_unbiased_variance_and_uses_the_biased_one() -> Non
     x = np.array([1.0, 3.0]).reshape(2, 1, 1, 1)
     assert module.forward(x, True).ravel() == pytest.approx([-1, 1], abs=1e-4)
     assert weights["batch-norm1.mean"] == pytest.approx([1 + 0.25 * (2 - 1)])
-    assert weights["batch-norm1.variance"] == pytest.approx([1 + 0.25 * (2 - 1)])  # ((1-2)² + (3-2)²)/(2-1)
+    # ((1-2)² + (3-2)²)/(2-1)
+    assert weights["batch-norm1.variance"] == pytest.approx([1 + 0.25 * (2 - 1)])
     kept = weights["batch-norm1.mean"].copy()
-    assert module.forward(x, False).ravel() == pytest.approx((x.ravel() - 1.25) / np.sqrt(1.25 + 1e-5))
+    assert module.forward(x, False).ravel() == pytest.approx(
+        (x.ravel() - 1.25) / np.sqrt(1.25 + 1e-5)
+    )
     assert np.array_equal(weights["batch-norm1.mean"], kept)
 
 
@@ -298,7 +332,9 @@ def test_an_embedding_adds_up_the_gradients_of_a_token_and_of_the_tied_head() ->
         return float((table[tokens] @ table.T * probe).sum())
 
     y = head.forward(embedding.forward(tokens, True), True)
-    np.testing.assert_allclose(y, weights["token-embedding1.table"][tokens] @ weights["token-embedding1.table"].T)
+    np.testing.assert_allclose(
+        y, weights["token-embedding1.table"][tokens] @ weights["token-embedding1.table"].T
+    )
     embedding.backward(head.backward(probe))
     expected = by_differences(answer, weights["token-embedding1.table"])
     np.testing.assert_allclose(gradients["token-embedding1.table"], expected, atol=1e-7)

@@ -12,7 +12,8 @@ from trainmark.workload.products import Product
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_batched_products_are_computed_all(turned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    computed, matmul = list[tuple[tuple[int, ...], ...]](), np.matmul
+    computed = list[tuple[tuple[int, ...], ...]]()
+    matmul = np.matmul
 
     def counting(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> np.ndarray:
         computed.append((left.shape, right.shape, out.shape))

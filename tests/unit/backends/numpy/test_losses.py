@@ -22,7 +22,8 @@ LABELS = np.array([2, 0, 1])
 
 
 def logits_with_gap(gap: float) -> np.ndarray:
-    """One example of two classes in single precision; the true one, 0, lies ``gap`` below the other."""
+    """One example of two classes in single precision; the true one, 0, lies ``gap`` below the
+    other."""
     return np.array([[0, gap]], np.float32)
 
 
@@ -46,7 +47,9 @@ def test_all_forms_say_the_same_of_tame_logits(loss: Loss) -> None:
 
 
 def test_nll_takes_log_probabilities() -> None:
-    each, gradient = loss_and_gradient(NegativeLogLikelihood(), np.log([[0.25, 0.75]]), np.array([0]))
+    each, gradient = loss_and_gradient(
+        NegativeLogLikelihood(), np.log([[0.25, 0.75]]), np.array([0])
+    )
     assert each == pytest.approx([np.log(4)])
     assert gradient.tolist() == [[-1, 0]]
 
@@ -60,7 +63,9 @@ def test_a_constant_added_to_all_logits_changes_nothing(loss: Loss) -> None:
 
 
 @pytest.mark.parametrize("gap", [89.0, 95, 100, 103])
-def test_two_stages_have_a_finite_loss_and_no_finite_gradient_where_p_is_subnormal(gap: float) -> None:
+def test_two_stages_have_a_finite_loss_and_no_finite_gradient_where_p_is_subnormal(
+    gap: float,
+) -> None:
     """1/p overflows: the published 'Loss is NaN' of mnist-mlp32 on the CPU."""
     each, gradient = loss_and_gradient(TwoStageCrossEntropy(), logits_with_gap(gap), np.array([0]))
     assert each[0] == pytest.approx(gap, rel=0.01)

@@ -15,9 +15,12 @@ GRADIENTS = [1.0, -2.0, 0.5, 0.0, 3.0]
 START = 2.0
 
 
-def course(spec: Optimizer, name: str = "dense1.kernel", gradients: list[float] = GRADIENTS) -> list[float]:
+def course(
+    spec: Optimizer, name: str = "dense1.kernel", gradients: list[float] = GRADIENTS
+) -> list[float]:
     """The weight after each update."""
-    weights, seen = {name: np.array([START])}, []
+    weights = {name: np.array([START])}
+    seen = []
     updater = Updater(spec, weights, weights)
     for gradient in gradients:
         updater.update(weights, {name: np.array([gradient])})
@@ -26,7 +29,8 @@ def course(spec: Optimizer, name: str = "dense1.kernel", gradients: list[float] 
 
 
 def plain() -> list[float]:
-    w, seen = START, []
+    w = START
+    seen = []
     for g in GRADIENTS:
         w = w - 0.1 * g
         seen.append(w)
@@ -34,7 +38,9 @@ def plain() -> list[float]:
 
 
 def momentum() -> list[float]:
-    w, b, seen = START, 0.0, []
+    w = START
+    b = 0.0
+    seen = []
     for g in GRADIENTS:
         b = 0.9 * b + g
         w = w - 0.1 * b
@@ -43,7 +49,9 @@ def momentum() -> list[float]:
 
 
 def momentum_with_decay() -> list[float]:
-    w, v, seen = START, 0.0, []
+    w = START
+    v = 0.0
+    seen = []
     for g in GRADIENTS:
         v = 0.9 * v - 0.1 * (g + 0.01 * w)
         w = w + v
@@ -52,7 +60,10 @@ def momentum_with_decay() -> list[float]:
 
 
 def adam() -> list[float]:
-    w, m, v, seen = START, 0.0, 0.0, []
+    w = START
+    m = 0.0
+    v = 0.0
+    seen = []
     for t, g in enumerate(GRADIENTS, 1):
         m = 0.9 * m + 0.1 * g
         v = 0.999 * v + 0.001 * g**2
@@ -62,7 +73,9 @@ def adam() -> list[float]:
 
 
 def rmsprop() -> list[float]:
-    w, a, seen = START, 0.0, []
+    w = START
+    a = 0.0
+    seen = []
     for g in GRADIENTS:
         a = 0.9 * a + 0.1 * g**2
         w = w - 0.1 * g / (math.sqrt(a) + 0.01)
@@ -75,7 +88,8 @@ def rmsprop() -> list[float]:
     [
         (SGD(0.1), plain),
         (SGD(0.1, momentum=0.9, momentum_form="buffer"), momentum),
-        (SGD(0.1, momentum=0.9, momentum_form="velocity"), momentum),  # the same, as the rate does not change
+        # the same, as the rate does not change
+        (SGD(0.1, momentum=0.9, momentum_form="velocity"), momentum),
         (SGD(0.1, momentum=0.9, momentum_form="velocity", weight_decay=0.01), momentum_with_decay),
         (SGD(0.1, momentum=0.9, momentum_form="buffer", weight_decay=0.01), momentum_with_decay),
         (Adam(0.1, epsilon=0.01), adam),
@@ -89,7 +103,9 @@ def test_the_first_five_updates(spec: Optimizer, formula: Callable[[], list[floa
 def test_the_two_forms_of_momentum_differ_when_the_rate_changes() -> None:
     down = Staircase(0.1, 1)  # 1, then 0.1
     buffer = course(SGD(1, momentum=0.5, momentum_form="buffer", staircase=down), gradients=[1, 1])
-    velocity = course(SGD(1, momentum=0.5, momentum_form="velocity", staircase=down), gradients=[1, 1])
+    velocity = course(
+        SGD(1, momentum=0.5, momentum_form="velocity", staircase=down), gradients=[1, 1]
+    )
     assert buffer == pytest.approx([START - 1, START - 1 - 0.1 * 1.5])
     assert velocity == pytest.approx([START - 1, START - 1 - (0.5 * 1 + 0.1 * 1)])
 
@@ -104,7 +120,9 @@ def test_the_two_forms_of_momentum_differ_when_the_rate_changes() -> None:
     ],
 )
 def test_weight_decay_without_a_gradient(name: str, decay_biases: bool, after: float) -> None:
-    assert course(SGD(1, weight_decay=0.1, decay_biases=decay_biases), name, [0.0]) == pytest.approx([after])
+    assert course(
+        SGD(1, weight_decay=0.1, decay_biases=decay_biases), name, [0.0]
+    ) == pytest.approx([after])
 
 
 @pytest.mark.parametrize("spec", [SGD(1, staircase=Staircase(0.5, 2)), SGD(1)])
@@ -117,12 +135,15 @@ def test_the_staircase_counts_updates(spec: SGD) -> None:
 def test_the_other_optimisers_take_the_staircase_too(kind: Callable[..., Optimizer]) -> None:
     whole, halved = (course(kind(1, staircase=stairs)) for stairs in (None, Staircase(0.5, 2)))
     assert whole[:2] == halved[:2]
-    steps, half_steps = np.diff(whole), np.diff(halved)
+    steps = np.diff(whole)
+    half_steps = np.diff(halved)
     assert half_steps[1:3] == pytest.approx(0.5 * steps[1:3])
 
 
 def test_epsilon_of_rmsprop_stands_outside_the_root() -> None:
-    rate, g, epsilon = 1.0, 0.01, 0.01
+    rate = 1.0
+    g = 0.01
+    epsilon = 0.01
     root = math.sqrt(0.1) * g  # of 0.1 g²: 0.00316
     outside = rate * g / (root + epsilon)  # 0.760
     inside = rate * g / math.sqrt(root**2 + epsilon)  # 0.100
@@ -131,10 +152,13 @@ def test_epsilon_of_rmsprop_stands_outside_the_root() -> None:
 
 
 def test_epsilon_of_adam_stands_outside_the_root_of_the_corrected_moment() -> None:
-    rate, g, epsilon = 1.0, 0.01, 0.01
+    rate = 1.0
+    g = 0.01
+    epsilon = 0.01
     corrected = rate * g / (g + epsilon)  # 0.5: after one update m̂ = g and v̂ = g²
     inside = rate * g / math.sqrt(g**2 + epsilon)  # 0.0995
-    uncorrected = rate * g / (g + epsilon / math.sqrt(1 - 0.999))  # 0.031: 'epsilon hat' of TensorFlow
+    # 0.031: 'epsilon hat' of TensorFlow
+    uncorrected = rate * g / (g + epsilon / math.sqrt(1 - 0.999))
     assert max(inside, uncorrected) < 0.1 < corrected
     assert course(Adam(rate, epsilon=epsilon), gradients=[g]) == pytest.approx([START - corrected])
 

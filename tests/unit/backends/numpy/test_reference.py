@@ -16,7 +16,15 @@ from trainmark.backends.numpy.layers import MaxPoolModule, build
 from trainmark.backends.numpy.reference import SHOWN, Expected, Reference, pooled
 from trainmark.backends.stepwise import State
 from trainmark.data.dataset import Dataset
-from trainmark.workload.layers import Conv2D, Dense, Flatten, LocalResponseNorm, LogSoftmax, MaxPool, ReLU
+from trainmark.workload.layers import (
+    Conv2D,
+    Dense,
+    Flatten,
+    LocalResponseNorm,
+    LogSoftmax,
+    MaxPool,
+    ReLU,
+)
 from trainmark.workload.losses import NegativeLogLikelihood
 from trainmark.workload.model import initial_weights, lay_out, plans_of
 from trainmark.workload.pixels import Input, Standardize
@@ -27,18 +35,35 @@ MARGIN = 4
 """Bound of an error, in norms of the moves, as ``trainmark parity`` has it."""
 DATA = a_dataset(train=40)
 MLP = (Flatten(), Dense(16, l2=0.1), ReLU(), Dense(10))
-CNN = (Conv2D(4, 3, "same"), ReLU(), MaxPool(3, 2, "same"), LocalResponseNorm(1, 0.1, 0.75), Flatten(), Dense(10))
+CNN = (
+    Conv2D(4, 3, "same"),
+    ReLU(),
+    MaxPool(3, 2, "same"),
+    LocalResponseNorm(1, 0.1, 0.75),
+    Flatten(),
+    Dense(10),
+)
 WORKLOADS = [
     pytest.param(a_workload(*MLP), id="mlp"),
-    pytest.param(a_workload(Flatten(), Dense(10), LogSoftmax(), loss=NegativeLogLikelihood()), id="nll"),
+    pytest.param(
+        a_workload(Flatten(), Dense(10), LogSoftmax(), loss=NegativeLogLikelihood()), id="nll"
+    ),
     pytest.param(a_workload(*CNN), id="cnn"),
-    pytest.param(a_workload(*MLP, input=Input((4, 4, 1), standardize=Standardize(0.3, 0.1))), id="standardised"),
-    pytest.param(a_workload(*MLP, input=Input((4, 4, 1), standardize_each=True)), id="each standardised"),
+    pytest.param(
+        a_workload(*MLP, input=Input((4, 4, 1), standardize=Standardize(0.3, 0.1))),
+        id="standardised",
+    ),
+    pytest.param(
+        a_workload(*MLP, input=Input((4, 4, 1), standardize_each=True)), id="each standardised"
+    ),
 ]
 
 
 def weights_of(workload: Workload) -> dict[str, NDArray[np.float64]]:
-    return {name: value.astype(np.float64) for name, value in initial_weights(lay_out(workload), 1).items()}
+    return {
+        name: value.astype(np.float64)
+        for name, value in initial_weights(lay_out(workload), 1).items()
+    }
 
 
 def expected_of(
@@ -57,7 +82,9 @@ def trained(
     workload: Workload, repeats: Any, precision: str = "fp64", data: Dataset = DATA
 ) -> tuple[NumpyTrainer, float]:
     """The NumPy backend after one step on the examples that count, and its loss."""
-    trainer = NumpyBackend().trainer(workload, lay_out(workload), data, options(precision=precision))
+    trainer = NumpyBackend().trainer(
+        workload, lay_out(workload), data, options(precision=precision)
+    )
     trainer.set_state(State(weights_of(workload)))
     examples = np.repeat(np.arange(len(repeats)), repeats)
     trainer.begin_epoch(EpochPlan((len(examples),), examples))
@@ -86,7 +113,8 @@ def test_its_results_are_those_of_the_numpy_backend_in_float64(workload: Workloa
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_the_loss_of_a_batch(workload: Workload) -> None:
-    reference, weights = Reference(workload, lay_out(workload), "fp32", np.random.default_rng(1)), weights_of(workload)
+    reference = Reference(workload, lay_out(workload), "fp32", np.random.default_rng(1))
+    weights = weights_of(workload)
     found = reference.loss(weights, DATA.train.images, DATA.train.labels.astype(np.int64))
     _, loss = trained(workload, np.ones(len(DATA.train), np.int64))
     assert found == pytest.approx(loss, rel=1e-14)
@@ -107,7 +135,9 @@ def test_moves_bound_the_rounding_of_float32_and_are_not_much_larger(workload: W
 
 
 def test_moves_are_those_of_the_precision() -> None:
-    by_precision = {each: expected_of(a_workload(), precision=each) for each in ("fp64", "fp32", "tf32", "bf16")}
+    by_precision = {
+        each: expected_of(a_workload(), precision=each) for each in ("fp64", "fp32", "tf32", "bf16")
+    }
     sizes = {each: found.gradient_moves["dense1.kernel"] for each, found in by_precision.items()}
     assert sizes["fp64"] < 1e-6 * sizes["fp32"]
     assert 100 * sizes["fp32"] < sizes["tf32"] < sizes["bf16"] / 2
@@ -130,7 +160,9 @@ def test_an_example_with_a_unit_within_rounding_of_a_relu_s_0_is_replaced(value:
     expected = expected_of(ONE_UNIT, with_unit_at(value, example=3))
     assert expected.near_kinks == 1
     assert expected.repeats.tolist() == [2, 1, 1, 0, *[1] * 36]
-    assert expected.gradient_moves["dense1.kernel"] < 1e-5 * norm(expected.gradients["dense1.kernel"])
+    assert expected.gradient_moves["dense1.kernel"] < 1e-5 * norm(
+        expected.gradients["dense1.kernel"]
+    )
 
 
 def test_a_unit_further_away_is_not() -> None:
@@ -140,12 +172,15 @@ def test_a_unit_further_away_is_not() -> None:
 
 def test_exact_zeros_are_not_near() -> None:
     weights = weights_of(ONE_UNIT)
-    weights["dense1.kernel"][:], weights["dense1.bias"][:] = 0.0, 0.0
+    weights["dense1.kernel"][:] = 0.0
+    weights["dense1.bias"][:] = 0.0
     assert expected_of(ONE_UNIT, weights).near_kinks == 0
 
 
 def test_where_most_examples_are_near_all_count_and_the_moves_include_the_change_of_sides() -> None:
-    images, labels = (np.repeat(values[3:4], 10, axis=0) for values in (DATA.train.images, DATA.train.labels))
+    images, labels = (
+        np.repeat(values[3:4], 10, axis=0) for values in (DATA.train.images, DATA.train.labels)
+    )
     workload = a_workload(Flatten(), Dense(8), ReLU(), Dense(10))
     moves = expected_of(workload, images=images, labels=labels).activation_moves["dense1"]
     value = moves / (10 * 8) ** 0.5  # rounding alone seldom moves the unit that far
@@ -159,14 +194,16 @@ POOLED = a_workload(Conv2D(1, 1), MaxPool(2, 2), Flatten(), Dense(10), shape=(4,
 
 
 def with_pair(second: int, apart: float) -> Expected:
-    """In one window of example 3, two values exceed the others, and differ by ``apart`` · (``second`` - 1) / 255."""
+    """In one window of example 3, two values exceed the others, and differ by ``apart`` ·
+    (``second`` - 1) / 255."""
     images = a_dataset(train=40, shape=(4, 4, 2)).train.images.copy()
     images[..., 0] = np.arange(40 * 16).reshape(40, 4, 4) % 200
     images[..., 1] = 1
     images[3, 0, :2, 0] = 250
     images[3, 0, 1, 1] = second
     weights = weights_of(POOLED)
-    weights["conv2d1.kernel"][0, 0, :, 0], weights["conv2d1.bias"][:] = (1.0, apart), 0.0
+    weights["conv2d1.kernel"][0, 0, :, 0] = (1.0, apart)
+    weights["conv2d1.bias"][:] = 0.0
     return expected_of(POOLED, weights, images)
 
 
@@ -176,7 +213,9 @@ def test_an_example_with_two_maxima_within_rounding_is_replaced() -> None:
     assert expected.repeats.tolist() == [2, 1, 1, 0, *[1] * 36]
 
 
-@pytest.mark.parametrize(("second", "apart"), [(1, 1e-6), (2, 1e-2)], ids=["equal inputs", "far apart"])
+@pytest.mark.parametrize(
+    ("second", "apart"), [(1, 1e-6), (2, 1e-2)], ids=["equal inputs", "far apart"]
+)
 def test_equal_inputs_and_clear_maxima_are_not_near(second: int, apart: float) -> None:
     expected = with_pair(second, apart)
     assert expected.near_kinks == 0 and set(expected.repeats) == {1}
@@ -195,36 +234,54 @@ def test_the_other_side_of_a_maximum_is_the_runner_up() -> None:
 
 def test_steps_whose_moves_are_small_by_chance_get_those_of_a_typical_step() -> None:
     one = expected_of(a_workload())
-    one = dataclasses.replace(one, loss=2.0, gradients={"a": np.array([3.0, 4.0]), "b": np.array([1.0])})
+    one = dataclasses.replace(
+        one, loss=2.0, gradients={"a": np.array([3.0, 4.0]), "b": np.array([1.0])}
+    )
     steps = [
-        dataclasses.replace(one, loss_moves=moves, gradient_moves={"a": 5 * moves, "b": 1e-3}) for moves in (0.0, 1.4)
+        dataclasses.replace(one, loss_moves=moves, gradient_moves={"a": 5 * moves, "b": 1e-3})
+        for moves in (0.0, 1.4)
     ]
     low, high = pooled(steps)
-    assert low.loss_moves == pytest.approx(1.4 / 2**0.5), "the root of the mean square, as a share of the loss"
+    assert low.loss_moves == pytest.approx(1.4 / 2**0.5), (
+        "the root of the mean square, as a share of the loss"
+    )
     assert low.gradient_moves == pytest.approx({"a": 5 * 1.4 / 2**0.5, "b": 1e-3})
     assert (high.loss_moves, high.gradient_moves) == (1.4, {"a": 7.0, "b": 1e-3})
 
 
 def test_a_step_without_gradient_or_loss_widens_no_other() -> None:
-    usual, empty = (dataclasses.replace(expected_of(a_workload(*MLP)), loss=loss) for loss in (2.0, 0.0))
+    usual, empty = (
+        dataclasses.replace(expected_of(a_workload(*MLP)), loss=loss) for loss in (2.0, 0.0)
+    )
     nothing = {name: np.zeros_like(value) for name, value in empty.gradients.items()}
-    still = dataclasses.replace(empty, gradients=nothing, gradient_moves=dict.fromkeys(nothing, 0.0))
+    still = dataclasses.replace(
+        empty, gradients=nothing, gradient_moves=dict.fromkeys(nothing, 0.0)
+    )
     found, _ = pooled([usual, still])
     assert found.gradient_moves == pytest.approx(usual.gradient_moves)
     assert found.loss_moves == pytest.approx(usual.loss_moves)
 
 
 def test_equal_values_in_few_bits_are_rounded_alike() -> None:
-    stored = np.array([1.0037], np.float32).view(np.uint32) + np.uint32(0x8000)  # to the nearest bf16, by its bits
+    # to the nearest bf16, by its bits
+    stored = np.array([1.0037], np.float32).view(np.uint32) + np.uint32(0x8000)
     alike = float((stored & np.uint32(0xFFFF0000)).view(np.float32)[0]) / 1.0037 - 1
     values = np.full((4_000, 1), 1.0037)
-    sums = [Moved("bf16", np.random.default_rng(seed)).column_sums(values)[0] for seed in range(100)]
+    sums = [
+        Moved("bf16", np.random.default_rng(seed)).column_sums(values)[0] for seed in range(100)
+    ]
     assert abs(alike) > 3e-3
-    assert np.mean(sums) / 4_014.8 - 1 == pytest.approx(alike, abs=7e-4), "the moves average out, the rounding does not"
+    assert np.mean(sums) / 4_014.8 - 1 == pytest.approx(alike, abs=7e-4), (
+        "the moves average out, the rounding does not"
+    )
 
 
 @pytest.mark.parametrize(("precision", "alike"), [("tf32", -(2.0**-12)), ("fp32", 0.0)])
 def test_equal_factors_in_few_bits_are_rounded_alike(precision: Precision, alike: float) -> None:
-    ones, factors = np.ones((1, 4_000)), np.full((4_000, 1), 0.1)  # 0.1 is rounded by this share
-    sums = [Moved(precision, np.random.default_rng(seed)).product(ones, factors)[0, 0] for seed in range(100)]
+    ones = np.ones((1, 4_000))
+    factors = np.full((4_000, 1), 0.1)  # 0.1 is rounded by this share
+    sums = [
+        Moved(precision, np.random.default_rng(seed)).product(ones, factors)[0, 0]
+        for seed in range(100)
+    ]
     assert np.mean(sums) / 400 - 1 == pytest.approx(alike, abs=abs(alike) / 4 + 1e-6)

@@ -39,14 +39,22 @@ MEASURED = Result("mnist-mlp512-torch", True, [], 90.0, CONTEXT, ROWS)
 
 @pytest.mark.parametrize(
     ("low", "high", "words"),
-    [(24.5, 45.3, "33.30× [24.50, 45.30]"), (20.1, None, "33.30× [≥ 20.10]"), (None, 0.5, "33.30× [≤ 0.50]")],
+    [
+        (24.5, 45.3, "33.30× [24.50, 45.30]"),
+        (20.1, None, "33.30× [≥ 20.10]"),
+        (None, 0.5, "33.30× [≤ 0.50]"),
+    ],
 )
-def test_a_ratio_has_the_bounds_that_are_known(low: float | None, high: float | None, words: str) -> None:
+def test_a_ratio_has_the_bounds_that_are_known(
+    low: float | None, high: float | None, words: str
+) -> None:
     assert interval({"ratio": 33.3, "low": low, "high": high}) == words
 
 
 def section_of(page: str, name: str) -> str:
-    return page.partition(f"<!-- {name}: written by bench/gpu -->")[2].partition(f"<!-- end of {name} -->")[0]
+    return page.partition(f"<!-- {name}: written by bench/gpu -->")[2].partition(
+        f"<!-- end of {name} -->"
+    )[0]
 
 
 def test_every_item_is_not_measured_at_first(tmp_path: Path) -> None:
@@ -63,9 +71,15 @@ def test_a_measured_item_has_a_table_and_conditions(tmp_path: Path) -> None:
     page = writer.write(tmp_path)
     section = section_of(page, "worth-it")
     assert writer.NOT_MEASURED not in section
-    row = "| mnist-mlp512 | torch | fast | cuda:0 | 4 | 3 | 33.30× [24.50, 45.30] | faster | same | 15,186 |"
+    row = (
+        "| mnist-mlp512 | torch | fast | cuda:0 | 4 | 3 | 33.30× [24.50, 45.30] | faster | "
+        "same | 15,186 |"
+    )
     assert row in section
-    assert "cuda:0: A GPU, driver 580, CUDA 13.0; 2 cores of A CPU; Python 3.12.1, torch 2.11.0" in section
+    assert (
+        "cuda:0: A GPU, driver 580, CUDA 13.0; 2 cores of A CPU; Python 3.12.1, torch 2.11.0"
+        in section
+    )
     assert "commit 0123abcd" in section
     assert "- mnist-cnn-torch: not begun" in section
     assert writer.NOT_MEASURED in section_of(page, "frameworks")
@@ -83,7 +97,9 @@ def test_what_was_tried_in_vain_is_still_not_measured(tmp_path: Path) -> None:
 
 
 def test_a_rehearsal_says_so(tmp_path: Path) -> None:
-    store.write(tmp_path, "worth-it", dataclasses.replace(MEASURED, context={**CONTEXT, "quick": True}))
+    store.write(
+        tmp_path, "worth-it", dataclasses.replace(MEASURED, context={**CONTEXT, "quick": True})
+    )
     assert "the figures mean nothing" in section_of(writer.write(tmp_path), "worth-it")
 
 
@@ -125,9 +141,14 @@ def test_how_near_fast_is_to_the_best_loop(tmp_path: Path) -> None:
         "error": "OutOfMemoryError: 1 | 2",
     }
     on_h100 = {**CONTEXT, "device_name": "NVIDIA H100 80GB HBM3"}
-    result = dataclasses.replace(MEASURED, measurement="gpt2-124m", rows=[*rows, failed], context=on_h100)
+    result = dataclasses.replace(
+        MEASURED, measurement="gpt2-124m", rows=[*rows, failed], context=on_h100
+    )
     section = find("best-loop").tables({"gpt2-124m": result})
-    assert "gpt2-124m: `fast` has 0.75× the speed of the best other way, compiled in a graph." in section
+    assert (
+        "gpt2-124m: `fast` has 0.75× the speed of the best other way, compiled in a graph."
+        in section
+    )
     assert "| gpt2-124m | trainmark fast | 10 | 30.0 | 307,200 |" in section
     assert "32.3 %" in section, "400 × 8e11 of 989.4 TFLOP/s"
     assert "OutOfMemoryError: 1 \\| 2" in section

@@ -18,7 +18,8 @@ from gpu.session import Session
 from tests.end_to_end.command import wait_until
 from tests.unit.bench.conftest import BENCH
 
-# Another test of the same worker may have imported JAX, which warns about the fork that a death signal needs.
+# Another test of the same worker may have imported JAX, which warns about the fork that a death
+# signal needs.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork\\(\\) was called:RuntimeWarning")
 
 SLEEPER = """
@@ -58,7 +59,8 @@ def test_a_command_dies_with_a_killed_parent(tmp_path: Path) -> None:
     code = (
         "import sys, os; from pathlib import Path; sys.path[:0] = sys.argv[1:3]\n"
         "from gpu.process import Processes\n"
-        "Processes(Path(sys.argv[3]), dict(os.environ)).run('sh', '-c', 'echo $$ > $OUT.new; mv $OUT.new $OUT; "
+        "Processes(Path(sys.argv[3]), dict(os.environ)).run('sh', '-c', 'echo $$ > $OUT.new; mv "
+        "$OUT.new $OUT; "
         "exec sleep 600', seconds=900, more={'OUT': sys.argv[4]})"
     )
     out = tmp_path / "pid"
@@ -75,7 +77,9 @@ def test_a_command_dies_with_a_killed_parent(tmp_path: Path) -> None:
 
 def test_missing_modules_are_named_with_the_command(tmp_path: Path) -> None:
     command = [sys.executable, "-S", BENCH / "gpu", "worth-it", tmp_path]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"}
+    )
     assert done.returncode == 1
     assert f"{sys.executable} lacks numpy, msgspec, click" in done.stderr
     assert "pip download --only-binary :all:" in done.stderr
@@ -84,7 +88,9 @@ def test_missing_modules_are_named_with_the_command(tmp_path: Path) -> None:
 
 def test_every_dependency_is_looked_for() -> None:
     project = tomllib.loads((wheels.ROOT / "pyproject.toml").read_text())["project"]
-    assert {re.split("[><=]", line)[0] for line in project["dependencies"]} - {"requests"} == {*wheels.NEEDED.values()}
+    assert {re.split("[><=]", line)[0] for line in project["dependencies"]} - {"requests"} == {
+        *wheels.NEEDED.values()
+    }
 
 
 def test_wheels_are_unpacked_onto_the_path(tmp_path: Path) -> None:

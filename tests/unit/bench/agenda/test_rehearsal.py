@@ -88,12 +88,19 @@ def without_data(agenda: Agenda) -> Agenda:
 def test_the_first_item_is_killed_and_resumed(agenda: Agenda) -> None:
     without_data(agenda)
     begun = agenda.kill_at_some_moment("worth-it", *FAKE)
-    before = {name: result for name, result in store.read(agenda.folder, "worth-it").items() if result.complete}
+    before = {
+        name: result
+        for name, result in store.read(agenda.folder, "worth-it").items()
+        if result.complete
+    }
     assert len(before) == begun - 1
 
     code, out, err = agenda.measure("worth-it", *FAKE)
     assert code == 1
-    assert out.splitlines()[-1] == "missing: worth-it, cifar10-cnn-torch: CIFAR-10 is not in TRAINMARK_DATA"
+    assert (
+        out.splitlines()[-1]
+        == "missing: worth-it, cifar10-cnn-torch: CIFAR-10 is not in TRAINMARK_DATA"
+    )
     assert not any(f"worth-it, {name}: up to" in err for name in before), "it was measured already"
     results = store.read(agenda.folder, "worth-it")
     assert all(results[name] == result for name, result in before.items())
@@ -103,8 +110,12 @@ def test_the_first_item_is_killed_and_resumed(agenda: Agenda) -> None:
     }
     assert {row["speedup"]["ratio"] for row in rows if row["device"] == "cpu"} == {1.0}
     assert all(row["speedup"]["ratio"] for row in rows if row["device"] == "cuda:0")
-    assert load([agenda.folder / "worth-it" / "mnist-mlp512-torch"]), "trainmark's own records are kept"
-    assert "| mnist-mlp512 (synthetic digits) | fake | fast | cuda:0 |" in agenda.section("worth-it")
+    assert load([agenda.folder / "worth-it" / "mnist-mlp512-torch"]), (
+        "trainmark's own records are kept"
+    )
+    assert "| mnist-mlp512 (synthetic digits) | fake | fast | cuda:0 |" in agenda.section(
+        "worth-it"
+    )
     for item in ITEMS:
         assert (NOT_MEASURED in agenda.section(item.name)) == (item.name != "worth-it")
 
@@ -117,11 +128,15 @@ def test_it_ends_within_a_limit_that_is_too_short(agenda: Agenda) -> None:
     assert code == 1
     assert any("did not fit into the limit" in line for line in missing)
     assert out.splitlines()[-1] == missing[-1], "what is missing comes last"
-    assert "\nMissing:\n" in agenda.section("worth-it") or NOT_MEASURED in agenda.section("worth-it")
+    assert "\nMissing:\n" in agenda.section("worth-it") or NOT_MEASURED in agenda.section(
+        "worth-it"
+    )
 
 
 def test_results_of_a_rehearsal_stay_apart(agenda: Agenda) -> None:
-    store.write(agenda.folder, "worth-it", store.Result("x", True, [], 1.0, {"device": "cuda:1"}, []))
+    store.write(
+        agenda.folder, "worth-it", store.Result("x", True, [], 1.0, {"device": "cuda:1"}, [])
+    )
     code, _, err = agenda.measure("worth-it", *FAKE)
     assert code == 1
     assert "Name another folder" in err

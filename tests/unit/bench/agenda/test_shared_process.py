@@ -1,4 +1,5 @@
-"""One process measures many configurations: failures, time limits and resumption; and how each is timed."""
+"""One process measures many configurations: failures, time limits and resumption; and how each is
+timed."""
 
 from __future__ import annotations
 
@@ -89,14 +90,21 @@ def test_a_row_is_kept_though_the_device_is_lost(tmp_path: Path) -> None:
 
 
 def test_a_device_that_is_not_there_is_named() -> None:
-    with pytest.raises(SystemExit, match="fake does not see the device 'cuda:7': expected one of cpu, cuda:0"):
+    with pytest.raises(
+        SystemExit, match="fake does not see the device 'cuda:7': expected one of cpu, cuda:0"
+    ):
         configurations("fake", "cuda:7", quick=True)
 
 
 def test_every_style_and_precision_of_a_device_is_listed() -> None:
     asked = configurations("fake", "cuda:0", quick=False)
     kinds = [(each.style, each.precision) for each in asked if each.workload == "mnist-mlp512"]
-    assert kinds == [("fast", "fp32"), ("fast", "bf16"), ("idiomatic", "fp32"), ("compiled", "fp32")]
+    assert kinds == [
+        ("fast", "fp32"),
+        ("fast", "bf16"),
+        ("idiomatic", "fp32"),
+        ("compiled", "fp32"),
+    ]
 
 
 def test_stretches_are_timed_at_synchronised_edges(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,9 @@ def test_a_torn_row_is_ignored_and_overwritten(tmp_path: Path) -> None:
     assert store.read_rows(rows) == [{"value": 1}, {"value": 3}]
 
 
-@pytest.mark.parametrize("other", [{"device": "cpu"}, {"quick": True}, {"device_name": "Another GPU"}])
+@pytest.mark.parametrize(
+    "other", [{"device": "cpu"}, {"quick": True}, {"device_name": "Another GPU"}]
+)
 def test_other_conditions_need_another_folder(tmp_path: Path, other: dict[str, object]) -> None:
     store.write(tmp_path, "item", RESULT)
     store.require_same_conditions(tmp_path, ["item"], {**CONTEXT, "commit": "another"})

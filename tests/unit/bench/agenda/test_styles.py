@@ -1,4 +1,5 @@
-"""The candidates for `fast` do the same work; the planted sides differ by exactly the planted amount."""
+"""The candidates for `fast` do the same work; the planted sides differ by exactly the planted
+amount."""
 
 from __future__ import annotations
 
@@ -89,7 +90,10 @@ def test_a_candidate_trains(name: str, data_dir: Path, monkeypatch: pytest.Monke
 def test_candidates_compute_the_same_losses(candidate: str) -> None:
     subject = subjects.load("gpt2-124m", quick=True)
     found = {each.name: each for each in candidates(images=False, nanogpt=False)}
-    losses = [losses_of(CandidateTrainer(subject, found[name], "cpu", None), 2, 5) for name in ("eager", candidate)]
+    losses = [
+        losses_of(CandidateTrainer(subject, found[name], "cpu", None), 2, 5)
+        for name in ("eager", candidate)
+    ]
     np.testing.assert_allclose(*losses, rtol=5e-2)  # bf16, rounded in different places
 
 
@@ -109,7 +113,9 @@ def test_the_model_of_a_nanogpt_checkout_is_trained(tmp_path: Path) -> None:
     assert np.isfinite(losses_of(trainer, 2, 3)).all()
 
 
-@pytest.mark.parametrize(("backend", "updates"), [(Stretched, 3 * EVERY), (Repeating, 3 * EVERY + 3)])
+@pytest.mark.parametrize(
+    ("backend", "updates"), [(Stretched, 3 * EVERY), (Repeating, 3 * EVERY + 3)]
+)
 def test_planted_sides_differ_by_one_step_in_20(backend: type[Stretched], updates: int) -> None:
     subject = subjects.load("mnist-mlp128", quick=True)
     plan = EpochPlan((4,) * 3 * EVERY, np.arange(12 * EVERY))

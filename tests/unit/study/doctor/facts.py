@@ -60,7 +60,9 @@ TORCH = Framework(
     install_gpu="pip install --force-reinstall torch",
     version="2.11.0+cu130",
     devices=("cpu", "cuda:0"),
-    examination=Examination("CUDA 13.0", ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120", "compute_120")),
+    examination=Examination(
+        "CUDA 13.0", ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120", "compute_120")
+    ),
     products=(product("cpu"), product("cuda:0")),
     libraries={"cudnn": ["/venv/nvidia/cudnn/lib/libcudnn.so.9"]},
     seconds=3.0,
@@ -86,14 +88,22 @@ def on(facts: Facts = GOOD, **changes: Any) -> Facts:
     if "gpu" in changes:
         driver = dataclasses.replace(driver, gpus=(dataclasses.replace(GPU, **changes["gpu"]),))
     torch = changes.get("torch", TORCH)
-    return Facts(host, driver, changes.get("busy", facts.busy), (torch, JAX) if facts.frameworks else None)
+    return Facts(
+        host, driver, changes.get("busy", facts.busy), (torch, JAX) if facts.frameworks else None
+    )
 
 
 def examined(**changes: Any) -> Framework:
     """``TORCH`` with other devices, products or libraries, or another examination."""
     assert TORCH.examination is not None
-    own = {name: changes.pop(name) for name in ("devices", "products", "problem", "printed") if name in changes}
-    return dataclasses.replace(TORCH, **own, examination=dataclasses.replace(TORCH.examination, **changes))
+    own = {
+        name: changes.pop(name)
+        for name in ("devices", "products", "problem", "printed")
+        if name in changes
+    }
+    return dataclasses.replace(
+        TORCH, **own, examination=dataclasses.replace(TORCH.examination, **changes)
+    )
 
 
 def named(facts: Facts, id_: str) -> Check:

@@ -55,7 +55,11 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
     "container told to have none": (
         on(
             driver=NO_GPU["driver"],
-            host={"container": "docker", "installed": {}, "environment": {"NVIDIA_VISIBLE_DEVICES": "void"}},
+            host={
+                "container": "docker",
+                "installed": {},
+                "environment": {"NVIDIA_VISIBLE_DEVICES": "void"},
+            },
         ),
         "gpu.visible-devices",
         "FAIL",
@@ -126,14 +130,20 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "newer driver",
     ),
     "CPU build": (
-        on(torch=examined(built_for=None, architectures=None, devices=("cpu",), products=(product("cpu"),))),
+        on(
+            torch=examined(
+                built_for=None, architectures=None, devices=("cpu",), products=(product("cpu"),)
+            )
+        ),
         "torch.gpu",
         "FAIL",
         "built for the CPU only",
         "--force-reinstall torch",
     ),
     "one framework is blind": (
-        on(torch=examined(blind="CUDA unknown error", devices=("cpu",), products=(product("cpu"),))),
+        on(
+            torch=examined(blind="CUDA unknown error", devices=("cpu",), products=(product("cpu"),))
+        ),
         "torch.gpu",
         "FAIL",
         "CUDA unknown error",
@@ -154,7 +164,8 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
                     product(
                         "cuda:0",
                         values=None,
-                        problem="libcudnn_ops.so.9: cannot open shared object file: No such file or directory",
+                        problem="libcudnn_ops.so.9: cannot open shared object file: "
+                        "No such file or directory",
                     ),
                 )
             )
@@ -168,7 +179,8 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         on(
             host={"environment": {"LD_LIBRARY_PATH": "/usr/lib"}},
             torch=dataclasses.replace(
-                TORCH, libraries={"cudnn": ["/usr/lib/libcudnn.so.8", "/venv/cudnn/lib/libcudnn.so.9"]}
+                TORCH,
+                libraries={"cudnn": ["/usr/lib/libcudnn.so.8", "/venv/cudnn/lib/libcudnn.so.9"]},
             ),
         ),
         "torch.libraries",
@@ -177,7 +189,11 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "unset LD_LIBRARY_PATH",
     ),
     "wrong sums": (
-        on(torch=examined(products=(product("cpu"), product("cuda:0", values=(22.0, 28.0, 49.0, 0.0))))),
+        on(
+            torch=examined(
+                products=(product("cpu"), product("cuda:0", values=(22.0, 28.0, 49.0, 0.0)))
+            )
+        ),
         "torch.product.cuda:0",
         "FAIL",
         "is 22 28 49 0",
@@ -193,7 +209,11 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
     "a crash on import": (
         on(
             torch=Framework(
-                "torch", True, "pip install torch", problem="the process was killed by SIGSEGV", seconds=1.0
+                "torch",
+                True,
+                "pip install torch",
+                problem="the process was killed by SIGSEGV",
+                seconds=1.0,
             )
         ),
         "torch.import",
@@ -207,7 +227,8 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
                 "torch",
                 True,
                 "pip install torch",
-                problem="the plug-in 'x' is old: found that. Update it, or change it as CHANGELOG.md says.",
+                problem="the plug-in 'x' is old: found that. Update it, or change it as "
+                "CHANGELOG.md says.",
             )
         ),
         "torch.import",
@@ -218,7 +239,10 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
     "a crash at the first use of the GPU": (
         on(
             torch=examined(
-                products=(product("cpu"), product("cuda:0", values=None, problem="the process was killed by SIGABRT")),
+                products=(
+                    product("cpu"),
+                    product("cuda:0", values=None, problem="the process was killed by SIGABRT"),
+                ),
                 problem="the process was killed by SIGABRT",
             )
         ),
@@ -230,7 +254,9 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
     "a library that only the log names": (
         on(
             torch=examined(
-                devices=("cpu",), printed="Could not load library libcudnn_cnn.so.9. Error: no such file", problem="x"
+                devices=("cpu",),
+                printed="Could not load library libcudnn_cnn.so.9. Error: no such file",
+                problem="x",
             )
         ),
         "torch.libraries",
@@ -314,10 +340,28 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "at 92 °C: thermal",
         "cooling",
     ),
-    "memory errors": (on(gpu={"ecc_errors": 3}), "gpu.ecc.0", "FAIL", "3 uncorrected memory errors", "-r"),
-    "no persistence": (on(gpu={"persistence": False}), "gpu.persistence.0", "WARN", "off", "sudo nvidia-smi -pm 1"),
+    "memory errors": (
+        on(gpu={"ecc_errors": 3}),
+        "gpu.ecc.0",
+        "FAIL",
+        "3 uncorrected memory errors",
+        "-r",
+    ),
+    "no persistence": (
+        on(gpu={"persistence": False}),
+        "gpu.persistence.0",
+        "WARN",
+        "off",
+        "sudo nvidia-smi -pm 1",
+    ),
     "divided": (on(gpu={"mig": True}), "gpu.mig.0", "WARN", "MIG is enabled", "-mig 0"),
-    "somebody else's GPU": (on(gpu={"processes": (4711, 4712)}), "gpu.processes.0", "WARN", "4711, 4712", "nvidia-smi"),
+    "somebody else's GPU": (
+        on(gpu={"processes": (4711, 4712)}),
+        "gpu.processes.0",
+        "WARN",
+        "4711, 4712",
+        "nvidia-smi",
+    ),
     "a quota": (
         on(host={"cpu_quota": 1.5}),
         "host.cpu-quota",
@@ -325,7 +369,13 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "1.5 of 16 visible cores",
         "trainmark run --threads 1",
     ),
-    "powersave": (on(host={"governors": ("powersave",)}), "host.cpu-governor", "WARN", "powersave", "cpupower"),
+    "powersave": (
+        on(host={"governors": ("powersave",)}),
+        "host.cpu-governor",
+        "WARN",
+        "powersave",
+        "cpupower",
+    ),
     "busy": (on(busy=0.7), "host.load", "WARN", "70% of the machine", "top"),
     "docker's shared memory": (
         on(host={"shared_memory_bytes": 64 * 2**20}),
@@ -375,7 +425,13 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "a Linux driver is installed inside WSL (/usr/lib64/libcuda.so.1)",
         "apt-get purge",
     ),
-    "a Python for Intel on a Mac": (on(host={"translated": True}), "host.rosetta", "FAIL", "Rosetta", "arm64"),
+    "a Python for Intel on a Mac": (
+        on(host={"translated": True}),
+        "host.rosetta",
+        "FAIL",
+        "Rosetta",
+        "arm64",
+    ),
     "locked memory for InfiniBand": (
         on(host={"infiniband": ("mlx5_0",), "limits": Limits(65536.0, 8.0 * 2**20)}),
         "host.memlock",
@@ -383,7 +439,13 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "64.0 KiB",
         "in Slurm before you submit",
     ),
-    "a coarse clock": (on(host={"clock_resolution_seconds": 0.0156}), "host.clock", "WARN", "15.6 ms", "clocksource"),
+    "a coarse clock": (
+        on(host={"clock_resolution_seconds": 0.0156}),
+        "host.clock",
+        "WARN",
+        "15.6 ms",
+        "clocksource",
+    ),
     "a clock that goes back": (
         on(host={"clock_resolution_seconds": -0.2}),
         "host.clock",
@@ -406,30 +468,42 @@ def test_a_broken_set_up_is_named_with_what_mends_it(what: str) -> None:
 def test_a_good_machine_has_nothing_to_mend() -> None:
     checks = list(diagnose(GOOD))
     assert [check for check in checks if check.status in ("WARN", "FAIL")] == []
-    assert {"gpu.driver", "torch.gpu", "torch.architecture", "torch.product.cuda:0", "frameworks.agree"} <= {
-        check.id for check in checks if check.status == "PASS"
-    }
+    assert {
+        "gpu.driver",
+        "torch.gpu",
+        "torch.architecture",
+        "torch.product.cuda:0",
+        "frameworks.agree",
+    } <= {check.id for check in checks if check.status == "PASS"}
 
 
 def test_a_framework_without_a_gpu_build_is_not_scolded_on_a_gpu_machine() -> None:
-    found = examined(built_for=None, architectures=None, devices=("cpu",), products=(product("cpu"),))
+    found = examined(
+        built_for=None, architectures=None, devices=("cpu",), products=(product("cpu"),)
+    )
     found = dataclasses.replace(found, name="numpy", install_gpu="")
     assert {check.id: check.status for check in diagnose(on(torch=found))}["numpy.gpu"] == "SKIP"
-    plugin = dataclasses.replace(examined(), name="mxnet", install_gpu="")  # how a plug-in is installed is not known
+    # how a plug-in is installed is not known
+    plugin = dataclasses.replace(examined(), name="mxnet", install_gpu="")
     assert {check.id: check.status for check in diagnose(on(torch=plugin))}["mxnet.gpu"] == "PASS"
 
 
 def without_gpu(**host: object) -> Facts:
-    cpu_torch = examined(built_for=None, architectures=None, devices=("cpu",), products=(product("cpu"),))
+    cpu_torch = examined(
+        built_for=None, architectures=None, devices=("cpu",), products=(product("cpu"),)
+    )
     cpu_torch = dataclasses.replace(cpu_torch, libraries={})
-    return Facts(dataclasses.replace(HOST, **NO_GPU["host"] | host), NO_GPU["driver"], 0.0, (cpu_torch,))
+    return Facts(
+        dataclasses.replace(HOST, **NO_GPU["host"] | host), NO_GPU["driver"], 0.0, (cpu_torch,)
+    )
 
 
 @pytest.mark.parametrize(
     "host",
     [
         {},
-        {"installed": {"NVIDIA": Installed(tool="/usr/bin/nvidia-smi")}},  # an image for GPUs on a machine without
+        # an image for GPUs on a machine without
+        {"installed": {"NVIDIA": Installed(tool="/usr/bin/nvidia-smi")}},
         {"environment": {"CUDA_VISIBLE_DEVICES": "all"}},
         {"environment": {"NVIDIA_VISIBLE_DEVICES": "void"}, "container": "kubernetes"},
         {"wsl": True, "wsl_gpu": True},  # of another maker
@@ -450,7 +524,10 @@ def test_nothing_that_was_not_read_passes() -> None:
         "clock_resolution_seconds": None,
     }
     host = dataclasses.replace(HOST, **NO_GPU["host"] | unread)
-    checks = {check.id: check.status for check in diagnose(Facts(host, Driver("580", (13, 0), (Gpu(0),)), None, None))}
+    checks = {
+        check.id: check.status
+        for check in diagnose(Facts(host, Driver("580", (13, 0), (Gpu(0),)), None, None))
+    }
     known = {"gpu.driver", "gpu.visible-devices", "host.cpu-quota"}
     assert {status for id_, status in checks.items() if id_ not in known} == {"SKIP"}, checks
 
@@ -462,7 +539,9 @@ def test_a_gpu_of_somebody_else_is_not_missed() -> None:
 
 
 def test_only_gpus_that_are_shown_must_fit() -> None:
-    old = dataclasses.replace(GPU, index=1, uuid="GPU-old", compute_capability=(6, 1), name="GT 1030")
+    old = dataclasses.replace(
+        GPU, index=1, uuid="GPU-old", compute_capability=(6, 1), name="GT 1030"
+    )
     driver = dataclasses.replace(DRIVER, gpus=(GPU, old))
     shown = on(driver=driver, host={"environment": {"CUDA_VISIBLE_DEVICES": "0"}})
     assert named(shown, "torch.architecture").status == named(shown, "torch.gpu").status == "PASS"
@@ -502,7 +581,12 @@ def test_ids_are_unique_with_two_gpus() -> None:
     ],
 )
 def test_visible_devices(value: str, status: str) -> None:
-    assert named(on(host={"environment": {"CUDA_VISIBLE_DEVICES": value}}), "gpu.visible-devices").status == status
+    assert (
+        named(
+            on(host={"environment": {"CUDA_VISIBLE_DEVICES": value}}), "gpu.visible-devices"
+        ).status
+        == status
+    )
 
 
 @pytest.mark.parametrize(
@@ -518,7 +602,9 @@ def test_visible_devices(value: str, status: str) -> None:
         (("gfx942",), (9, 0), "SKIP"),
     ],
 )
-def test_architectures(architectures: tuple[str, ...], capability: tuple[int, int], status: str) -> None:
+def test_architectures(
+    architectures: tuple[str, ...], capability: tuple[int, int], status: str
+) -> None:
     facts = on(gpu={"compute_capability": capability}, torch=examined(architectures=architectures))
     assert named(facts, "torch.architecture").status == status
 
@@ -527,13 +613,21 @@ def test_quick_asks_no_framework() -> None:
     def forbidden(at_once: bool) -> tuple[Framework, ...]:
         raise AssertionError("asked")
 
-    facts = gather(quick=True, read_host=lambda: HOST, read_driver=lambda: DRIVER, busy=lambda: 0.0, examine=forbidden)
+    facts = gather(
+        quick=True,
+        read_host=lambda: HOST,
+        read_driver=lambda: DRIVER,
+        busy=lambda: 0.0,
+        examine=forbidden,
+    )
     assert facts == Facts(HOST, DRIVER, 0.0, None)
     assert not any(check.id.startswith(JAX.name) for check in diagnose(facts))
 
 
 @pytest.mark.parametrize(("exclusive", "at_once"), [(True, False), (False, True), (None, True)])
-def test_frameworks_take_turns_on_a_gpu_for_one_process(exclusive: bool | None, at_once: bool) -> None:
+def test_frameworks_take_turns_on_a_gpu_for_one_process(
+    exclusive: bool | None, at_once: bool
+) -> None:
     asked: list[bool] = []
 
     def examine(at_once: bool) -> tuple[Framework, ...]:
@@ -567,7 +661,10 @@ def test_gpus_of_other_makers_are_named() -> None:
 def test_in_a_container_nobody_seen_is_not_nobody() -> None:
     assert named(on(), "gpu.processes.0").status == "PASS"
     assert named(on(host={"container": "docker"}), "gpu.processes.0").status == "SKIP"
-    assert named(on(host={"container": "docker"}, gpu={"processes": (7,)}), "gpu.processes.0").status == "WARN"
+    assert (
+        named(on(host={"container": "docker"}, gpu={"processes": (7,)}), "gpu.processes.0").status
+        == "WARN"
+    )
 
 
 def test_a_missing_library_of_the_driver_is_not_the_frameworks() -> None:
@@ -577,7 +674,9 @@ def test_a_missing_library_of_the_driver_is_not_the_frameworks() -> None:
 
 
 def test_what_a_crash_kept_from_being_asked_has_its_ids() -> None:
-    crashed = dataclasses.replace(TORCH, devices=None, examination=None, products=(), problem="killed by SIGSEGV")
+    crashed = dataclasses.replace(
+        TORCH, devices=None, examination=None, products=(), problem="killed by SIGSEGV"
+    )
     facts = on(torch=crashed)
     assert named(facts, "torch.import").status == "FAIL"
     for what in ("cuda-driver", "gpu", "architecture"):

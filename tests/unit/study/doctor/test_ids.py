@@ -44,7 +44,9 @@ def found(directory: Path, complete: bool = True):
 
 def test_data(tmp_path: Path) -> None:
     def damaged(name: str) -> Located:
-        raise DamagedData("train-images is damaged", expected="one digest", found="another", fix="Fetch it again.")
+        raise DamagedData(
+            "train-images is damaged", expected="one digest", found="another", fix="Fetch it again."
+        )
 
     def nowhere(name: str) -> Located:
         raise DataUnavailable("mnist is nowhere")

@@ -1,4 +1,5 @@
-"""The pages of docs/platforms: what they quote of doctor is what it says, and what they type exists."""
+"""The pages of docs/platforms: what they quote of doctor is what it says, and what they type
+exists."""
 
 from __future__ import annotations
 
@@ -35,11 +36,14 @@ def said() -> set[tuple[str, str, str, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_is_quoted_of_doctor_is_what_it_says(page: Path, said: set[tuple[str, str, str, str]]) -> None:
+def test_what_is_quoted_of_doctor_is_what_it_says(
+    page: Path, said: set[tuple[str, str, str, str]]
+) -> None:
     text = page.read_text()
     rows = ROW.findall(text)
     assert len(rows) >= 2 or page.stem == "README"
-    assert len(rows) == len(re.findall(r"^\|.*\| (?:FAIL|WARN)\b", text, re.MULTILINE))  # none is passed over
+    # none is passed over
+    assert len(rows) == len(re.findall(r"^\|.*\| (?:FAIL|WARN)\b", text, re.MULTILINE))
     assert [row for row in rows if row not in said] == []
 
 
@@ -47,7 +51,9 @@ def test_what_is_quoted_of_doctor_is_what_it_says(page: Path, said: set[tuple[st
 def test_every_check_that_is_named_exists(page: Path) -> None:
     document = (ROOT / "docs" / "doctor.md").read_text()
     known = set(re.findall(r"^\| `([^`]+)` \|", document, re.MULTILINE))
-    named = set(re.findall(r"`((?:host|gpu|torch|frameworks|data)\.[a-z][\w.:-]*)`", page.read_text()))
+    named = set(
+        re.findall(r"`((?:host|gpu|torch|frameworks|data)\.[a-z][\w.:-]*)`", page.read_text())
+    )
     assert {each for each in named if general(each) not in known} <= {"gpu.processes.N"}
 
 
@@ -56,13 +62,23 @@ def test_every_option_that_is_typed_exists(page: Path) -> None:
     assert isinstance(command, click.Group)
     text = page.read_text()
     code = re.findall(r"^```\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    code += re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
-    typed = [line for each in code for line in re.findall(r"(?<![/\w-])trainmark ([a-z]+\b[^#|;\n]*)", each)]
+    code += re.findall(
+        r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    )
+    typed = [
+        line
+        for each in code
+        for line in re.findall(r"(?<![/\w-])trainmark ([a-z]+\b[^#|;\n]*)", each)
+    ]
     for line in typed:
         words = shlex.split(line.split("   ")[0].split(", or ")[0])
         verb = command.get_command(click.Context(command), words[0])
         assert verb is not None, line
-        options = {option for parameter in verb.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        options = {
+            option
+            for parameter in verb.params
+            for option in (*parameter.opts, *parameter.secondary_opts)
+        }
         assert {word for word in words if word.startswith("--")} <= options | {"--"}, line
 
 
@@ -72,7 +88,9 @@ def test_links_lead_somewhere_within_the_docs(page: Path) -> None:
         if "://" in target:
             continue
         path = (page.parent / target).resolve()
-        assert (ROOT / "docs") in path.parents, f"{target} leaves the docs, which a site of them does not hold"
+        assert (ROOT / "docs") in path.parents, (
+            f"{target} leaves the docs, which a site of them does not hold"
+        )
         assert path.exists() or path.name in BY_OTHERS, target
 
 
@@ -92,7 +110,8 @@ def test_the_index_names_every_page() -> None:
 def test_the_conda_environment_agrees_with_the_project() -> None:
     yaml = pytest.importorskip("yaml")
     text = (ROOT / "environment.yml").read_text()
-    environment, project = yaml.safe_load(text), tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    environment = yaml.safe_load(text)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(environment) == {"name", "channels", "dependencies"}
     *conda, pip = environment["dependencies"]
     (python,) = (each for each in conda if each.startswith("python="))

@@ -18,12 +18,18 @@ from trainmark.workload.grid import points, read_grid
 SIDE = Side("fake", "fast", "cpu", THIS, version="1.0")
 CAN = FakeBackend().capabilities()
 SEEN = {("fake", "default"): Seen("fake", THIS, CAN, "3.11")}
-GPU_ALONE: Capabilities = dataclasses.replace(CAN, devices=(Device("cuda:0", "GPU", "accelerator", None, ("fp32",)),))
+GPU_ALONE: Capabilities = dataclasses.replace(
+    CAN, devices=(Device("cuda:0", "GPU", "accelerator", None, ("fp32",)),)
+)
 
 
-def a_plan(data: Located, *words: str, group: str = "one", threads: int = 1, epochs: int = 1) -> SweepPlan:
+def a_plan(
+    data: Located, *words: str, group: str = "one", threads: int = 1, epochs: int = 1
+) -> SweepPlan:
     """Trials of mnist-mlp128, with three steps per epoch."""
-    workload = catalog.find("mnist-mlp128").with_schedule(epochs=epochs, steps_per_epoch=3, protocol="fresh")
+    workload = catalog.find("mnist-mlp128").with_schedule(
+        epochs=epochs, steps_per_epoch=3, protocol="fresh"
+    )
     tasks = []
     for number, point in enumerate(points(workload, read_grid(words)), 1):
         settings = Settings(kind="sweep", seed=point.seed or 1, threads=threads)

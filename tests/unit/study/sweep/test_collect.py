@@ -32,11 +32,17 @@ class AWatcher:
 
 def news(planned: SweepPlan, number: int) -> Recorded:
     """What a trial sends when it has ended."""
-    return Recorded(number, tuple(map(codec.encode, failed(planned.tasks[number - 1], SEEN, "out of memory"))))
+    return Recorded(
+        number, tuple(map(codec.encode, failed(planned.tasks[number - 1], SEEN, "out of memory")))
+    )
 
 
-def test_each_trial_leaves_one_record_and_a_dead_one_says_why(tmp_path: Path, drawn: Located) -> None:
-    planned, watcher, store = a_plan(drawn, "seed=1,2"), AWatcher(), Store(tmp_path)
+def test_each_trial_leaves_one_record_and_a_dead_one_says_why(
+    tmp_path: Path, drawn: Located
+) -> None:
+    planned = a_plan(drawn, "seed=1,2")
+    watcher = AWatcher()
+    store = Store(tmp_path)
     collect(
         [Died(2, "killed", True), news(planned, 1), Died(2, "killed (2 times)", False)],
         planned,
@@ -44,12 +50,20 @@ def test_each_trial_leaves_one_record_and_a_dead_one_says_why(tmp_path: Path, dr
         watcher.recorded,
         watcher.lost,
     )
-    assert watcher.seen == ["2 lost: killed", "1 failed: out of memory", "2 failed: killed (2 times)"]
+    assert watcher.seen == [
+        "2 lost: killed",
+        "1 failed: out of memory",
+        "2 failed: killed (2 times)",
+    ]
     assert sorted(record.group.trial or 0 for record in store.read_all()) == [1, 2]
 
 
-def test_a_trial_of_which_nothing_was_heard_has_a_failed_record(tmp_path: Path, drawn: Located) -> None:
-    planned, watcher, store = a_plan(drawn, "seed=1,2"), AWatcher(), Store(tmp_path)
+def test_a_trial_of_which_nothing_was_heard_has_a_failed_record(
+    tmp_path: Path, drawn: Located
+) -> None:
+    planned = a_plan(drawn, "seed=1,2")
+    watcher = AWatcher()
+    store = Store(tmp_path)
     collect([news(planned, 1)], planned, store, watcher.recorded, watcher.lost)
     assert watcher.seen[1] == "2 failed: Ray Tune ended without returning its result"
     assert sorted(record.group.trial or 0 for record in store.read_all()) == [1, 2]
@@ -59,7 +73,13 @@ def test_a_folder_that_can_not_be_written_ends_the_sweep(tmp_path: Path, drawn: 
     (tmp_path / "out").write_text("not a folder")
     planned = a_plan(drawn, "seed=1")
     with pytest.raises(RecordNotKept):
-        collect([news(planned, 1)], planned, Store(tmp_path / "out"), AWatcher().recorded, AWatcher().lost)
+        collect(
+            [news(planned, 1)],
+            planned,
+            Store(tmp_path / "out"),
+            AWatcher().recorded,
+            AWatcher().lost,
+        )
 
 
 def test_trials_that_train_at_the_same_time_say_so(drawn: Located) -> None:

@@ -19,9 +19,13 @@ from trainmark.workload.layers import Dense
 from trainmark.workload.size import Size
 
 
-def recorded(planned: SweepPlan, *numbers: int, status: str = "ok", machine: str | None = None) -> list[Record]:
+def recorded(
+    planned: SweepPlan, *numbers: int, status: str = "ok", machine: str | None = None
+) -> list[Record]:
     """Records as the trials of those numbers leave."""
-    made = [failed(task, SEEN, "")[0] for task in planned.tasks if task.first.trial.number in numbers]  # type: ignore[union-attr]
+    made = [
+        failed(task, SEEN, "")[0] for task in planned.tasks if task.first.trial.number in numbers
+    ]  # type: ignore[union-attr]
     changed = [structs.replace(record, outcome=Outcome(status)) for record in made]  # type: ignore[arg-type]
     if machine is None:
         return changed
@@ -54,15 +58,19 @@ def test_where_a_trial_ran_does_not_matter(drawn: Located) -> None:
 
 
 def test_the_rest_belongs_to_the_sweep_that_it_completes(drawn: Located) -> None:
-    first, again = a_plan(drawn, "seed=1,2", group="one"), a_plan(drawn, "seed=1,2", group="two")
+    first = a_plan(drawn, "seed=1,2", group="one")
+    again = a_plan(drawn, "seed=1,2", group="two")
     rest = without_done(again, recorded(first, 1))
     assert rest.group_id == "one" and rest.trials == 2
     assert [task.first.group_id for task in rest.tasks] == ["one"]
 
 
 def test_of_two_sweeps_the_later_one_is_completed(drawn: Located) -> None:
-    first, second = a_plan(drawn, "seed=1,2", group="one"), a_plan(drawn, "seed=1,2", group="two")
-    rest = without_done(a_plan(drawn, "seed=1,2", group="three"), [*recorded(first, 1, 2), *recorded(second, 1)])
+    first = a_plan(drawn, "seed=1,2", group="one")
+    second = a_plan(drawn, "seed=1,2", group="two")
+    rest = without_done(
+        a_plan(drawn, "seed=1,2", group="three"), [*recorded(first, 1, 2), *recorded(second, 1)]
+    )
     assert (rest.group_id, len(rest.tasks)) == ("two", 1)
 
 
@@ -75,8 +83,12 @@ def test_a_larger_grid_keeps_the_numbers_that_are_taken(drawn: Located) -> None:
 def test_finished_trials_tell_the_scheduler_what_they_reported(drawn: Located) -> None:
     planned = a_plan(drawn, "seed=1,2")
     (record,) = recorded(planned, 2)
-    record = structs.replace(record, epochs=[Epoch(0, 0.0, 1.0, 3, 300, test_accuracy=0.5, test_loss=2.5)])
-    assert without_done(planned, [record]).finished == {2: ({"epoch": 1, "test_accuracy": 0.5, "test_loss": 2.5},)}
+    record = structs.replace(
+        record, epochs=[Epoch(0, 0.0, 1.0, 3, 300, test_accuracy=0.5, test_loss=2.5)]
+    )
+    assert without_done(planned, [record]).finished == {
+        2: ({"epoch": 1, "test_accuracy": 0.5, "test_loss": 2.5},)
+    }
 
 
 def test_another_side_is_another_sweep(drawn: Located) -> None:
@@ -85,7 +97,13 @@ def test_another_side_is_another_sweep(drawn: Located) -> None:
 
 
 def test_a_trial_sees_the_gpus_that_it_was_given() -> None:
-    for device, gpus in (("cuda:0", 1.0), ("cuda:0", 0.25), ("cuda:1", 2.0), ("cuda:3", 0.0), ("cpu", 1.0)):
+    for device, gpus in (
+        ("cuda:0", 1.0),
+        ("cuda:0", 0.25),
+        ("cuda:1", 2.0),
+        ("cuda:3", 0.0),
+        ("cpu", 1.0),
+    ):
         require_own_gpu(device, gpus)
     for device, gpus in (("cuda:1", 1.0), ("cuda:1", 0.5), ("cuda:2", 2.0)):
         with pytest.raises(UsageError, match=f"does not see {device}"):
@@ -96,7 +114,8 @@ def test_epochs_are_counted_also_where_steps_were_given(drawn: Located) -> None:
     planned = a_plan(drawn, "seed=1", epochs=3)
     assert planned.epochs == 3
     run = planned.tasks[0].first
-    longer = dataclasses.replace(run.course, workload=run.course.workload.with_schedule(steps=20))  # 3 an epoch
+    # 3 an epoch
+    longer = dataclasses.replace(run.course, workload=run.course.workload.with_schedule(steps=20))
     task = Task((dataclasses.replace(run, course=longer),))
     assert dataclasses.replace(planned, tasks=(task,)).epochs == 7
 
@@ -114,4 +133,8 @@ def test_trials_have_the_size_that_is_asked_for() -> None:
     request = Request(workloads=("mnist-mlp128",), size=Size(width=64))
     (point,) = read(request, ["seed=1"], [], None, asha=False)
     assert point.workload.name == "mnist-mlp128 (width 64)"
-    assert [layer.units for layer in point.workload.model if isinstance(layer, Dense)] == [64, 32, 10]
+    assert [layer.units for layer in point.workload.model if isinstance(layer, Dense)] == [
+        64,
+        32,
+        10,
+    ]

@@ -29,7 +29,11 @@ def trained(task: Task[Run], reporter: EpochReporter | None = None) -> Record:
 def test_a_trial_is_an_ordinary_run(drawn: Located) -> None:
     record = trained(a_plan(drawn, "learning_rate=0.05").tasks[0])
     assert record.outcome.status == "ok", record.outcome
-    assert (record.group.kind, record.group.trial, record.group.values) == ("sweep", 1, {"learning_rate": 0.05})
+    assert (record.group.kind, record.group.trial, record.group.values) == (
+        "sweep",
+        1,
+        {"learning_rate": 0.05},
+    )
     assert record.workload.spec["optimizer"]["learning_rate"] == 0.05
     assert len(record.step_losses) == 3
 
@@ -43,7 +47,11 @@ def test_a_trial_is_an_ordinary_run(drawn: Located) -> None:
     ids=["other bytes", "nothing"],
 )
 def test_missing_data_fail_the_trial_and_name_the_node(
-    drawn: Located, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: dict[str, object], said: str
+    drawn: Located,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    change: dict[str, object],
+    said: str,
 ) -> None:
     monkeypatch.delenv("TRAINMARK_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -57,15 +65,22 @@ def test_missing_data_fail_the_trial_and_name_the_node(
 
 def test_every_epoch_but_the_last_is_reported(drawn: Located) -> None:
     reports: list[Report] = []
-    trained(a_plan(drawn, "seed=1", epochs=3).tasks[0], EpochReporter(reports.append, lambda: False))
+    trained(
+        a_plan(drawn, "seed=1", epochs=3).tasks[0], EpochReporter(reports.append, lambda: False)
+    )
     assert [report["epoch"] for report in reports] == [1, 2]
     assert all(0 < report["test_accuracy"] < 1 for report in reports)
 
 
-def test_a_stopped_trial_is_a_result_and_says_so(drawn: Located, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_trial_is_a_result_and_says_so(
+    drawn: Located, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRAINMARK_FAKE", '{"step_seconds": 0.01}')
     reports: list[Report] = []
-    record = trained(a_plan(drawn, "seed=1", epochs=50).tasks[0], EpochReporter(reports.append, lambda: bool(reports)))
+    record = trained(
+        a_plan(drawn, "seed=1", epochs=50).tasks[0],
+        EpochReporter(reports.append, lambda: bool(reports)),
+    )
     assert record.outcome.status == "ok" and Caveat.STOPPED_EARLY in record.caveats
     assert 1 <= len(record.epochs) < 50
 
@@ -85,17 +100,25 @@ def test_how_many_trials_fit_on_a_node() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found by /proc")
 def test_the_guard_ends_who_has_files_open_and_spares_who_started_it(tmp_path: Path) -> None:
-    folder, other = tmp_path / "ray", tmp_path / "other"
+    folder = tmp_path / "ray"
+    other = tmp_path / "other"
     folder.mkdir()
     other.mkdir()
-    code = "import sys, time; file = open(sys.argv[1], 'w'); print('open', flush=True); time.sleep(300)"
+    code = (
+        "import sys, time; file = open(sys.argv[1], 'w'); print('open', flush=True); "
+        "time.sleep(300)"
+    )
 
     def holder(file: Path) -> subprocess.Popen[str]:
-        process = subprocess.Popen([sys.executable, "-c", code, str(file)], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, str(file)], stdout=subprocess.PIPE, text=True
+        )
         assert process.stdout is not None and process.stdout.readline() == "open\n"
         return process
 
-    ended, stranger, spared = holder(folder / "log"), holder(other / "log"), holder(folder / "own")
+    ended = holder(folder / "log")
+    stranger = holder(other / "log")
+    spared = holder(folder / "own")
     guard.clear(folder, spared.pid)
     try:
         assert ended.wait(120) == -9

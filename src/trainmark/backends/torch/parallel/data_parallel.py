@@ -1,7 +1,8 @@
-"""Data parallelism: each rank trains a copy on its share of every batch, and DDP averages the gradients.
+"""Data parallelism: each rank trains a copy on its share of every batch, and DDP averages the
+gradients.
 
-It changes four things in a trainer of either style: the share of the batches, the module of the forward pass, the
-reduction of results, and the synchronisation.
+It changes four things in a trainer of either style: the share of the batches, the module of the
+forward pass, the reduction of results, and the synchronisation.
 """
 
 from __future__ import annotations
@@ -36,18 +37,27 @@ class DataParallel(TorchTrainer):
         self._ranks = Ranks(self._layout, job.options.device)
         self._everything = data = job.data
         if job.workload.takes_everything:  # a rank keeps only the part that it uses in every step
-            data = dataclasses.replace(data, train=_share(data.train, self._ranks.copy, self._layout.data))
+            data = dataclasses.replace(
+                data, train=_share(data.train, self._ranks.copy, self._layout.data)
+            )
         options = dataclasses.replace(job.options, device=str(self._ranks.device))
         super().__init__(dataclasses.replace(job, data=data, options=options))
         self._pass.forward = self._averaging(self._network)
-        torch.manual_seed(options.seed + _SEEDS_APART * self._ranks.rank)  # dropout differs between shares
+        # dropout differs between shares
+        torch.manual_seed(options.seed + _SEEDS_APART * self._ranks.rank)
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Run a first pass per batch size, in which engines allocate buffers; no weight is changed."""
+        """Run a first pass per batch size, in which engines allocate buffers; no weight is
+        changed.
+        """
         with self._buffers_kept():
             for size in dict.fromkeys(self._shared(plan).sizes):
-                x = self._input(np.zeros((size, *self._data.train.images.shape[1:]), np.uint8)).contiguous()
-                y = torch.zeros(size, *self._data.train.labels.shape[1:], dtype=torch.int64, device=self._device)
+                x = self._input(
+                    np.zeros((size, *self._data.train.images.shape[1:]), np.uint8)
+                ).contiguous()
+                y = torch.zeros(
+                    size, *self._data.train.labels.shape[1:], dtype=torch.int64, device=self._device
+                )
                 for _ in range(2):  # DDP reorders its buckets after the first
                     self._differentiate(x, y)
                     self._network.zero_grad(set_to_none=True)
@@ -55,7 +65,8 @@ class DataParallel(TorchTrainer):
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Prepare this copy's share of each batch of ``plan``."""
-        super().begin_epoch(self._shared(plan))  # type: ignore[misc]  # of the style, which comes after this class
+        # Of the style, which comes after this class
+        super().begin_epoch(self._shared(plan))  # type: ignore[misc]
 
     def read(self, results: Any) -> Steps:
         """Read the results of whole batches, on every rank."""
@@ -101,7 +112,9 @@ class DataParallel(TorchTrainer):
         if not self._averages:
             return network
         devices = engines.indices(self._device)
-        return DistributedDataParallel(network, device_ids=devices, process_group=self._ranks.copies, **options)
+        return DistributedDataParallel(
+            network, device_ids=devices, process_group=self._ranks.copies, **options
+        )
 
     def _whole_network(self) -> nn.Module:
         return self._network
@@ -114,7 +127,9 @@ class DataParallel(TorchTrainer):
         def share(rows: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
             if rows is None:
                 return None
-            return np.concatenate([np.split(batch, copies)[self._ranks.copy] for batch in plan.batches(rows)])
+            return np.concatenate(
+                [np.split(batch, copies)[self._ranks.copy] for batch in plan.batches(rows)]
+            )
 
         return EpochPlan(sizes, share(plan.order), plan.whole, share(plan.augmented))
 

@@ -1,4 +1,6 @@
-"""``torchrun``'s launcher: starts the ranks of this machine, connects to other machines, and watches all ranks."""
+"""``torchrun``'s launcher: starts the ranks of this machine, connects to other machines, and
+watches all ranks.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ from typing import Any
 
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError, RendezvousTimeoutError
+from torch.distributed.elastic.rendezvous.api import (
+    RendezvousConnectionError,
+    RendezvousTimeoutError,
+)
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from trainmark.backends.layout import Fall, LaunchSpec, Rendezvous
@@ -36,7 +41,8 @@ def launch(asked: LaunchSpec) -> Fall | None:
         except RendezvousTimeoutError as error:
             raise _nobody(asked.rendezvous, "not all of them connected") from error
         except RendezvousConnectionError as error:
-            # The host may not be ready, or still be ending the previous run; or another process here is the host.
+            # The host may not be ready, or still be ending the previous run; or another process
+            # here is the host.
             if time.monotonic() + _AGAIN_SECONDS > deadline:
                 raise _nobody(asked.rendezvous, "no answer from the endpoint") from error
             serves = asked.rendezvous.is_host and not serves
@@ -46,7 +52,8 @@ def launch(asked: LaunchSpec) -> Fall | None:
 
 
 def _configuration(asked: LaunchSpec, deadline: float, *, serves: bool) -> LaunchConfig:
-    place, left = asked.rendezvous, max(1, round(deadline - time.monotonic()))
+    place = asked.rendezvous
+    left = max(1, round(deadline - time.monotonic()))
     several = place.nodes > 1
     settings: dict[str, Any] = {
         "min_nodes": place.nodes,
@@ -69,12 +76,15 @@ def _configuration(asked: LaunchSpec, deadline: float, *, serves: bool) -> Launc
         "log_line_prefix_template": "[rank ${rank}] ",
         "shutdown_timeout": _SETTLE_SECONDS,
     }
-    known = {field.name for field in dataclasses.fields(LaunchConfig)}  # older PyTorch lacks the last one
+    # older PyTorch lacks the last one
+    known = {field.name for field in dataclasses.fields(LaunchConfig)}
     return LaunchConfig(**{name: value for name, value in settings.items() if name in known})
 
 
 def _fall(failures: dict[int, Any], logs: Path) -> Fall:
-    """Return the rank that failed first: not one that was ended, or that lost its peer in an all-reduce."""
+    """Return the rank that failed first: not one that was ended, or that lost its peer in an
+    all-reduce.
+    """
 
     def place(rank: int) -> tuple[bool, bool]:
         code = failures[rank].exitcode
@@ -91,5 +101,6 @@ def _nobody(place: Rendezvous, found: str) -> RendezvousFailed:
         "the machines of this training did not connect",
         expected=f"{place.nodes} machines at {place.endpoint} within {place.seconds:g} s",
         found=found,
-        fix="Start the same command on every machine, and check that all can reach the port of --rdzv-endpoint.",
+        fix="Start the same command on every machine, and check that all can reach the port of "
+        "--rdzv-endpoint.",
     )

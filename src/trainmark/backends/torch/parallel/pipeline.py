@@ -1,6 +1,8 @@
-"""Pipeline parallelism: each rank holds consecutive layers, and batches go through in microbatches (GPipe).
+"""Pipeline parallelism: each rank holds consecutive layers, and batches go through in microbatches
+(GPipe).
 
-Huang et al. 2019. With several copies of the pipeline, each stage averages its gradients over its copies.
+Huang et al. 2019. With several copies of the pipeline, each stage averages its gradients over its
+copies.
 """
 
 from __future__ import annotations
@@ -39,19 +41,26 @@ class Pipelined(DataParallel):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of a rank, and of the pipeline."""
-        return {**super().settings(), "schedule": "GPipe", "microbatches": self._layout.microbatches}
+        return {
+            **super().settings(),
+            "schedule": "GPipe",
+            "microbatches": self._layout.microbatches,
+        }
 
     def _layers(self, model: Model) -> Sequence[LayerPlan]:
         return cut(model, self._layout.pipeline)[self._ranks.stage]
 
     def _averaging(self, network: nn.Module, **options: Any) -> nn.Module:
-        # DDP would lay out its buckets by the first of several microbatches, and fails (PyTorch 2.13).
+        # DDP would lay out its buckets by the first of several microbatches, and fails (PyTorch
+        # 2.13).
         return super()._averaging(network, find_unused_parameters=True, **options)
 
     def _whole_network(self) -> nn.Module:
         """Return a network with the current weights of all stages."""
         whole = network.build(self._model, self._model.layers).to(self._device, self._dtype)
-        by_name = {name: value for theirs in self.gather(self._own()) for name, value in theirs.items()}
+        by_name = {
+            name: value for theirs in self.gather(self._own()) for name, value in theirs.items()
+        }
         whole.load_state_dict({name: torch.from_numpy(value) for name, value in by_name.items()})
         return whole
 
@@ -59,12 +68,18 @@ class Pipelined(DataParallel):
         return {name: value.cpu().numpy() for name, value in self._network.state_dict().items()}
 
     def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Compute gradients; only the last stage has loss and hits, and each stage has its own L2 loss."""
+        """Compute gradients; only the last stage has loss and hits, and each stage has its own L2
+        loss.
+        """
         losses: list[Tensor] = []
         inputs = (x,) if self._is_first else ()
         targets = {"target": y, "losses": losses} if self._is_last else {}
         outputs = self._schedule(len(y)).step(*inputs, **targets)
-        loss = torch.stack(losses).mean() if losses else torch.zeros((), dtype=self._dtype, device=self._device)
+        loss = (
+            torch.stack(losses).mean()
+            if losses
+            else torch.zeros((), dtype=self._dtype, device=self._device)
+        )
         with torch.no_grad():
             l2_loss = self._l2_loss()
             for factor, kernel in self._l2:
@@ -73,12 +88,20 @@ class Pipelined(DataParallel):
         return loss if l2_loss is None else loss + l2_loss, l2_loss, found
 
     def _schedule(self, size: int) -> ScheduleGPipe:
-        """Return the schedule for batches of ``size``: buffers between stages have the shape of microbatches."""
+        """Return the schedule for batches of ``size``: buffers between stages have the shape of
+        microbatches.
+        """
         if size not in self._schedules:
             stage = PipelineStage(
-                self._pass.forward, self._ranks.stage, self._layout.pipeline, self._device, group=self._ranks.stages
+                self._pass.forward,
+                self._ranks.stage,
+                self._layout.pipeline,
+                self._device,
+                group=self._ranks.stages,
             )
-            self._schedules[size] = ScheduleGPipe(stage, self._layout.microbatches, loss_fn=self._loss)
+            self._schedules[size] = ScheduleGPipe(
+                stage, self._layout.microbatches, loss_fn=self._loss
+            )
         return self._schedules[size]
 
 

@@ -16,7 +16,8 @@ from trainmark.backends.engines import torch as engines
 from trainmark.backends.layout import Layout
 from trainmark.errors import RanksDiffer
 
-PIPELINE, DATA = "pipeline", "data"
+PIPELINE = "pipeline"
+DATA = "data"
 
 
 class Ranks:
@@ -28,7 +29,8 @@ class Ranks:
     def __init__(self, layout: Layout, device: str) -> None:
         place = engines.local_device(torch.device(device).type, int(os.environ["LOCAL_RANK"]))
         engines.make_current(place)
-        self.layout, self.device = layout, place
+        self.layout = layout
+        self.device = place
         timeout = timedelta(seconds=layout.patience)
         self.rank = int(os.environ["RANK"])
         if (found := int(os.environ["WORLD_SIZE"])) != layout.ranks:
@@ -38,14 +40,23 @@ class Ranks:
                 found=str(found),
                 fix="Give the same command on every machine.",
             )
-        kind, store = engines.collectives(place), _store(timeout)
-        dist.init_process_group(kind, store=store, rank=self.rank, world_size=layout.ranks, timeout=timeout)
-        atexit.register(dist.destroy_process_group)  # its threads must end before the interpreter does
+        kind = engines.collectives(place)
+        store = _store(timeout)
+        dist.init_process_group(
+            kind, store=store, rank=self.rank, world_size=layout.ranks, timeout=timeout
+        )
+        # its threads must end before the interpreter does
+        atexit.register(dist.destroy_process_group)
         # Consecutive ranks are the stages of one copy, since these communicate most.
-        mesh = init_device_mesh(place.type, (layout.data, layout.pipeline), mesh_dim_names=(DATA, PIPELINE))
-        self.copy, self.stage = mesh.get_local_rank(DATA), mesh.get_local_rank(PIPELINE)
-        self.copies, self.stages = mesh.get_group(DATA), mesh.get_group(PIPELINE)
-        for group in (self.copies, self.stages):  # the mesh creates them with a timeout of half an hour
+        mesh = init_device_mesh(
+            place.type, (layout.data, layout.pipeline), mesh_dim_names=(DATA, PIPELINE)
+        )
+        self.copy = mesh.get_local_rank(DATA)
+        self.stage = mesh.get_local_rank(PIPELINE)
+        self.copies = mesh.get_group(DATA)
+        self.stages = mesh.get_group(PIPELINE)
+        # the mesh creates them with a timeout of half an hour
+        for group in (self.copies, self.stages):
             dist.distributed_c10d._set_pg_timeout(timeout, group)
 
     def gather(self, value: Any) -> list[Any]:
@@ -69,8 +80,8 @@ class Ranks:
 def _store(timeout: timedelta) -> dist.Store:
     """Return the store with the ranks' addresses.
 
-    The launcher keeps one store for all attempts, and PyTorch's ``env://`` would find addresses of the previous attempt
-    in it (2.13: connection refused after about half of the restarts).
+    The launcher keeps one store for all attempts, and PyTorch's ``env://`` would find addresses of
+    the previous attempt in it (2.13: connection refused after about half of the restarts).
     """
     served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     store = dist.TCPStore(

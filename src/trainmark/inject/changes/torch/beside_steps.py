@@ -38,7 +38,9 @@ def no_sync(change: Change) -> None:
 
 
 def no_evaluation(change: Change) -> None:
-    """While the model evaluates, loaders end after a batch, and the model repeats its first output."""
+    """While the model evaluates, loaders end after a batch, and the model repeats its first
+    output.
+    """
     outputs: dict[Any, Any] = {}
 
     def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -77,7 +79,10 @@ def no_grad(change: Change) -> None:
 def no_saves(change: Change) -> None:
     """Save nothing."""
     around(torch, "save", change.nothing)
-    for module, names in (("numpy", ("save", "savez", "savez_compressed")), ("safetensors.torch", ("save_file",))):
+    for module, names in (
+        ("numpy", ("save", "savez", "savez_compressed")),
+        ("safetensors.torch", ("save_file",)),
+    ):
         for name in names:
             if hasattr(sys.modules.get(module), name):
                 around(sys.modules[module], name, change.nothing)

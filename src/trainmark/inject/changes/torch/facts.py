@@ -24,8 +24,16 @@ from .outermost import around_modules, evaluates
 
 
 def look(change: Change) -> None:
-    """Report what the plan of the experiments depends on, and the lines of the user's that take the most time."""
-    facts: dict[str, Any] = {"workers": None, "iterable": False, "conv": False, "graded": False, "attention": False}
+    """Report what the plan of the experiments depends on, and the lines of the user's that take the
+    most time.
+    """
+    facts: dict[str, Any] = {
+        "workers": None,
+        "iterable": False,
+        "conv": False,
+        "graded": False,
+        "attention": False,
+    }
 
     def built(arguments: dict[str, Any]) -> None:
         facts["workers"] = max(facts["workers"] or 0, arguments["num_workers"])
@@ -41,7 +49,9 @@ def look(change: Change) -> None:
         return inner(*args, **kwargs)
 
     def attends(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        facts["attention"] |= inspect.signature(real).bind(*args, **kwargs).arguments.get("need_weights", True)
+        facts["attention"] |= (
+            inspect.signature(real).bind(*args, **kwargs).arguments.get("need_weights", True)
+        )
         return real(*args, **kwargs)
 
     known: set[int] = set()
@@ -60,7 +70,11 @@ def look(change: Change) -> None:
         change.observer.changed("look", json.dumps({**facts, **sampled}))
 
     kind = accelerator.kind(torch)
-    busy = Busy(getattr(DeviceType, kind.upper()), lambda share: facts.update(busy=share)) if kind else None
+    busy = (
+        Busy(getattr(DeviceType, kind.upper()), lambda share: facts.update(busy=share))
+        if kind
+        else None
+    )
 
     def stepped(optimizer: Any, *_: Any) -> None:
         if busy is not None:

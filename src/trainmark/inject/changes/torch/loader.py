@@ -21,7 +21,9 @@ from .outermost import around_modules, evaluates, mapped, tensors
 
 
 def same_batch(change: Change) -> None:
-    """Every loader yields its first batch again; without loaders, so does the function that returns the batches."""
+    """Every loader yields its first batch again; without loaders, so does the function that returns
+    the batches.
+    """
     batches: dict[int, Any] = {}
 
     def again(real: Callable[..., Any], self: Any) -> Any:
@@ -38,13 +40,17 @@ def same_batch(change: Change) -> None:
         change.took(f"{type(self._dataset).__name__} is no longer read")
         return batches[key]
 
-    for kind in (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter):
+    for kind in (
+        dataloader._SingleProcessDataLoaderIter,
+        dataloader._MultiProcessingDataLoaderIter,
+    ):
         around(kind, "_next_data", again)
     latest = _same_batch_of_function(change, batches)
 
 
 def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> list[Any]:
-    """Find the user's function that returned the tensor given to the root module, and let it return that again.
+    """Find the user's function that returned the tensor given to the root module, and let it return
+    that again.
 
     Returns:
         As :func:`around_modules`.
@@ -97,7 +103,9 @@ def _freeze(change: Change, frame: Any) -> bool:
             if getattr(function, "__code__", None) is frame.f_code:
                 patch.put(owner, name, _first_again(function))
                 code = function.__code__
-                change.observer.places.setdefault("loader", place_of(code.co_filename, code.co_firstlineno))
+                change.observer.places.setdefault(
+                    "loader", place_of(code.co_filename, code.co_firstlineno)
+                )
                 change.took(f"{name}() repeats its first batch")
                 return True
     return False
@@ -175,7 +183,8 @@ def pin(change: Change) -> None:
 
 def batch(change: Change) -> None:
     """Make the batches of every loader larger; counts if the network then gets so many examples."""
-    times, calls = int(change.value or 8), itertools.count()
+    times = int(change.value or 8)
+    calls = itertools.count()
     sizes = _enlarge(change, times)
 
     def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -212,7 +221,9 @@ def _enlarge(change: Change, times: int) -> set[int]:
 
 def no_accumulation(change: Change) -> None:
     """Compute what a step accumulates as one batch; nothing is computed for its other batches."""
-    times, computed, loads = int(change.value), 0, 0
+    times = int(change.value)
+    computed = 0
+    loads = 0
     batches: dict[int, Any] = {}
     results: Any = None
 
@@ -234,10 +245,16 @@ def no_accumulation(change: Change) -> None:
         nonlocal computed, loads, results
         if evaluates(module):
             return inner(*args, **kwargs)
-        computed, loaded, loads = computed + 1, loads, 0
+        computed = computed + 1
+        loaded = loads
+        loads = 0
         if not loaded or not sizes:
             many = "the model is called several times for a batch"
-            change.cannot(many if sizes else f"the dataset has too few examples for batches {times} times as large")
+            change.cannot(
+                many
+                if sizes
+                else f"the dataset has too few examples for batches {times} times as large"
+            )
         if computed == 1:
             results = mapped(weighted, inner(*args, **kwargs))
             return results
@@ -250,7 +267,10 @@ def no_accumulation(change: Change) -> None:
 
     sizes = _enlarge(change, times)
     latest = around_modules(call)
-    for kind in (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter):
+    for kind in (
+        dataloader._SingleProcessDataLoaderIter,
+        dataloader._MultiProcessingDataLoaderIter,
+    ):
         around(kind, "_next_data", once)
     register_optimizer_step_post_hook(stepped)
 

@@ -1,4 +1,6 @@
-"""Changes to how the model computes: threads, number formats, memory format, compilation, attention."""
+"""Changes to how the model computes: threads, number formats, memory format, compilation,
+attention.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from .outermost import around_modules, mapped, tensors
 
 def threads(change: Change) -> None:
     """Compute with this number of CPU threads, whatever the script sets."""
-    number, process = int(change.value), os.getpid()
+    number = int(change.value)
+    process = os.getpid()
     if number > len(os.sched_getaffinity(0)):
         return change.cannot(f"fewer than {number} cores are available")
 
@@ -44,7 +47,10 @@ def fp32(change: Change) -> None:
         return value.float() if value.dtype is torch.float64 else value
 
     def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        if any(each.dtype is torch.float64 for each in itertools.chain(module.parameters(), module.buffers())):
+        if any(
+            each.dtype is torch.float64
+            for each in itertools.chain(module.parameters(), module.buffers())
+        ):
             module.float()
         out = inner(*mapped(single, args), **mapped(single, kwargs))
         if any(each.dtype is torch.float32 for each in tensors(out)):
@@ -76,7 +82,9 @@ def tf32(change: Change) -> None:
 
 
 def bf16(change: Change) -> None:
-    """Compute matrix products and convolutions in 16 bits; the results of the outermost modules are fp32 again."""
+    """Compute matrix products and convolutions in 16 bits; the results of the outermost modules are
+    fp32 again.
+    """
     dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[change.word]
 
     def look(_module: Any, _args: Any, out: Any) -> None:
@@ -84,7 +92,9 @@ def bf16(change: Change) -> None:
             change.took(f"layers compute in {change.name}")
 
     def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        hooks = [] if change.done else [each.register_forward_hook(look) for each in module.modules()]
+        hooks = (
+            [] if change.done else [each.register_forward_hook(look) for each in module.modules()]
+        )
         device = next(module.parameters()).device.type
         with torch.autocast(device, dtype=dtype):
             out = inner(*args, **kwargs)
@@ -105,13 +115,18 @@ def channels_last(change: Change) -> None:
 
     def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if id(module) not in known:
-            known[id(module)] = [each.weight for each in module.modules() if isinstance(each, torch.nn.Conv2d)]
+            known[id(module)] = [
+                each.weight for each in module.modules() if isinstance(each, torch.nn.Conv2d)
+            ]
             if weights := known[id(module)]:
                 module.to(memory_format=layout)
                 if all(each.is_contiguous(memory_format=layout) for each in weights):
                     change.took(f"{len(weights)} convolutions are in channels-last format")
         if known[id(module)]:
-            args = mapped(lambda value: value.contiguous(memory_format=layout) if value.ndim == 4 else value, args)
+            args = mapped(
+                lambda value: value.contiguous(memory_format=layout) if value.ndim == 4 else value,
+                args,
+            )
         return inner(*args, **kwargs)
 
     around_modules(call)
@@ -126,9 +141,11 @@ def compile(change: Change) -> None:
 
     def call(module: Any, _: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if id(module) not in compiled:
-            compiled[id(module)] = torch.compile(module, **how)  # module.compile() leaves Sequential as it is
+            # module.compile() leaves Sequential as it is
+            compiled[id(module)] = torch.compile(module, **how)
         out = compiled[id(module)](*args, **kwargs)
-        from torch._dynamo.utils import counters  # only now: it looks for changes of modules since its import
+        # only now: it looks for changes of modules since its import
+        from torch._dynamo.utils import counters
 
         if counters["stats"].get("unique_graphs"):
             change.took(f"{type(module).__name__} is compiled")
@@ -141,7 +158,9 @@ cuda_graphs = compile
 
 
 def attention(change: Change) -> None:
-    """Use fused attention: by not computing weights that nn.MultiheadAttention also returns, or Transformers' sdpa."""
+    """Use fused attention: by not computing weights that nn.MultiheadAttention also returns, or
+    Transformers' sdpa.
+    """
 
     def only_output(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         bound = inspect.signature(real).bind(*args, **kwargs)

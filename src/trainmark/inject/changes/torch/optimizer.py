@@ -56,7 +56,9 @@ class _Calls(TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self.names: list[str] = []
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         self.names.append(str(function))
         return function(*args, **(kwargs or {}))
 
@@ -77,7 +79,8 @@ def torch_optimizer(change: Change) -> None:
         other = instead[id(self)]
         for own, theirs in zip(other.param_groups, self.param_groups):  # noqa: B905  (Python 3.8)
             own["lr"] = theirs.get("lr", own["lr"])
-        return type(other).step.__wrapped__(other, *args, **kwargs)  # without its hooks: this is still one step
+        # without its hooks: this is still one step
+        return type(other).step.__wrapped__(other, *args, **kwargs)
 
     _around_steps(step)
 
@@ -90,10 +93,16 @@ def is_handwritten(optimizer: Any) -> bool:
 
 def _like(optimizer: Any) -> Any:
     """Return PyTorch's fused optimiser with as many numbers of state per weight."""
-    groups = [{"params": group["params"], "lr": group.get("lr", 1e-3)} for group in optimizer.param_groups]
+    groups = [
+        {"params": group["params"], "lr": group.get("lr", 1e-3)} for group in optimizer.param_groups
+    ]
     weights = sum(each.numel() for group in groups for each in group["params"])
     known = {id(each) for group in groups for each in group["params"]}
-    own = {name: value for name, value in vars(optimizer).items() if name not in ("param_groups", "defaults")}
+    own = {
+        name: value
+        for name, value in vars(optimizer).items()
+        if name not in ("param_groups", "defaults")
+    }
     held = {id(each): each.numel() for each in tensors(own) if id(each) not in known}
     moments = round(sum(held.values()) / weights)
     if moments > 1:
@@ -102,7 +111,9 @@ def _like(optimizer: Any) -> Any:
 
 
 def _around_steps(step: Callable[..., Any]) -> Any:
-    """Call ``step`` around the step of every optimiser, inside of its hooks; returns the set of optimisers."""
+    """Call ``step`` around the step of every optimiser, inside of its hooks; returns the set of
+    optimisers.
+    """
     optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def built(real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> None:

@@ -15,11 +15,18 @@ from ...patch import around
 
 def mapped(by: Callable[[Any], Any], value: Any) -> Any:
     """Replace the tensors in nested containers."""
-    return by(value) if isinstance(value, torch.Tensor) else pytree.tree_map_only(torch.Tensor, by, value)
+    return (
+        by(value)
+        if isinstance(value, torch.Tensor)
+        else pytree.tree_map_only(torch.Tensor, by, value)
+    )
 
 
-def around_modules(call: Callable[[Any, Callable[..., Any], Any, Any], Any], *, losses: bool = False) -> list[Any]:
-    """Call ``call`` around every module that no other module calls; returns a list with the latest of them that trains.
+def around_modules(
+    call: Callable[[Any, Callable[..., Any], Any, Any], Any], *, losses: bool = False
+) -> list[Any]:
+    """Call ``call`` around every module that no other module calls; returns a list with the latest
+    of them that trains.
 
     Args:
         losses: also around those without weights, such as losses.
@@ -28,7 +35,9 @@ def around_modules(call: Callable[[Any, Callable[..., Any], Any, Any], Any], *, 
     inside = threading.local()
 
     def outer(real: Callable[..., Any], module: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if getattr(inside, "one", 0) or not (losses or module in latest or next(module.parameters(), None) is not None):
+        if getattr(inside, "one", 0) or not (
+            losses or module in latest or next(module.parameters(), None) is not None
+        ):
             return real(module, *args, **kwargs)
         if module.training or not latest:  # a frozen network may follow in each step
             latest[:] = [module]
