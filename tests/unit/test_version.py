@@ -1,4 +1,4 @@
-"""The version is git's: what a clone says of itself is what setuptools-scm would build."""
+"""The version, with the commit in a clone."""
 
 from __future__ import annotations
 
@@ -15,66 +15,56 @@ from trainmark import version
 from trainmark.cli.main import run
 
 ROOT = Path(__file__).parents[2]
-OPTIONS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools_scm"]
 
 
-def git(clone: Path, *words: str) -> None:
-    who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", *who, "-C", clone, *words], check=True, capture_output=True)
+def commit(clone: Path) -> None:
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one"]):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+        subprocess.run(["git", "-C", str(clone), *identity, *words], check=True)
 
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    git(tmp_path, "init")
     (tmp_path / "file").write_text("1")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-m", "first")
+    commit(tmp_path)
     return tmp_path
 
 
-def built(clone: Path) -> str:
-    scm = pytest.importorskip("setuptools_scm")
-    found: str = scm.get_version(
-        root=clone,
-        version_scheme=OPTIONS["version_scheme"],
-        fallback_version=OPTIONS["fallback_version"],
-    )
-    return found
+def test_it_is_the_one_of_the_distribution() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == version.VERSION
+    assert f"version: {version.VERSION}\n" in (ROOT / "CITATION.cff").read_text()
 
 
-def test_it_is_what_would_be_built(clone: Path) -> None:
-    def both() -> str:
-        assert version.version_of(clone) == built(clone)
-        return version.version_of(clone)
+def test_a_clone_names_its_commit(clone: Path) -> None:
+    head = version.git(clone, "rev-parse", "HEAD")
+    assert version.version_of(clone) == f"{version.VERSION}+g{head[:9]}"
 
-    assert both().startswith("0.1.0.dev1+g")
-    git(clone, "tag", "v0.1.0")
-    assert both() == "0.1.0"
-    git(clone, "commit", "--allow-empty", "-m", "second")
-    assert both().startswith("0.1.0.post1.dev1+g")
+
+def test_changed_files_are_marked(clone: Path) -> None:
     (clone / "file").write_text("2")
-    assert ".d20" in both()
-    git(clone, "commit", "-am", "third")
-    git(clone, "tag", "v0.2.0rc1")
-    assert both() == "0.2.0rc1"
+    assert version.version_of(clone).endswith(".dirty")
 
 
-def test_a_hook_of_another_repository_changes_nothing(
-    clone: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+def test_a_tag_changes_nothing(clone: Path) -> None:
+    before = version.version_of(clone)
+    version.git(clone, "tag", "v7.8.9")
+    assert version.version_of(clone) == before
+
+
+def test_the_repository_of_a_git_hook_is_not_asked(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = version.version_of(clone)
-    other = tmp_path_factory.mktemp("other")
-    git(other, "init")
-    git(other, "commit", "--allow-empty", "-m", "first")
-    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
-    assert version.version_of(clone) == mine
+    before = version.version_of(clone)
+    monkeypatch.setenv("GIT_DIR", str(ROOT / ".git"))
+    assert version.version_of(clone) == before
 
 
-def test_without_git_nothing_is_guessed(
-    tmp_path: Path, clone: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_an_answer_of_git_the_commit_is_unknown(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    assert version.version_of(clone) == version.UNKNOWN
+    monkeypatch.setenv("PATH", "")
+    assert version.version_of(clone) == f"{version.VERSION}+unknown"
 
 
 def test_the_module_and_the_command_line_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,23 +73,15 @@ def test_the_module_and_the_command_line_say_the_same(capsys: pytest.CaptureFixt
     assert trainmark.__version__ == version.version()
 
 
-def test_what_a_build_wrote_down_is_said_outside_a_clone(tmp_path: Path) -> None:
-    for name in ("__init__", "version"):
-        (tmp_path / "trainmark").mkdir(exist_ok=True)
-        (tmp_path / "trainmark" / f"{name}.py").write_text(
-            (ROOT / "src/trainmark" / f"{name}.py").read_text()
-        )
-
-    def said() -> str:
-        code = "import trainmark; print(trainmark.__version__)"
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONPATH": str(tmp_path)},
-            capture_output=True,
-            text=True,
-        )
-        return done.stdout.strip()
-
-    assert said() == version.UNKNOWN
-    (tmp_path / "trainmark" / "_version.py").write_text('VERSION = "7.8.9"')
-    assert said() == "7.8.9"
+def test_outside_a_clone_there_is_no_commit(tmp_path: Path) -> None:
+    package = tmp_path / "trainmark"
+    package.mkdir()
+    for name in ("__init__.py", "version.py"):
+        (package / name).write_text((ROOT / "src" / "trainmark" / name).read_text())
+    done = subprocess.run(
+        [sys.executable, "-c", "import trainmark; print(trainmark.__version__)"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == version.VERSION

@@ -12,7 +12,7 @@ from trainmark.measure.vendor import Driver, Vendor
 from trainmark.measure.vendors import read_driver, vendor_of
 from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.record import Machine
-from trainmark.version import UNKNOWN, version
+from trainmark.version import version
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,4 @@ def look_around(labels: Mapping[str, str] | None = None) -> Here:
     """
     load = read_load().taken
     driver = read_driver()
-    mine = version()
-    return Here(
-        describe(load, driver, labels=labels), driver, trainmark=None if mine == UNKNOWN else mine
-    )
+    return Here(describe(load, driver, labels=labels), driver, trainmark=version())
