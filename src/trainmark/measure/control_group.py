@@ -25,7 +25,7 @@ def cpu_quota(root: Path = _ROOT) -> float | None:
         written.append(
             f"{read_text(folder / 'cpu.cfs_quota_us')} {read_text(folder / 'cpu.cfs_period_us')}"
         )
-    # else ``max``, or -1 in version 1
+    # Without a limit, the quota is ``max``, or -1 in version 1.
     quotas = [re.fullmatch(r"([1-9]\d*) (\d+)", each) for each in written]
     return min((int(quota[1]) / int(quota[2]) for quota in quotas if quota), default=None)
 

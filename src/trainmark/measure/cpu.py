@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainmark.measure.files import read_number, read_text
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import psutil
 
 _T = TypeVar("_T")
+
 _READING_COSTS = 100
 """A memory map is read again only after this many times its last reading time, so that reading
 costs 1 % at most."""
@@ -62,6 +63,15 @@ def _core(seconds: dict[str, float]) -> Core:
     return Core(total - parts["idle"] - parts.get("iowait", 0.0) - stolen, stolen, total)
 
 
+def _times_and_memory(process: psutil.Process) -> tuple[Any, int]:
+    return process.cpu_times(), process.memory_info().rss
+
+
+def _proportional_bytes(process: psutil.Process) -> int:
+    found: int = process.memory_full_info().pss
+    return found
+
+
 class Frequency:
     """The clock frequency of the CPU.
 
@@ -77,7 +87,8 @@ class Frequency:
         """Return the current mean of these cores; None if not visible, as in most virtual
         machines.
         """
-        found = [kilohertz for file in self._files if (kilohertz := read_number(file)) is not None]
+        read = [read_number(file) for file in self._files]
+        found = [kilohertz for kilohertz in read if kilohertz is not None]
         return 1e3 * sum(found) / len(found) if found else None
 
 
@@ -128,9 +139,14 @@ class ProcessTree:
         """Return the current usage; None if the process has ended."""
         # The system adds the time of children that ended to the parent that waited for them.
         parts = ("user", "system", "children_user", "children_system")
-        found = self._told(lambda process: (process.cpu_times(), process.memory_info().rss))
-        seconds = sum(getattr(times, part, 0.0) for times, _ in found for part in parts)
-        return Usage(seconds, sum(resident for _, resident in found)) if found else None
+        found = self._told(_times_and_memory)
+        if not found:
+            return None
+        seconds = 0.0
+        for times, _ in found:
+            for part in parts:
+                seconds += getattr(times, part, 0.0)
+        return Usage(seconds, sum(resident for _, resident in found))
 
     def waits(self) -> Waits | None:
         """Return how its threads waited for a core; None if the system does not report it, as
@@ -139,7 +155,7 @@ class ProcessTree:
         found = []
         for process in self._processes():
             for thread in Path(f"/proc/{process.pid}/task").glob("*"):
-                # it has ended, or the kernel does not count
+                # The thread may have ended, and some kernels don't count.
                 with contextlib.suppress(OSError, ValueError, IndexError):
                     seconds = int((thread / "schedstat").read_text().split()[1]) / 1e9
                     switches = int(
@@ -164,7 +180,7 @@ class ProcessTree:
         start = self._clock()
         if start < self._map_due or untimed_seconds <= _WITHIN * self._map_seconds:
             return None
-        found = self._told(lambda process: process.memory_full_info().pss)
+        found = self._told(_proportional_bytes)
         end = self._clock()
         self._map_seconds = end - start
         self._map_due = end + _READING_COSTS * self._map_seconds
@@ -178,7 +194,7 @@ class ProcessTree:
 
         found = []
         for process in self._processes():
-            # the last two: only Linux knows it
+            # Other systems than Linux lack some values, which is one of the last two errors.
             with contextlib.suppress(psutil.Error, AttributeError, OSError):
                 found.append(read(process))
         return found

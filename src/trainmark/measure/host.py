@@ -6,6 +6,7 @@ is None.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import platform
 import re
@@ -25,8 +26,10 @@ from trainmark.measure.vendor import Installed
 from trainmark.measure.vendors import VENDORS
 
 ROOT = Path("/")
+"""Folder below which the files of this machine are read."""
 
-STEERING = (*(name for vendor in VENDORS for name in vendor.steering), "LD_LIBRARY_PATH")
+_OF_VENDORS = itertools.chain.from_iterable(vendor.steering for vendor in VENDORS)
+STEERING = (*_OF_VENDORS, "LD_LIBRARY_PATH")
 """Environment variables that select the device and the libraries."""
 
 _MAKERS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}  # by PCI vendor id

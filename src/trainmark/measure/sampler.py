@@ -53,6 +53,14 @@ class Row:
     pressure: float | None = None
 
 
+def _read_joules() -> Callable[[], float | None]:
+    return Rapl.of().joules
+
+
+def _read_hertz() -> Callable[[], float | None]:
+    return Frequency().hertz
+
+
 @dataclass(frozen=True)
 class Readers:
     """Functions that read the values of a row. They return None for what can't be read, and don't
@@ -61,8 +69,8 @@ class Readers:
 
     cores: Callable[[], tuple[Core, ...] | None] = read_cores
     tree: Callable[[int], ProcessTree] = ProcessTree
-    cpu_joules: Callable[[], float | None] = field(default_factory=lambda: Rapl.of().joules)
-    cpu_hertz: Callable[[], float | None] = field(default_factory=lambda: Frequency().hertz)
+    cpu_joules: Callable[[], float | None] = field(default_factory=_read_joules)
+    cpu_hertz: Callable[[], float | None] = field(default_factory=_read_hertz)
     gpus: Callable[[], tuple[GpuReading, ...]] = field(default_factory=open_meter)
 
 
@@ -102,9 +110,9 @@ class Sampler:
         """Add a row if one is due. Call this more often than the interval."""
         now = self._clock()
         if self._rows and now < self._rows[-1].time:
-            # the clock went back, so earlier rows can't be compared with later ones
+            # The clock went back, so earlier rows can't be compared with later ones.
             self._begin([])
-        # a little early is better than waiting for the next call
+        # A little early is better than waiting for the next call.
         if now >= self._due - self._interval / 4:
             self._add(now)
             # Keep a steady pace, without a burst of rows after a pause.
@@ -180,11 +188,12 @@ def samples(rows: Sequence[Row], origin: float, interval: float) -> Samples | No
     gpus = max(len(row.gpus) for row in rows)
 
     def of_gpus(name: str) -> Any:
-        table = [
-            [getattr(gpu, name) for gpu in row.gpus] + [None] * (gpus - len(row.gpus))
-            for row in rows
-        ]
-        return table if any(value is not None for line in table for value in line) else None
+        table = []
+        for row in rows:
+            values = [getattr(gpu, name) for gpu in row.gpus]
+            table.append(values + [None] * (gpus - len(values)))
+        is_read = any(value is not None for value in itertools.chain.from_iterable(table))
+        return table if is_read else None
 
     cores = [[_share(a, b, b.busy - a.busy) for a, b in _core_pairs(*pair)] for pair in pairs]
     return Samples(
@@ -271,7 +280,8 @@ def load_between(
 
 def _total(pairs: Sequence[tuple[Core, Core]], of: Callable[[Core], float]) -> float | None:
     """Return their time as a number of cores; None if none was read."""
-    known = [share for a, b in pairs if (share := _share(a, b, of(b) - of(a))) is not None]
+    shares = [_share(a, b, of(b) - of(a)) for a, b in pairs]
+    known = [share for share in shares if share is not None]
     return sum(known) / 100 if known else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainmark.measure.nvidia import Nvidia
-from trainmark.measure.vendor import Driver, ReadGpus, Vendor
+from trainmark.measure.vendor import Driver, GpuReading, ReadGpus, Vendor
 
 VENDORS: tuple[Vendor, ...] = (Nvidia(),)
 
@@ -27,4 +27,8 @@ def open_meter() -> ReadGpus:
     GPU.
     """
     meters = [vendor.open_meter() for vendor in VENDORS]
-    return next((read for read in meters if read()), lambda: ())
+    return next((read for read in meters if read()), _read_none)
+
+
+def _read_none() -> tuple[GpuReading, ...]:
+    return ()

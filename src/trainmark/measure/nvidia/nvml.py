@@ -16,7 +16,7 @@ from trainmark.measure.vendor import Driver, Gpu
 NAME = "NVIDIA"
 _MILLI = 1e-3
 
-# nvml.h
+# These numbers are defined in nvml.h.
 CLOCK_SM = 1
 CLOCK_MEMORY = 2
 TEMPERATURE_GPU = 0
@@ -128,7 +128,7 @@ def _gpu(nvml: Nvml, index: int, handles: list[Any]) -> Gpu:
         name=_text(ask("nvmlDeviceGetName")),
         uuid=_text(ask("nvmlDeviceGetUUID")),
         compute_capability=_map(ask("nvmlDeviceGetCudaComputeCapability"), tuple),
-        memory_bytes=_map(ask("nvmlDeviceGetMemoryInfo"), lambda memory: int(memory.total)),
+        memory_bytes=_map(ask("nvmlDeviceGetMemoryInfo"), _total_bytes),
         pci_width=_both(
             ask("nvmlDeviceGetCurrPcieLinkWidth"), ask("nvmlDeviceGetMaxPcieLinkWidth")
         ),
@@ -136,20 +136,37 @@ def _gpu(nvml: Nvml, index: int, handles: list[Any]) -> Gpu:
             ask("nvmlDeviceGetCurrPcieLinkGeneration"), ask("nvmlDeviceGetMaxPcieLinkGeneration")
         ),
         persistence=_map(ask("nvmlDeviceGetPersistenceMode"), bool),
-        power_limit_watts=_map(
-            ask("nvmlDeviceGetEnforcedPowerLimit"), lambda limit: limit * _MILLI
-        ),
-        power_default_watts=_map(
-            ask("nvmlDeviceGetPowerManagementDefaultLimit"), lambda limit: limit * _MILLI
-        ),
+        power_limit_watts=_map(ask("nvmlDeviceGetEnforcedPowerLimit"), _watts),
+        power_default_watts=_map(ask("nvmlDeviceGetPowerManagementDefaultLimit"), _watts),
         throttle_reasons=_map(nvml.throttle_bits(handles[index]), throttle_reasons),
         ecc_errors=ask("nvmlDeviceGetTotalEccErrors", _UNCORRECTED, _SINCE_LOADED),
         temperature_celsius=ask("nvmlDeviceGetTemperature", TEMPERATURE_GPU),
-        mig=_map(ask("nvmlDeviceGetMigMode"), lambda modes: bool(modes[0])),
+        mig=_map(ask("nvmlDeviceGetMigMode"), _is_enabled),
         peers=_peers(nvml, index, handles),
-        exclusive=_map(ask("nvmlDeviceGetComputeMode"), lambda mode: mode == _EXCLUSIVE_PROCESS),
-        processes=_map(processes, lambda found: tuple(int(process.pid) for process in found)),
+        exclusive=_map(ask("nvmlDeviceGetComputeMode"), _is_exclusive),
+        processes=_map(processes, _pids),
     )
+
+
+def _total_bytes(memory: Any) -> int:
+    return int(memory.total)
+
+
+def _watts(milliwatts: int) -> float:
+    return milliwatts * _MILLI
+
+
+def _is_enabled(modes: Any) -> bool:
+    """Whether MIG is on now; the second mode will hold after the next reset."""
+    return bool(modes[0])
+
+
+def _is_exclusive(mode: int) -> bool:
+    return mode == _EXCLUSIVE_PROCESS
+
+
+def _pids(processes: Any) -> tuple[int, ...]:
+    return tuple(int(process.pid) for process in processes)
 
 
 def throttle_reasons(bits: int) -> tuple[str, ...]:
