@@ -4,7 +4,7 @@ needs a mirror.
 
 from __future__ import annotations
 
-from typing import IO
+from typing import IO, Any
 
 import requests
 
@@ -94,8 +94,13 @@ def _cause(error: Exception) -> str:
     and URL.
     """
     inner = error
-    while isinstance(
-        deeper := getattr(inner, "reason", None) or [None, *inner.args][-1], Exception
-    ):
+    deeper = _cause_of(inner)
+    while isinstance(deeper, Exception):
         inner = deeper
+        deeper = _cause_of(inner)
     return str(inner).rpartition("): ")[2]
+
+
+def _cause_of(error: Exception) -> Any:
+    """Return the error that this one wraps, or something else if there is none."""
+    return getattr(error, "reason", None) or [None, *error.args][-1]

@@ -191,7 +191,8 @@ def glimpse(name: str, *, named: Path | None, environment: Path | None, cache: P
     if not known.layouts:
         return Glimpse(name, source="memory", complete=True)
     with contextlib.suppress(OSError):  # problems of the cache are reported when it is needed
-        if (cached := folder.look(known, cache / known.layouts[0])) is not None and cached.complete:
+        cached = folder.look(known, cache / known.layouts[0])
+        if cached is not None and cached.complete:
             return Glimpse(name, cached.directory.resolve(), "cache", complete=True)
     return Glimpse(name)
 
@@ -205,7 +206,8 @@ def _fill(
         raise _unavailable(known, [*tried, "mirrors: not tried"])
     with exclusive(directory):
         # The previous holder of the lock may have done the work.
-        if (located := _in_cache(known, directory)) is not None:
+        located = _in_cache(known, directory)
+        if located is not None:
             return located
         if known.drawn:
             draw(known, directory, progress)

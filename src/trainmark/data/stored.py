@@ -15,6 +15,7 @@ from trainmark.data.damage import damaged
 _GZIP_MAGIC = b"\x1f\x8b"  # no IDX file starts like this, and no CIFAR-10 record: 31 is not a class
 _GZIP_WBITS = 31
 _BLOCK = 1 << 20
+"""Bytes that are read and hashed at once."""
 _GZIP_OVERHEAD = 1 << 16
 """Bytes that gzip may add to incompressible data, including header texts; generous."""
 

@@ -26,9 +26,10 @@ Value = str | int | float | bool
 Grid = Mapping[str, tuple[Value, ...]]
 
 MOST_TRIALS = 10_000
-"""More are probably a typing error."""
+"""Most trials of a grid; more are probably a typing error."""
 
 SEED = "seed"
+"""Name of the seed, which can be varied although it is no part of a workload."""
 _PARTS = ("input", "model", "loss", "optimizer", "batches", "schedule", "metrics", "weight_average")
 """Parts of a workload that a path may start with; the others are names and published figures."""
 _OPTIMIZER = ("learning_rate", "momentum", "weight_decay", "rho", "beta1", "beta2", "epsilon")
@@ -184,11 +185,10 @@ def points(
                 raise UsageError(
                     f"{key} and {other} both set {dotted(path)}", fix="Leave one of them out."
                 )
-    combinations = [
-        {**dict(zip(grid, values, strict=True)), **sample}
-        for sample in samples
-        for values in itertools.product(*grid.values())
-    ]
+    combinations = []
+    for sample in samples:
+        for values in itertools.product(*grid.values()):
+            combinations.append({**dict(zip(grid, values, strict=True)), **sample})
     once = {title(values): values for values in combinations}  # an integer may be drawn twice
     return [_point(workload, values, targets) for values in once.values()]
 
@@ -200,10 +200,12 @@ def _point(
     for key, value in values.items():
         for path in targets[key]:
             _put(data, path, value)
-        if key == "epochs":  # drop what else would limit the length of the run
-            # else the workload defines an epoch
-            passes = workload.schedule.shuffle != "with-replacement"
-            data["schedule"] |= {"steps": None, **({"steps_per_epoch": None} if passes else {})}
+        if key == "epochs":
+            # Drop what else would limit the length of the run. Batches drawn with replacement make
+            # no passes, so the workload keeps its own epoch.
+            data["schedule"]["steps"] = None
+            if workload.schedule.shuffle != "with-replacement":
+                data["schedule"]["steps_per_epoch"] = None
     try:
         changed = Workload.from_data(data)
         lay_out(changed)
@@ -334,5 +336,7 @@ def _leaves(workload: Workload) -> Iterator[Path]:
 
     data = workload.to_data()
     for part in _PARTS:
-        # trials are fresh
-        yield from (path for path in below(data[part], (part,)) if path != ("schedule", "protocol"))
+        for path in below(data[part], (part,)):
+            # The protocol can't be varied, since all trials are fresh.
+            if path != ("schedule", "protocol"):
+                yield path

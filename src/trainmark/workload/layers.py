@@ -217,13 +217,18 @@ class LayerNorm(Bounded):
         )
 
 
+def _gpt_normal() -> Initializer:
+    """Return the distribution of most weights of GPT-2."""
+    return Normal(0.02)
+
+
 @dataclass(frozen=True)
 class TokenEmbedding(Bounded):
     """The row of a table for each token: ``[batch, length]`` to ``[batch, length, width]``."""
 
     vocabulary: Count
     width: Count
-    table: Initializer = field(default_factory=lambda: Normal(0.02))
+    table: Initializer = field(default_factory=_gpt_normal)
     kind: Literal["token-embedding"] = "token-embedding"
 
     def apply(self, shape: Shape) -> Applied:
@@ -241,7 +246,7 @@ class PositionEmbedding(Bounded):
     """Adds a trained row for each position, up to sequences of ``length``."""
 
     length: Count
-    table: Initializer = field(default_factory=lambda: Normal(0.02))
+    table: Initializer = field(default_factory=_gpt_normal)
     kind: Literal["position-embedding"] = "position-embedding"
 
     def apply(self, shape: Shape) -> Applied:
@@ -268,8 +273,8 @@ class Attention(Bounded):
 
     heads: Count
     dropout: Share = 0.0
-    qkv: Initializer = field(default_factory=lambda: Normal(0.02))
-    out: Initializer = field(default_factory=lambda: Normal(0.02))
+    qkv: Initializer = field(default_factory=_gpt_normal)
+    out: Initializer = field(default_factory=_gpt_normal)
     kind: Literal["attention"] = "attention"
 
     def apply(self, shape: Shape) -> Applied:
@@ -505,7 +510,7 @@ def _windows(size: int, stride: int, width: int, padding: Padding) -> int:
         )
     before, after = padding_of(size, stride, width, padding)
     if size > _MOST_SIDE:
-        # with any number of digits
+        # The size itself is not in the message, since it may have any number of digits.
         raise Misfit(("size",), f"a window of at most {_MOST_SIDE:,}", "a larger one")
     if size > width + before + after:
         raise Misfit(("size",), f"a window of at most {width}", str(size))

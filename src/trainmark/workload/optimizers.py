@@ -28,9 +28,12 @@ from trainmark.workload.decode import (
 )
 from trainmark.workload.schedule import MOST_STEPS
 
-_Steps = Annotated[
-    int, Bound(lambda value: 0 < value <= MOST_STEPS, f"a whole number from 1 to {MOST_STEPS:,}")
-]
+
+def _is_step(value: int) -> bool:
+    return 0 < value <= MOST_STEPS
+
+
+_Steps = Annotated[int, Bound(_is_step, f"a whole number from 1 to {MOST_STEPS:,}")]
 
 
 @dataclass(frozen=True)

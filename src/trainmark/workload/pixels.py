@@ -239,7 +239,12 @@ def reflected(places: Any, side: int) -> Any:
 
 def scale(spec: Input, x: NDArray[Any]) -> NDArray[Any]:
     """Divide and standardise images, a NumPy or JAX array."""
-    x = spec.rescaled(x, lambda values: np.asarray(values, x.dtype))
+    dtype = x.dtype
+
+    def like(values: list[float]) -> NDArray[Any]:
+        return np.asarray(values, dtype)
+
+    x = spec.rescaled(x, like)
     if spec.standardize_each:
         mean, sd = _moments_of_each(x)
         x = (x - mean) / sd

@@ -109,7 +109,7 @@ def products(model: Model, batch: int) -> Iterator[Product]:
                 length = plan.input_shape[0]
                 count = batch * heads
                 yield from _products(rows, inner, 3 * inner, by_input=True)
-                # scores, then values
+                # The first product yields the scores, and the second one mixes the values.
                 for one, other in ((inner // heads, length), (length, inner // heads)):
                     yield from (
                         each._replace(number=count)

@@ -16,6 +16,10 @@ Quantity = Literal[
 Timing = Literal["epoch_seconds", "training_seconds", "samples_per_second"]
 
 
+def _is_several(count: int) -> bool:
+    return count > 1
+
+
 @dataclass(frozen=True)
 class Seeds(Bounded):
     """What right runs with different seeds gave for a figure.
@@ -26,7 +30,7 @@ class Seeds(Bounded):
         sd: their standard deviation.
     """
 
-    count: Annotated[int, Bound(lambda value: value > 1, "a whole number above 1")]
+    count: Annotated[int, Bound(_is_several, "a whole number above 1")]
     mean: float
     sd: Positive
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -40,7 +41,7 @@ def shrunk(workload: Workload) -> Workload:
     Batch norm needs two, since one value has no variance.
     """
     small = with_batch(workload, 1 + lay_out(workload).joins_examples)
-    return dataclasses.replace(small, model=_rescaled(workload.model, lambda _: 1))
+    return dataclasses.replace(small, model=_rescaled(workload.model, _one))
 
 
 def reduced(workload: Workload, width: int | None = None, depth: int | None = None) -> Workload:
@@ -67,7 +68,8 @@ def reduced(workload: Workload, width: int | None = None, depth: int | None = No
         None,
     )
     if width is not None and first is not None:
-        model = _rescaled(model, lambda old: max(1, round(old * width / first)))
+        scale = functools.partial(_scaled, width=width, first=first)
+        model = _rescaled(model, scale)
     return dataclasses.replace(workload, model=model)
 
 
@@ -86,9 +88,11 @@ def ablated(workload: Workload) -> dict[Ablated, Workload]:
     embeddings alone.
     """
     found: dict[Ablated, Workload] = {}
-    if (less := _without(workload, layers.Attention)) != workload:
+    less = _without(workload, layers.Attention)
+    if less != workload:
         found["attention"] = workload = less
-    if (less := _without(workload, *_NORMS)) != workload:
+    less = _without(workload, *_NORMS)
+    if less != workload:
         found["norms"] = workload = less
     found["memory"] = without_elementwise(workload)
     embedding = (layers.TokenEmbedding, layers.PositionEmbedding)
@@ -118,16 +122,26 @@ def with_batch(workload: Workload, size: int) -> Workload:
 
 
 def _without(workload: Workload, *kinds: type[layers.Layer]) -> Workload:
-    kept = layers.changed(workload.model, lambda layer: None if isinstance(layer, kinds) else layer)
+    def keep(layer: layers.Layer) -> layers.Layer | None:
+        return None if isinstance(layer, kinds) else layer
+
+    kept = layers.changed(workload.model, keep)
     return dataclasses.replace(workload, model=kept)
 
 
+def _one(_: int) -> int:
+    return 1
+
+
+def _scaled(units: int, *, width: int, first: int) -> int:
+    """Return the units of a layer in a network whose ``first`` layer is changed to ``width``."""
+    return max(1, round(units * width / first))
+
+
 def _subsampling(layer: layers.Layer) -> layers.Layer:
-    return (
-        dataclasses.replace(layer, size=1, padding="valid")
-        if isinstance(layer, layers.MaxPool)
-        else layer
-    )
+    if isinstance(layer, layers.MaxPool):
+        return dataclasses.replace(layer, size=1, padding="valid")
+    return layer
 
 
 def _rescaled(

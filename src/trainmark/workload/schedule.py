@@ -45,13 +45,14 @@ class Target:
 
 
 MOST_STEPS = 10**7
+"""Most steps of a run."""
 _MOST = {
     "epochs": 10**6,
     "steps": MOST_STEPS,
     "steps_per_epoch": MOST_STEPS,
     "dataset_repeats": MOST_STEPS,
 }
-"""More is probably a typing error, and the plan would fill the memory."""
+"""Largest lengths of a schedule; more is probably a typing error and would fill the memory."""
 
 
 @dataclass(frozen=True)

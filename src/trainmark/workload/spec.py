@@ -20,6 +20,7 @@ from trainmark.workload.schedule import Batches, Metrics, Schedule
 from trainmark.workload.tokens import Tokens
 
 _EVALUATION_BATCH = 1000
+"""Examples per batch of an evaluation, except of a text."""
 _NOT_OF_A_STEP = frozenset({"name", "title", "dataset", "schedule", "metrics", "published"})
 """Fields of a workload that don't affect a step, except for one flag of the metrics."""
 

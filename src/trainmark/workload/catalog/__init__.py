@@ -70,8 +70,8 @@ def parse(text: str, origin: str, variant: str = "") -> Workload:
     """Parse the workload in ``text``; ``origin`` names it in errors."""
     try:
         data = tomllib.loads(text)
-    # such as a number with thousands of digits, or deeply nested lists
     except (ValueError, RecursionError) as error:
+        # Numbers with thousands of digits and deeply nested lists raise other errors than usual.
         raise SpecError(f"{origin} is not TOML", expected="TOML 1.0", found=str(error)) from error
     data.pop("position", None)
     variants = data.pop("variants", {})
@@ -121,7 +121,9 @@ def _positions(text: str) -> Iterator[tuple[KeyPath, int]]:
     table: KeyPath = ()
     counts: dict[Any, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*(\[\[?)([^\]]+)\]", line):
+        header = re.match(r"\s*(\[\[?)([^\]]+)\]", line)
+        key = re.match(r"\s*([\w.\"'-]+)\s*=", line)
+        if header:
             table = ()
             parts = [part.strip().strip("\"'") for part in header[2].split(".")]
             for depth, part in enumerate(parts, 1):
@@ -131,5 +133,5 @@ def _positions(text: str) -> Iterator[tuple[KeyPath, int]]:
                 if table in counts:
                     table = (*table, counts[table])
             yield table, number
-        elif key := re.match(r"\s*([\w.\"'-]+)\s*=", line):
+        elif key:
             yield (*table, *(part.strip("\"'") for part in key[1].split("."))), number
