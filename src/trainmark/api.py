@@ -90,11 +90,9 @@ class Records(Sequence[Record]):
             UnknownName: ``library`` is neither.
             NotInstalled: the library is not installed.
         """
-        rows = (
-            {"record": run.id, **structs.asdict(epoch)}
-            for run in self.records
-            for epoch in run.epochs
-        )
+        rows = []
+        for run in self.records:
+            rows += [{"record": run.id, **structs.asdict(epoch)} for epoch in run.epochs]
         return frame(rows, library)
 
     def compare(

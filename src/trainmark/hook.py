@@ -262,7 +262,7 @@ def _opened() -> int | None:
     if place.isdigit():
         return int(place)
     try:
-        # a pipe without a reader is refused
+        # Opening without waiting refuses a pipe that has no reader.
         out = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
         os.set_blocking(out, True)
     except OSError:

@@ -45,7 +45,7 @@ def version_of(clone: Path) -> str:
     )
     found = _DESCRIBED.fullmatch(described)
     if found is None:
-        # no git, or it refuses this folder: an outdated answer would be worse than none
+        # There is no git, or it refuses this folder; an outdated answer would be worse than none.
         return UNKNOWN
     tag, ahead, node, dirty = found.groups()
     if tag and ahead == "0" and not dirty:
