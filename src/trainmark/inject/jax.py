@@ -37,10 +37,15 @@ def install(jax: Any, observer: Observer) -> None:
     """Observe the trainings of this process."""
     steps = _Steps(jax, observer)
     observer.describe["jax"] = steps.describe
-    observer.read_losses["jax"] = lambda kept: [float(each) for each in kept]
+    observer.read_losses["jax"] = _read_losses
     observer.attempt("jax.jit", steps.follow)
     arrays: Any = importlib.import_module("jax._src.array")
-    observer.attempt("jax.Array reads", lambda: time_reads(arrays.ArrayImpl, _READS, observer))
+    reads = functools.partial(time_reads, arrays.ArrayImpl, _READS, observer)
+    observer.attempt("jax.Array reads", reads)
+
+
+def _read_losses(kept: list[Any]) -> list[float]:
+    return [float(each) for each in kept]
 
 
 class _Call:
@@ -134,11 +139,13 @@ class _Steps:
 
         def jit(transform: Callable[..., Any], *args: Any, **more: Any) -> Any:
             found = transform(*args, **more)
-            return (
-                self._wrapped(found)
-                if hasattr(found, "lower")
-                else lambda each: self._wrapped(found(each))
-            )
+            if hasattr(found, "lower"):
+                return self._wrapped(found)
+
+            def decorate(function: Any) -> Any:
+                return self._wrapped(found(function))
+
+            return decorate
 
         def called(call: Callable[..., Any], compiled: Any, /, *args: Any, **more: Any) -> Any:
             return self._call(compiled, functools.partial(call, compiled), args, more)

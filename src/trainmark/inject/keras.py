@@ -7,6 +7,7 @@ PyTorch, losses.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import re
@@ -41,10 +42,9 @@ def install(keras: Any, observer: Observer) -> None:
     observer.describe["keras"] = about
     observer.read_losses["keras"] = reads
     observer.attempt("Keras fit", fit.follow)
-    observer.attempt("Keras optimizers", lambda: _optimizers(keras, observer))
-    observer.attempt(
-        "Keras saves", lambda: time_saves(keras.Model, ("save", "save_weights"), observer)
-    )
+    observer.attempt("Keras optimizers", functools.partial(_optimizers, keras, observer))
+    saves = functools.partial(time_saves, keras.Model, ("save", "save_weights"), observer)
+    observer.attempt("Keras saves", saves)
 
 
 class _Fit:
@@ -79,7 +79,7 @@ class _Fit:
             around(trainer.JAXEpochIterator, "_get_iterator", self._loaded)
 
     def _follow(self, name: str, follow: Callable[..., None]) -> None:
-        # the callbacks have seen the last step before the training is ended
+        # Callbacks see a step before the observer, which may end the training with it.
         last = name == "on_train_batch_end"
 
         def called(real: Callable[..., Any], callbacks: Any, /, *args: Any, **more: Any) -> None:
@@ -247,7 +247,10 @@ def _examples(data: Any, steps: int, *, ends: bool) -> int | None:
             inside = int(dataset._input_dataset.cardinality())
             rest = inside % size if inside > 0 else None
         dataset = getattr(dataset, "_input_dataset", None)
-    return None if size is None else int(steps * size - (size - rest if rest and ends else 0))
+    if size is None:
+        return None
+    lacking = size - rest if rest and ends else 0
+    return int(steps * size - lacking)
 
 
 def _loss_of(logs: dict[str, Any]) -> str | None:

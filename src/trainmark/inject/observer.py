@@ -27,15 +27,18 @@ from typing import Any
 from . import best_threads
 
 FOLDER = "TRAINMARK_OBSERVER"
+"""Environment variable: a folder in which the processes of a command agree on their roles."""
 STEPS = "TRAINMARK_STEPS"
-"""Environment variables: folder for agreements between processes; the step after which the training
-ends."""
+"""Environment variable: the step after which the training ends."""
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 _WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 _HOOK = "TRAINMARK_HOOK"
 _MOST_LOSSES = 2_000
+"""Steps from the start whose losses are all kept."""
 _THEN_EVERY = 100
+"""Distance in steps between the losses that are kept after these."""
 _LOSSES_OF_LINE = 80
+"""Most losses in one line of a report; more are sent in several lines."""
 FEW = 3
 """Steps in which the input of the network is looked at more closely."""
 _OFTEN = 8
@@ -64,7 +67,25 @@ def _working_folder() -> str:
 
 
 _AT_START = _working_folder()
-"""The script may leave it."""
+"""The folder that the script started in; the script may leave it."""
+
+
+def _nothing() -> None:
+    return None
+
+
+def _ignore(*_: Any, **__: Any) -> None:
+    return None
+
+
+class _Kept:
+    """Returns an optimiser that can't have weak references, as a weak reference would."""
+
+    def __init__(self, optimizer: object) -> None:
+        self._optimizer = optimizer
+
+    def __call__(self) -> object:
+        return self._optimizer
 
 
 class Observer:
@@ -113,11 +134,17 @@ class Observer:
         self._totals = dict.fromkeys(("seconds", "examples", "tokens"), 0.0)
         self._counts = {"evaluations": 0, "saves": 0, "skipped": 0}
         self.steps = 0
-        self.leader: Callable[[], Any] = lambda: None
+        self.leader: Callable[[], Any] = _nothing
         self._others: dict[int, int] = {}
-        self._mark = self._report_at = self._opened = self._fetch = 0.0
-        self._waited = self._apart = 0.0
-        self._examples = self._tokens = self._loaded = 0
+        self._mark = 0.0
+        self._report_at = 0.0
+        self._opened = 0.0
+        self._fetch = 0.0
+        self._waited = 0.0
+        self._apart = 0.0
+        self._examples = 0
+        self._tokens = 0
+        self._loaded = 0
         self._has_loader = False
         self.is_steady = False
         self._first_steps = 1
@@ -269,7 +296,7 @@ class Observer:
 
         A step's loss is the sum of those since the previous step of any optimiser.
         """
-        # the network trains in evaluation mode, such as with frozen layers
+        # The network trains in evaluation mode, such as with frozen layers.
         if self.evaluates_since is not None:
             self._trains_in_eval = True
             self.evaluates_since = None
@@ -385,7 +412,7 @@ class Observer:
         self._finish(early=True)
         os.environ.pop(_HOOK, None)  # a hook that is loaded now must not report
         with contextlib.suppress(Exception):  # a device may have failed
-            # other ranks may wait for what this one has queued
+            # Other ranks may wait for what this one has queued.
             (self._hook or _load_hook())._synchronize()
         for stream in (sys.stdout, sys.stderr, *_open_files()):
             with contextlib.suppress(Exception):  # closed, or replaced by the script
@@ -393,7 +420,7 @@ class Observer:
         multiprocessing: Any = sys.modules.get("multiprocessing")
         if multiprocessing is not None:
             with contextlib.suppress(ValueError):  # a thread trains
-                # or PyTorch would raise an error about its loader
+                # PyTorch would otherwise raise an error about its loader.
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             children = multiprocessing.active_children()
             for child in children:
@@ -429,7 +456,7 @@ class Observer:
         try:
             self.leader = weakref.ref(other)
         except TypeError:
-            self.leader = lambda: other
+            self.leader = _Kept(other)
         self._others.clear()
         self.made_at("optimizer", other)
         return True
@@ -461,9 +488,8 @@ class Observer:
             self._role = _OFF
             return
         self._pace = pace = self._hook._pace
-        still = {"stepped": lambda *_, **__: None, "pause": lambda: None}
-        # the observer paces the training
-        self._hook._pace = SimpleNamespace(goes_on=pace.goes_on, **still)
+        # The observer paces the training, so the hook's own steps and pauses do nothing.
+        self._hook._pace = SimpleNamespace(goes_on=pace.goes_on, stepped=_ignore, pause=_nothing)
         atexit.register(self.guarded(self._finish))
         if self._loader_place:
             self.places.setdefault("loader", self._loader_place)
@@ -477,7 +503,7 @@ class Observer:
         totals = self._totals
         is_first = not self._mark
         self._has_loader = self._has_loader or self._loaded > 0
-        # of the first step, a part may not have been seen
+        # A part of the first step may have passed unseen.
         unsure = is_first and not self._has_loader
         examples = self._loaded if self._has_loader else self._examples * (not unsure)
         totals["examples"] += examples
@@ -496,7 +522,7 @@ class Observer:
             if not self._own_epochs:
                 self._hook.begin()
             self._pace.goes_on()
-            # the script's own hook has begun a turn
+            # The script's own hook has begun a turn.
             if self._pace._turns is not None and not self._pace._over:
                 self._set_threads()
         else:
@@ -618,7 +644,7 @@ class Observer:
         hook = self._hook
         if loss is None and epoch.losses:
             loss = epoch.loss / epoch.losses
-        # without the first step
+        # The first step is left out, since its batch may have been loaded unseen.
         if epoch.steps + self._first_steps == self.steps and self._has_loader:
             epoch.examples = round(epoch.examples * epoch.steps / self.steps)
         if self._own_epochs:
@@ -659,7 +685,7 @@ class Observer:
         losses = self._losses
         self._losses = []
         now = clock()
-        # a long training must not send too much
+        # The time between reports grows, since a long training must not send too much.
         self._report_at = now + 1.0 + self._totals["seconds"] / 1000
         versions = getattr(self._hook, "_versions", dict)  # absent from older copies of the hook
         message: dict[str, Any] = {
@@ -671,9 +697,8 @@ class Observer:
         while True:
             part = losses[:_LOSSES_OF_LINE]
             losses = losses[_LOSSES_OF_LINE:]
-            self._hook._say(
-                {**message, **self.figures(), "losses": [self._hook._number(each) for each in part]}
-            )
+            numbers = [self._hook._number(each) for each in part]
+            self._hook._say({**message, **self.figures(), "losses": numbers})
             if not losses:
                 return
 

@@ -14,9 +14,10 @@ _CHANGEABLE = 1 << 9
 """Flag of classes whose attributes can be set; classes written in C, such as the base of
 ``torch.Tensor``, lack it."""
 _ALL_READS = 1_000
+"""Number of reads after which only some are sampled, at uneven gaps."""
 _GAPS = (5, 11, 8, 7, 7)
-"""After so many reads only some are looked at. Their distances add up to a prime, so no line of a
-loop is missed."""
+"""Reads that are skipped between two samples. With one more each, the gaps add up to a prime, so no
+line of a loop is missed."""
 
 
 def around(kind: Any, name: str, by: Callable[..., Any]) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import weakref
@@ -14,6 +15,7 @@ from .observer import Observer, clock
 from .patch import around, leaves, time_reads
 
 _READS = ("numpy", "__float__", "__int__", "__bool__", "__format__", "__array__")
+"""Methods that copy a tensor to the host, and so wait for its result."""
 _ALIKE = 10
 """Number of calls with one step each, after which the steps of a function are not read from the
 optimiser any more."""
@@ -22,11 +24,10 @@ optimiser any more."""
 def install(tensorflow: Any, observer: Observer) -> None:
     """Observe the data and the tensors of this process; steps are seen by ``keras.py``."""
     tensors: Any = importlib.import_module("tensorflow.python.framework.ops")
-    observer.attempt("tf.data", lambda: _datasets(observer))
-    observer.attempt("tf.GradientTape", lambda: _gradients(tensorflow, observer))
-    observer.attempt(
-        "tf.Tensor reads", lambda: time_reads(tensors._EagerTensorBase, _READS, observer)
-    )
+    observer.attempt("tf.data", functools.partial(_datasets, observer))
+    observer.attempt("tf.GradientTape", functools.partial(_gradients, tensorflow, observer))
+    reads = functools.partial(time_reads, tensors._EagerTensorBase, _READS, observer)
+    observer.attempt("tf.Tensor reads", reads)
 
 
 class Functions:

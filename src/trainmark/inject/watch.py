@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -44,7 +45,7 @@ class Watch:
             del loader.exec_module  # the loader is its own again
             self._awaited.discard(name)
             execute(module)
-            self._observer.attempt(name, lambda: self._install(name, module))
+            self._observer.attempt(name, functools.partial(self._install, name, module))
 
         loader.exec_module = exec_module
 

@@ -16,8 +16,9 @@ from importlib.util import find_spec
 from typing import Any
 
 VARIABLE = "TRAINMARK_CHANGES"
+"""Environment variable: the changes of an experiment, separated by commas."""
 ORIGINAL = "TRAINMARK_ORIGINAL"
-"""Environment variables: the changes; the user's folder, of which the working folder is a copy."""
+"""Environment variable: the user's folder, of which an experiment's working folder is a copy."""
 
 
 class Change:
@@ -51,6 +52,10 @@ class Change:
         self.took(f"{real.__name__} does nothing")
 
 
+def _no_change(_: Change) -> None:
+    pass
+
+
 def apply(observer: Any, framework: Any) -> None:
     """Apply this process's changes of a framework's module here, where ``same-batch`` is the
     function ``same_batch``.
@@ -60,7 +65,7 @@ def apply(observer: Any, framework: Any) -> None:
     for name in filter(None, os.environ.get(VARIABLE, "").split(",")):
         change = Change(name, observer)
         try:
-            getattr(framework, change.word.replace("-", "_"), lambda _: None)(change)
+            getattr(framework, change.word.replace("-", "_"), _no_change)(change)
         except Exception as error:  # noqa: BLE001  (the user's script must go on)
             change.cannot(f"{type(error).__name__}: {error}"[:200])
 

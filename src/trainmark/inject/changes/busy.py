@@ -10,7 +10,9 @@ import torch
 from .. import accelerator
 
 _SKIPPED = 10
+"""Steps before the profiled ones, so that compiling and warming up are over."""
 _STEPS = 5
+"""Number of profiled steps."""
 
 
 class Busy:

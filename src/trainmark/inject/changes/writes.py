@@ -26,12 +26,14 @@ from ..patch import around
 from . import ORIGINAL
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+"""Flags of :func:`os.open` with which a file may be written."""
 _OWN = "TRAINMARK_OBSERVER"
 """Environment variable: the experiment's own folder, which contains the copy of the working
 folder."""
 _COMPILERS = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
 """Environment variables: folders for libraries that are loaded right after they are written."""
 _LARGEST_COPY = 1 << 30
+"""Most bytes of a file that is copied before it is changed."""
 _CHANGE = (
     "remove",
     "unlink",
@@ -45,6 +47,7 @@ _CHANGE = (
     "chmod",
     "utime",
 )
+# The real functions, which are called after their names were replaced.
 _set = setattr
 _copy = shutil.copyfile
 _replace = os.replace

@@ -32,9 +32,9 @@ _here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _here]
 try:
     _start_observer(os.path.dirname(_here))
-# The command must run in any case; the record then has no steps
+# The command must run in any case; the record then has no steps.
 except Exception as error:  # noqa: BLE001
-    # but not as an experiment, which could write to the user's files
+    # An experiment must not run without protection, since it could write to the user's files.
     if "TRAINMARK_CHANGES" in os.environ:
         os.write(
             2,
