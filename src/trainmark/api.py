@@ -1,5 +1,6 @@
-"""The Python API, for notebooks and scripts: run, load and compare; results display as tables in a
-notebook.
+"""The Python API, for notebooks and scripts: run, load and compare.
+
+Results display as tables in a notebook.
 
 ``trainmark.run``, ``trainmark.load_records`` and ``trainmark.compare`` are imported on first use.
 """

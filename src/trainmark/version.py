@@ -21,16 +21,18 @@ _DESCRIBED = re.compile(r"(?:v(?P<tag>.+)-(?P<ahead>\d+)-g)?(?P<node>[0-9a-f]+)(
 
 @functools.cache
 def version() -> str:
-    """Return the version of this source, such as ``0.1.0`` or, two commits later,
-    ``0.1.0.post1.dev2+g1b930a711``.
+    """Return the version of this source, such as ``0.1.0``.
+
+    Two commits later it is ``0.1.0.post1.dev2+g1b930a711``.
     """
     root = Path(__file__).parents[2]
     return version_of(root) if (root / ".git").exists() else _built()
 
 
 def version_of(clone: Path) -> str:
-    """Return setuptools-scm's version of the source in ``clone`` (``no-guess-dev``,
-    ``node-and-date``).
+    """Return setuptools-scm's version of the source in ``clone``.
+
+    Its schemes are ``no-guess-dev`` and ``node-and-date``.
     """
     described = git(
         clone,

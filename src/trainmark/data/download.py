@@ -1,5 +1,6 @@
-"""Download one URL with requests. Only the parent process imports this module, and only when it
-needs a mirror.
+"""Download one URL with requests.
+
+Only the parent process imports this module, and only when it needs a mirror.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ _BLOCK = 1 << 16
 
 
 class DownloadFailed(Exception):
-    """Why a mirror could not serve a file, as a clause. ``fetch`` catches it and tries the next
-    mirror.
+    """Why a mirror could not serve a file, as a clause.
+
+    ``fetch`` catches it and tries the next mirror.
     """
 
 
@@ -90,8 +92,9 @@ def _receive(
 
 
 def _cause(error: Exception) -> str:
-    """Return the innermost message. The outer ones, from requests and urllib3, repeat host, port
-    and URL.
+    """Return the innermost message.
+
+    The outer ones, from requests and urllib3, repeat host, port and URL.
     """
     inner = error
     deeper = _cause_of(inner)

@@ -67,8 +67,9 @@ def look(known: KnownDataset, directory: Path) -> Holding | None:
 
 
 def search(known: KnownDataset, folder: Path) -> Holding | None:
-    """Return the first usable holding among the layouts of ``folder``; None if it has nothing of
-    the dataset.
+    """Return the first usable holding among the layouts of ``folder``.
+
+    The result is None if it has nothing of the dataset.
 
     Raises:
         DamagedData: it has some of the files, but not enough. Ignoring these would surprise the

@@ -59,8 +59,9 @@ def parse(payload: bytes, shape: tuple[int, ...], path: Path) -> NDArray[np.uint
 
 
 def parse_labels(payload: bytes, examples: int, path: Path) -> NDArray[np.uint8]:
-    """Parse the labels uint8 [examples] in an IDX file; also raises DamagedData if one is not a
-    class.
+    """Parse the labels uint8 [examples] in an IDX file.
+
+    Also raises DamagedData if one is not a class.
     """
     labels = parse(payload, (examples,), path)
     check_labels(labels, path)

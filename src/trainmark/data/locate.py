@@ -1,5 +1,6 @@
-"""Locate a dataset: in a named folder, in the cache, or else download or generate it into the
-cache.
+"""Locate a dataset in a named folder or in the cache.
+
+Else it is downloaded or generated into the cache.
 
 A damaged file in a *named* folder is an error and nothing else is tried, since the user must not
 silently get other data. If the folder has nothing of the dataset, the next place is tried.
@@ -62,8 +63,9 @@ class Located:
         )
 
     def windows(self, length: int | None) -> Located:
-        """Return a text as windows of ``length`` tokens, each followed by another token; None
-        changes nothing.
+        """Return a text as windows of ``length`` tokens, each followed by another token.
+
+        A ``length`` of None changes nothing.
         """
         if length is None:
             return self
@@ -223,8 +225,9 @@ def _fill(
 
 
 def _in_cache(known: KnownDataset, directory: Path) -> Located | None:
-    """Return the dataset in the cache; None unless complete and valid, since only a named folder
-    may be incomplete.
+    """Return the dataset in the cache.
+
+    The result is None unless complete and valid, since only a named folder may be incomplete.
     """
     holding = folder.look(known, directory)
     if holding is None or not holding.complete:

@@ -52,8 +52,9 @@ def read(path: Path, known: KnownFile) -> bytes:
 
 
 def is_sound(path: Path, known: KnownFile) -> bool:
-    """Whether the file at ``path`` is the known one, byte for byte; reads in blocks, to save
-    memory.
+    """Whether the file at ``path`` is the known one, byte for byte.
+
+    It is read in blocks, to save memory.
 
     For the reason of False, use :func:`read` and the parsers.
     """
@@ -76,8 +77,9 @@ def is_sound(path: Path, known: KnownFile) -> bool:
 
 
 def check(payload: bytes, known: KnownFile, path: Path) -> None:
-    """Raise DamagedData unless the uncompressed ``payload``, read from ``path``, is exactly the
-    known file.
+    """Raise DamagedData unless the uncompressed ``payload`` is exactly the known file.
+
+    It was read from ``path``.
     """
     found = hashlib.sha256(payload).hexdigest()
     if found != known.sha256:

@@ -1,5 +1,6 @@
-"""Generate ``synthetic-digits``: digits of a 5×7 font, randomly bent, moved and blurred, with
-noise.
+"""Generate ``synthetic-digits``.
+
+They are digits of a 5×7 font, randomly bent, moved and blurred, with noise.
 
 All machines must generate the same bytes, since the catalogue has their SHA-256. So this only uses
 operations that are exactly rounded by IEEE 754, one at a time (+, -, *, /, floor and comparisons;
@@ -118,8 +119,9 @@ def _map(
 
 
 def _sample(font: Floats, labels: NDArray[np.uint8], row: Floats, column: Floats) -> Floats:
-    """Sample the font at these places, interpolated between the four nearest cells: ``[n, 28,
-    28]``.
+    """Sample the font at these places: ``[n, 28, 28]``.
+
+    Values are interpolated between the four nearest cells.
     """
     _, height, width = font.shape
     row, column = (

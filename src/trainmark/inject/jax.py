@@ -1,5 +1,6 @@
-"""What is observed of JAX: a step is a call of the outermost jitted function that is given its own
-earlier results.
+"""What is observed of JAX.
+
+A step is a call of the outermost jitted function that is given its own earlier results.
 
 ``lax.scan`` in such a function counts as one step. Where gradients come from another jitted
 function, that one tells the loss and the examples. Loops that apply gradients outside of a jitted
@@ -208,8 +209,9 @@ class _Steps:
         training.called_earlier(calls[-1])
 
     def _source(self, function: Any, ids: set[int]) -> Any:
-        """Return the function that computes the loss: itself, or one called before it that gives it
-        results.
+        """Return the function that computes the loss.
+
+        It is the function itself, or one called before it that gives it results.
         """
         earlier = [each for each in self._calls if self._counts[each] > self._counts[function]]
         for other in (function, *earlier):
@@ -257,8 +259,9 @@ class _Steps:
         return {**self._described, "device_peak_bytes": self._peak_bytes()}
 
     def _peak_bytes(self) -> int | None:
-        """Return the peak of the memory in use on the device; None on a CPU, where JAX does not
-        count it.
+        """Return the peak of the memory in use on the device.
+
+        The result is None on a CPU, where JAX does not count it.
         """
         stats = self._device.memory_stats() if self._device is not None else None
         return (stats or {}).get("peak_bytes_in_use")

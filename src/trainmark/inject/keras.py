@@ -1,5 +1,6 @@
-"""What is observed of Keras 3: ``fit``, ``train_on_batch``, and the user's own loops that apply an
-optimiser.
+"""What is observed of Keras 3.
+
+It is ``fit``, ``train_on_batch``, and the user's own loops that apply an optimiser.
 
 It computes by TensorFlow, JAX or PyTorch, whose own files here see the rest: loaders, reads and, of
 PyTorch, losses.
@@ -48,8 +49,9 @@ def install(keras: Any, observer: Observer) -> None:
 
 
 class _Fit:
-    """Follows a ``fit`` through its list of callbacks; one callback more could make Keras wait for
-    results.
+    """Follows a ``fit`` through its list of callbacks.
+
+    One callback more could make Keras wait for results.
 
     Methods named ``on_...`` are called with those of the list.
     """
@@ -163,8 +165,9 @@ class _Fit:
         self._stepped(callbacks.model, steps, size)
 
     def _counted(self, model: Any, last: int) -> tuple[int, int | None]:
-        """Return the numbers of steps and of examples of the steps up to ``last``, which the epoch
-        may not have.
+        """Return the numbers of steps and examples of the steps up to ``last``.
+
+        The epoch may not have so many.
         """
         at_once = self._batches.steps_per_execution
         total = self._batches.num_batches
@@ -235,8 +238,9 @@ class _Fit:
 
 
 def _examples(data: Any, steps: int, *, ends: bool) -> int | None:
-    """Return the number of examples of some steps, with which an epoch may end; None if the data
-    don't tell.
+    """Return the number of examples of some steps, with which an epoch may end.
+
+    The result is None if the data don't tell.
     """
     size = data.batch_size
     rest = data.partial_batch_size

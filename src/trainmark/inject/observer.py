@@ -1,5 +1,6 @@
-"""What a training does, whatever its framework: steps, epochs, evaluations, waiting; where it
-pauses and ends.
+"""What a training does, whatever its framework, and where it pauses and ends.
+
+Steps, epochs, evaluations and waiting are observed.
 
 The files of the frameworks call the methods below. Nothing here may break the user's script: wrap
 every callback with :meth:`Observer.guarded`, and every patch in :meth:`Observer.attempt`.
@@ -177,8 +178,9 @@ class Observer:
             self.injected.append(what)
 
     def guarded(self, call: Callable[..., None]) -> Callable[..., None]:
-        """Return a callback that can't raise: an error is reported, and turns off the observer that
-        reports.
+        """Return a callback that can't raise.
+
+        An error is reported, and turns off the observer that reports.
         """
 
         @functools.wraps(call)
@@ -240,8 +242,9 @@ class Observer:
             self.evaluated()
 
     def read_out(self, steps_before: int) -> None:
-        """A loader has returned its last batch, as it knows; the reader may never learn that it is
-        exhausted.
+        """A loader has returned its last batch, as it knows.
+
+        The reader may never learn that it is exhausted.
         """
         if self.steps > steps_before and not self.is_led:
             self._last_read = self.steps
@@ -266,8 +269,9 @@ class Observer:
             self.evaluating(self._opened if self._opened > self._mark else None)
 
     def evaluating(self, since: float | None = None) -> None:
-        """An evaluation has begun, now or at ``since``; it ends with :meth:`evaluated`, or before
-        the next step.
+        """An evaluation has begun, now or at ``since``.
+
+        It ends with :meth:`evaluated`, or before the next step.
         """
         if self.evaluates_since is None and self._role == _SPEAKS:
             self._end_read_epoch()
@@ -291,8 +295,9 @@ class Observer:
             self._end_epoch(clock(), loss, accuracy)
 
     def loss(self, value: Any) -> None:
-        """A loss is about to be differentiated: a number, or anything that ``read_losses`` converts
-        later.
+        """A loss is about to be differentiated.
+
+        It is a number, or anything that ``read_losses`` converts later.
 
         A step's loss is the sum of those since the previous step of any optimiser.
         """
@@ -310,8 +315,9 @@ class Observer:
     def stepped(
         self, leader: object, framework: str, steps: int = 1, examples: int | None = None
     ) -> None:
-        """An optimiser has ended a step: counts it if it is the first optimiser, pauses, and ends
-        the training.
+        """An optimiser has ended a step.
+
+        The step counts if it is the first optimiser. The training then may pause or end.
 
         Args:
             leader: the optimiser, or the function that steps.
@@ -388,8 +394,9 @@ class Observer:
         return frame and place_of(frame.f_code.co_filename, frame.f_lineno)
 
     def place(self, what: str, frame: FrameType | None) -> None:
-        """Keep where something happens for the first time: loader, optimizer, model, evaluation,
-        save, backward.
+        """Keep where something happens for the first time.
+
+        Names are loader, optimizer, model, evaluation, save and backward.
         """
         if what not in self.places:
             self.places[what] = self.users_place(frame) or ""
@@ -562,8 +569,9 @@ class Observer:
             self._report(reads=False)
 
     def _set_threads(self) -> None:
-        """In the first turn, search for the best number of CPU threads or set it, if trainmark asks
-        for this.
+        """In the first turn, set the best number of CPU threads, or search for it.
+
+        It does nothing unless trainmark asks for this.
         """
         if self._had_turn:
             return

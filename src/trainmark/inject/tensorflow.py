@@ -1,5 +1,6 @@
-"""What is observed of TensorFlow: ``tf.data``, reads of tensors, gradients, calls of a
-``tf.function`` that trains.
+"""What is observed of TensorFlow.
+
+It is ``tf.data``, reads of tensors, gradients, and calls of a ``tf.function`` that trains.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ def install(tensorflow: Any, observer: Observer) -> None:
 
 
 class Functions:
-    """Calls of a ``tf.function``: one that applies an optimiser, which is only seen as it is
-    traced, is a step.
+    """Calls of a ``tf.function``.
+
+    A call that applies an optimiser is a step, which is only seen as the function is traced.
     """
 
     def __init__(self, tensorflow: Any, observer: Observer) -> None:
@@ -90,8 +92,9 @@ class _Applied:
         self._alike = 0
 
     def steps(self) -> int:
-        """Return the number of steps of the last call, of which a loop may take many, and a
-        condition none.
+        """Return the number of steps of the last call.
+
+        A loop may take many, and a condition none.
         """
         if self._alike == _ALIKE:
             return 1
@@ -102,8 +105,9 @@ class _Applied:
 
 
 def number(value: Any) -> Any:
-    """Return the loss among the results of a step: the number that is named so, or the first; None
-    without numbers.
+    """Return the loss among the results of a step: the number that is named so, or the first.
+
+    The result is None without numbers.
     """
     found = [
         (name, each) for name, each in leaves(value) if isinstance(each, float) or _is_number(each)

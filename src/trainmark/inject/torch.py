@@ -155,8 +155,9 @@ class _Network:
         self._observer.forward(called.training, grad, shape[0] if shape else None, tokens)
 
     def describe(self) -> dict[str, Any]:
-        """Return what it computes with; of a network that was not found, what its optimiser
-        says.
+        """Return what the network computes with.
+
+        If it was not found, the optimiser tells.
         """
         weight = self._first_weight()
         threads = self._torch.get_num_threads()
@@ -233,8 +234,9 @@ def _losses(torch: Any, observer: Observer) -> None:
 
 
 def _scalers(torch: Any, observer: Observer) -> None:
-    """Losses are divided by the scale of the gradient scaler, and the steps that it skips are
-    counted.
+    """Divide losses by the scale of the gradient scaler.
+
+    The steps that it skips are counted.
     """
 
     def scaled(real: Callable[..., Any], scaler: Any, outputs: Any) -> Any:
@@ -316,8 +318,9 @@ def _reads(torch: Any, observer: Observer) -> None:
 
 
 def _restore_reads(torch: Any) -> None:
-    """Give tensors their own methods back before a function is compiled: the compiler would look
-    into ours.
+    """Give tensors their own methods back before a function is compiled.
+
+    The compiler would look into ours.
     """
     for name in (*_READS, *accelerator.COPIES):
         read = torch.Tensor.__dict__.get(name)

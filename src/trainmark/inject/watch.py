@@ -17,8 +17,9 @@ it."""
 
 
 class Watch:
-    """A finder that finds nothing itself, but installs the file of each framework as soon as it is
-    imported.
+    """A finder that installs the file of each framework as soon as it is imported.
+
+    It finds nothing itself.
     """
 
     def __init__(self, observer: Observer) -> None:
@@ -26,8 +27,9 @@ class Watch:
         self._awaited = set(FRAMEWORKS)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
-        """Return what other finders find for a framework, whose file is then installed after its
-        import; else None.
+        """Return what other finders find for a framework; else None.
+
+        Its file is installed after its import.
         """
         if name not in self._awaited:
             return None

@@ -1,5 +1,6 @@
-"""Usage of the cores, in total and by one process and its descendants. Read from outside, at no
-cost to the process.
+"""Usage of the cores, in total and by one process and its descendants.
+
+It is read from outside, at no cost to the process.
 
 Counters only grow, so the difference of two readings is what happened between them, even if
 readings in between were dropped.
@@ -35,8 +36,10 @@ _MOST_FREQUENCIES = 8
 
 @dataclass(frozen=True)
 class Core:
-    """Seconds since the machine started: ``busy`` with work of this machine, ``stolen`` by other
-    guests of the host of a virtual machine, and the total.
+    """Seconds since the machine started, of one core.
+
+    It was ``busy`` with work of this machine, or ``stolen`` by other guests of the host of a
+    virtual machine; there is also the total.
     """
 
     busy: float
@@ -84,8 +87,9 @@ class Frequency:
         self._files = sorted(files)[:_MOST_FREQUENCIES]
 
     def hertz(self) -> float | None:
-        """Return the current mean of these cores; None if not visible, as in most virtual
-        machines.
+        """Return the current mean of these cores.
+
+        The result is None if not visible, as in most virtual machines.
         """
         read = [read_number(file) for file in self._files]
         found = [kilohertz for kilohertz in read if kilohertz is not None]
@@ -94,8 +98,9 @@ class Frequency:
 
 @dataclass(frozen=True)
 class Usage:
-    """Usage of a process and its descendants: CPU seconds so far, and resident memory, with shared
-    pages repeated.
+    """Usage of a process and its descendants.
+
+    It has CPU seconds so far, and resident memory, with shared pages repeated.
     """
 
     cpu_seconds: float
@@ -104,8 +109,10 @@ class Usage:
 
 @dataclass(frozen=True)
 class Waits:
-    """Waits of all threads of a process and its descendants, so far: seconds ready to run but
-    waiting for a core, and how often another thread took their core.
+    """Waits of all threads of a process and its descendants, so far.
+
+    It has the seconds ready to run but waiting for a core, and how often another thread took their
+    core.
     """
 
     seconds: float
@@ -113,8 +120,9 @@ class Waits:
 
 
 def read_pressure(file: Path = Path("/proc/pressure/cpu")) -> float | None:
-    """Return the seconds since boot in which something waited for a core; None if the system does
-    not count them.
+    """Return the seconds since boot in which something waited for a core.
+
+    The result is None if the system does not count them.
     """
     found = re.search(r"total=(\d+)", read_text(file) or "")
     return int(found[1]) / 1e6 if found else None
@@ -149,8 +157,9 @@ class ProcessTree:
         return Usage(seconds, sum(resident for _, resident in found))
 
     def waits(self) -> Waits | None:
-        """Return how its threads waited for a core; None if the system does not report it, as
-        outside Linux.
+        """Return how its threads waited for a core.
+
+        The result is None if the system does not report it, as outside Linux.
         """
         found = []
         for process in self._processes():
@@ -167,8 +176,7 @@ class ProcessTree:
         )
 
     def proportional_bytes(self, untimed_seconds: float) -> int | None:
-        """Return memory with shared pages divided among the processes that share them (PSS), in
-        bytes.
+        """Return memory in bytes, with shared pages divided among the processes (PSS).
 
         Reading it can block the process when it maps or unmaps memory, so it must happen in untimed
         moments. None if the system does not report it, or if reading would last into the next timed
@@ -187,8 +195,9 @@ class ProcessTree:
         return sum(found) if found else None
 
     def _told(self, read: Callable[[psutil.Process], _T]) -> list[_T]:
-        """Read each process; leaves out those that have ended or that the system does not
-        report.
+        """Read each process.
+
+        Those that have ended or that the system does not report are left out.
         """
         import psutil
 
@@ -200,8 +209,9 @@ class ProcessTree:
         return found
 
     def _processes(self) -> list[psutil.Process]:
-        """Return the current processes. Objects are kept, since creating one costs more than
-        reading it.
+        """Return the current processes.
+
+        Objects are kept, since creating one costs more than reading it.
         """
         import psutil
 
@@ -225,8 +235,9 @@ def _descendants(pid: int, proc: Path = Path("/proc")) -> Iterable[int]:
 
 
 def _children_told_by_kernel(pid: int, proc: Path) -> Iterable[int]:
-    """Return the children of every thread, from Linux; scanning all processes of the machine would
-    cost far more.
+    """Return the children of every thread, from Linux.
+
+    Scanning all processes of the machine would cost far more.
     """
     with contextlib.suppress(OSError):  # the process has ended
         for thread in (proc / str(pid) / "task").iterdir():

@@ -1,6 +1,7 @@
-"""Properties of this machine that affect training: cores, limits, clocks and settings. Every file
-is read below a root that is passed in, so that tests don't need such a machine. What can't be read
-is None.
+"""Properties of this machine that affect training: cores, limits, clocks and settings.
+
+Every file is read below a root that is passed in, so that tests don't need such a machine. What
+can't be read is None.
 """
 
 from __future__ import annotations
@@ -89,8 +90,9 @@ class Host:
 
 
 def read_memory_available(root: Path = ROOT) -> int | None:
-    """Return the memory available without swapping, within the limit of the control group; None if
-    it is unknown.
+    """Return the memory available without swapping, within the limit of the control group.
+
+    The result is None if it is unknown.
     """
     import psutil
 
@@ -155,8 +157,9 @@ def container(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
 
 
 def governors(root: Path = ROOT) -> tuple[str, ...]:
-    """Return the frequency governors of the cores; empty if not visible, as in a virtual
-    machine.
+    """Return the frequency governors of the cores.
+
+    The result is empty if not visible, as in a virtual machine.
     """
     files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     return tuple(sorted({governor for governor in map(read_text, files) if governor}))
@@ -172,8 +175,9 @@ def turbo(root: Path = ROOT) -> bool | None:
 
 
 def gpus_on_bus(root: Path = ROOT) -> dict[str, int] | None:
-    """Count display devices on the PCI bus by vendor, including known vendors without any; None
-    without a bus.
+    """Count display devices on the PCI bus by vendor, including known vendors without any.
+
+    The result is None without a bus.
     """
     devices = _try(lambda: list((root / "sys/bus/pci/devices").iterdir()))
     if devices is None:

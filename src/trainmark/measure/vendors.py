@@ -23,8 +23,9 @@ def vendor_of(driver: Driver) -> Vendor:
 
 
 def open_meter() -> ReadGpus:
-    """Return a function that reads every GPU of the first vendor that has any; empty without a
-    GPU.
+    """Return a function that reads every GPU of the first vendor that has any.
+
+    The result is empty without a GPU.
     """
     meters = [vendor.open_meter() for vendor in VENDORS]
     return next((read for read in meters if read()), _read_none)

@@ -57,8 +57,9 @@ def require(holds: bool, field: str, expected: str, found: object) -> None:
 
 
 class Bound(NamedTuple):
-    """A condition on a value, with its text for errors; used in the :data:`typing.Annotated` type
-    of a field.
+    """A condition on a value, with its text for errors.
+
+    It is used in the :data:`typing.Annotated` type of a field.
     """
 
     holds: Callable[[Any], bool]
@@ -96,8 +97,9 @@ class Bounded:
 
 @cache
 def annotations_of(kind: type) -> dict[str, Any]:
-    """Return the bounds of the fields of ``kind``; those of a union hold for each number, not for
-    None.
+    """Return the bounds of the fields of ``kind``.
+
+    Those of a union hold for each number, not for None.
     """
     found = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
@@ -277,8 +279,9 @@ def _fields(into: type) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
 
 
 def near(name: object, known: typing.Iterable[str]) -> str:
-    """Return a question after the nearest of the ``known`` names, in parentheses; empty if none is
-    near.
+    """Return a question after the nearest of the ``known`` names, in parentheses.
+
+    The result is empty if none is near.
     """
     found = [] if name is None else nearest(str(name), known)
     return f" (did you mean {found[0]}?)" if found else ""

@@ -1,5 +1,6 @@
-"""A grid of hyper-parameters: what can be varied, how values are written, and the resulting
-workloads.
+"""A grid of hyper-parameters.
+
+It defines what can be varied, how values are written, and the resulting workloads.
 
 A key is one of :data:`NAMES`, or the path of any value of the workload, such as ``optimizer.rho``
 or ``model[1].units``.
@@ -147,8 +148,9 @@ def _read_range(word: str) -> tuple[str, Range] | None:
 
 
 def drawn(ranges: Mapping[str, Range], samples: int, seed: int) -> list[dict[str, Value]]:
-    """Draw samples of all ranges; a larger number starts with the same samples. Without ranges, one
-    empty sample.
+    """Draw samples of all ranges.
+
+    A larger number starts with the same samples. Without ranges, there is one empty sample.
     """
     chance = random.Random(seed)
     return [
@@ -160,8 +162,9 @@ def drawn(ranges: Mapping[str, Range], samples: int, seed: int) -> list[dict[str
 def points(
     workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]] = ({},)
 ) -> list[GridPoint]:
-    """Combine the grid's values with each of the samples, without duplicates; the grid's last key
-    changes fastest.
+    """Combine the grid's values with each of the samples, without duplicates.
+
+    The grid's last key changes fastest.
 
     Raises:
         UnknownName: no workload has the key.
@@ -264,8 +267,9 @@ NAMES = (*_OPTIMIZER, "batch_size", "epochs", "steps", "hidden", "dropout")
 
 
 def _named(workload: Workload, name: str) -> list[Path]:
-    """Return the paths that a short name sets; ``hidden`` is the width of every dense layer except
-    the last.
+    """Return the paths that a short name sets.
+
+    ``hidden`` is the width of every dense layer except the last.
     """
     layers = list(_placed(workload.model, ("model",)))
     widths: list[Path] = [

@@ -61,8 +61,9 @@ class Simple(Protocol):
         """Its name in a TOML file."""
 
     def apply(self, shape: Shape) -> Applied:
-        """Return output shape, weights and cost for inputs of ``shape``; raises Misfit if they
-        don't fit.
+        """Return output shape, weights and cost for inputs of ``shape``.
+
+        Raises Misfit if they don't fit.
         """
 
 
@@ -155,8 +156,9 @@ class GlobalAveragePool:
 
 @dataclass(frozen=True)
 class LocalResponseNorm(Bounded):
-    """``y = x / (bias + alpha · Σ x²)^beta``; the sum is over channels within ``radius``, fewer at
-    the ends.
+    """``y = x / (bias + alpha · Σ x²)^beta``.
+
+    The sum is over channels within ``radius``, fewer at the ends.
 
     Krizhevsky et al. 2012, section 3.3; as in TensorFlow, ``alpha`` is not divided by the window
     size.
@@ -201,8 +203,9 @@ class BatchNorm(Bounded):
 
 @dataclass(frozen=True)
 class LayerNorm(Bounded):
-    """``y = scale · (x - mean)/√(variance + epsilon) + shift`` along the last axis; ``shift =
-    false`` omits it.
+    """``y = scale · (x - mean)/√(variance + epsilon) + shift`` along the last axis.
+
+    ``shift = false`` omits it.
     """
 
     epsilon: Positive = 1e-5
@@ -263,8 +266,9 @@ class PositionEmbedding(Bounded):
 
 @dataclass(frozen=True)
 class Attention(Bounded):
-    """Causal self-attention: ``softmax(q·kᵀ/√(width/heads))·v`` for each head, then a projection;
-    without biases.
+    """Causal self-attention without biases, followed by a projection.
+
+    Each head computes ``softmax(q·kᵀ/√(width/heads))·v``.
 
     ``qkv`` is one ``[width, 3·width]`` kernel, in the order queries, keys, values; a head takes
     ``width/heads`` consecutive columns of each. ``dropout`` acts on the softmax's output in
@@ -332,8 +336,9 @@ class Scale(Elementwise):
 
 @dataclass(frozen=True)
 class Dropout(Elementwise):
-    """In training, zero each value with probability ``rate``, and scale the others by ``1/(1 -
-    rate)``.
+    """In training, zero each value with probability ``rate``.
+
+    The other values are scaled by ``1/(1 - rate)``.
     """
 
     rate: Share
@@ -448,8 +453,9 @@ def changed(model: tuple[Layer, ...], change: Callable[[Layer], Layer | None]) -
 
 
 def padding_of(size: int, stride: int, width: int, padding: Padding) -> tuple[int, int]:
-    """Return the rows to add before and after ``width`` rows; SAME as in TensorFlow, with an odd
-    row after.
+    """Return the rows to add before and after ``width`` rows.
+
+    SAME is as in TensorFlow, with an odd row after.
     """
     if isinstance(padding, int):
         return padding, padding
@@ -461,8 +467,9 @@ def padding_of(size: int, stride: int, width: int, padding: Padding) -> tuple[in
 
 
 def paddings(layer: Conv2D | MaxPool, shape: Shape) -> list[tuple[int, int]]:
-    """Return the rows and columns to add before and after an image of shape ``[height, width,
-    ...]``.
+    """Return the rows and columns to add before and after an image.
+
+    Its shape is ``[height, width, ...]``.
     """
     return [padding_of(layer.size, layer.stride, side, layer.padding) for side in shape[:2]]
 

@@ -1,5 +1,6 @@
-"""What was published about a workload: the exact protocol, the figures, and the tolerance for a
-faithful re-run.
+"""What was published about a workload, and when a re-run is faithful.
+
+It has the exact protocol, the figures, and the tolerance.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class Seeds(Bounded):
 
 @dataclass(frozen=True)
 class PublishedValue(Bounded):
-    """One figure that a re-run is judged by: it agrees if it is in ``[low, high]``, or in the
-    prediction interval of ``seeds``.
+    """One figure that a re-run is judged by.
+
+    The re-run agrees if it is in ``[low, high]``, or in the prediction interval of ``seeds``.
 
     Without ``epochs`` and ``steps`` it is the value at the end of a run; without ``repeat``, the
     median over repeats.
@@ -112,8 +114,9 @@ class PublishedValue(Bounded):
 
 @dataclass(frozen=True)
 class PublishedTiming:
-    """One published duration or rate. It is shown next to the measured one and never judged: the
-    hardware differs.
+    """One published duration or rate.
+
+    It is shown next to the measured one and never judged: the hardware differs.
     """
 
     quantity: Timing
@@ -125,8 +128,9 @@ class PublishedTiming:
 
 @dataclass(frozen=True)
 class PublishedEpoch:
-    """One line of a published log, as printed, with the log's seconds; None if it has no such
-    value.
+    """One line of a published log, as printed; None if it has no such value.
+
+    The seconds are the log's.
     """
 
     epoch: int

@@ -1,5 +1,6 @@
-"""Weights and windows as nanoGPT draws them in PyTorch after ``torch.manual_seed``, computed
-without PyTorch.
+"""Weights and windows as nanoGPT draws them in PyTorch after ``torch.manual_seed``.
+
+They are computed without PyTorch.
 
 PyTorch's generator on the CPU is MT19937, as NumPy's is. How its words become numbers is in
 PyTorch's ``ATen/core/DistributionsHelper.h``, and for normal ones with AVX2 in

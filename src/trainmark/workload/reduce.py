@@ -35,8 +35,9 @@ _WIDTHS: dict[str, Any] = {
 
 
 def shrunk(workload: Workload) -> Workload:
-    """Keep the number of operations but make each tiny: one unit or filter per layer, one example
-    per step.
+    """Keep the number of operations but make each tiny.
+
+    Each layer has one unit or filter, and each step has one example.
 
     Batch norm needs two, since one value has no variance.
     """
@@ -84,8 +85,9 @@ def without_elementwise(workload: Workload) -> Workload:
 
 
 def ablated(workload: Workload) -> dict[Ablated, Workload]:
-    """Return the workload without ever more layers, by what is removed last; for ``embedding``,
-    embeddings alone.
+    """Return the workload with ever fewer layers, by what is removed last.
+
+    For ``embedding``, only embeddings are left.
     """
     found: dict[Ablated, Workload] = {}
     less = _without(workload, layers.Attention)
@@ -113,8 +115,9 @@ def without_chance(workload: Workload) -> Workload:
 
 
 def with_batch(workload: Workload, size: int) -> Workload:
-    """Return the workload with ``size`` examples per step; drops a smaller batch at the end of a
-    pass.
+    """Return the workload with ``size`` examples per step.
+
+    Drops a smaller batch at the end of a pass.
     """
     return dataclasses.replace(
         workload, batches=dataclasses.replace(workload.batches, size=size, last="drop")
@@ -147,8 +150,9 @@ def _subsampling(layer: layers.Layer) -> layers.Layer:
 def _rescaled(
     model: tuple[layers.Layer, ...], width: Callable[[int], int]
 ) -> tuple[layers.Layer, ...]:
-    """Change the width of every layer but the last one with weights, whose width is the number of
-    classes.
+    """Change the width of every layer but the last one with weights.
+
+    The width of the last one is the number of classes.
     """
     ends = (layers.Dense, layers.Conv2D, layers.TiedHead)
     last = next(

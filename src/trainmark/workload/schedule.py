@@ -18,8 +18,9 @@ Quantity = Literal["test_accuracy", "train_accuracy", "test_loss", "train_loss"]
 
 @dataclass(frozen=True)
 class Target:
-    """Where a run may stop: an accuracy of at least ``bound``, or a loss of at most that, after an
-    epoch.
+    """Where a run may stop, after an epoch.
+
+    It needs an accuracy of at least ``bound``, or a loss of at most that.
     """
 
     quantity: Quantity
@@ -159,8 +160,9 @@ class Metrics:
 
 
 def epoch_sizes(schedule: Schedule, batches: Batches, examples: int) -> tuple[tuple[int, ...], ...]:
-    """Return the batch sizes of one run, as ``[epoch][step]``; raises SpecError for too many
-    steps.
+    """Return the batch sizes of one run, as ``[epoch][step]``.
+
+    Raises SpecError for too many steps.
     """
     one_pass = batches.sizes(examples)
     if len(one_pass) * schedule.dataset_repeats > MOST_STEPS:

@@ -77,8 +77,9 @@ class Workload:
 
     @property
     def step_fingerprint(self) -> str:
-        """Fingerprint of what one step computes; equal for two workloads with the same arithmetic
-        per step.
+        """Fingerprint of what one step computes.
+
+        It is equal for two workloads with the same arithmetic per step.
         """
         computed = {
             name: value for name, value in _non_defaults(self).items() if name not in _NOT_OF_A_STEP
@@ -97,8 +98,9 @@ class Workload:
 
     @property
     def evaluation_batch(self) -> int:
-        """Examples per batch of an evaluation; windows of a text are large, so no more than in
-        training.
+        """Examples per batch of an evaluation.
+
+        Windows of a text are large, so there are no more than in training.
         """
         size = self.batches.size
         return size if self.is_text and size != "full" else _EVALUATION_BATCH
@@ -117,8 +119,9 @@ class Workload:
 
     @property
     def takes_everything(self) -> bool:
-        """Whether every step takes the whole training set in the stored order; only ``augment`` may
-        change it.
+        """Whether every step takes the whole training set in the stored order.
+
+        Only ``augment`` may change it.
         """
         return (
             self.batches.size == "full"
@@ -159,8 +162,9 @@ class Workload:
         )
 
     def with_schedule(self, **changes: Any) -> Workload:
-        """Return this workload with changes to its schedule; raises
-        :class:`~trainmark.errors.SpecError`.
+        """Return this workload with changes to its schedule.
+
+        Raises :class:`~trainmark.errors.SpecError`.
         """
         try:
             return dataclasses.replace(self, schedule=dataclasses.replace(self.schedule, **changes))
@@ -199,8 +203,9 @@ def _digest(*parts: Any) -> str:
 
 
 def _non_defaults(part: Any) -> Any:
-    """Return plain data of ``part`` without fields at their default, so that a new field keeps old
-    fingerprints.
+    """Return plain data of ``part`` without fields at their default.
+
+    So a new field keeps old fingerprints.
 
     ``kind`` is always kept: it names the class.
     """

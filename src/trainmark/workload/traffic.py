@@ -1,5 +1,6 @@
-"""The fewest bytes that a training step moves and holds at once, computed from the
-specification.
+"""The fewest bytes that a training step moves and holds at once.
+
+They are computed from the specification.
 """
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ _KEEPING = (Dense, Conv2D, Attention, TiedHead, BatchNorm, LayerNorm)
 def compulsory(
     model: Model, optimizer: Optimizer, batch: float, value_bytes: int = FLOAT32_BYTES
 ) -> float:
-    """Return the bytes if the batch is read once, and parameters and their states are read and
-    written once.
+    """Return the bytes that a step moves if the batch is read once.
+
+    Parameters and their states are read and written once.
     """
     updated = 2 + 2 * len(slots_of(optimizer))
     return value_bytes * (batch * math.prod(model.input_shape) + model.parameters * updated)
 
 
 def held(model: Model, optimizer: Optimizer, value_bytes: int = FLOAT32_BYTES) -> tuple[int, int]:
-    """Return the bytes that a step must hold: weights, gradients and states; and for each example,
-    what backward needs.
+    """Return the bytes that a step must hold, in all and for each example.
+
+    In all, these are weights, gradients and states; for each example, what backward needs.
 
     That is the network's output and the inputs of products and normalisations; attention also keeps
     queries, keys, values and their mix.

@@ -1,5 +1,6 @@
-"""Changes to a training that ``trainmark explain`` tries, each in a separate run of the user's
-script.
+"""Changes to a training that ``trainmark explain`` tries.
+
+Each is tried in a separate run of the user's script.
 
 The environment variable ``TRAINMARK_CHANGES`` names those of this process, separated by commas, as
 in ``bf16,workers=2``; it is empty for the unchanged script. A change proves that it took effect, or
@@ -57,8 +58,9 @@ def _no_change(_: Change) -> None:
 
 
 def apply(observer: Any, framework: Any) -> None:
-    """Apply this process's changes of a framework's module here, where ``same-batch`` is the
-    function ``same_batch``.
+    """Apply this process's changes that a framework's module defines.
+
+    The function of ``same-batch`` is ``same_batch``.
 
     An error is reported, never raised.
     """
@@ -71,8 +73,9 @@ def apply(observer: Any, framework: Any) -> None:
 
 
 def install(framework: str, observer: Any) -> None:
-    """Apply the changes to a framework that was just imported, if this process is an experiment and
-    there are any.
+    """Apply the changes to a framework that was just imported.
+
+    There are none unless this process is an experiment.
     """
     if VARIABLE not in os.environ:
         return

@@ -49,8 +49,9 @@ class Busy:
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
-    """Return the share of the time from the first start to the last end that any of the spans
-    covers.
+    """Return the share of the time that any of the spans covers.
+
+    The time is from the first start to the last end.
     """
     ordered = sorted(spans)
     first = ordered[0][0]

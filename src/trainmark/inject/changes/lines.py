@@ -1,5 +1,6 @@
-"""Where a training spends its time: parts of the step and lines of the user's, by sampling the
-training thread.
+"""Where a training spends its time, by sampling the training thread.
+
+Samples tell the part of the step and the line of the user's.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Started by every Python interpreter of a measured command, since ``trainmark measure`` puts this
-folder on its path.
+"""Started by every Python interpreter of a measured command.
+
+The command ``trainmark measure`` puts this folder on its path.
 
 It starts the observer, takes this folder off the path, and runs the ``sitecustomize`` that it
 hides, if there is one.

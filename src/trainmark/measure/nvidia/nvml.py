@@ -1,5 +1,6 @@
-"""The state of NVIDIA's driver and GPUs, through NVML. The library is passed in, so that tests need
-no GPU.
+"""The state of NVIDIA's driver and GPUs, through NVML.
+
+The library is passed in, so that tests need no GPU.
 
 Each query can fail separately: a virtual GPU has no fan, a consumer card no ECC, a container may
 have no permission. An unknown value is None, never 0.
@@ -55,7 +56,9 @@ class Nvml:
         self._lost: set[int] = set()
 
     def ask(self, question: str, *about: Any) -> Any:
-        """Query one value; None if not supported, without permission, GPU lost, or the library is
+        """Query one value.
+
+        The result is None if it is not supported or permitted, the GPU is lost, or the library is
         too old.
         """
         function = getattr(self.library, question, None)
@@ -80,8 +83,9 @@ class Nvml:
         return bits
 
     def handle(self, index: int) -> tuple[Any, str | None]:
-        """Return the handle of a GPU, or why there is none: it has fallen off the bus, or belongs
-        to another user.
+        """Return the handle of a GPU, or why there is none.
+
+        It may have fallen off the bus, or belong to another user.
         """
         try:
             return self.library.nvmlDeviceGetHandleByIndex(index), None

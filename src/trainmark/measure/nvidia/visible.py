@@ -16,8 +16,9 @@ _BY_BUS = "PCI_BUS_ID"
 
 
 def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
-    """Return the GPUs that CUDA exposes for a value of ``CUDA_VISIBLE_DEVICES``, and what is wrong
-    with it.
+    """Return the GPUs that CUDA exposes for a value of ``CUDA_VISIBLE_DEVICES``.
+
+    Also returns what is wrong with the value.
 
     CUDA reads the words in order and stops at the first that is not a GPU; with a repeated word it
     exposes none; of MIG instances it exposes only the first. Numbers are the driver's, as with
@@ -55,8 +56,9 @@ def shown(driver: Driver, environment: Mapping[str, str]) -> tuple[Gpu, ...]:
 def number_of(
     device: str, driver: Driver, environment: Mapping[str, str] = os.environ
 ) -> int | None:
-    """Return the driver's number of a framework's ``cuda:N``; None for any other device or if
-    unknown.
+    """Return the driver's number of a framework's ``cuda:N``.
+
+    The result is None for any other device or if unknown.
 
     CUDA numbers the fastest GPU first unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, so with different
     GPUs only CUDA knows. And an instance of a divided GPU (MIG) is not the GPU that the driver

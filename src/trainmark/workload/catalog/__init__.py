@@ -1,5 +1,6 @@
-"""Find workloads: by name in this folder, or by path of a TOML file. Only for the parent process
-(tomllib).
+"""Find workloads: by name in this folder, or by path of a TOML file.
+
+Only the parent process may import this module (tomllib).
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ _MOST_BYTES = 1 << 20
 
 
 def names() -> list[str]:
-    """Return trainmark's workloads, smallest first, each followed by its variants as
-    ``name:variant``.
+    """Return trainmark's workloads, smallest first.
+
+    Each is followed by its variants as ``name:variant``.
     """
     listed = []
     written = {file.stem: tomllib.loads(file.read_text("utf-8")) for file in _FOLDER.glob("*.toml")}
@@ -36,8 +38,9 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Workload:
-    """Return the workload ``name``: ``mnist-mlp32``, ``mnist-mlp32:two-stage``, or a path that ends
-    in ``.toml``.
+    """Return the workload ``name``.
+
+    It is ``mnist-mlp32``, ``mnist-mlp32:two-stage``, or a path that ends in ``.toml``.
 
     Raises:
         UnknownName: the catalogue has no such workload.

@@ -24,8 +24,9 @@ from .outermost import around_modules, evaluates
 
 
 def look(change: Change) -> None:
-    """Report what the plan of the experiments depends on, and the lines of the user's that take the
-    most time.
+    """Report what the plan of the experiments depends on.
+
+    Also reports the lines of the user's that take the most time.
     """
     facts: dict[str, Any] = {
         "workers": None,

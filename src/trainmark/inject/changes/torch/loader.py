@@ -21,8 +21,9 @@ from .outermost import around_modules, evaluates, mapped, tensors
 
 
 def same_batch(change: Change) -> None:
-    """Every loader yields its first batch again; without loaders, so does the function that returns
-    the batches.
+    """Let every loader yield its first batch again.
+
+    Without loaders, so does the function that returns the batches.
     """
     batches: dict[int, Any] = {}
 
@@ -51,8 +52,7 @@ def same_batch(change: Change) -> None:
 
 
 def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> list[Any]:
-    """Find the user's function that returned the tensor given to the root module, and let it return
-    that again.
+    """Let the user's function that returned the root module's input return it again.
 
     Returns:
         As :func:`around_modules`.

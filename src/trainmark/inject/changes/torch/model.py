@@ -1,5 +1,6 @@
-"""Changes to how the model computes: threads, number formats, memory format, compilation,
-attention.
+"""Changes to how the model computes.
+
+These are threads, number formats, memory format, compilation and attention.
 """
 
 from __future__ import annotations
@@ -86,8 +87,9 @@ def tf32(change: Change) -> None:
 
 
 def bf16(change: Change) -> None:
-    """Compute matrix products and convolutions in 16 bits; the results of the outermost modules are
-    fp32 again.
+    """Compute matrix products and convolutions in 16 bits.
+
+    The results of the outermost modules are fp32 again.
     """
     dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[change.word]
 
@@ -165,8 +167,9 @@ cuda_graphs = compile
 
 
 def attention(change: Change) -> None:
-    """Use fused attention: by not computing weights that nn.MultiheadAttention also returns, or
-    Transformers' sdpa.
+    """Use fused attention.
+
+    It does not compute weights that nn.MultiheadAttention also returns, or uses Transformers' sdpa.
     """
 
     def only_output(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

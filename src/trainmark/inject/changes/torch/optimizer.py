@@ -112,8 +112,9 @@ def _like(optimizer: Any) -> Any:
 
 
 def _around_steps(step: Callable[..., Any]) -> Any:
-    """Call ``step`` around the step of every optimiser, inside of its hooks; returns the set of
-    optimisers.
+    """Call ``step`` around the step of every optimiser, inside of its hooks.
+
+    Returns the set of optimisers.
     """
     optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
 

@@ -25,8 +25,9 @@ def mapped(by: Callable[[Any], Any], value: Any) -> Any:
 def around_modules(
     call: Callable[[Any, Callable[..., Any], Any, Any], Any], *, losses: bool = False
 ) -> list[Any]:
-    """Call ``call`` around every module that no other module calls; returns a list with the latest
-    of them that trains.
+    """Call ``call`` around every module that no other module calls.
+
+    Returns a list with the latest of them that trains.
 
     Args:
         losses: also around those without weights, such as losses.
