@@ -1,5 +1,6 @@
-"""Data parallelism over the devices of one process: one program for all of them, which averages
-their gradients.
+"""Data parallelism over the devices of one process.
+
+One program runs on all of them and averages their gradients.
 
 It uses ``jax.sharding``: a mesh of devices, with batches split along it and weights replicated.
 """

@@ -16,6 +16,7 @@ from trainmark.errors import assert_never
 from trainmark.workload import optimizers as definitions
 
 State = dict[str, Parameters]
+"""The states of an optimiser by name, such as ``momentum``; each has an array per weight."""
 Update = Callable[[Parameters, State, Parameters, Array], tuple[Parameters, State]]
 """``(weights, state, gradients, step)`` to new weights and state; ``step`` counts from 0."""
 
@@ -50,7 +51,7 @@ def build(
 def _update(spec: definitions.Optimizer | None) -> Update:
     match spec:
         case None:
-            return lambda weights, state, gradients, step: (weights, state)  # noqa: ARG005
+            return _no_update
         case definitions.SGD():
             update = functools.partial(_sgd, spec)
         case definitions.Adam() | definitions.AdamW():
@@ -59,11 +60,25 @@ def _update(spec: definitions.Optimizer | None) -> Update:
             update = functools.partial(_rmsprop, spec)
         case _:
             assert_never(spec)
-    if (norm := spec.clip_norm) is None:
+    norm = spec.clip_norm
+    if norm is None:
         return update
-    return lambda weights, state, gradients, step: update(
-        weights, state, _clipped(gradients, norm), step
-    )
+
+    def clipped_update(
+        weights: Parameters, state: State, gradients: Parameters, step: Array
+    ) -> tuple[Parameters, State]:
+        return update(weights, state, _clipped(gradients, norm), step)
+
+    return clipped_update
+
+
+def _no_update(
+    weights: Parameters,
+    state: State,
+    gradients: Parameters,  # noqa: ARG001
+    step: Array,  # noqa: ARG001
+) -> tuple[Parameters, State]:
+    return weights, state
 
 
 def _clipped(gradients: Parameters, most: float) -> Parameters:

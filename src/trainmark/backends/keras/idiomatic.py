@@ -1,5 +1,6 @@
-"""``idiomatic``: ``model.fit`` as in Keras's tutorials, on NumPy arrays that were prepared up
-front.
+"""``idiomatic``: ``model.fit`` as in Keras's tutorials.
+
+It trains on NumPy arrays that were prepared up front.
 
 ``compiled`` is the same ``fit`` after ``compile(jit_compile=True)``.
 
@@ -18,7 +19,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EpochPlan, Job, Steps
+from trainmark.backends.base import EpochPlan, Job, Steps, no_tick
 from trainmark.backends.keras.batches import Batch, Indices, OrderedBatches
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.report import Report
@@ -56,13 +57,13 @@ class KerasIdiomaticTrainer(KerasTrainer):
         sizes = tuple(dict.fromkeys(plan.sizes))
         with self._put_back():
             if self._shuffled_by_keras(plan, len(plan.sizes)):
-                self._fit_arrays(
-                    sum(sizes), sizes[0], Report(lambda: None), epochs=2, shuffle=not plan.whole
-                )
+                report = Report(no_tick)
+                shuffle = not plan.whole
+                self._fit_arrays(sum(sizes), sizes[0], report, epochs=2, shuffle=shuffle)
             else:
-                # a part of an epoch may lack the smaller last batch
+                # A part of an epoch may lack the smaller last batch.
                 for some in 2 * [*{sizes[:1], sizes}]:
-                    self._fit_given(plan, np.arange(sum(some)), some, 0, Report(lambda: None))
+                    self._fit_given(plan, np.arange(sum(some)), some, 0, Report(no_tick))
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
@@ -105,8 +106,9 @@ class KerasIdiomaticTrainer(KerasTrainer):
         return results
 
     def _shuffled_by_keras(self, plan: EpochPlan, steps: int) -> bool:
-        """Whether ``fit`` on the arrays gives the batches of these steps: whole epochs, or the
-        whole set each time.
+        """Whether ``fit`` on the arrays gives the batches of these steps.
+
+        It does for whole epochs, and for the whole set each time.
         """
         if plan.augmented is not None or self._workload.is_text:
             return False
@@ -142,8 +144,9 @@ class KerasIdiomaticTrainer(KerasTrainer):
     def _fit_given(
         self, plan: EpochPlan, taken: Indices, sizes: tuple[int, ...], first: int, report: Report
     ) -> None:
-        """Run one ``fit`` on these examples in this order; ``first`` is the number of the first
-        batch in its epoch.
+        """Run one ``fit`` on these examples in this order.
+
+        ``first`` is the number of the first batch in its epoch.
         """
         as_stored = plan.augmented is None and not self._job.distorts and not self._workload.is_text
         if (
@@ -155,7 +158,7 @@ class KerasIdiomaticTrainer(KerasTrainer):
             labels = self._labels["train"][taken]
             if len(self._ordered) != len(taken):
                 self._ordered = np.empty_like(images, shape=(len(taken), *images.shape[1:]))
-            # a new array would cost page faults
+            # The array is used again, since a new one would cost page faults.
             np.take(images, taken, axis=0, out=self._ordered, mode="clip")
             self._network.fit(
                 self._ordered,
@@ -172,7 +175,8 @@ class KerasIdiomaticTrainer(KerasTrainer):
             self._network.fit(batches, shuffle=False, verbose=0, callbacks=[report])
 
     def _training_batch(self, taken: Indices, step: int) -> Batch:
-        if isinstance(spec := self._workload.input, Input) and spec.distortions is not None:
+        spec = self._workload.input
+        if isinstance(spec, Input) and spec.distortions is not None:
             rng = np.random.default_rng(
                 [self._job.options.seed, _DISTORTION, self._epoch + 1, step]
             )

@@ -100,8 +100,10 @@ class KerasTrainer:
 
     def synchronize(self) -> None:
         """Wait for the device."""
-        # inside ``fit``, JAX holds the values elsewhere
-        getattr(self._network, "jax_state_sync", lambda: None)()
+        # Inside ``fit``, Keras on JAX holds the values elsewhere.
+        synchronize_state = getattr(self._network, "jax_state_sync", None)
+        if synchronize_state is not None:
+            synchronize_state()
         self._engine.synchronize([variable.value for variable in self._variables()])
 
     def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
@@ -225,10 +227,11 @@ class KerasTrainer:
         """Return windows of a text in batches of the workload's size."""
         chosen = np.arange(len(self._labels[split]))[examples]
         edges = range(0, len(chosen), self._workload.evaluation_batch)
-        return OrderedBatches(
-            lambda taken, _: self._batch(split, taken),
-            [chosen[edge : edge + edges.step] for edge in edges],
-        )
+
+        def batch(taken: Any, _: int) -> Batch:
+            return self._batch(split, taken)
+
+        return OrderedBatches(batch, [chosen[edge : edge + edges.step] for edge in edges])
 
     @contextlib.contextmanager
     def _average_in_place(self) -> Iterator[None]:

@@ -88,8 +88,9 @@ class NumpyTrainer:
         self._l2 = model.l2
 
     def restart(self, weights: Weights) -> None:
-        """Start again from these weights, with the random numbers of a new trainer; the layers
-        share the generator.
+        """Start again from these weights, with the random numbers of a new trainer.
+
+        The layers share the generator.
         """
         self._rng.bit_generator.state = self._first_random_state
         self.load(weights)
@@ -135,8 +136,9 @@ class NumpyTrainer:
     def evaluate(
         self, split: base.SplitName, examples: NDArray[np.int64] | None = None
     ) -> base.Evaluation:
-        """Return loss and accuracy over a split, with the averaged weights if there is an
-        average.
+        """Return loss and accuracy over a split.
+
+        It uses the averaged weights if there is an average.
         """
         trained = dict(self._weights)
         part = getattr(self._data, split)
