@@ -12,8 +12,10 @@ from trainmark import regular
 from trainmark.data.catalog import KnownFile
 from trainmark.data.damage import damaged
 
-_GZIP_MAGIC = b"\x1f\x8b"  # no IDX file starts like this, and no CIFAR-10 record: 31 is not a class
+_GZIP_MAGIC = b"\x1f\x8b"
+"""First bytes of gzip; no IDX file starts so, and no CIFAR-10 record, since 31 is no class."""
 _GZIP_WBITS = 31
+"""Argument of :mod:`zlib` for a gzip file."""
 _BLOCK = 1 << 20
 """Bytes that are read and hashed at once."""
 _GZIP_OVERHEAD = 1 << 16

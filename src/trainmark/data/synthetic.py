@@ -38,7 +38,9 @@ FONT = (
     "01110 10001 10001 01111 00001 00010 01100",
 )
 _ROWS = 7
+"""Rows of a digit in the font."""
 _COLUMNS = 5
+"""Columns of a digit in the font."""
 
 # A pixel at (x, y) shows the font at (u, v), each from -1 to 1. u and v are polynomials in (1, x,
 # y, xy, x², y²). The means of their coefficients scale the digit; their spreads shift, scale,

@@ -79,9 +79,8 @@ def training_windows(epochs: Sequence[Epoch]) -> list[tuple[float, float]]:
         for window in epoch.windows or [Window(epoch.start_seconds, epoch.seconds)]:
             start = window.start_seconds
             end = window.start_seconds + window.seconds
-            if windows and start - windows[-1][1] <= min(
-                PAUSE_SHARE * epoch.seconds, PAUSE_SECONDS
-            ):
+            longest_pause = min(PAUSE_SHARE * epoch.seconds, PAUSE_SECONDS)
+            if windows and start - windows[-1][1] <= longest_pause:
                 windows[-1] = (windows[-1][0], end)
             else:
                 windows.append((start, end))

@@ -54,15 +54,14 @@ def noise(
         own_clock = samples.cpu_hertz
     elif gpu is not None:
         own_clock = gpu_column(samples.gpu_sm_hertz, gpu)
+    throttle_bits = (
+        [] if gpu is None else _known(gpu_column(samples.gpu_throttle_bits, gpu), during)
+    )
     holds = {
         Caveat.BUSY_MACHINE: _others_percent(samples, during, cores) > 100 * BUSY_SHARE,
         Caveat.STOLEN_TIME: _mean(samples.stolen_percent, during) > STOLEN_PERCENT,
         Caveat.CLOCK_DRIFT: _drifts(own_clock, during),
-        Caveat.THROTTLED: gpu is not None
-        and any(
-            int(bits) & slowdown_bits
-            for bits in _known(gpu_column(samples.gpu_throttle_bits, gpu), during)
-        ),
+        Caveat.THROTTLED: any(int(bits) & slowdown_bits for bits in throttle_bits),
     }
     return {caveat for caveat, applies in holds.items() if applies}
 

@@ -265,11 +265,9 @@ def load_between(
     tree = tree_percent(earlier, later)
     capacity = len(pairs) * seconds
     own = later.own_seconds - earlier.own_seconds
-    others = (
-        None
-        if busy is None or tree is None
-        else busy * seconds - tree * seconds / 100 - own - idle_seconds
-    )
+    others = None
+    if busy is not None and tree is not None:
+        others = busy * seconds - tree * seconds / 100 - own - idle_seconds
     before = earlier.waits
     after = later.waits
 

@@ -439,11 +439,9 @@ def changed(model: tuple[Layer, ...], change: Callable[[Layer], Layer | None]) -
         new: Any = layer
         if isinstance(layer, Residual):
             body = changed(layer.body, change)
-            new = (
-                replace(layer, body=body, shortcut=changed(layer.shortcut, change))
-                if body
-                else None
-            )
+            new = None
+            if body:
+                new = replace(layer, body=body, shortcut=changed(layer.shortcut, change))
         elif isinstance(layer, Repeat):
             inner = changed(layer.layers, change)
             new = replace(layer, layers=inner) if inner else None

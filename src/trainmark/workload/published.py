@@ -104,11 +104,9 @@ class PublishedValue(Bounded):
             return f"epoch {first}" if first == last else f"mean of epochs {first} to {last}"
         if self.steps is not None:
             first, last, every = self.steps
-            return (
-                f"step {first}"
-                if first == last
-                else f"mean of steps {first} to {last}, every {every}"
-            )
+            if first == last:
+                return f"step {first}"
+            return f"mean of steps {first} to {last}, every {every}"
         return "end"
 
 

@@ -144,11 +144,10 @@ def _weights(model: Model, generator: Generator) -> Weights:
             if weight.initial.sd != _SD:
                 drawn[key] = generator.normal(math.prod(weight.shape), weight.initial.sd)
             rows, columns = weight.shape  # PyTorch keeps matrices as [outputs, inputs]
-            value = (
-                drawn[key].reshape(rows, columns)
-                if key in embeddings
-                else drawn[key].reshape(columns, rows).T
-            )
+            if key in embeddings:
+                value = drawn[key].reshape(rows, columns)
+            else:
+                value = drawn[key].reshape(columns, rows).T
             weights[key] = np.ascontiguousarray(value)
         else:
             assert weight.initial == Constant(1.0)  # the scale of a layer norm

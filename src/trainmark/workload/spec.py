@@ -110,12 +110,10 @@ class Workload:
         batches = self.batches
         metrics = self.metrics
         known = all(_drawn_by_nanogpt(layer) for layer in layers.every(self.model))
-        equal = (
-            batches.size != "full"
-            and batches.last == "drop"
-            and self.schedule.shuffle == "with-replacement"
-        )
-        return self.is_text and known and equal and metrics.sample is not None and metrics.before
+        in_equal_batches = batches.size != "full" and batches.last == "drop"
+        with_replacement = self.schedule.shuffle == "with-replacement"
+        evaluates_alike = metrics.sample is not None and metrics.before
+        return self.is_text and known and in_equal_batches and with_replacement and evaluates_alike
 
     @property
     def takes_everything(self) -> bool:
@@ -123,11 +121,8 @@ class Workload:
 
         Only ``augment`` may change it.
         """
-        return (
-            self.batches.size == "full"
-            and self.schedule.shuffle == "never"
-            and self.input.distortions is None
-        )
+        in_order = self.schedule.shuffle == "never" and self.input.distortions is None
+        return self.batches.size == "full" and in_order
 
     @property
     def augmented_input(self) -> Input | None:

@@ -22,12 +22,17 @@ CLOCK_SM = 1
 CLOCK_MEMORY = 2
 TEMPERATURE_GPU = 0
 _GPU_IS_LOST = 15
+"""``NVML_ERROR_GPU_IS_LOST``"""
 _EXCLUSIVE_PROCESS = 3
+"""``NVML_COMPUTEMODE_EXCLUSIVE_PROCESS``"""
 _UNCORRECTED = 1
-_SINCE_LOADED = 0  # NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC
+"""``NVML_MEMORY_ERROR_TYPE_UNCORRECTED``"""
+_SINCE_LOADED = 0
+"""``NVML_VOLATILE_ECC``: errors since the driver was loaded."""
 _CAN_READ = 0
-# NVML_P2P_CAPS_INDEX_READ (in pynvml a tuple, which ctypes refuses), NVML_P2P_STATUS_OK
+"""``NVML_P2P_CAPS_INDEX_READ``, which in pynvml is a tuple that ctypes refuses."""
 _P2P_OK = 0
+"""``NVML_P2P_STATUS_OK``"""
 
 # Reasons why a clock is below the requested one, by bit (nvml.h); idleness and application settings
 # don't count.
@@ -40,6 +45,7 @@ THROTTLE_REASONS = {
 }
 
 POWER_CAP_BIT = 0x0000000000000004
+"""The bit that is set while the power cap holds the clocks back."""
 SLOWDOWN_BITS = sum(THROTTLE_REASONS) & ~POWER_CAP_BIT
 """All reasons except the power cap, which is normal for a large GPU under full load."""
 

@@ -12,7 +12,9 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 HIDE_ALL = ("", "-1", "void", "none", "NoDevFiles")
 
 ORDER = "CUDA_DEVICE_ORDER"
+"""Environment variable that decides in which order CUDA numbers the GPUs."""
 _BY_BUS = "PCI_BUS_ID"
+"""Its value for the order of the driver; without it, the fastest GPU comes first."""
 
 
 def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
@@ -46,11 +48,9 @@ def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
 def shown(driver: Driver, environment: Mapping[str, str]) -> tuple[Gpu, ...]:
     """Return the GPUs that a framework should see."""
     value = environment.get(VISIBLE)
-    return (
-        tuple(gpu for gpu in driver.gpus if gpu.problem is None)
-        if value is None
-        else shown_by(value, driver)[0]
-    )
+    if value is None:
+        return tuple(gpu for gpu in driver.gpus if gpu.problem is None)
+    return shown_by(value, driver)[0]
 
 
 def number_of(
