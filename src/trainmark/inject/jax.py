@@ -30,6 +30,7 @@ _READS = (
     "__bool__",
     "__format__",
 )
+"""Methods of an array that wait for its value."""
 _MOST_CALLS = 50
 """A function that was called so often without its own results is never taken for a step."""
 

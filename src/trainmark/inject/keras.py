@@ -222,11 +222,10 @@ class _Fit:
 
     def describe(self) -> dict[str, Any]:
         """Return what it computes with."""
-        policy = (
-            self._callbacks.model.dtype_policy
-            if self._callbacks
-            else self._keras.config.dtype_policy()
-        )
+        if self._callbacks:
+            policy = self._callbacks.model.dtype_policy
+        else:
+            policy = self._keras.config.dtype_policy()
         described = {
             "precision": policy.compute_dtype,
             "device": str(self._keras.distribution.list_devices()[0]),

@@ -32,8 +32,11 @@ FOLDER = "TRAINMARK_OBSERVER"
 STEPS = "TRAINMARK_STEPS"
 """Environment variable: the step after which the training ends."""
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+"""Environment variables with the rank of this process among several."""
 _WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+"""Environment variables with the number of ranks."""
 _HOOK = "TRAINMARK_HOOK"
+"""Environment variable of the hook; its module is recognised by it."""
 _MOST_LOSSES = 2_000
 """Steps from the start whose losses are all kept."""
 _THEN_EVERY = 100
@@ -716,12 +719,12 @@ class Observer:
         steps = self.steps
         untimed = self._first_steps + self._search_steps
         seconds = ("loader_wait", "sync", "copy", "optimizer", "saving", "evaluation")
+        counted = max(steps - (not self._has_loader), 1)
         return {
             "framework": self.framework,
             "injected": self.injected[:30],
             "steps": steps,
-            "examples_per_step": totals["examples"] / max(steps - (not self._has_loader), 1)
-            or None,
+            "examples_per_step": totals["examples"] / counted or None,
             "tokens_per_step": totals["tokens"] / max(steps - 1, 1) or None,
             "seconds": totals["seconds"] * (steps - 1) / max(steps - untimed, 1),
             **{f"{name}_seconds": totals.get(name) for name in seconds},

@@ -136,11 +136,10 @@ class _Network:
     def _forward(self, called: Any, args: Any, more: Any) -> None:
         if args and getattr(args[0], "is_meta", False):  # only shapes are computed
             return
-        tensor = (
-            args[0]
-            if args and isinstance(args[0], self._tensor)
-            else _first_tensor(self._tensor, (args, more))
-        )
+        if args and isinstance(args[0], self._tensor):
+            tensor = args[0]
+        else:
+            tensor = _first_tensor(self._tensor, (args, more))
         if tensor is not None and self._observer.steps < FEW:
             self._has_tokens = tensor.ndim == 2 and not tensor.is_floating_point()
             kind = tensor.device.type

@@ -15,11 +15,9 @@ from ...patch import around
 
 def mapped(by: Callable[[Any], Any], value: Any) -> Any:
     """Replace the tensors in nested containers."""
-    return (
-        by(value)
-        if isinstance(value, torch.Tensor)
-        else pytree.tree_map_only(torch.Tensor, by, value)
-    )
+    if isinstance(value, torch.Tensor):
+        return by(value)
+    return pytree.tree_map_only(torch.Tensor, by, value)
 
 
 def around_modules(
