@@ -657,16 +657,14 @@ def require_memory(workload: Workload, device: Device, options: Options) -> None
     arithmetic = PRECISIONS[options.precision]
     if device.kind == "cpu":
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    fixed, each = held(
-        lay_out(workload), workload.optimizer, 2 if arithmetic.mixed else arithmetic.value_bytes
-    )
+    value_bytes = 2 if arithmetic.mixed else arithmetic.value_bytes
+    fixed, each = held(lay_out(workload), workload.optimizer, value_bytes)
     if memory is not None and batch != "full" and fixed + batch * each > memory:
         fits = max(0, memory - fixed) // each
+        fix = f"A batch of at most {fits:,} could fit." if fits else "Not even a batch of one fits."
         raise Unsupported(
             f"the memory of {device.id} can't hold a step of {workload.name}",
             expected=f"at least {units.bytes_(fixed + batch * each)} for a batch of {batch:,}",
             found=units.bytes_(memory),
-            fix=f"A batch of at most {fits:,} could fit."
-            if fits
-            else "Not even a batch of one fits.",
+            fix=fix,
         )

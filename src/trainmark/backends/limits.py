@@ -23,7 +23,9 @@ _SECONDS_A_SIZE = 0.6
 _LONGEST_SECONDS = 0.5  # no larger product is tried after one that takes this long
 _SHARE_OF_MEMORY = 1 / 16
 _CPU_BYTES = 2**28
-_LARGEST_COPY_BYTES = 2**31  # far more than any cache holds
+"""Bytes of a copied array if the device's memory is unknown, as on a CPU."""
+_LARGEST_COPY_BYTES = 2**31
+"""Most bytes of a copied array; far more than any cache holds."""
 
 Clock = Callable[[], float]
 

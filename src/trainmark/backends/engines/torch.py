@@ -46,13 +46,13 @@ class Graph(Protocol):
 
 def packages() -> dict[str, str]:
     """Return the versions of PyTorch and of what it was built with."""
-    cuda = (
-        {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
-        if torch.version.cuda
-        else {}
-    )
-    rocm = {"rocm": torch.version.hip} if torch.version.hip else {}
-    return {"torch": torch.__version__, **cuda, **rocm}
+    found = {"torch": torch.__version__}
+    if torch.version.cuda:
+        found["cuda"] = torch.version.cuda
+        found["cudnn"] = str(torch.backends.cudnn.version())
+    if torch.version.hip:
+        found["rocm"] = torch.version.hip
+    return found
 
 
 def examine() -> Examination:

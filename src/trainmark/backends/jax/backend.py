@@ -88,11 +88,8 @@ class JaxBackend:
 
         ``idiomatic`` copies NumPy arrays to it.
         """
-        return frozenset(
-            ("input", "optimizer", "loss")
-            if options.style == "fast"
-            else ("input", "copy", "optimizer", "loss")
-        )
+        common: tuple[base.Part, ...] = ("input", "optimizer", "loss")
+        return frozenset(common if options.style == "fast" else ("copy", *common))
 
     def limits(self, options: base.Options) -> DeviceLimits:
         """Return products and copies on one device."""

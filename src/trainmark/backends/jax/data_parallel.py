@@ -23,8 +23,11 @@ from trainmark.backends.jax.network import Parameters
 
 AXIS = "data"
 _EACH = PartitionSpec(AXIS)
+"""Each device has its own part, along the first axis."""
 _SAME = PartitionSpec()
+"""All devices have the same values."""
 _ORDER = PartitionSpec(None, AXIS)
+"""Each device has its own part of every row, such as its examples of every step."""
 
 
 class JaxDataParallelTrainer(JaxFastTrainer):

@@ -176,11 +176,10 @@ class JaxFastTrainer(JaxTrainer):
         draws = indices
         held = "input" in self._job.options.without
         if isinstance(spec, Tokens):
-            starts = (
-                indices
-                if indices.size and not held
-                else jnp.arange(indices.size or len(self._data.train))
-            )
+            if indices.size and not held:
+                starts = indices
+            else:
+                starts = jnp.arange(indices.size or len(self._data.train))
             indices = starts[:, None] + jnp.arange(spec.length)
             held = False
         elif spec.augment is not None:

@@ -103,18 +103,14 @@ def _sgd(
         return _each(lambda w, g: w - rate * g, weights, gradients), state
     if spec.momentum_form == "buffer":
         momentum = _each(lambda b, g: spec.momentum * b + g, state["momentum"], gradients)
-        taken = (
-            _each(lambda b, g: g + spec.momentum * b, momentum, gradients)
-            if spec.nesterov
-            else momentum
-        )
+        taken = momentum
+        if spec.nesterov:
+            taken = _each(lambda b, g: g + spec.momentum * b, momentum, gradients)
         return _each(lambda w, b: w - rate * b, weights, taken), {"momentum": momentum}
     momentum = _each(lambda v, g: spec.momentum * v - rate * g, state["momentum"], gradients)
-    moved = (
-        _each(lambda v, g: spec.momentum * v - rate * g, momentum, gradients)
-        if spec.nesterov
-        else momentum
-    )
+    moved = momentum
+    if spec.nesterov:
+        moved = _each(lambda v, g: spec.momentum * v - rate * g, momentum, gradients)
     return _each(jnp.add, weights, moved), {"momentum": momentum}
 
 
@@ -171,9 +167,8 @@ def _rate(spec: definitions.Optimizer, step: Array, weights: Parameters) -> Arra
     rate = jnp.asarray(spec.learning_rate, dtype)
     if spec.staircase is None:
         return rate
-    return rate * jnp.asarray(spec.staircase.factor, dtype) ** (
-        step // spec.staircase.steps
-    ).astype(dtype)
+    stairs = (step // spec.staircase.steps).astype(dtype)
+    return rate * jnp.asarray(spec.staircase.factor, dtype) ** stairs
 
 
 def _one_minus_power(beta: float, t: Array) -> Array:

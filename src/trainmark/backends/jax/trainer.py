@@ -90,11 +90,9 @@ class JaxTrainer:
         """Put weights and a new optimiser on the device."""
         running = self._taken_in(weights)
         taken = {name: running.pop(name) for name in self._model.trained}
-        average = (
-            {name: value.copy() for name, value in taken.items()}
-            if self._workload.weight_average
-            else {}
-        )
+        average = {}
+        if self._workload.weight_average:
+            average = {name: value.copy() for name, value in taken.items()}
         state = {
             slot: {name: self._zeros_like(value) for name, value in taken.items()}
             for slot in self._remembered

@@ -100,9 +100,8 @@ class KerasFastTrainer(KerasTrainer):
 
     def read(self, results: Any) -> Steps:
         """Read results ``[steps, 3]`` to the host."""
-        host = np.concatenate(
-            [ops.convert_to_numpy(rows)[:count] for rows, count in results]
-        ).astype(np.float64)
+        parts = [ops.convert_to_numpy(rows)[:count] for rows, count in results]
+        host = np.concatenate(parts).astype(np.float64)
         return Steps.from_rows(host, has_l2=self._network.has_l2)
 
     def _run(self, x: Any, y: Any, batches: Any, count: int, tick: Callable[[], None]) -> Any:

@@ -12,7 +12,7 @@ one ``fit`` on a ``PyDataset``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -27,7 +27,9 @@ from trainmark.backends.keras.trainer import KerasTrainer, seed_of
 from trainmark.workload.pixels import Input, augment, distort
 
 _ORDER = 1
-_DISTORTION = 2  # separate streams of random numbers
+"""Random stream of the order of examples."""
+_DISTORTION = 2
+"""Random stream of the distortions of images, different from that of the order."""
 
 
 class KerasIdiomaticTrainer(KerasTrainer):
@@ -50,9 +52,8 @@ class KerasIdiomaticTrainer(KerasTrainer):
         Each size trains twice, since ``torch.compile`` compiles a first step without gradients
         separately.
         """
-        if self._network.run_eagerly or (
-            keras.config.backend() == "torch" and not self._network.jit_compile
-        ):
+        on_torch = keras.config.backend() == "torch"
+        if self._network.run_eagerly or (on_torch and not self._network.jit_compile):
             return False
         sizes = tuple(dict.fromkeys(plan.sizes))
         with self._put_back():
@@ -149,11 +150,7 @@ class KerasIdiomaticTrainer(KerasTrainer):
         ``first`` is the number of the first batch in its epoch.
         """
         as_stored = plan.augmented is None and not self._job.distorts and not self._workload.is_text
-        if (
-            as_stored
-            and set(plan.sizes[:-1]) <= {plan.sizes[0]}
-            and plan.sizes[-1] <= plan.sizes[0]
-        ):
+        if as_stored and _are_equal(plan.sizes):
             images = self._inputs("train")
             labels = self._labels["train"][taken]
             if len(self._ordered) != len(taken):
@@ -199,3 +196,8 @@ class KerasIdiomaticTrainer(KerasTrainer):
             )
         assert self._order is not None
         return self._order
+
+
+def _are_equal(sizes: Sequence[int]) -> bool:
+    """Whether all batches have the same size, except for a smaller last one."""
+    return set(sizes[:-1]) <= {sizes[0]} and sizes[-1] <= sizes[0]

@@ -32,11 +32,8 @@ def build(
             # rate is constant.
             changes = spec.momentum and (spec.staircase or spec.course)
             same = spec.momentum_form == "velocity" or not changes
-            if (
-                same
-                and not (spec.weight_decay or spec.groups or spec.clip_norm)
-                and average is None
-            ):
+            plain = not (spec.weight_decay or spec.groups or spec.clip_norm)
+            if same and plain and average is None:
                 return keras.optimizers.SGD(
                     _learning_rate(spec), np.float64(spec.momentum), spec.nesterov
                 )
@@ -256,11 +253,9 @@ def _dense(gradient: Any) -> Any:
 
     TensorFlow's of a table has a row for each token, so some are there twice.
     """
-    return (
-        ops.zeros(gradient.shape, gradient.dtype) + gradient
-        if hasattr(gradient, "dense_shape")
-        else gradient
-    )
+    if hasattr(gradient, "dense_shape"):
+        return ops.zeros(gradient.shape, gradient.dtype) + gradient
+    return gradient
 
 
 def _clipped(gradients: Sequence[Any], most: float | None) -> Sequence[Any]:

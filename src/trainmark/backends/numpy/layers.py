@@ -371,11 +371,9 @@ class AttentionModule(LayerModule):
         joined = product(self._x, self._weight("qkv")).reshape(*x.shape[:2], 3, self._heads, -1)
         self._q, self._k, self._v = joined.transpose(2, 0, 3, 1, 4)
         self.probabilities = self._softmax(product(self._q, self._k.swapaxes(-1, -2)), length)
-        self._left = (
-            self._dropout.forward(self.probabilities, training)
-            if self._dropout
-            else self.probabilities
-        )
+        self._left = self.probabilities
+        if self._dropout:
+            self._left = self._dropout.forward(self.probabilities, training)
         self._mixed = product(self._left, self._v).swapaxes(1, 2).reshape(-1, width)
         return product(self._mixed, self._weight("out")).reshape(x.shape)
 

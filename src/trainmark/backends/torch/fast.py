@@ -363,8 +363,6 @@ def _memory_format(job: Job) -> torch.memory_format:
     # The stages of a pipeline pass on contiguous images.
     in_stages = options.layout is not None and options.layout.pipeline > 1
     pays = options.device == "cpu" or precision.ARITHMETIC[options.precision].tensor_cores
-    return (
-        torch.channels_last
-        if job.model.convolves and pays and not in_stages
-        else torch.contiguous_format
-    )
+    if job.model.convolves and pays and not in_stages:
+        return torch.channels_last
+    return torch.contiguous_format

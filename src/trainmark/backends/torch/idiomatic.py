@@ -48,13 +48,11 @@ class TorchIdiomaticTrainer(TorchTrainer):
         self._optimizer = optimizers.build(
             spec, self._network, decays=self._decays, quick=False, capturable=False
         )
-        self._scheduler = (
-            torch.optim.lr_scheduler.StepLR(
+        self._scheduler = None
+        if spec.staircase:
+            self._scheduler = torch.optim.lr_scheduler.StepLR(
                 self._optimizer, spec.staircase.steps, spec.staircase.factor
             )
-            if spec.staircase
-            else None
-        )
         self._step = 0
 
     def compile(self, plan: EpochPlan) -> bool:  # noqa: ARG002

@@ -196,11 +196,9 @@ class TorchTrainer:
             found = network.read(self._network, self._model, of)
             scale = optimizers.scale_of(spec, slot)
             slots[slot] = {name: value * scale for name, value in found.items()}
-        average = (
-            network.read(self._network, self._model, self._average_of)
-            if self._workload.weight_average
-            else {}
-        )
+        average = {}
+        if self._workload.weight_average:
+            average = network.read(self._network, self._model, self._average_of)
         return State(network.read(self._network, self._model), slots, average, self._step)
 
     def gradients(self) -> Arrays:

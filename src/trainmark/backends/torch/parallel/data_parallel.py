@@ -54,9 +54,8 @@ class DataParallel(TorchTrainer):
         """
         with self._buffers_kept():
             for size in dict.fromkeys(self._shared(plan).sizes):
-                x = self._input(
-                    np.zeros((size, *self._data.train.images.shape[1:]), np.uint8)
-                ).contiguous()
+                images = np.zeros((size, *self._data.train.images.shape[1:]), np.uint8)
+                x = self._input(images).contiguous()
                 y = torch.zeros(
                     size, *self._data.train.labels.shape[1:], dtype=torch.int64, device=self._device
                 )

@@ -74,11 +74,10 @@ class Pipelined(DataParallel):
         inputs = (x,) if self._is_first else ()
         targets = {"target": y, "losses": losses} if self._is_last else {}
         outputs = self._schedule(len(y)).step(*inputs, **targets)
-        loss = (
-            torch.stack(losses).mean()
-            if losses
-            else torch.zeros((), dtype=self._dtype, device=self._device)
-        )
+        if losses:
+            loss = torch.stack(losses).mean()
+        else:
+            loss = torch.zeros((), dtype=self._dtype, device=self._device)
         with torch.no_grad():
             l2_loss = self._l2_loss()
             for factor, kernel in self._l2:

@@ -17,7 +17,9 @@ from trainmark.backends.layout import Layout
 from trainmark.errors import RanksDiffer
 
 PIPELINE = "pipeline"
+"""Name of the mesh's dimension whose ranks are the stages of one copy."""
 DATA = "data"
+"""Name of the mesh's dimension whose ranks are copies of one stage."""
 
 
 class Ranks:
