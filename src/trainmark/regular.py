@@ -63,7 +63,10 @@ def read(path: Path, most: int) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         content = bytearray()
-        while status.st_size <= most and len(content) <= most and (block := file.read(_BLOCK)):
+        while status.st_size <= most and len(content) <= most:
+            block = file.read(_BLOCK)
+            if not block:
+                break
             content += block
     if status.st_size > most or len(content) > most:
         raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))

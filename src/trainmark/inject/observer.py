@@ -320,7 +320,7 @@ class Observer:
     ) -> None:
         """An optimiser has ended a step.
 
-        The step counts if it is the first optimiser. The training then may pause or end.
+        The step counts if the optimiser is the first one. The training may then pause or end.
 
         Args:
             leader: the optimiser, or the function that steps.

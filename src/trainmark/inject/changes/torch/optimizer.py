@@ -96,7 +96,9 @@ def _like(optimizer: Any) -> Any:
     groups = [
         {"params": group["params"], "lr": group.get("lr", 1e-3)} for group in optimizer.param_groups
     ]
-    parameters = [each for group in optimizer.param_groups for each in group["params"]]
+    parameters: list[Any] = []
+    for group in optimizer.param_groups:
+        parameters += group["params"]
     weights = sum(each.numel() for each in parameters)
     known = {id(each) for each in parameters}
     own = {
