@@ -9,7 +9,7 @@ __all__ = ["__version__", "compare", "load_records", "run"]
 
 
 def __getattr__(name):  # type: ignore[no-untyped-def]
-    # not the statement: nothing below may come to depend on what stands on top of it all
+    # An import statement would make the package's root depend on the modules that depend on it.
     import importlib
 
     if name == "__version__":

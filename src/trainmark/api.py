@@ -1,5 +1,6 @@
-"""The Python API, for notebooks and scripts: run, load and compare; results display as tables in a
-notebook.
+"""The Python API, for notebooks and scripts: run, load and compare.
+
+Results display as tables in a notebook.
 
 ``trainmark.run``, ``trainmark.load_records`` and ``trainmark.compare`` are imported on first use.
 """
@@ -90,11 +91,9 @@ class Records(Sequence[Record]):
             UnknownName: ``library`` is neither.
             NotInstalled: the library is not installed.
         """
-        rows = (
-            {"record": run.id, **structs.asdict(epoch)}
-            for run in self.records
-            for epoch in run.epochs
-        )
+        rows = []
+        for run in self.records:
+            rows += [{"record": run.id, **structs.asdict(epoch)} for epoch in run.epochs]
         return frame(rows, library)
 
     def compare(

@@ -242,8 +242,9 @@ class ProtocolError(TrainmarkError):
 
 
 def assert_never(value: NoReturn) -> NoReturn:
-    """End a ``match`` over a closed union: mypy rejects a missing case, and at run time the error
-    names it.
+    """End a ``match`` over a closed union.
+
+    mypy rejects a missing case, and at run time the error names it.
 
     ``typing.assert_never`` needs Python 3.11; the measured process may run 3.10.
 

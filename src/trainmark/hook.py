@@ -156,8 +156,9 @@ def batches(loader: Iterable[_T]) -> Iterator[_T]:
 
 
 class _Pace:
-    """Pauses this training while other sides of an interleaved comparison run, and reports each
-    slice.
+    """Pauses this training while other sides of an interleaved comparison run.
+
+    It reports each slice.
     """
 
     def __init__(self) -> None:
@@ -253,8 +254,9 @@ def _say(message: dict[str, Any]) -> None:
 
 
 def _opened() -> int | None:
-    """Return trainmark's file descriptor; None if it is not listening, or if another rank reports
-    this training.
+    """Return trainmark's file descriptor.
+
+    The result is None if it is not listening, or if another rank reports this training.
     """
     place = os.environ.get(VARIABLE)
     if not place or any(os.environ.get(rank, "0") != "0" for rank in _RANKS):
@@ -262,7 +264,7 @@ def _opened() -> int | None:
     if place.isdigit():
         return int(place)
     try:
-        # a pipe without a reader is refused
+        # Opening without waiting refuses a pipe that has no reader.
         out = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
         os.set_blocking(out, True)
     except OSError:

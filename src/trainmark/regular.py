@@ -17,8 +17,9 @@ _BLOCK = 1 << 20
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a regular file. Unlike ``Path.is_file`` this never raises, even without
-    permission.
+    """Whether there is a regular file.
+
+    Unlike ``Path.is_file`` this never raises, even without permission.
     """
     return stat.S_ISREG(_mode(path))
 
@@ -62,7 +63,10 @@ def read(path: Path, most: int) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         content = bytearray()
-        while status.st_size <= most and len(content) <= most and (block := file.read(_BLOCK)):
+        while status.st_size <= most and len(content) <= most:
+            block = file.read(_BLOCK)
+            if not block:
+                break
             content += block
     if status.st_size > most or len(content) > most:
         raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
@@ -70,8 +74,9 @@ def read(path: Path, most: int) -> bytes:
 
 
 def can_write(path: Path) -> bool:
-    """Whether :func:`write` can probably write to ``path``, for a check before a long
-    computation.
+    """Whether :func:`write` can probably write to ``path``.
+
+    This is a check before a long computation.
     """
     if os.access(path, os.W_OK):
         return not is_folder(path)
@@ -80,8 +85,9 @@ def can_write(path: Path) -> bool:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write ``content`` to a path that the user chose, without replacing a device, a pipe or a
-    link.
+    """Write ``content`` to a path that the user chose.
+
+    A device, a pipe or a link is not replaced.
 
     A symbolic link is followed. A regular file is replaced atomically and keeps its mode and owner.
     Everything else, such as a device or a pipe, is opened and written to; a named pipe waits for
@@ -112,8 +118,9 @@ def write(path: Path, content: bytes) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a regular file so that a reader sees it whole or not at all, even after a crash of the
-    machine.
+    """Write a regular file so that a reader sees it whole or not at all.
+
+    This holds even after a crash of the machine.
 
     An existing file keeps its mode and owner. Use :func:`write` for a path that a user chose.
     """
@@ -149,8 +156,9 @@ def _take_over(path: Path, temporary: str) -> None:
 
 
 def _exists(path: Path) -> bool:
-    """Whether there is anything at ``path``. Unlike ``Path.exists`` this raises if links form a
-    loop.
+    """Whether there is anything at ``path``.
+
+    Unlike ``Path.exists`` this raises if links form a loop.
     """
     try:
         path.stat()
@@ -167,8 +175,9 @@ def _write_in_place(path: Path, content: bytes) -> None:
 
 
 def _own_descriptor(path: Path) -> int | None:
-    """Return the file descriptor of this process that ``path`` names, such as 1 for
-    ``/dev/stdout``.
+    """Return the file descriptor of this process that ``path`` names.
+
+    It is 1 for ``/dev/stdout``.
     """
     descriptors = (os.path.realpath("/dev/fd"), f"/proc/{os.getpid()}/fd")
     for _ in range(_MOST_LINKS):

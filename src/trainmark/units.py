@@ -9,8 +9,9 @@ MISSING = "-"
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Format ``value`` with ``digits`` significant digits, keeping all integer digits; no exponent
-    for common sizes.
+    """Format ``value`` with ``digits`` significant digits, keeping all integer digits.
+
+    Common sizes have no exponent.
     """
     if math.isnan(value):
         return "NaN"
@@ -56,8 +57,9 @@ def seconds(value: float | None) -> str:
 
 
 def moment(iso: str) -> str:
-    """Format an ISO 8601 time with a zone as ``2026-11-21 17:12 UTC``; other text is returned
-    unchanged.
+    """Format an ISO 8601 time with a zone as ``2026-11-21 17:12 UTC``.
+
+    Other text is returned unchanged.
     """
     try:
         at = datetime.datetime.fromisoformat(iso)

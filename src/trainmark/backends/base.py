@@ -32,6 +32,7 @@ from trainmark.workload.traffic import held
 
 Style = Literal["idiomatic", "compiled", "fast"]
 SplitName = Literal["train", "test"]
+"""Names of the parts of a dataset: what is trained on, and what is only evaluated."""
 Part = Literal["fetch", "input", "copy", "optimizer", "loss"]
 """Parts that a trainer can omit if its backend is :class:`~trainmark.backends.parts.Separable`."""
 
@@ -42,6 +43,11 @@ has each as a short script."""
 
 DEFAULT_STYLES: tuple[Style, ...] = ("idiomatic", "fast")
 """Styles that are compared by default; compiling takes longer than a short training saves."""
+
+
+def no_tick() -> None:
+    """Count no step: a tick for steps that nobody follows, such as those of a trial."""
+
 
 KINDS_0_1 = frozenset(
     {
@@ -397,8 +403,9 @@ class Trainer(Protocol):
         """
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Compile ahead what an epoch like ``plan`` would compile later, without changing weights
-        and optimiser.
+        """Compile ahead of time what an epoch like ``plan`` would compile later.
+
+        Weights and optimiser do not change.
 
         Args:
             plan: an epoch with the batch sizes of the training.
@@ -451,8 +458,9 @@ class Trainer(Protocol):
         """
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Compute the outputs of the last layer without dropout, with the trained weights and never
-        the averaged ones.
+        """Compute the outputs of the last layer without dropout.
+
+        It uses the trained weights and never the averaged ones.
 
         Args:
             images: images as the dataset stores them, ``[n, height, width, channels]``.
@@ -501,8 +509,9 @@ class Backend(Protocol):
         """
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
-        """Make a trainer; :meth:`Trainer.load` gives it weights. :func:`require_support` makes the
-        usual checks.
+        """Make a trainer; :meth:`Trainer.load` gives it weights.
+
+        :func:`require_support` makes the usual checks.
 
         Args:
             workload: the workload to train.
@@ -648,16 +657,14 @@ def require_memory(workload: Workload, device: Device, options: Options) -> None
     arithmetic = PRECISIONS[options.precision]
     if device.kind == "cpu":
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    fixed, each = held(
-        lay_out(workload), workload.optimizer, 2 if arithmetic.mixed else arithmetic.value_bytes
-    )
+    value_bytes = 2 if arithmetic.mixed else arithmetic.value_bytes
+    fixed, each = held(lay_out(workload), workload.optimizer, value_bytes)
     if memory is not None and batch != "full" and fixed + batch * each > memory:
         fits = max(0, memory - fixed) // each
+        fix = f"A batch of at most {fits:,} could fit." if fits else "Not even a batch of one fits."
         raise Unsupported(
             f"the memory of {device.id} can't hold a step of {workload.name}",
             expected=f"at least {units.bytes_(fixed + batch * each)} for a batch of {batch:,}",
             found=units.bytes_(memory),
-            fix=f"A batch of at most {fits:,} could fit."
-            if fits
-            else "Not even a batch of one fits.",
+            fix=fix,
         )

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEFT = ((1, 2, 3), (4, 5, 6))
+"""Rows of the left factor of the product that tests a device."""
 RIGHT = ((1, 2), (3, 4), (5, 6))
+"""Rows of its right factor."""
 EXPECTED = (22.0, 28.0, 49.0, 64.0)
 """``LEFT @ RIGHT``, row by row."""
 
@@ -56,14 +58,16 @@ class Examinable(Protocol):
     """A backend that can be examined; optional for plug-ins."""
 
     def examine(self) -> Examination:
-        """Return how it can use this machine's accelerators. Called before any device is used, and
-        in parallel with other frameworks, so it should prevent the framework from taking all of a
-        device's memory.
+        """Return how it can use this machine's accelerators.
+
+        Called before any device is used, and in parallel with other frameworks, so it should
+        prevent the framework from taking all of a device's memory.
         """
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
-        """Compute ``LEFT @ RIGHT`` on ``device`` in float32, ``[2, 2]``; also return the device of
-        the result.
+        """Compute ``LEFT @ RIGHT`` on ``device`` in float32, ``[2, 2]``.
+
+        Also returns the device of the result.
         """
 
 

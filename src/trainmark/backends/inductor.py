@@ -15,8 +15,9 @@ _TORCH_CACHE_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def share_cache() -> None:
-    """Let PyTorch keep compiled code in the command's folder, so that its processes compile a step
-    only once.
+    """Let PyTorch keep compiled code in the command's folder.
+
+    The processes of a command then compile a step only once.
 
     PyTorch keeps its graphs and Triton's kernels below this folder, and looks for them there by
     default since 2.4. PyTorch's own default is one folder for each user, so that compile times
@@ -29,9 +30,7 @@ def share_cache() -> None:
 
 
 def require_compiler(device: str) -> None:
-    """Raise :class:`~trainmark.errors.NotInstalled` if the compiler that ``torch.compile`` calls is
-    missing.
-    """
+    """Raise NotInstalled if the compiler that ``torch.compile`` calls is missing."""
     if device == "cpu":
         name = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
         needed = f"the C++ compiler {name!r} on PATH"

@@ -1,5 +1,6 @@
-"""How one training is distributed over several processes ("ranks") or devices, and what they must
-agree on.
+"""How one training is distributed over several processes ("ranks") or devices.
+
+The ranks must agree on some facts.
 """
 
 from __future__ import annotations
@@ -100,9 +101,7 @@ class Fall:
 
 @runtime_checkable
 class RankTrainer(Protocol):
-    """What the trainer of a rank provides in addition to
-    :class:`~trainmark.backends.base.Trainer`.
-    """
+    """What the trainer of a rank provides in addition to other trainers."""
 
     def gather(self, value: Any) -> list[Any]:
         """Return the value of each rank, in rank order."""

@@ -23,9 +23,15 @@ _SECONDS_A_SIZE = 0.6
 _LONGEST_SECONDS = 0.5  # no larger product is tried after one that takes this long
 _SHARE_OF_MEMORY = 1 / 16
 _CPU_BYTES = 2**28
-_LARGEST_COPY_BYTES = 2**31  # far more than any cache holds
+"""Bytes of a copied array if the device's memory is unknown, as on a CPU."""
+_LARGEST_COPY_BYTES = 2**31
+"""Most bytes of a copied array; far more than any cache holds."""
 
 Clock = Callable[[], float]
+
+
+def _wait_for_nothing() -> None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -38,15 +44,16 @@ class QueuedWork:
     """
 
     queue: Callable[[], object]
-    wait: Callable[[], object] = lambda: None
+    wait: Callable[[], object] = _wait_for_nothing
 
 
 class DeviceLimits(Protocol):
     """A device that is ready for such work in one precision."""
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
-        """Return consecutive matrix products, computed as in a training step; in one program if the
-        framework compiles programs.
+        """Return consecutive matrix products, computed as in a training step.
+
+        They are one program if the framework compiles programs.
         """
 
     def copy(self, size: int) -> QueuedWork:
@@ -55,8 +62,9 @@ class DeviceLimits(Protocol):
 
 @runtime_checkable
 class Convolving(Protocol):
-    """DeviceLimits of a framework with native convolutions; for others, they are matrix
-    products.
+    """DeviceLimits of a framework with native convolutions.
+
+    For others, convolutions are matrix products.
     """
 
     def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:

@@ -31,7 +31,8 @@ class Separable(Protocol):
 
 
 def loss_left(workload: Workload, options: Options) -> Loss | None:
-    """Return the loss to train on; None if it is omitted and the mean of all outputs replaces
-    it.
+    """Return the loss to train on.
+
+    The result is None if it is omitted and the mean of all outputs replaces it.
     """
     return None if "loss" in options.without else workload.loss

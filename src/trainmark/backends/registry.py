@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trainmark.backends.base import Backend, Capabilities
 
 ENTRY_POINT_GROUP = "trainmark.backends"
+"""Group of the entry points with which plug-ins register their backends."""
 SYNONYMS = {"pytorch": "torch", "tensorflow": "keras", "tf": "keras"}
 """Other names of backends; Keras uses TensorFlow unless another engine is named."""
 UPDATE = "Update it, or change it as CHANGELOG.md says"
@@ -92,7 +93,7 @@ WELL_KNOWN_PLUGINS = {
 
 def entries() -> dict[str, Entry]:
     """Return every backend known to this interpreter, best first, plug-ins last."""
-    # slow to import, and not needed for a built-in backend
+    # This is slow to import, and not needed for a built-in backend.
     from importlib.metadata import entry_points
 
     known = {entry.name: entry for entry in _BUILT_IN}
@@ -118,8 +119,9 @@ def find(name: str) -> Entry:
 
 
 def recipe(backend: str) -> str:
-    """Return the path of this repository's recipe for ``fast`` of ``backend``; empty if there is
-    none.
+    """Return the path of this repository's recipe for ``fast`` of ``backend``.
+
+    The result is empty if there is none.
     """
     written = backend in {entry.name for entry in _BUILT_IN} - {"numpy"}
     return f"examples/recipes/{backend.replace(':', '_')}_fast.py" if written else ""
@@ -163,8 +165,9 @@ def capabilities(name: str, backend: Backend) -> Capabilities:
 
 
 def _broken_plugin(entry: Entry, error: ImportError) -> TrainmarkError:
-    """Return why the import failed: trainmark lacks what the plug-in imports, or the plug-in's
-    framework is missing.
+    """Return why the import failed.
+
+    Either trainmark lacks what the plug-in imports, or the plug-in's framework is missing.
     """
     if (error.name or "").partition(".")[0] != "trainmark":
         return NotInstalled(

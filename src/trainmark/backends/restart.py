@@ -17,8 +17,9 @@ class Restartable(Protocol):
     """A trainer that can start again."""
 
     def restart(self, weights: Weights) -> None:
-        """Set the weights, make a new optimiser, and restore random numbers to their state after
-        the first ``load``.
+        """Set the weights, make a new optimiser, and restore the random numbers.
+
+        Their state becomes that after the first ``load``.
 
         Compiled code stays valid.
 

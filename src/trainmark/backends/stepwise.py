@@ -64,8 +64,9 @@ class Stepwise(Protocol):
         """
 
     def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
-        """Compute the output of every layer for training examples, prepared as the training
-        prepares them.
+        """Compute the output of every layer for training examples.
+
+        The examples are prepared as the training prepares them.
 
         Args:
             examples: indices of the examples, none of which is distorted.

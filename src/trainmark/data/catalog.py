@@ -51,8 +51,9 @@ class KnownFile:
 
 @dataclass(frozen=True)
 class Mirror:
-    """A server of one dataset. No mirror is trusted: the SHA-256 of the uncompressed files is
-    checked.
+    """A server of one dataset.
+
+    No mirror is trusted: the SHA-256 of the uncompressed files is checked.
 
     Attributes:
         url: URL of the archive; for ``gzip`` and ``plain`` of the folder, to which ``NAME.gz`` or
@@ -362,8 +363,9 @@ def find(name: str, catalog: Catalog = CATALOG) -> KnownDataset:
 
 
 def dataset_sha256(files: Iterable[KnownFile]) -> str:
-    """Return the SHA-256 of the output of ``sha256sum`` for these files, uncompressed, in the
-    catalogue's order.
+    """Return the SHA-256 of the output of ``sha256sum`` for these files.
+
+    The files are uncompressed, and in the catalogue's order.
     """
     listing = "".join(f"{file.sha256}  {file.name}\n" for file in files)
     return hashlib.sha256(listing.encode()).hexdigest()

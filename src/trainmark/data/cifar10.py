@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from trainmark.data.damage import check_labels, damaged
 
 SIDE = 32
+"""Height and width of an image in pixels."""
 CHANNELS = 3
+"""Channels of a pixel: red, green and blue."""
 RECORD = 1 + CHANNELS * SIDE * SIDE
 """Bytes of one example."""
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Examples for training or testing. The arrays are read-only, since repeats in one process
-    share them.
+    """Examples for training or testing.
+
+    The arrays are read-only, since repeats in one process share them.
 
     Attributes:
         images: uint8 [examples, height, width, channels], C-contiguous; 0 is dark (in MNIST,
@@ -48,8 +49,9 @@ class Split:
         return Split(np.array(self.images[:count]), np.array(self.labels[:count]))
 
     def windows(self, length: int) -> Split:
-        """Return all windows of ``length`` tokens of a text that is still one example, without a
-        copy.
+        """Return all windows of ``length`` tokens of a text, without a copy.
+
+        The text must still be one example.
         """
         assert self.tokens is not None
         views = sliding_window_view(self.tokens, length)

@@ -1,10 +1,11 @@
-"""Download one URL with requests. Only the parent process imports this module, and only when it
-needs a mirror.
+"""Download one URL with requests.
+
+Only the parent process imports this module, and only when it needs a mirror.
 """
 
 from __future__ import annotations
 
-from typing import IO
+from typing import IO, Any
 
 import requests
 
@@ -16,8 +17,9 @@ _BLOCK = 1 << 16
 
 
 class DownloadFailed(Exception):
-    """Why a mirror could not serve a file, as a clause. ``fetch`` catches it and tries the next
-    mirror.
+    """Why a mirror could not serve a file, as a clause.
+
+    ``fetch`` catches it and tries the next mirror.
     """
 
 
@@ -90,12 +92,18 @@ def _receive(
 
 
 def _cause(error: Exception) -> str:
-    """Return the innermost message. The outer ones, from requests and urllib3, repeat host, port
-    and URL.
+    """Return the innermost message.
+
+    The outer ones, from requests and urllib3, repeat host, port and URL.
     """
     inner = error
-    while isinstance(
-        deeper := getattr(inner, "reason", None) or [None, *inner.args][-1], Exception
-    ):
+    deeper = _cause_of(inner)
+    while isinstance(deeper, Exception):
         inner = deeper
+        deeper = _cause_of(inner)
     return str(inner).rpartition("): ")[2]
+
+
+def _cause_of(error: Exception) -> Any:
+    """Return the error that this one wraps, or something else if there is none."""
+    return getattr(error, "reason", None) or [None, *error.args][-1]

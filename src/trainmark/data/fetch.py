@@ -1,5 +1,6 @@
-"""Fill a cache folder from the mirrors, one after another, until every file is present and
-correct.
+"""Fill a cache folder from the mirrors.
+
+They are tried one after another, until every file is present and correct.
 """
 
 from __future__ import annotations

@@ -23,11 +23,9 @@ def require_fit(workload: Workload) -> None:
     known = catalog.find(workload.dataset)
     taken = workload.input
     misfit = f"the workload {workload.name!r} does not fit the dataset {workload.dataset!r}"
-    wanted = (
-        f"images of {written(known.image_shape)} in input.shape"
-        if known.image_shape
-        else "tokens as input"
-    )
+    wanted = "tokens as input"
+    if known.image_shape:
+        wanted = f"images of {written(known.image_shape)} in input.shape"
     found = "tokens" if isinstance(taken, Tokens) else f"images of {written(taken.shape)}"
     if (() if isinstance(taken, Tokens) else taken.shape) != known.image_shape:
         raise SpecError(misfit, expected=wanted, found=found)

@@ -52,11 +52,11 @@ def look(known: KnownDataset, directory: Path) -> Holding | None:
     missing: list[str] = []
     for file in known.files:
         candidates = (file, *(part for part in known.parts if part.part_of == file.name))
-        found = [
-            Held(each, path)
-            for each in candidates
-            if (path := _path_of(each, directory)) is not None
-        ]
+        found = []
+        for each in candidates:
+            path = _path_of(each, directory)
+            if path is not None:
+                found.append(Held(each, path))
         held += found[:1]
         if not found or found[0].known is not file:
             missing.append(file.name)
@@ -67,16 +67,16 @@ def look(known: KnownDataset, directory: Path) -> Holding | None:
 
 
 def search(known: KnownDataset, folder: Path) -> Holding | None:
-    """Return the first usable holding among the layouts of ``folder``; None if it has nothing of
-    the dataset.
+    """Return the first usable holding among the layouts of ``folder``.
+
+    The result is None if it has nothing of the dataset.
 
     Raises:
         DamagedData: it has some of the files, but not enough. Ignoring these would surprise the
             user who put them there.
     """
-    holdings = [
-        found for layout in known.layouts if (found := look(known, folder / layout)) is not None
-    ]
+    looked = [look(known, folder / layout) for layout in known.layouts]
+    holdings = [holding for holding in looked if holding is not None]
     for holding in holdings:
         if holding.usable:
             return holding
@@ -93,7 +93,7 @@ def search(known: KnownDataset, folder: Path) -> Holding | None:
 
 def _path_of(file: KnownFile, directory: Path) -> Path | None:
     for name in (file.name, f"{file.name}.gz"):
-        # the caller reports any other error
+        # The caller reports any other error.
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             if stat.S_ISREG((directory / name).stat().st_mode):
                 return directory / name

@@ -45,11 +45,13 @@ def parse(payload: bytes, shape: tuple[int, ...], path: Path) -> NDArray[np.uint
             found=f"{len(payload)} bytes",
         )
     magic, *dimensions = struct.unpack_from(f">{words}I", payload)
-    if magic != (known := _UNSIGNED_BYTES | len(shape)):
+    known = _UNSIGNED_BYTES | len(shape)
+    if magic != known:
         raise damaged(path, "wrong magic number", expected=f"0x{known:08x}", found=f"0x{magic:08x}")
     if tuple(dimensions) != shape:
         raise damaged(path, "wrong dimensions", expected=_by(shape), found=_by(dimensions))
-    if len(payload) != (length := 4 * words + math.prod(shape)):
+    length = 4 * words + math.prod(shape)
+    if len(payload) != length:
         raise damaged(
             path, "wrong length", expected=f"{length:,} bytes", found=f"{len(payload):,} bytes"
         )
@@ -57,8 +59,9 @@ def parse(payload: bytes, shape: tuple[int, ...], path: Path) -> NDArray[np.uint
 
 
 def parse_labels(payload: bytes, examples: int, path: Path) -> NDArray[np.uint8]:
-    """Parse the labels uint8 [examples] in an IDX file; also raises DamagedData if one is not a
-    class.
+    """Parse the labels uint8 [examples] in an IDX file.
+
+    Also raises DamagedData if one is not a class.
     """
     labels = parse(payload, (examples,), path)
     check_labels(labels, path)

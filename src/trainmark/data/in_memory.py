@@ -1,5 +1,6 @@
-"""Generate ``random-images`` and ``random-tokens`` in memory, for workloads that measure speed and
-not learning.
+"""Generate ``random-images`` and ``random-tokens`` in memory.
+
+Their workloads measure speed and not learning.
 
 All machines generate the same bytes, since only raw words of PCG64 are used, whose stream NumPy
 keeps stable.
@@ -21,8 +22,9 @@ _SEED = 3
 
 
 def draw(known: KnownDataset) -> Dataset:
-    """Generate all arrays of ``known``; raises DataUnavailable if they differ from the
-    catalogue's.
+    """Generate all arrays of ``known``.
+
+    Raises DataUnavailable if they differ from the catalogue's.
     """
     arrays = [_array(known, file, place) for place, file in enumerate(known.files)]
     if known.is_text:

@@ -1,5 +1,6 @@
-"""Locate a dataset: in a named folder, in the cache, or else download or generate it into the
-cache.
+"""Locate a dataset in a named folder or in the cache.
+
+Else it is downloaded or generated into the cache.
 
 A damaged file in a *named* folder is an error and nothing else is tried, since the user must not
 silently get other data. If the folder has nothing of the dataset, the next place is tried.
@@ -62,8 +63,9 @@ class Located:
         )
 
     def windows(self, length: int | None) -> Located:
-        """Return a text as windows of ``length`` tokens, each followed by another token; None
-        changes nothing.
+        """Return a text as windows of ``length`` tokens, each followed by another token.
+
+        A ``length`` of None changes nothing.
         """
         if length is None:
             return self
@@ -191,7 +193,8 @@ def glimpse(name: str, *, named: Path | None, environment: Path | None, cache: P
     if not known.layouts:
         return Glimpse(name, source="memory", complete=True)
     with contextlib.suppress(OSError):  # problems of the cache are reported when it is needed
-        if (cached := folder.look(known, cache / known.layouts[0])) is not None and cached.complete:
+        cached = folder.look(known, cache / known.layouts[0])
+        if cached is not None and cached.complete:
             return Glimpse(name, cached.directory.resolve(), "cache", complete=True)
     return Glimpse(name)
 
@@ -205,7 +208,8 @@ def _fill(
         raise _unavailable(known, [*tried, "mirrors: not tried"])
     with exclusive(directory):
         # The previous holder of the lock may have done the work.
-        if (located := _in_cache(known, directory)) is not None:
+        located = _in_cache(known, directory)
+        if located is not None:
             return located
         if known.drawn:
             draw(known, directory, progress)
@@ -221,8 +225,9 @@ def _fill(
 
 
 def _in_cache(known: KnownDataset, directory: Path) -> Located | None:
-    """Return the dataset in the cache; None unless complete and valid, since only a named folder
-    may be incomplete.
+    """Return the dataset in the cache.
+
+    The result is None unless complete and valid, since only a named folder may be incomplete.
     """
     holding = folder.look(known, directory)
     if holding is None or not holding.complete:

@@ -12,9 +12,12 @@ from trainmark import regular
 from trainmark.data.catalog import KnownFile
 from trainmark.data.damage import damaged
 
-_GZIP_MAGIC = b"\x1f\x8b"  # no IDX file starts like this, and no CIFAR-10 record: 31 is not a class
+_GZIP_MAGIC = b"\x1f\x8b"
+"""First bytes of gzip; no IDX file starts so, and no CIFAR-10 record, since 31 is no class."""
 _GZIP_WBITS = 31
+"""Argument of :mod:`zlib` for a gzip file."""
 _BLOCK = 1 << 20
+"""Bytes that are read and hashed at once."""
 _GZIP_OVERHEAD = 1 << 16
 """Bytes that gzip may add to incompressible data, including header texts; generous."""
 
@@ -51,8 +54,9 @@ def read(path: Path, known: KnownFile) -> bytes:
 
 
 def is_sound(path: Path, known: KnownFile) -> bool:
-    """Whether the file at ``path`` is the known one, byte for byte; reads in blocks, to save
-    memory.
+    """Whether the file at ``path`` is the known one, byte for byte.
+
+    It is read in blocks, to save memory.
 
     For the reason of False, use :func:`read` and the parsers.
     """
@@ -75,8 +79,9 @@ def is_sound(path: Path, known: KnownFile) -> bool:
 
 
 def check(payload: bytes, known: KnownFile, path: Path) -> None:
-    """Raise DamagedData unless the uncompressed ``payload``, read from ``path``, is exactly the
-    known file.
+    """Raise DamagedData unless the uncompressed ``payload`` is exactly the known file.
+
+    It was read from ``path``.
     """
     found = hashlib.sha256(payload).hexdigest()
     if found != known.sha256:

@@ -1,5 +1,6 @@
-"""Generate ``synthetic-digits``: digits of a 5×7 font, randomly bent, moved and blurred, with
-noise.
+"""Generate ``synthetic-digits``.
+
+They are digits of a 5×7 font, randomly bent, moved and blurred, with noise.
 
 All machines must generate the same bytes, since the catalogue has their SHA-256. So this only uses
 operations that are exactly rounded by IEEE 754, one at a time (+, -, *, /, floor and comparisons;
@@ -37,7 +38,9 @@ FONT = (
     "01110 10001 10001 01111 00001 00010 01100",
 )
 _ROWS = 7
+"""Rows of a digit in the font."""
 _COLUMNS = 5
+"""Columns of a digit in the font."""
 
 # A pixel at (x, y) shows the font at (u, v), each from -1 to 1. u and v are polynomials in (1, x,
 # y, xy, x², y²). The means of their coefficients scale the digit; their spreads shift, scale,
@@ -118,8 +121,9 @@ def _map(
 
 
 def _sample(font: Floats, labels: NDArray[np.uint8], row: Floats, column: Floats) -> Floats:
-    """Sample the font at these places, interpolated between the four nearest cells: ``[n, 28,
-    28]``.
+    """Sample the font at these places: ``[n, 28, 28]``.
+
+    Values are interpolated between the four nearest cells.
     """
     _, height, width = font.shape
     row, column = (

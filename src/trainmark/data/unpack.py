@@ -21,8 +21,9 @@ class NotTheArchive(Exception):
 
 
 def unpack(archive: IO[bytes], mirror: Mirror, files: Sequence[KnownFile]) -> Members:
-    """Yield each of ``files`` with its content, not yet verified. A gzip or plain file contains
-    exactly one.
+    """Yield each of ``files`` with its content, not yet verified.
+
+    A gzip or plain file contains exactly one.
 
     Raises:
         NotTheArchive: the archive is damaged or lacks a file.

@@ -1,5 +1,6 @@
-"""PyTorch's accelerator in the user's process: the only file of the observer that knows kinds of
-GPUs.
+"""PyTorch's accelerator in the user's process.
+
+This is the only file of the observer that knows kinds of GPUs.
 
 Only NVIDIA's GPUs were tested; AMD's report themselves as ``cuda``, too.
 """
@@ -17,8 +18,9 @@ COPIES = ("to", "cuda")
 
 
 def kind(torch: Any) -> str | None:
-    """Return the kind of the accelerator that this process can use, such as ``cuda``; None without
-    one.
+    """Return the kind of the accelerator that this process can use, such as ``cuda``.
+
+    The result is None without one.
     """
     if hasattr(torch, "accelerator"):  # since 2.6
         found = torch.accelerator.current_accelerator()
@@ -38,8 +40,9 @@ def synchronize(torch: Any) -> None:
 
 
 def peak_bytes(torch: Any, device: Any) -> int | None:
-    """Return the peak of the memory that PyTorch has allocated on a device; None on a CPU or if it
-    isn't counted.
+    """Return the peak of the memory that PyTorch has allocated on a device.
+
+    The result is None on a CPU or if it isn't counted.
     """
     read = getattr(getattr(torch, device.type, None), "max_memory_allocated", None)
     return None if read is None or device.type == "cpu" else int(read(device))

@@ -1,5 +1,6 @@
-"""Finds the number of CPU threads with which the script's steps are fastest, next to an
-accelerator.
+"""Find the number of CPU threads with which the script's steps are fastest.
+
+It is used next to an accelerator.
 
 trainmark writes the numbers to try into a file before the first turn of the process. The search
 trains the script's own next steps, so the training stays the same; only these steps may be slower,
@@ -44,8 +45,9 @@ slices."""
 
 
 class Settable:
-    """The number of CPU threads of a framework. Each framework that can change it in a running
-    process has a subclass.
+    """The number of CPU threads of a framework.
+
+    Each framework that can change it in a running process has a subclass.
 
     Attributes:
         fixed: why the number must stay as it is; empty if it may change.
@@ -63,8 +65,9 @@ class Settable:
 
 
 def wanted(folder: str) -> list[int]:
-    """Return the numbers of threads that trainmark wants this process to try, or the only one that
-    it should use.
+    """Return the numbers of threads that trainmark wants this process to try.
+
+    It is a single number if the process should use only that.
     """
     try:
         with open(os.path.join(folder, FILE)) as file:

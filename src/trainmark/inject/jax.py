@@ -1,5 +1,6 @@
-"""What is observed of JAX: a step is a call of the outermost jitted function that is given its own
-earlier results.
+"""What is observed of JAX.
+
+A step is a call of the outermost jitted function that is given its own earlier results.
 
 ``lax.scan`` in such a function counts as one step. Where gradients come from another jitted
 function, that one tells the loss and the examples. Loops that apply gradients outside of a jitted
@@ -29,6 +30,7 @@ _READS = (
     "__bool__",
     "__format__",
 )
+"""Methods of an array that wait for its value."""
 _MOST_CALLS = 50
 """A function that was called so often without its own results is never taken for a step."""
 
@@ -37,10 +39,15 @@ def install(jax: Any, observer: Observer) -> None:
     """Observe the trainings of this process."""
     steps = _Steps(jax, observer)
     observer.describe["jax"] = steps.describe
-    observer.read_losses["jax"] = lambda kept: [float(each) for each in kept]
+    observer.read_losses["jax"] = _read_losses
     observer.attempt("jax.jit", steps.follow)
     arrays: Any = importlib.import_module("jax._src.array")
-    observer.attempt("jax.Array reads", lambda: time_reads(arrays.ArrayImpl, _READS, observer))
+    reads = functools.partial(time_reads, arrays.ArrayImpl, _READS, observer)
+    observer.attempt("jax.Array reads", reads)
+
+
+def _read_losses(kept: list[Any]) -> list[float]:
+    return [float(each) for each in kept]
 
 
 class _Call:
@@ -134,11 +141,13 @@ class _Steps:
 
         def jit(transform: Callable[..., Any], *args: Any, **more: Any) -> Any:
             found = transform(*args, **more)
-            return (
-                self._wrapped(found)
-                if hasattr(found, "lower")
-                else lambda each: self._wrapped(found(each))
-            )
+            if hasattr(found, "lower"):
+                return self._wrapped(found)
+
+            def decorate(function: Any) -> Any:
+                return self._wrapped(found(function))
+
+            return decorate
 
         def called(call: Callable[..., Any], compiled: Any, /, *args: Any, **more: Any) -> Any:
             return self._call(compiled, functools.partial(call, compiled), args, more)
@@ -201,8 +210,9 @@ class _Steps:
         training.called_earlier(calls[-1])
 
     def _source(self, function: Any, ids: set[int]) -> Any:
-        """Return the function that computes the loss: itself, or one called before it that gives it
-        results.
+        """Return the function that computes the loss.
+
+        It is the function itself, or one called before it that gives it results.
         """
         earlier = [each for each in self._calls if self._counts[each] > self._counts[function]]
         for other in (function, *earlier):
@@ -250,8 +260,9 @@ class _Steps:
         return {**self._described, "device_peak_bytes": self._peak_bytes()}
 
     def _peak_bytes(self) -> int | None:
-        """Return the peak of the memory in use on the device; None on a CPU, where JAX does not
-        count it.
+        """Return the peak of the memory in use on the device.
+
+        The result is None on a CPU, where JAX does not count it.
         """
         stats = self._device.memory_stats() if self._device is not None else None
         return (stats or {}).get("peak_bytes_in_use")

@@ -1,5 +1,6 @@
-"""What is observed of Keras 3: ``fit``, ``train_on_batch``, and the user's own loops that apply an
-optimiser.
+"""What is observed of Keras 3.
+
+It is ``fit``, ``train_on_batch``, and the user's own loops that apply an optimiser.
 
 It computes by TensorFlow, JAX or PyTorch, whose own files here see the rest: loaders, reads and, of
 PyTorch, losses.
@@ -7,6 +8,7 @@ PyTorch, losses.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import re
@@ -41,15 +43,15 @@ def install(keras: Any, observer: Observer) -> None:
     observer.describe["keras"] = about
     observer.read_losses["keras"] = reads
     observer.attempt("Keras fit", fit.follow)
-    observer.attempt("Keras optimizers", lambda: _optimizers(keras, observer))
-    observer.attempt(
-        "Keras saves", lambda: time_saves(keras.Model, ("save", "save_weights"), observer)
-    )
+    observer.attempt("Keras optimizers", functools.partial(_optimizers, keras, observer))
+    saves = functools.partial(time_saves, keras.Model, ("save", "save_weights"), observer)
+    observer.attempt("Keras saves", saves)
 
 
 class _Fit:
-    """Follows a ``fit`` through its list of callbacks; one callback more could make Keras wait for
-    results.
+    """Follows a ``fit`` through its list of callbacks.
+
+    One callback more could make Keras wait for results.
 
     Methods named ``on_...`` are called with those of the list.
     """
@@ -79,7 +81,7 @@ class _Fit:
             around(trainer.JAXEpochIterator, "_get_iterator", self._loaded)
 
     def _follow(self, name: str, follow: Callable[..., None]) -> None:
-        # the callbacks have seen the last step before the training is ended
+        # Callbacks see a step before the observer, which may end the training with it.
         last = name == "on_train_batch_end"
 
         def called(real: Callable[..., Any], callbacks: Any, /, *args: Any, **more: Any) -> None:
@@ -163,8 +165,9 @@ class _Fit:
         self._stepped(callbacks.model, steps, size)
 
     def _counted(self, model: Any, last: int) -> tuple[int, int | None]:
-        """Return the numbers of steps and of examples of the steps up to ``last``, which the epoch
-        may not have.
+        """Return the numbers of steps and examples of the steps up to ``last``.
+
+        The epoch may not have so many.
         """
         at_once = self._batches.steps_per_execution
         total = self._batches.num_batches
@@ -219,11 +222,10 @@ class _Fit:
 
     def describe(self) -> dict[str, Any]:
         """Return what it computes with."""
-        policy = (
-            self._callbacks.model.dtype_policy
-            if self._callbacks
-            else self._keras.config.dtype_policy()
-        )
+        if self._callbacks:
+            policy = self._callbacks.model.dtype_policy
+        else:
+            policy = self._keras.config.dtype_policy()
         described = {
             "precision": policy.compute_dtype,
             "device": str(self._keras.distribution.list_devices()[0]),
@@ -235,8 +237,9 @@ class _Fit:
 
 
 def _examples(data: Any, steps: int, *, ends: bool) -> int | None:
-    """Return the number of examples of some steps, with which an epoch may end; None if the data
-    don't tell.
+    """Return the number of examples of some steps, with which an epoch may end.
+
+    The result is None if the data don't tell.
     """
     size = data.batch_size
     rest = data.partial_batch_size
@@ -247,7 +250,10 @@ def _examples(data: Any, steps: int, *, ends: bool) -> int | None:
             inside = int(dataset._input_dataset.cardinality())
             rest = inside % size if inside > 0 else None
         dataset = getattr(dataset, "_input_dataset", None)
-    return None if size is None else int(steps * size - (size - rest if rest and ends else 0))
+    if size is None:
+        return None
+    lacking = size - rest if rest and ends else 0
+    return int(steps * size - lacking)
 
 
 def _loss_of(logs: dict[str, Any]) -> str | None:

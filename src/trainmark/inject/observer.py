@@ -1,5 +1,6 @@
-"""What a training does, whatever its framework: steps, epochs, evaluations, waiting; where it
-pauses and ends.
+"""What a training does, whatever its framework, and where it pauses and ends.
+
+Steps, epochs, evaluations and waiting are observed.
 
 The files of the frameworks call the methods below. Nothing here may break the user's script: wrap
 every callback with :meth:`Observer.guarded`, and every patch in :meth:`Observer.attempt`.
@@ -27,15 +28,21 @@ from typing import Any
 from . import best_threads
 
 FOLDER = "TRAINMARK_OBSERVER"
+"""Environment variable: a folder in which the processes of a command agree on their roles."""
 STEPS = "TRAINMARK_STEPS"
-"""Environment variables: folder for agreements between processes; the step after which the training
-ends."""
+"""Environment variable: the step after which the training ends."""
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+"""Environment variables with the rank of this process among several."""
 _WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+"""Environment variables with the number of ranks."""
 _HOOK = "TRAINMARK_HOOK"
+"""Environment variable of the hook; its module is recognised by it."""
 _MOST_LOSSES = 2_000
+"""Steps from the start whose losses are all kept."""
 _THEN_EVERY = 100
+"""Distance in steps between the losses that are kept after these."""
 _LOSSES_OF_LINE = 80
+"""Most losses in one line of a report; more are sent in several lines."""
 FEW = 3
 """Steps in which the input of the network is looked at more closely."""
 _OFTEN = 8
@@ -64,7 +71,25 @@ def _working_folder() -> str:
 
 
 _AT_START = _working_folder()
-"""The script may leave it."""
+"""The folder that the script started in; the script may leave it."""
+
+
+def _nothing() -> None:
+    return None
+
+
+def _ignore(*_: Any, **__: Any) -> None:
+    return None
+
+
+class _Kept:
+    """Returns an optimiser that can't have weak references, as a weak reference would."""
+
+    def __init__(self, optimizer: object) -> None:
+        self._optimizer = optimizer
+
+    def __call__(self) -> object:
+        return self._optimizer
 
 
 class Observer:
@@ -113,11 +138,17 @@ class Observer:
         self._totals = dict.fromkeys(("seconds", "examples", "tokens"), 0.0)
         self._counts = {"evaluations": 0, "saves": 0, "skipped": 0}
         self.steps = 0
-        self.leader: Callable[[], Any] = lambda: None
+        self.leader: Callable[[], Any] = _nothing
         self._others: dict[int, int] = {}
-        self._mark = self._report_at = self._opened = self._fetch = 0.0
-        self._waited = self._apart = 0.0
-        self._examples = self._tokens = self._loaded = 0
+        self._mark = 0.0
+        self._report_at = 0.0
+        self._opened = 0.0
+        self._fetch = 0.0
+        self._waited = 0.0
+        self._apart = 0.0
+        self._examples = 0
+        self._tokens = 0
+        self._loaded = 0
         self._has_loader = False
         self.is_steady = False
         self._first_steps = 1
@@ -150,8 +181,9 @@ class Observer:
             self.injected.append(what)
 
     def guarded(self, call: Callable[..., None]) -> Callable[..., None]:
-        """Return a callback that can't raise: an error is reported, and turns off the observer that
-        reports.
+        """Return a callback that can't raise.
+
+        An error is reported, and turns off the observer that reports.
         """
 
         @functools.wraps(call)
@@ -213,8 +245,9 @@ class Observer:
             self.evaluated()
 
     def read_out(self, steps_before: int) -> None:
-        """A loader has returned its last batch, as it knows; the reader may never learn that it is
-        exhausted.
+        """A loader has returned its last batch, as it knows.
+
+        The reader may never learn that it is exhausted.
         """
         if self.steps > steps_before and not self.is_led:
             self._last_read = self.steps
@@ -239,8 +272,9 @@ class Observer:
             self.evaluating(self._opened if self._opened > self._mark else None)
 
     def evaluating(self, since: float | None = None) -> None:
-        """An evaluation has begun, now or at ``since``; it ends with :meth:`evaluated`, or before
-        the next step.
+        """An evaluation has begun, now or at ``since``.
+
+        It ends with :meth:`evaluated`, or before the next step.
         """
         if self.evaluates_since is None and self._role == _SPEAKS:
             self._end_read_epoch()
@@ -264,12 +298,13 @@ class Observer:
             self._end_epoch(clock(), loss, accuracy)
 
     def loss(self, value: Any) -> None:
-        """A loss is about to be differentiated: a number, or anything that ``read_losses`` converts
-        later.
+        """A loss is about to be differentiated.
+
+        It is a number, or anything that ``read_losses`` converts later.
 
         A step's loss is the sum of those since the previous step of any optimiser.
         """
-        # the network trains in evaluation mode, such as with frozen layers
+        # The network trains in evaluation mode, such as with frozen layers.
         if self.evaluates_since is not None:
             self._trains_in_eval = True
             self.evaluates_since = None
@@ -283,8 +318,9 @@ class Observer:
     def stepped(
         self, leader: object, framework: str, steps: int = 1, examples: int | None = None
     ) -> None:
-        """An optimiser has ended a step: counts it if it is the first optimiser, pauses, and ends
-        the training.
+        """An optimiser has ended a step.
+
+        The step counts if the optimiser is the first one. The training may then pause or end.
 
         Args:
             leader: the optimiser, or the function that steps.
@@ -361,8 +397,9 @@ class Observer:
         return frame and place_of(frame.f_code.co_filename, frame.f_lineno)
 
     def place(self, what: str, frame: FrameType | None) -> None:
-        """Keep where something happens for the first time: loader, optimizer, model, evaluation,
-        save, backward.
+        """Keep where something happens for the first time.
+
+        Names are loader, optimizer, model, evaluation, save and backward.
         """
         if what not in self.places:
             self.places[what] = self.users_place(frame) or ""
@@ -385,7 +422,7 @@ class Observer:
         self._finish(early=True)
         os.environ.pop(_HOOK, None)  # a hook that is loaded now must not report
         with contextlib.suppress(Exception):  # a device may have failed
-            # other ranks may wait for what this one has queued
+            # Other ranks may wait for what this one has queued.
             (self._hook or _load_hook())._synchronize()
         for stream in (sys.stdout, sys.stderr, *_open_files()):
             with contextlib.suppress(Exception):  # closed, or replaced by the script
@@ -393,7 +430,7 @@ class Observer:
         multiprocessing: Any = sys.modules.get("multiprocessing")
         if multiprocessing is not None:
             with contextlib.suppress(ValueError):  # a thread trains
-                # or PyTorch would raise an error about its loader
+                # PyTorch would otherwise raise an error about its loader.
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             children = multiprocessing.active_children()
             for child in children:
@@ -429,7 +466,7 @@ class Observer:
         try:
             self.leader = weakref.ref(other)
         except TypeError:
-            self.leader = lambda: other
+            self.leader = _Kept(other)
         self._others.clear()
         self.made_at("optimizer", other)
         return True
@@ -461,9 +498,8 @@ class Observer:
             self._role = _OFF
             return
         self._pace = pace = self._hook._pace
-        still = {"stepped": lambda *_, **__: None, "pause": lambda: None}
-        # the observer paces the training
-        self._hook._pace = SimpleNamespace(goes_on=pace.goes_on, **still)
+        # The observer paces the training, so the hook's own steps and pauses do nothing.
+        self._hook._pace = SimpleNamespace(goes_on=pace.goes_on, stepped=_ignore, pause=_nothing)
         atexit.register(self.guarded(self._finish))
         if self._loader_place:
             self.places.setdefault("loader", self._loader_place)
@@ -477,7 +513,7 @@ class Observer:
         totals = self._totals
         is_first = not self._mark
         self._has_loader = self._has_loader or self._loaded > 0
-        # of the first step, a part may not have been seen
+        # A part of the first step may have passed unseen.
         unsure = is_first and not self._has_loader
         examples = self._loaded if self._has_loader else self._examples * (not unsure)
         totals["examples"] += examples
@@ -496,7 +532,7 @@ class Observer:
             if not self._own_epochs:
                 self._hook.begin()
             self._pace.goes_on()
-            # the script's own hook has begun a turn
+            # The script's own hook has begun a turn.
             if self._pace._turns is not None and not self._pace._over:
                 self._set_threads()
         else:
@@ -536,8 +572,9 @@ class Observer:
             self._report(reads=False)
 
     def _set_threads(self) -> None:
-        """In the first turn, search for the best number of CPU threads or set it, if trainmark asks
-        for this.
+        """In the first turn, set the best number of CPU threads, or search for it.
+
+        It does nothing unless trainmark asks for this.
         """
         if self._had_turn:
             return
@@ -618,7 +655,7 @@ class Observer:
         hook = self._hook
         if loss is None and epoch.losses:
             loss = epoch.loss / epoch.losses
-        # without the first step
+        # The first step is left out, since its batch may have been loaded unseen.
         if epoch.steps + self._first_steps == self.steps and self._has_loader:
             epoch.examples = round(epoch.examples * epoch.steps / self.steps)
         if self._own_epochs:
@@ -659,7 +696,7 @@ class Observer:
         losses = self._losses
         self._losses = []
         now = clock()
-        # a long training must not send too much
+        # The time between reports grows, since a long training must not send too much.
         self._report_at = now + 1.0 + self._totals["seconds"] / 1000
         versions = getattr(self._hook, "_versions", dict)  # absent from older copies of the hook
         message: dict[str, Any] = {
@@ -671,9 +708,8 @@ class Observer:
         while True:
             part = losses[:_LOSSES_OF_LINE]
             losses = losses[_LOSSES_OF_LINE:]
-            self._hook._say(
-                {**message, **self.figures(), "losses": [self._hook._number(each) for each in part]}
-            )
+            numbers = [self._hook._number(each) for each in part]
+            self._hook._say({**message, **self.figures(), "losses": numbers})
             if not losses:
                 return
 
@@ -683,12 +719,12 @@ class Observer:
         steps = self.steps
         untimed = self._first_steps + self._search_steps
         seconds = ("loader_wait", "sync", "copy", "optimizer", "saving", "evaluation")
+        counted = max(steps - (not self._has_loader), 1)
         return {
             "framework": self.framework,
             "injected": self.injected[:30],
             "steps": steps,
-            "examples_per_step": totals["examples"] / max(steps - (not self._has_loader), 1)
-            or None,
+            "examples_per_step": totals["examples"] / counted or None,
             "tokens_per_step": totals["tokens"] / max(steps - 1, 1) or None,
             "seconds": totals["seconds"] * (steps - 1) / max(steps - untimed, 1),
             **{f"{name}_seconds": totals.get(name) for name in seconds},

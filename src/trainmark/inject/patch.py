@@ -14,14 +14,16 @@ _CHANGEABLE = 1 << 9
 """Flag of classes whose attributes can be set; classes written in C, such as the base of
 ``torch.Tensor``, lack it."""
 _ALL_READS = 1_000
+"""Number of reads after which only some are sampled, at uneven gaps."""
 _GAPS = (5, 11, 8, 7, 7)
-"""After so many reads only some are looked at. Their distances add up to a prime, so no line of a
-loop is missed."""
+"""Reads that are skipped between two samples. With one more each, the gaps add up to a prime, so no
+line of a loop is missed."""
 
 
 def around(kind: Any, name: str, by: Callable[..., Any]) -> None:
-    """Replace a function, of a class in the one that defines it, by one that is given the real one
-    first.
+    """Replace a function by one that is given the real one first.
+
+    A method is replaced in the class that defines it.
     """
     kinds = [each for each in getattr(kind, "__mro__", ()) if each.__flags__ & _CHANGEABLE]
     owner = next((each for each in kinds if name in vars(each)), kind)
@@ -61,8 +63,9 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def time_reads(
     kind: Any, names: Iterable[str], observer: Observer, copies: Iterable[str] = ()
 ) -> None:
-    """Replace methods that wait for a value, or copy one to another device, by ones that tell how
-    long users wait.
+    """Time the methods that wait for a value, or copy one to another device.
+
+    They are replaced by ones that tell how long users wait.
     """
     for name in (*names, *copies):
         setattr(kind, name, _timed(getattr(kind, name), name, observer, copies))

@@ -1,9 +1,11 @@
-"""What is observed of TensorFlow: ``tf.data``, reads of tensors, gradients, calls of a
-``tf.function`` that trains.
+"""What is observed of TensorFlow.
+
+It is ``tf.data``, reads of tensors, gradients, and calls of a ``tf.function`` that trains.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import weakref
@@ -14,6 +16,7 @@ from .observer import Observer, clock
 from .patch import around, leaves, time_reads
 
 _READS = ("numpy", "__float__", "__int__", "__bool__", "__format__", "__array__")
+"""Methods that copy a tensor to the host, and so wait for its result."""
 _ALIKE = 10
 """Number of calls with one step each, after which the steps of a function are not read from the
 optimiser any more."""
@@ -22,16 +25,16 @@ optimiser any more."""
 def install(tensorflow: Any, observer: Observer) -> None:
     """Observe the data and the tensors of this process; steps are seen by ``keras.py``."""
     tensors: Any = importlib.import_module("tensorflow.python.framework.ops")
-    observer.attempt("tf.data", lambda: _datasets(observer))
-    observer.attempt("tf.GradientTape", lambda: _gradients(tensorflow, observer))
-    observer.attempt(
-        "tf.Tensor reads", lambda: time_reads(tensors._EagerTensorBase, _READS, observer)
-    )
+    observer.attempt("tf.data", functools.partial(_datasets, observer))
+    observer.attempt("tf.GradientTape", functools.partial(_gradients, tensorflow, observer))
+    reads = functools.partial(time_reads, tensors._EagerTensorBase, _READS, observer)
+    observer.attempt("tf.Tensor reads", reads)
 
 
 class Functions:
-    """Calls of a ``tf.function``: one that applies an optimiser, which is only seen as it is
-    traced, is a step.
+    """Calls of a ``tf.function``.
+
+    A call that applies an optimiser is a step, which is only seen as the function is traced.
     """
 
     def __init__(self, tensorflow: Any, observer: Observer) -> None:
@@ -89,8 +92,9 @@ class _Applied:
         self._alike = 0
 
     def steps(self) -> int:
-        """Return the number of steps of the last call, of which a loop may take many, and a
-        condition none.
+        """Return the number of steps of the last call.
+
+        A loop may take many, and a condition none.
         """
         if self._alike == _ALIKE:
             return 1
@@ -101,8 +105,9 @@ class _Applied:
 
 
 def number(value: Any) -> Any:
-    """Return the loss among the results of a step: the number that is named so, or the first; None
-    without numbers.
+    """Return the loss among the results of a step: the number that is named so, or the first.
+
+    The result is None without numbers.
     """
     found = [
         (name, each) for name, each in leaves(value) if isinstance(each, float) or _is_number(each)

@@ -26,16 +26,16 @@ def install(torch: Any, observer: Observer) -> None:
     """Observe the trainings of this process."""
     network = _Network(torch, observer)
     observer.describe["torch"] = network.describe
-    observer.read_losses["torch"] = lambda kept: torch.stack(kept).tolist()
+    observer.read_losses["torch"] = network.read_losses
     patches: dict[str, Callable[[Any, Observer], object]] = {
         "optimizer steps": _steps,
         "Tensor.backward": _losses,
         "GradScaler": _scalers,
         "DataLoader": _loaders,
-        "module places": lambda torch, observer: keep_places(torch.nn.Module, observer),
+        "module places": _places,
         "tensor reads": _reads,
         "threads": _threads,
-        "torch.save": lambda torch, observer: time_saves(torch, ("save",), observer),
+        "torch.save": _saves,
     }
     observer.attempt("forward", network.find)
     for name, patch in patches.items():
@@ -136,11 +136,10 @@ class _Network:
     def _forward(self, called: Any, args: Any, more: Any) -> None:
         if args and getattr(args[0], "is_meta", False):  # only shapes are computed
             return
-        tensor = (
-            args[0]
-            if args and isinstance(args[0], self._tensor)
-            else _first_tensor(self._tensor, (args, more))
-        )
+        if args and isinstance(args[0], self._tensor):
+            tensor = args[0]
+        else:
+            tensor = _first_tensor(self._tensor, (args, more))
         if tensor is not None and self._observer.steps < FEW:
             self._has_tokens = tensor.ndim == 2 and not tensor.is_floating_point()
             kind = tensor.device.type
@@ -155,36 +154,52 @@ class _Network:
         self._observer.forward(called.training, grad, shape[0] if shape else None, tokens)
 
     def describe(self) -> dict[str, Any]:
-        """Return what it computes with; of a network that was not found, what its optimiser
-        says.
+        """Return what the network computes with.
+
+        If it was not found, the optimiser tells.
         """
-        groups = (
-            () if self._root is not None else getattr(self._observer.leader(), "param_groups", ())
-        )
-        weights = (
-            self._root.parameters()
-            if self._root is not None
-            else (each for of in groups for each in of["params"])
-        )
-        weight = next(iter(weights), None)
+        weight = self._first_weight()
+        threads = self._torch.get_num_threads()
+        if weight is None:
+            unknown = dict.fromkeys(("precision", "device", "device_peak_bytes"))
+            return {"threads": threads, **unknown}
         return {
-            "threads": self._torch.get_num_threads(),
-            "precision": None
-            if weight is None
-            else str(self._autocast or weight.dtype)[len("torch.") :],
-            "device": None if weight is None else str(weight.device),
-            "device_peak_bytes": None
-            if weight is None
-            else accelerator.peak_bytes(self._torch, weight.device),
+            "threads": threads,
+            "precision": str(self._autocast or weight.dtype)[len("torch.") :],
+            "device": str(weight.device),
+            "device_peak_bytes": accelerator.peak_bytes(self._torch, weight.device),
         }
+
+    def _first_weight(self) -> Any:
+        """Return the first weight of the network, else of its optimiser; None if there is none."""
+        if self._root is not None:
+            return next(iter(self._root.parameters()), None)
+        for group in getattr(self._observer.leader(), "param_groups", ()):
+            for weight in group["params"]:
+                return weight
+        return None
+
+    def read_losses(self, kept: list[Any]) -> Any:
+        """Return the losses of some steps, copied from the device at once."""
+        return self._torch.stack(kept).tolist()
+
+
+def _places(torch: Any, observer: Observer) -> None:
+    keep_places(torch.nn.Module, observer)
+
+
+def _saves(torch: Any, observer: Observer) -> None:
+    time_saves(torch, ("save",), observer)
 
 
 def _steps(_: Any, observer: Observer) -> None:
     optimizer: Any = importlib.import_module("torch.optim.optimizer")
     optimizer.register_optimizer_step_pre_hook(observer.guarded(observer.stepping))
-    optimizer.register_optimizer_step_post_hook(
-        observer.guarded(lambda each, *_: observer.stepped(each, "torch"))
-    )
+
+    def stepped(each: Any, *_: Any) -> None:
+        observer.stepped(each, "torch")
+
+    optimizer.register_optimizer_step_post_hook(observer.guarded(stepped))
     keep_places(optimizer.Optimizer, observer)
 
 
@@ -218,8 +233,9 @@ def _losses(torch: Any, observer: Observer) -> None:
 
 
 def _scalers(torch: Any, observer: Observer) -> None:
-    """Losses are divided by the scale of the gradient scaler, and the steps that it skips are
-    counted.
+    """Divide losses by the scale of the gradient scaler.
+
+    The steps that it skips are counted.
     """
 
     def scaled(real: Callable[..., Any], scaler: Any, outputs: Any) -> Any:
@@ -252,7 +268,7 @@ def _loaders(torch: Any, observer: Observer) -> None:
             first = _first_tensor(torch.Tensor, batch)
             expected = examples
             examples = first.size(0) if first is not None and first.dim() else None
-            # the loader's batches are not those of its sampler
+            # The loader's batches are not those of its sampler.
             if expected is not None and examples != expected:
                 iterator._trainmark = steps_before, length, None
         observer.fetched(start, examples)
@@ -266,7 +282,7 @@ def _loaders(torch: Any, observer: Observer) -> None:
     @observer.guarded
     def opened(loader: Any, iterator: Any, start: float) -> None:
         ours = {type(loader.sampler).__module__, type(loader.batch_sampler).__module__} <= _SAMPLERS
-        # the user has asked, too
+        # The length of other loaders is only asked if the user has asked for it, too.
         known = ours or getattr(loader, "_IterableDataset_len_called", None) is not None
         iterator._trainmark = (
             observer.steps,
@@ -301,8 +317,9 @@ def _reads(torch: Any, observer: Observer) -> None:
 
 
 def _restore_reads(torch: Any) -> None:
-    """Give tensors their own methods back before a function is compiled: the compiler would look
-    into ours.
+    """Give tensors their own methods back before a function is compiled.
+
+    The compiler would look into ours.
     """
     for name in (*_READS, *accelerator.COPIES):
         read = torch.Tensor.__dict__.get(name)
@@ -315,7 +332,7 @@ class _Threads(Settable):
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        # the real one, which is replaced below
+        # This is the real function, whose name is replaced below.
         self._set: Callable[[int], None] = torch.set_num_threads
 
     def get(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -16,8 +17,9 @@ it."""
 
 
 class Watch:
-    """A finder that finds nothing itself, but installs the file of each framework as soon as it is
-    imported.
+    """A finder that installs the file of each framework as soon as it is imported.
+
+    It finds nothing itself.
     """
 
     def __init__(self, observer: Observer) -> None:
@@ -25,8 +27,9 @@ class Watch:
         self._awaited = set(FRAMEWORKS)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
-        """Return what other finders find for a framework, whose file is then installed after its
-        import; else None.
+        """Return what other finders find for a framework; else None.
+
+        Its file is installed after its import.
         """
         if name not in self._awaited:
             return None
@@ -44,7 +47,7 @@ class Watch:
             del loader.exec_module  # the loader is its own again
             self._awaited.discard(name)
             execute(module)
-            self._observer.attempt(name, lambda: self._install(name, module))
+            self._observer.attempt(name, functools.partial(self._install, name, module))
 
         loader.exec_module = exec_module
 

@@ -1,5 +1,6 @@
-"""Limits of this process's control group (version 1 or 2) on Linux: of a container, a batch job or
-a service.
+"""Limits of this process's control group (version 1 or 2) on Linux.
+
+It belongs to a container, a batch job or a service.
 
 Every file is read below a root that is passed in, so that tests don't need such a machine. What
 can't be read is None.
@@ -17,22 +18,24 @@ _NO_LIMIT_BYTES = 2**60  # version 1 shows its largest number if there is no lim
 
 
 def cpu_quota(root: Path = _ROOT) -> float | None:
-    """Return the cores that this process's control group and its ancestors may use at a time; None
-    without a quota.
+    """Return the cores that this process's control group and its ancestors may use at a time.
+
+    The result is None without a quota.
     """
     written = [read_text(folder / "cpu.max") or "" for folder in _groups_v2(root)]
     for folder in _groups_v1(root, "cpu"):
         written.append(
             f"{read_text(folder / 'cpu.cfs_quota_us')} {read_text(folder / 'cpu.cfs_period_us')}"
         )
-    # else ``max``, or -1 in version 1
+    # Without a limit, the quota is ``max``, or -1 in version 1.
     quotas = [re.fullmatch(r"([1-9]\d*) (\d+)", each) for each in written]
     return min((int(quota[1]) / int(quota[2]) for quota in quotas if quota), default=None)
 
 
 def memory_left(root: Path = _ROOT) -> int | None:
-    """Return the bytes that this process's control group and its ancestors may still use; None
-    without a limit.
+    """Return the bytes that this process's control group and its ancestors may still use.
+
+    The result is None without a limit.
     """
     groups = [(folder, "max", "current") for folder in _groups_v2(root)]
     groups += [
@@ -48,8 +51,9 @@ def memory_left(root: Path = _ROOT) -> int | None:
 
 
 def oom_kills(root: Path = _ROOT) -> int | None:
-    """Return how many processes of this control group the system has killed for lack of memory;
-    None if unknown.
+    """Return how many processes of this control group the system has killed for lack of memory.
+
+    The result is None if unknown.
     """
     folders = [(folder / "memory.events") for folder in _groups_v2(root)[:1]]
     folders += [(folder / "memory.oom_control") for folder in _groups_v1(root, "memory")[:1]]
@@ -66,8 +70,9 @@ def _groups_v2(root: Path) -> list[Path]:
 
 
 def _groups_v1(root: Path, controller: str) -> list[Path]:
-    """Likewise for a controller of version 1. Inside a container the path is the host's, and only
-    the top exists.
+    """Return the same for a controller of version 1.
+
+    Inside a container the path is the host's, and only the top exists.
     """
     pattern = rf"^\d+:(?:[^:\n]*,)?{controller}(?:,[^:\n]*)?:(/.*)$"
     found = re.search(pattern, read_text(root / "proc/self/cgroup") or "", re.MULTILINE)

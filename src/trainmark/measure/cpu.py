@@ -1,5 +1,6 @@
-"""Usage of the cores, in total and by one process and its descendants. Read from outside, at no
-cost to the process.
+"""Usage of the cores, in total and by one process and its descendants.
+
+It is read from outside, at no cost to the process.
 
 Counters only grow, so the difference of two readings is what happened between them, even if
 readings in between were dropped.
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainmark.measure.files import read_number, read_text
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import psutil
 
 _T = TypeVar("_T")
+
 _READING_COSTS = 100
 """A memory map is read again only after this many times its last reading time, so that reading
 costs 1 % at most."""
@@ -34,8 +36,10 @@ _MOST_FREQUENCIES = 8
 
 @dataclass(frozen=True)
 class Core:
-    """Seconds since the machine started: ``busy`` with work of this machine, ``stolen`` by other
-    guests of the host of a virtual machine, and the total.
+    """Seconds since the machine started, of one core.
+
+    It was ``busy`` with work of this machine, or ``stolen`` by other guests of the host of a
+    virtual machine; there is also the total.
     """
 
     busy: float
@@ -62,6 +66,15 @@ def _core(seconds: dict[str, float]) -> Core:
     return Core(total - parts["idle"] - parts.get("iowait", 0.0) - stolen, stolen, total)
 
 
+def _times_and_memory(process: psutil.Process) -> tuple[Any, int]:
+    return process.cpu_times(), process.memory_info().rss
+
+
+def _proportional_bytes(process: psutil.Process) -> int:
+    found: int = process.memory_full_info().pss
+    return found
+
+
 class Frequency:
     """The clock frequency of the CPU.
 
@@ -74,17 +87,20 @@ class Frequency:
         self._files = sorted(files)[:_MOST_FREQUENCIES]
 
     def hertz(self) -> float | None:
-        """Return the current mean of these cores; None if not visible, as in most virtual
-        machines.
+        """Return the current mean of these cores.
+
+        The result is None if not visible, as in most virtual machines.
         """
-        found = [kilohertz for file in self._files if (kilohertz := read_number(file)) is not None]
+        read = [read_number(file) for file in self._files]
+        found = [kilohertz for kilohertz in read if kilohertz is not None]
         return 1e3 * sum(found) / len(found) if found else None
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Usage of a process and its descendants: CPU seconds so far, and resident memory, with shared
-    pages repeated.
+    """Usage of a process and its descendants.
+
+    It has CPU seconds so far, and resident memory, with shared pages repeated.
     """
 
     cpu_seconds: float
@@ -93,8 +109,10 @@ class Usage:
 
 @dataclass(frozen=True)
 class Waits:
-    """Waits of all threads of a process and its descendants, so far: seconds ready to run but
-    waiting for a core, and how often another thread took their core.
+    """Waits of all threads of a process and its descendants, so far.
+
+    It has the seconds ready to run but waiting for a core, and how often another thread took their
+    core.
     """
 
     seconds: float
@@ -102,8 +120,9 @@ class Waits:
 
 
 def read_pressure(file: Path = Path("/proc/pressure/cpu")) -> float | None:
-    """Return the seconds since boot in which something waited for a core; None if the system does
-    not count them.
+    """Return the seconds since boot in which something waited for a core.
+
+    The result is None if the system does not count them.
     """
     found = re.search(r"total=(\d+)", read_text(file) or "")
     return int(found[1]) / 1e6 if found else None
@@ -128,18 +147,24 @@ class ProcessTree:
         """Return the current usage; None if the process has ended."""
         # The system adds the time of children that ended to the parent that waited for them.
         parts = ("user", "system", "children_user", "children_system")
-        found = self._told(lambda process: (process.cpu_times(), process.memory_info().rss))
-        seconds = sum(getattr(times, part, 0.0) for times, _ in found for part in parts)
-        return Usage(seconds, sum(resident for _, resident in found)) if found else None
+        found = self._told(_times_and_memory)
+        if not found:
+            return None
+        seconds = 0.0
+        for times, _ in found:
+            for part in parts:
+                seconds += getattr(times, part, 0.0)
+        return Usage(seconds, sum(resident for _, resident in found))
 
     def waits(self) -> Waits | None:
-        """Return how its threads waited for a core; None if the system does not report it, as
-        outside Linux.
+        """Return how its threads waited for a core.
+
+        The result is None if the system does not report it, as outside Linux.
         """
         found = []
         for process in self._processes():
             for thread in Path(f"/proc/{process.pid}/task").glob("*"):
-                # it has ended, or the kernel does not count
+                # The thread may have ended, and some kernels don't count.
                 with contextlib.suppress(OSError, ValueError, IndexError):
                     seconds = int((thread / "schedstat").read_text().split()[1]) / 1e9
                     switches = int(
@@ -151,8 +176,7 @@ class ProcessTree:
         )
 
     def proportional_bytes(self, untimed_seconds: float) -> int | None:
-        """Return memory with shared pages divided among the processes that share them (PSS), in
-        bytes.
+        """Return memory in bytes, with shared pages divided among the processes (PSS).
 
         Reading it can block the process when it maps or unmaps memory, so it must happen in untimed
         moments. None if the system does not report it, or if reading would last into the next timed
@@ -164,28 +188,30 @@ class ProcessTree:
         start = self._clock()
         if start < self._map_due or untimed_seconds <= _WITHIN * self._map_seconds:
             return None
-        found = self._told(lambda process: process.memory_full_info().pss)
+        found = self._told(_proportional_bytes)
         end = self._clock()
         self._map_seconds = end - start
         self._map_due = end + _READING_COSTS * self._map_seconds
         return sum(found) if found else None
 
     def _told(self, read: Callable[[psutil.Process], _T]) -> list[_T]:
-        """Read each process; leaves out those that have ended or that the system does not
-        report.
+        """Read each process.
+
+        Those that have ended or that the system does not report are left out.
         """
         import psutil
 
         found = []
         for process in self._processes():
-            # the last two: only Linux knows it
+            # Other systems than Linux lack some values, which is one of the last two errors.
             with contextlib.suppress(psutil.Error, AttributeError, OSError):
                 found.append(read(process))
         return found
 
     def _processes(self) -> list[psutil.Process]:
-        """Return the current processes. Objects are kept, since creating one costs more than
-        reading it.
+        """Return the current processes.
+
+        Objects are kept, since creating one costs more than reading it.
         """
         import psutil
 
@@ -209,8 +235,9 @@ def _descendants(pid: int, proc: Path = Path("/proc")) -> Iterable[int]:
 
 
 def _children_told_by_kernel(pid: int, proc: Path) -> Iterable[int]:
-    """Return the children of every thread, from Linux; scanning all processes of the machine would
-    cost far more.
+    """Return the children of every thread, from Linux.
+
+    Scanning all processes of the machine would cost far more.
     """
     with contextlib.suppress(OSError):  # the process has ended
         for thread in (proc / str(pid) / "task").iterdir():

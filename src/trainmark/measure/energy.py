@@ -19,9 +19,9 @@ MOST_UNCERTAIN = 0.2
 """Largest allowed share of the training that is between its edges and the nearest readings."""
 
 PAUSE_SHARE = 0.01
+"""Longest pause between two epochs whose energy is counted together, as a share of the epoch."""
 PAUSE_SECONDS = 0.05
-"""Longest pause after an epoch that does not separate it from the next: a share of the epoch, and
-at most seconds."""
+"""The same in seconds; the shorter of both counts."""
 
 RAPL = "RAPL, CPU packages"
 
@@ -59,7 +59,8 @@ def is_too_short(epochs: Sequence[Epoch], samples: Samples) -> bool:
     Interleaved sides have short windows, but the counters are read right before and after each.
     """
     windows = training_windows(epochs)
-    uncertain = sum(_gap(samples.t, edge) for window in windows for edge in window)
+    edges = itertools.chain.from_iterable(windows)
+    uncertain = sum(_gap(samples.t, edge) for edge in edges)
     return uncertain > MOST_UNCERTAIN * sum(end - start for start, end in windows)
 
 
@@ -78,9 +79,8 @@ def training_windows(epochs: Sequence[Epoch]) -> list[tuple[float, float]]:
         for window in epoch.windows or [Window(epoch.start_seconds, epoch.seconds)]:
             start = window.start_seconds
             end = window.start_seconds + window.seconds
-            if windows and start - windows[-1][1] <= min(
-                PAUSE_SHARE * epoch.seconds, PAUSE_SECONDS
-            ):
+            longest_pause = min(PAUSE_SHARE * epoch.seconds, PAUSE_SECONDS)
+            if windows and start - windows[-1][1] <= longest_pause:
                 windows[-1] = (windows[-1][0], end)
             else:
                 windows.append((start, end))

@@ -1,11 +1,13 @@
-"""Properties of this machine that affect training: cores, limits, clocks and settings. Every file
-is read below a root that is passed in, so that tests don't need such a machine. What can't be read
-is None.
+"""Properties of this machine that affect training: cores, limits, clocks and settings.
+
+Every file is read below a root that is passed in, so that tests don't need such a machine. What
+can't be read is None.
 """
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import platform
 import re
@@ -25,8 +27,10 @@ from trainmark.measure.vendor import Installed
 from trainmark.measure.vendors import VENDORS
 
 ROOT = Path("/")
+"""Folder below which the files of this machine are read."""
 
-STEERING = (*(name for vendor in VENDORS for name in vendor.steering), "LD_LIBRARY_PATH")
+_OF_VENDORS = itertools.chain.from_iterable(vendor.steering for vendor in VENDORS)
+STEERING = (*_OF_VENDORS, "LD_LIBRARY_PATH")
 """Environment variables that select the device and the libraries."""
 
 _MAKERS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}  # by PCI vendor id
@@ -86,8 +90,9 @@ class Host:
 
 
 def read_memory_available(root: Path = ROOT) -> int | None:
-    """Return the memory available without swapping, within the limit of the control group; None if
-    it is unknown.
+    """Return the memory available without swapping, within the limit of the control group.
+
+    The result is None if it is unknown.
     """
     import psutil
 
@@ -152,8 +157,9 @@ def container(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
 
 
 def governors(root: Path = ROOT) -> tuple[str, ...]:
-    """Return the frequency governors of the cores; empty if not visible, as in a virtual
-    machine.
+    """Return the frequency governors of the cores.
+
+    The result is empty if not visible, as in a virtual machine.
     """
     files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     return tuple(sorted({governor for governor in map(read_text, files) if governor}))
@@ -169,8 +175,9 @@ def turbo(root: Path = ROOT) -> bool | None:
 
 
 def gpus_on_bus(root: Path = ROOT) -> dict[str, int] | None:
-    """Count display devices on the PCI bus by vendor, including known vendors without any; None
-    without a bus.
+    """Count display devices on the PCI bus by vendor, including known vendors without any.
+
+    The result is None without a bus.
     """
     devices = _try(lambda: list((root / "sys/bus/pci/devices").iterdir()))
     if devices is None:

@@ -56,8 +56,9 @@ def describe(
 
 
 def identity(host: Path = Path("/")) -> str | None:
-    """Return a keyed hash of the system's machine id, which must stay private (see machine-id(5));
-    None if there is none, as in most containers and outside Linux.
+    """Return a keyed hash of the system's machine id, which must stay private (see machine-id(5)).
+
+    The result is None if there is none, as in most containers and outside Linux.
     """
     number = read_text(host / "etc/machine-id") or ""
     if not re.fullmatch("[0-9a-f]{32}", number):
@@ -66,8 +67,9 @@ def identity(host: Path = Path("/")) -> str | None:
 
 
 def made_here(machine: Machine, host: Path = Path("/")) -> bool:
-    """Whether a record's machine is this one, as far as known; another can have the same name and a
-    shared disk.
+    """Whether a record's machine is this one, as far as known.
+
+    Another machine can have the same name and a shared disk.
     """
     pairs = (
         (machine.name, platform.node()),

@@ -49,22 +49,19 @@ def noise(
     if samples is None:
         return set()
     during = _during(epochs, samples)
-    own_clock = (
-        samples.cpu_hertz
-        if on_cpu
-        else None
-        if gpu is None
-        else gpu_column(samples.gpu_sm_hertz, gpu)
+    own_clock = None
+    if on_cpu:
+        own_clock = samples.cpu_hertz
+    elif gpu is not None:
+        own_clock = gpu_column(samples.gpu_sm_hertz, gpu)
+    throttle_bits = (
+        [] if gpu is None else _known(gpu_column(samples.gpu_throttle_bits, gpu), during)
     )
     holds = {
         Caveat.BUSY_MACHINE: _others_percent(samples, during, cores) > 100 * BUSY_SHARE,
         Caveat.STOLEN_TIME: _mean(samples.stolen_percent, during) > STOLEN_PERCENT,
         Caveat.CLOCK_DRIFT: _drifts(own_clock, during),
-        Caveat.THROTTLED: gpu is not None
-        and any(
-            int(bits) & slowdown_bits
-            for bits in _known(gpu_column(samples.gpu_throttle_bits, gpu), during)
-        ),
+        Caveat.THROTTLED: any(int(bits) & slowdown_bits for bits in throttle_bits),
     }
     return {caveat for caveat, applies in holds.items() if applies}
 
@@ -117,6 +114,7 @@ def _mean(column: Sequence[float | None] | None, during: Iterable[int]) -> float
 
 
 def _known(column: Sequence[float | None] | None, during: Iterable[int]) -> list[float]:
-    return [
-        value for index in during if column is not None and (value := column[index]) is not None
-    ]
+    if column is None:
+        return []
+    values = [column[index] for index in during]
+    return [value for value in values if value is not None]

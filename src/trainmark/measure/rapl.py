@@ -1,5 +1,6 @@
-"""Energy of the CPU's packages, from the counters in Linux's ``powercap`` (RAPL, of Intel and
-AMD).
+"""Energy of the CPU's packages (RAPL, of Intel and AMD).
+
+It is read from the counters in Linux's ``powercap``.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ class Rapl:
         return cls(packages)
 
     def joules(self) -> float | None:
-        """Return joules of all packages since an arbitrary start: only differences count. None if
-        one can't be read.
+        """Return joules of all packages since an arbitrary start: only differences count.
+
+        The result is None if one can't be read.
         """
         if not self._packages:
             return None

@@ -36,8 +36,9 @@ INTERVAL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Row:
-    """One sample; ``time`` is the clock's, ``own_seconds`` this process's CPU time, all else None
-    if it was not read.
+    """One sample; all values but the times are None if they were not read.
+
+    ``time`` is the clock's, and ``own_seconds`` is this process's CPU time.
 
     ``waits`` and ``pressure`` are only read at edges.
     """
@@ -53,16 +54,25 @@ class Row:
     pressure: float | None = None
 
 
+def _read_joules() -> Callable[[], float | None]:
+    return Rapl.of().joules
+
+
+def _read_hertz() -> Callable[[], float | None]:
+    return Frequency().hertz
+
+
 @dataclass(frozen=True)
 class Readers:
-    """Functions that read the values of a row. They return None for what can't be read, and don't
-    raise.
+    """Functions that read the values of a row.
+
+    They return None for what can't be read, and don't raise.
     """
 
     cores: Callable[[], tuple[Core, ...] | None] = read_cores
     tree: Callable[[int], ProcessTree] = ProcessTree
-    cpu_joules: Callable[[], float | None] = field(default_factory=lambda: Rapl.of().joules)
-    cpu_hertz: Callable[[], float | None] = field(default_factory=lambda: Frequency().hertz)
+    cpu_joules: Callable[[], float | None] = field(default_factory=_read_joules)
+    cpu_hertz: Callable[[], float | None] = field(default_factory=_read_hertz)
     gpus: Callable[[], tuple[GpuReading, ...]] = field(default_factory=open_meter)
 
 
@@ -102,9 +112,9 @@ class Sampler:
         """Add a row if one is due. Call this more often than the interval."""
         now = self._clock()
         if self._rows and now < self._rows[-1].time:
-            # the clock went back, so earlier rows can't be compared with later ones
+            # The clock went back, so earlier rows can't be compared with later ones.
             self._begin([])
-        # a little early is better than waiting for the next call
+        # A little early is better than waiting for the next call.
         if now >= self._due - self._interval / 4:
             self._add(now)
             # Keep a steady pace, without a burst of rows after a pause.
@@ -117,21 +127,24 @@ class Sampler:
         return dataclasses.replace(self._rows[-1], waits=waits, pressure=read_pressure())
 
     def cpu_seconds(self) -> float | None:
-        """Return the CPU time of the process and its descendants so far; None if it can't be
-        read.
+        """Return the CPU time of the process and its descendants so far.
+
+        The result is None if it can't be read.
         """
         usage = self._tree.usage() if self._tree else None
         return None if usage is None else usage.cpu_seconds
 
     def proportional_bytes(self, untimed_seconds: float) -> int | None:
-        """Return the memory of the process and its descendants; see
-        :meth:`ProcessTree.proportional_bytes`.
+        """Return the memory of the process and its descendants.
+
+        See :meth:`ProcessTree.proportional_bytes`.
         """
         return self._tree.proportional_bytes(untimed_seconds) if self._tree else None
 
     def take(self, origin: float) -> Samples | None:
-        """Return the samples since the process started, or since the last call; None if there are
-        none.
+        """Return the samples since the process started, or since the last call.
+
+        The result is None if there are none.
 
         Args:
             origin: clock reading that is time 0 of the record.
@@ -169,8 +182,9 @@ class Sampler:
 
 
 def samples(rows: Sequence[Row], origin: float, interval: float) -> Samples | None:
-    """Convert rows for a record; the first one has no shares, since those are of the time since the
-    previous row.
+    """Convert rows for a record.
+
+    The first row has no shares, since those are of the time since the previous row.
 
     Columns without any value are left out.
     """
@@ -180,11 +194,12 @@ def samples(rows: Sequence[Row], origin: float, interval: float) -> Samples | No
     gpus = max(len(row.gpus) for row in rows)
 
     def of_gpus(name: str) -> Any:
-        table = [
-            [getattr(gpu, name) for gpu in row.gpus] + [None] * (gpus - len(row.gpus))
-            for row in rows
-        ]
-        return table if any(value is not None for line in table for value in line) else None
+        table = []
+        for row in rows:
+            values = [getattr(gpu, name) for gpu in row.gpus]
+            table.append(values + [None] * (gpus - len(values)))
+        is_read = any(value is not None for value in itertools.chain.from_iterable(table))
+        return table if is_read else None
 
     cores = [[_share(a, b, b.busy - a.busy) for a, b in _core_pairs(*pair)] for pair in pairs]
     return Samples(
@@ -201,8 +216,9 @@ def samples(rows: Sequence[Row], origin: float, interval: float) -> Samples | No
 
 
 def tree_percent(earlier: Row, later: Row) -> float | None:
-    """Return the CPU usage of the process and its descendants between two rows, 100 per core; None
-    if a part was lost.
+    """Return the CPU usage of the process and its descendants between two rows, 100 per core.
+
+    The result is None if a part was lost.
 
     The time of a process that no parent waited for is lost when it ends, so the sum decreases.
     """
@@ -214,8 +230,9 @@ def tree_percent(earlier: Row, later: Row) -> float | None:
 
 
 def stolen_percent(earlier: Row, later: Row) -> float | None:
-    """Return the share of all cores' time that the host of this virtual machine gave to other
-    guests.
+    """Return the share of all cores' time that the host gave to other guests.
+
+    This machine is a virtual one.
     """
     shares = [_share(a, b, b.stolen - a.stolen) for a, b in _core_pairs(earlier, later)]
     known = [share for share in shares if share is not None]
@@ -229,8 +246,9 @@ def load_between(
     threads: int | None = None,
     idle_seconds: float = 0.0,
 ) -> dict[str, Any]:
-    """Return the load of everything but the watched process and this one, and how the watched
-    process waited.
+    """Return the load of everything but the watched process and this one.
+
+    Also returns how the watched process waited.
 
     Keys: fields of :class:`~trainmark.record.record.Slice`; None for what can't be read. Shares are
     slightly negative if the system's ticks are coarser than the time between the rows.
@@ -247,11 +265,9 @@ def load_between(
     tree = tree_percent(earlier, later)
     capacity = len(pairs) * seconds
     own = later.own_seconds - earlier.own_seconds
-    others = (
-        None
-        if busy is None or tree is None
-        else busy * seconds - tree * seconds / 100 - own - idle_seconds
-    )
+    others = None
+    if busy is not None and tree is not None:
+        others = busy * seconds - tree * seconds / 100 - own - idle_seconds
     before = earlier.waits
     after = later.waits
 
@@ -271,7 +287,8 @@ def load_between(
 
 def _total(pairs: Sequence[tuple[Core, Core]], of: Callable[[Core], float]) -> float | None:
     """Return their time as a number of cores; None if none was read."""
-    known = [share for a, b in pairs if (share := _share(a, b, of(b) - of(a))) is not None]
+    shares = [_share(a, b, of(b) - of(a)) for a, b in pairs]
+    known = [share for share in shares if share is not None]
     return sum(known) / 100 if known else None
 
 
@@ -283,8 +300,9 @@ def _core_pairs(earlier: Row, later: Row) -> list[tuple[Core, Core]]:
 
 
 def _share(earlier: Core, later: Core, part: float) -> float | None:
-    """Return the percentage of the time between two readings; limited, since a core's counters
-    don't change at once.
+    """Return the percentage of the time between two readings.
+
+    It is limited, since a core's counters don't change at once.
     """
     passed = later.total - earlier.total
     return min(max(100 * part / passed, 0.0), 100.0) if passed > 0 else None

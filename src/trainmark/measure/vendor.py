@@ -65,8 +65,9 @@ class Driver:
 
 @dataclass(frozen=True)
 class GpuReading:
-    """One GPU at one moment; None for what it does not report. Samples have a column for each
-    field.
+    """One GPU at one moment; None for what it does not report.
+
+    Samples have a column for each field.
 
     Args:
         percent: share of the driver's last sampling period in which any kernel ran.
@@ -134,8 +135,9 @@ class Vendor(Protocol):
         """Open a meter of its GPUs, for the lifetime of this process."""
 
     def number_of(self, device: str, driver: Driver) -> int | None:
-        """Return the driver's number of a framework's device such as ``cuda:0``; None if unknown or
-        not its device.
+        """Return the driver's number of a framework's device such as ``cuda:0``.
+
+        The result is None if unknown or not its device.
         """
 
     def shown(self, driver: Driver, environment: Mapping[str, str]) -> tuple[Gpu, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainmark.measure.nvidia import Nvidia
-from trainmark.measure.vendor import Driver, ReadGpus, Vendor
+from trainmark.measure.vendor import Driver, GpuReading, ReadGpus, Vendor
 
 VENDORS: tuple[Vendor, ...] = (Nvidia(),)
 
@@ -23,8 +23,13 @@ def vendor_of(driver: Driver) -> Vendor:
 
 
 def open_meter() -> ReadGpus:
-    """Return a function that reads every GPU of the first vendor that has any; empty without a
-    GPU.
+    """Return a function that reads every GPU of the first vendor that has any.
+
+    The result is empty without a GPU.
     """
     meters = [vendor.open_meter() for vendor in VENDORS]
-    return next((read for read in meters if read()), lambda: ())
+    return next((read for read in meters if read()), _read_none)
+
+
+def _read_none() -> tuple[GpuReading, ...]:
+    return ()

@@ -8,6 +8,7 @@ on both sides of the pipe (``docs/decisions/0003-workloads-are-dataclasses.md``)
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import types
 import typing
@@ -56,18 +57,31 @@ def require(holds: bool, field: str, expected: str, found: object) -> None:
 
 
 class Bound(NamedTuple):
-    """A condition on a value, with its text for errors; used in the :data:`typing.Annotated` type
-    of a field.
+    """A condition on a value, with its text for errors.
+
+    It is used in the :data:`typing.Annotated` type of a field.
     """
 
     holds: Callable[[Any], bool]
     expected: str
 
 
-Positive = Annotated[float, Bound(lambda value: value > 0, "a number above 0")]
-NotNegative = Annotated[float, Bound(lambda value: value >= 0, "a number from 0")]
-Share = Annotated[float, Bound(lambda value: 0 <= value < 1, "a number of at least 0 and below 1")]
-Count = Annotated[int, Bound(lambda value: value > 0, "a whole number above 0")]
+def _is_positive(value: float) -> bool:
+    return value > 0
+
+
+def _is_not_negative(value: float) -> bool:
+    return value >= 0
+
+
+def _is_share(value: float) -> bool:
+    return 0 <= value < 1
+
+
+Positive = Annotated[float, Bound(_is_positive, "a number above 0")]
+NotNegative = Annotated[float, Bound(_is_not_negative, "a number from 0")]
+Share = Annotated[float, Bound(_is_share, "a number of at least 0 and below 1")]
+Count = Annotated[int, Bound(_is_positive, "a whole number above 0")]
 
 
 class Bounded:
@@ -83,8 +97,9 @@ class Bounded:
 
 @cache
 def annotations_of(kind: type) -> dict[str, Any]:
-    """Return the bounds of the fields of ``kind``; those of a union hold for each number, not for
-    None.
+    """Return the bounds of the fields of ``kind``.
+
+    Those of a union hold for each number, not for None.
     """
     found = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
@@ -98,8 +113,11 @@ def dotted(path: Path) -> str:
     """Format ``('model', 2, 'units')`` as ``model[2].units``."""
     text = ""
     for part in path:
-        name = str(part)[:_LONGEST]
-        text += f"[{part}]" if isinstance(part, int) else f".{name}" if text else name
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            name = str(part)[:_LONGEST]
+            text += f".{name}" if text else name
     return text
 
 
@@ -166,9 +184,8 @@ def _decode_union(choices: tuple[Any, ...], data: object, path: Path) -> Any:
         and dataclasses.is_dataclass(choice)
         and "kind" in _fields(choice)
     }
-    words = [
-        word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)
-    ]
+    literals = [choice for choice in choices if get_origin(choice) is Literal]
+    words = list(itertools.chain.from_iterable(get_args(choice) for choice in literals))
     if classes and data in words:
         return data
     plain = [
@@ -262,8 +279,9 @@ def _fields(into: type) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
 
 
 def near(name: object, known: typing.Iterable[str]) -> str:
-    """Return a question after the nearest of the ``known`` names, in parentheses; empty if none is
-    near.
+    """Return a question after the nearest of the ``known`` names, in parentheses.
+
+    The result is empty if none is near.
     """
     found = [] if name is None else nearest(str(name), known)
     return f" (did you mean {found[0]}?)" if found else ""

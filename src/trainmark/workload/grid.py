@@ -1,5 +1,6 @@
-"""A grid of hyper-parameters: what can be varied, how values are written, and the resulting
-workloads.
+"""A grid of hyper-parameters.
+
+It defines what can be varied, how values are written, and the resulting workloads.
 
 A key is one of :data:`NAMES`, or the path of any value of the workload, such as ``optimizer.rho``
 or ``model[1].units``.
@@ -26,9 +27,10 @@ Value = str | int | float | bool
 Grid = Mapping[str, tuple[Value, ...]]
 
 MOST_TRIALS = 10_000
-"""More are probably a typing error."""
+"""Most trials of a grid; more are probably a typing error."""
 
 SEED = "seed"
+"""Name of the seed, which can be varied although it is no part of a workload."""
 _PARTS = ("input", "model", "loss", "optimizer", "batches", "schedule", "metrics", "weight_average")
 """Parts of a workload that a path may start with; the others are names and published figures."""
 _OPTIMIZER = ("learning_rate", "momentum", "weight_decay", "rho", "beta1", "beta2", "epsilon")
@@ -146,8 +148,9 @@ def _read_range(word: str) -> tuple[str, Range] | None:
 
 
 def drawn(ranges: Mapping[str, Range], samples: int, seed: int) -> list[dict[str, Value]]:
-    """Draw samples of all ranges; a larger number starts with the same samples. Without ranges, one
-    empty sample.
+    """Draw samples of all ranges.
+
+    A larger number starts with the same samples. Without ranges, there is one empty sample.
     """
     chance = random.Random(seed)
     return [
@@ -159,8 +162,9 @@ def drawn(ranges: Mapping[str, Range], samples: int, seed: int) -> list[dict[str
 def points(
     workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]] = ({},)
 ) -> list[GridPoint]:
-    """Combine the grid's values with each of the samples, without duplicates; the grid's last key
-    changes fastest.
+    """Combine the grid's values with each of the samples, without duplicates.
+
+    The grid's last key changes fastest.
 
     Raises:
         UnknownName: no workload has the key.
@@ -184,11 +188,10 @@ def points(
                 raise UsageError(
                     f"{key} and {other} both set {dotted(path)}", fix="Leave one of them out."
                 )
-    combinations = [
-        {**dict(zip(grid, values, strict=True)), **sample}
-        for sample in samples
-        for values in itertools.product(*grid.values())
-    ]
+    combinations = []
+    for sample in samples:
+        for values in itertools.product(*grid.values()):
+            combinations.append({**dict(zip(grid, values, strict=True)), **sample})
     once = {title(values): values for values in combinations}  # an integer may be drawn twice
     return [_point(workload, values, targets) for values in once.values()]
 
@@ -200,10 +203,12 @@ def _point(
     for key, value in values.items():
         for path in targets[key]:
             _put(data, path, value)
-        if key == "epochs":  # drop what else would limit the length of the run
-            # else the workload defines an epoch
-            passes = workload.schedule.shuffle != "with-replacement"
-            data["schedule"] |= {"steps": None, **({"steps_per_epoch": None} if passes else {})}
+        if key == "epochs":
+            # Drop what else would limit the length of the run. Batches drawn with replacement make
+            # no passes, so the workload keeps its own epoch.
+            data["schedule"]["steps"] = None
+            if workload.schedule.shuffle != "with-replacement":
+                data["schedule"]["steps_per_epoch"] = None
     try:
         changed = Workload.from_data(data)
         lay_out(changed)
@@ -262,8 +267,9 @@ NAMES = (*_OPTIMIZER, "batch_size", "epochs", "steps", "hidden", "dropout")
 
 
 def _named(workload: Workload, name: str) -> list[Path]:
-    """Return the paths that a short name sets; ``hidden`` is the width of every dense layer except
-    the last.
+    """Return the paths that a short name sets.
+
+    ``hidden`` is the width of every dense layer except the last.
     """
     layers = list(_placed(workload.model, ("model",)))
     widths: list[Path] = [
@@ -334,5 +340,7 @@ def _leaves(workload: Workload) -> Iterator[Path]:
 
     data = workload.to_data()
     for part in _PARTS:
-        # trials are fresh
-        yield from (path for path in below(data[part], (part,)) if path != ("schedule", "protocol"))
+        for path in below(data[part], (part,)):
+            # The protocol can't be varied, since all trials are fresh.
+            if path != ("schedule", "protocol"):
+                yield path

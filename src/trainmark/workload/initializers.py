@@ -57,8 +57,9 @@ class FanInUniform:
 
 @dataclass(frozen=True)
 class TruncatedNormal(Bounded):
-    """Normal with mean 0 and standard deviation ``sd`` before truncation; draws beyond 2 ``sd`` are
-    redrawn.
+    """Normal with mean 0 and standard deviation ``sd`` before truncation.
+
+    Draws beyond 2 ``sd`` are redrawn.
     """
 
     sd: Positive
@@ -103,8 +104,9 @@ class Normal(Bounded):
 
 @dataclass(frozen=True)
 class FanOutNormal:
-    """Normal with standard deviation ``sqrt(2 / fan_out)``; He et al. 2015, section 2.2,
-    backward.
+    """Normal with standard deviation ``sqrt(2 / fan_out)``.
+
+    See He et al. 2015, section 2.2, backward.
     """
 
     kind: Literal["fan-out-normal"] = "fan-out-normal"
@@ -125,8 +127,9 @@ def _uniform(rng: np.random.Generator, shape: tuple[int, ...], half_width: float
 
 
 def _normal(rng: np.random.Generator, size: int) -> Float64:
-    """Draw by Box-Muller, since the stream of ``standard_normal`` may change between NumPy
-    versions.
+    """Draw by Box-Muller.
+
+    The stream of ``standard_normal`` may change between NumPy versions.
     """
     radius = np.sqrt(-2 * np.log1p(-rng.random(size)))
     normal: Float64 = radius * np.cos(2 * np.pi * rng.random(size))

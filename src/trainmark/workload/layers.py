@@ -61,8 +61,9 @@ class Simple(Protocol):
         """Its name in a TOML file."""
 
     def apply(self, shape: Shape) -> Applied:
-        """Return output shape, weights and cost for inputs of ``shape``; raises Misfit if they
-        don't fit.
+        """Return output shape, weights and cost for inputs of ``shape``.
+
+        Raises Misfit if they don't fit.
         """
 
 
@@ -155,8 +156,9 @@ class GlobalAveragePool:
 
 @dataclass(frozen=True)
 class LocalResponseNorm(Bounded):
-    """``y = x / (bias + alpha · Σ x²)^beta``; the sum is over channels within ``radius``, fewer at
-    the ends.
+    """``y = x / (bias + alpha · Σ x²)^beta``.
+
+    The sum is over channels within ``radius``, fewer at the ends.
 
     Krizhevsky et al. 2012, section 3.3; as in TensorFlow, ``alpha`` is not divided by the window
     size.
@@ -201,8 +203,9 @@ class BatchNorm(Bounded):
 
 @dataclass(frozen=True)
 class LayerNorm(Bounded):
-    """``y = scale · (x - mean)/√(variance + epsilon) + shift`` along the last axis; ``shift =
-    false`` omits it.
+    """``y = scale · (x - mean)/√(variance + epsilon) + shift`` along the last axis.
+
+    ``shift = false`` omits it.
     """
 
     epsilon: Positive = 1e-5
@@ -217,13 +220,18 @@ class LayerNorm(Bounded):
         )
 
 
+def _gpt_normal() -> Initializer:
+    """Return the distribution of most weights of GPT-2."""
+    return Normal(0.02)
+
+
 @dataclass(frozen=True)
 class TokenEmbedding(Bounded):
     """The row of a table for each token: ``[batch, length]`` to ``[batch, length, width]``."""
 
     vocabulary: Count
     width: Count
-    table: Initializer = field(default_factory=lambda: Normal(0.02))
+    table: Initializer = field(default_factory=_gpt_normal)
     kind: Literal["token-embedding"] = "token-embedding"
 
     def apply(self, shape: Shape) -> Applied:
@@ -241,7 +249,7 @@ class PositionEmbedding(Bounded):
     """Adds a trained row for each position, up to sequences of ``length``."""
 
     length: Count
-    table: Initializer = field(default_factory=lambda: Normal(0.02))
+    table: Initializer = field(default_factory=_gpt_normal)
     kind: Literal["position-embedding"] = "position-embedding"
 
     def apply(self, shape: Shape) -> Applied:
@@ -258,8 +266,9 @@ class PositionEmbedding(Bounded):
 
 @dataclass(frozen=True)
 class Attention(Bounded):
-    """Causal self-attention: ``softmax(q·kᵀ/√(width/heads))·v`` for each head, then a projection;
-    without biases.
+    """Causal self-attention without biases, followed by a projection.
+
+    Each head computes ``softmax(q·kᵀ/√(width/heads))·v``.
 
     ``qkv`` is one ``[width, 3·width]`` kernel, in the order queries, keys, values; a head takes
     ``width/heads`` consecutive columns of each. ``dropout`` acts on the softmax's output in
@@ -268,8 +277,8 @@ class Attention(Bounded):
 
     heads: Count
     dropout: Share = 0.0
-    qkv: Initializer = field(default_factory=lambda: Normal(0.02))
-    out: Initializer = field(default_factory=lambda: Normal(0.02))
+    qkv: Initializer = field(default_factory=_gpt_normal)
+    out: Initializer = field(default_factory=_gpt_normal)
     kind: Literal["attention"] = "attention"
 
     def apply(self, shape: Shape) -> Applied:
@@ -327,8 +336,9 @@ class Scale(Elementwise):
 
 @dataclass(frozen=True)
 class Dropout(Elementwise):
-    """In training, zero each value with probability ``rate``, and scale the others by ``1/(1 -
-    rate)``.
+    """In training, zero each value with probability ``rate``.
+
+    The other values are scaled by ``1/(1 - rate)``.
     """
 
     rate: Share
@@ -429,11 +439,9 @@ def changed(model: tuple[Layer, ...], change: Callable[[Layer], Layer | None]) -
         new: Any = layer
         if isinstance(layer, Residual):
             body = changed(layer.body, change)
-            new = (
-                replace(layer, body=body, shortcut=changed(layer.shortcut, change))
-                if body
-                else None
-            )
+            new = None
+            if body:
+                new = replace(layer, body=body, shortcut=changed(layer.shortcut, change))
         elif isinstance(layer, Repeat):
             inner = changed(layer.layers, change)
             new = replace(layer, layers=inner) if inner else None
@@ -443,8 +451,9 @@ def changed(model: tuple[Layer, ...], change: Callable[[Layer], Layer | None]) -
 
 
 def padding_of(size: int, stride: int, width: int, padding: Padding) -> tuple[int, int]:
-    """Return the rows to add before and after ``width`` rows; SAME as in TensorFlow, with an odd
-    row after.
+    """Return the rows to add before and after ``width`` rows.
+
+    SAME is as in TensorFlow, with an odd row after.
     """
     if isinstance(padding, int):
         return padding, padding
@@ -456,8 +465,9 @@ def padding_of(size: int, stride: int, width: int, padding: Padding) -> tuple[in
 
 
 def paddings(layer: Conv2D | MaxPool, shape: Shape) -> list[tuple[int, int]]:
-    """Return the rows and columns to add before and after an image of shape ``[height, width,
-    ...]``.
+    """Return the rows and columns to add before and after an image.
+
+    Its shape is ``[height, width, ...]``.
     """
     return [padding_of(layer.size, layer.stride, side, layer.padding) for side in shape[:2]]
 
@@ -505,7 +515,7 @@ def _windows(size: int, stride: int, width: int, padding: Padding) -> int:
         )
     before, after = padding_of(size, stride, width, padding)
     if size > _MOST_SIDE:
-        # with any number of digits
+        # The size itself is not in the message, since it may have any number of digits.
         raise Misfit(("size",), f"a window of at most {_MOST_SIDE:,}", "a larger one")
     if size > width + before + after:
         raise Misfit(("size",), f"a window of at most {width}", str(size))

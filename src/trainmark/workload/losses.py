@@ -60,15 +60,17 @@ class ClippedCrossEntropy:
 
     @property
     def log_bounds(self) -> tuple[float, float]:
-        """Logarithms of both bounds. Clipping log p to them equals clipping p, in value and
-        gradient.
+        """Logarithms of both bounds.
+
+        Clipping log p to them equals clipping p, in value and gradient.
         """
         return math.log(self.epsilon), math.log1p(-self.epsilon)
 
 
 def probabilities(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Convert outputs ``[examples, classes]``, logits or log-probabilities, whose exponentials
-    already add up to 1.
+    """Convert outputs ``[examples, classes]`` to probabilities.
+
+    Outputs are logits, or log-probabilities, whose exponentials already add up to 1.
     """
     exponentials = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))

@@ -113,11 +113,10 @@ class Model:
     @cached_property
     def weights(self) -> dict[str, Weight]:
         """Every array, by its key."""
-        return {
-            plan.key(name): weight
-            for plan in _every(self.layers)
-            for name, weight in plan.weights.items()
-        }
+        found: dict[str, Weight] = {}
+        for plan in _every(self.layers):
+            found.update({plan.key(name): weight for name, weight in plan.weights.items()})
+        return found
 
     @property
     def trained(self) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
-"""Optimisers, defined by their updates. ``g`` is the gradient of the loss, ``t`` counts updates
-from 1.
+"""Optimisers, defined by their updates.
+
+``g`` is the gradient of the loss, ``t`` counts updates from 1.
 
 Per-layer L2 is part of the loss (see the layers), weight decay is part of the update.
 """
@@ -28,9 +29,12 @@ from trainmark.workload.decode import (
 )
 from trainmark.workload.schedule import MOST_STEPS
 
-_Steps = Annotated[
-    int, Bound(lambda value: 0 < value <= MOST_STEPS, f"a whole number from 1 to {MOST_STEPS:,}")
-]
+
+def _is_step(value: int) -> bool:
+    return 0 < value <= MOST_STEPS
+
+
+_Steps = Annotated[int, Bound(_is_step, f"a whole number from 1 to {MOST_STEPS:,}")]
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,9 @@ class WarmupCosine(Bounded):
 
 @dataclass(frozen=True)
 class PiecewiseLinear:
-    """Multiplies the learning rate by a factor interpolated between ``points``, ``[t, factor]`` in
-    order of ``t``.
+    """Multiplies the learning rate by a factor interpolated between ``points``.
+
+    These are ``[t, factor]`` in order of ``t``.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -168,8 +173,9 @@ CLIP_EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class SGD(Common):
-    """Gradient descent with momentum ``μ`` in one of the two published forms; ``g`` includes
-    ``weight_decay · w``.
+    """Gradient descent with momentum ``μ`` in one of the two published forms.
+
+    ``g`` includes ``weight_decay · w``.
 
     ``buffer`` (PyTorch): ``b ← μ·b + g; w ← w - lr·b``; with Nesterov momentum ``w ← w - lr·(g +
     μ·b)``. ``velocity`` (MXNet):  ``v ← μ·v - lr·g; w ← w + v``; with Nesterov momentum ``w ← w -
@@ -194,8 +200,9 @@ class SGD(Common):
 
 @dataclass(frozen=True)
 class Adam(Common):
-    """``m ← β1·m + (1-β1)·g; v ← β2·v + (1-β2)·g²; w ← w - lr·m̂/(√v̂ + ε)`` with ``m̂ =
-    m/(1-β1ᵗ)``, ``v̂ = v/(1-β2ᵗ)``.
+    """``m ← β1·m + (1-β1)·g; v ← β2·v + (1-β2)·g²; w ← w - lr·m̂/(√v̂ + ε)``.
+
+    Here ``m̂ = m/(1-β1ᵗ)`` and ``v̂ = v/(1-β2ᵗ)``.
 
     Kingma and Ba 2015, algorithm 1: ε is outside the root of the corrected moment.
     """
@@ -209,8 +216,9 @@ class Adam(Common):
 
 @dataclass(frozen=True)
 class AdamW(Common):
-    """:class:`Adam` after ``w ← w - lr·weight_decay·w``; Loshchilov and Hutter 2019, with the rate
-    in both terms.
+    """:class:`Adam` after ``w ← w - lr·weight_decay·w``.
+
+    See Loshchilov and Hutter 2019, with the rate in both terms.
     """
 
     learning_rate: Positive
@@ -259,8 +267,9 @@ def weight_decay_of(optimizer: Optimizer, key: str, axes: int) -> float:
 
 
 def require_groups(optimizer: Optimizer, axes: Mapping[str, int]) -> None:
-    """Raise Misfit for a parameter group that has none of the trained weights, given with their
-    number of axes.
+    """Raise Misfit for a parameter group that has none of the trained weights.
+
+    These are given with their number of axes.
     """
     for index, group in enumerate(optimizer.groups if isinstance(optimizer, (SGD, AdamW)) else ()):
         if not any(group.has(key, count) for key, count in axes.items()):

@@ -22,16 +22,15 @@ _MOST_SIDE = 4_096
 
 @dataclass(frozen=True)
 class Standardize(Bounded):
-    """``(x - mean) / sd`` with the same mean and sd for all pixels, or with those of each
-    channel.
-    """
+    """``(x - mean) / sd`` with the same values for all pixels, or with those of each channel."""
 
     mean: float | tuple[float, ...]
     sd: Positive | tuple[Positive, ...]
 
     def of(self, x: Any, like: Callable[[list[float]], Any]) -> Any:
-        """Standardise an array with channels last; ``like`` makes one of the same kind from a
-        list.
+        """Standardise an array with channels last.
+
+        ``like`` makes one of the same kind from a list.
         """
         mean, sd = (
             like(list(each)) if isinstance(each, tuple) else each for each in (self.mean, self.sd)
@@ -54,8 +53,9 @@ class Distortions:
 
 @dataclass(frozen=True)
 class Augmentation(Bounded):
-    """A random crop of each training image after padding, mirroring, and a square of zeros, after
-    standardisation.
+    """A random crop of each training image, mirroring, and a square of zeros.
+
+    The crop comes after padding, and all come after standardisation.
 
     The draws come from the run's seed (:func:`draw_augmentation`), so every backend augments alike.
 
@@ -145,8 +145,9 @@ class Input(Bounded):
 
 
 def prepare(spec: Input | Tokens, images: NDArray[Any], dtype: Any = np.float32) -> NDArray[Any]:
-    """Convert bytes ``[n, height, width, channels]`` to network input ``[n, *network_shape]``,
-    deterministically.
+    """Convert bytes to network input ``[n, *network_shape]``, deterministically.
+
+    The bytes are ``[n, height, width, channels]``.
 
     Tokens ``[n, length]`` become ``int64``.
     """
@@ -163,8 +164,9 @@ def prepare(spec: Input | Tokens, images: NDArray[Any], dtype: Any = np.float32)
 def distort(
     spec: Input, images: NDArray[np.uint8], rng: np.random.Generator, dtype: Any = np.float32
 ) -> NDArray[Any]:
-    """Convert bytes ``[n, height, width, channels]`` to network input, with separate distortions of
-    each image.
+    """Convert bytes to network input, with separate distortions of each image.
+
+    The bytes are ``[n, height, width, channels]``.
     """
     if spec.distortions is None:
         return prepare(spec, images, dtype)
@@ -203,8 +205,9 @@ def draw_augmentation(spec: Input, count: int, rng: np.random.Generator) -> NDAr
 
 
 def augment(spec: Input, x: NDArray[Any], draws: NDArray[np.int64]) -> NDArray[Any]:
-    """Augment prepared images ``[n, height, width, channels]`` with the draws of
-    :func:`draw_augmentation`.
+    """Augment prepared images with the draws of :func:`draw_augmentation`.
+
+    The images are ``[n, height, width, channels]``.
     """
     assert spec.augment is not None
     (_, height, width, _) = x.shape
@@ -221,8 +224,9 @@ def augment(spec: Input, x: NDArray[Any], draws: NDArray[np.int64]) -> NDArray[A
 
 
 def kept(rows: Any, columns: Any, top: Any, left: Any, side: int) -> Any:
-    """Return which pixels are outside squares of this ``side``, ``[batch, height, width, 1]``, in
-    any library.
+    """Return which pixels are outside squares of this ``side``, in any library.
+
+    The result is ``[batch, height, width, 1]``.
     """
     below, beside = (
         (each < start) | (each >= start + side) for each, start in ((rows, top), (columns, left))
@@ -231,15 +235,21 @@ def kept(rows: Any, columns: Any, top: Any, left: Any, side: int) -> Any:
 
 
 def reflected(places: Any, side: int) -> Any:
-    """Return the places in an image of those around it, mirrored at its first and last row, in any
-    library.
+    """Return the places in an image of those around it, in any library.
+
+    They are mirrored at its first and last row.
     """
     return side - 1 - abs(side - 1 - abs(places))
 
 
 def scale(spec: Input, x: NDArray[Any]) -> NDArray[Any]:
     """Divide and standardise images, a NumPy or JAX array."""
-    x = spec.rescaled(x, lambda values: np.asarray(values, x.dtype))
+    dtype = x.dtype
+
+    def like(values: list[float]) -> NDArray[Any]:
+        return np.asarray(values, dtype)
+
+    x = spec.rescaled(x, like)
     if spec.standardize_each:
         mean, sd = _moments_of_each(x)
         x = (x - mean) / sd

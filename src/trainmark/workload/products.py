@@ -35,8 +35,9 @@ class Product(NamedTuple):
 
 
 class Convolution(NamedTuple):
-    """One layer's convolutions: forward, the kernel's gradient, and the input's if an earlier layer
-    has weights.
+    """One layer's convolutions: forward, and the gradients.
+
+    The input has a gradient if an earlier layer has weights.
 
     The output is ``[batch, height, width, filters]``, the kernel ``[size, size, channels,
     filters]``.
@@ -82,8 +83,9 @@ class Convolution(NamedTuple):
         return self.input_shape, self.kernel_shape, self.output_shape
 
     def products(self) -> Iterator[Product]:
-        """Yield the equivalent products: windows, ``[batch · positions, window]``, by kernel,
-        ``[window, filters]``.
+        """Yield the equivalent products of windows and kernel.
+
+        Windows are ``[batch · positions, window]``, the kernel is ``[window, filters]``.
         """
         return _products(
             self.batch * self.height * self.width,
@@ -94,8 +96,9 @@ class Convolution(NamedTuple):
 
 
 def products(model: Model, batch: int) -> Iterator[Product]:
-    """Yield the products of a step, except convolutions: forward, and the gradients of
-    :class:`Convolution`.
+    """Yield the products of a step, except convolutions.
+
+    They are those of the forward pass, and the gradients of :class:`Convolution`.
     """
     for plan in model.every_layer:
         rows = batch * math.prod(plan.input_shape[:-1])
@@ -109,7 +112,7 @@ def products(model: Model, batch: int) -> Iterator[Product]:
                 length = plan.input_shape[0]
                 count = batch * heads
                 yield from _products(rows, inner, 3 * inner, by_input=True)
-                # scores, then values
+                # The first product yields the scores, and the second one mixes the values.
                 for one, other in ((inner // heads, length), (length, inner // heads)):
                     yield from (
                         each._replace(number=count)

@@ -1,5 +1,6 @@
-"""What was published about a workload: the exact protocol, the figures, and the tolerance for a
-faithful re-run.
+"""What was published about a workload, and when a re-run is faithful.
+
+It has the exact protocol, the figures, and the tolerance.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ Quantity = Literal[
 Timing = Literal["epoch_seconds", "training_seconds", "samples_per_second"]
 
 
+def _is_several(count: int) -> bool:
+    return count > 1
+
+
 @dataclass(frozen=True)
 class Seeds(Bounded):
     """What right runs with different seeds gave for a figure.
@@ -26,15 +31,16 @@ class Seeds(Bounded):
         sd: their standard deviation.
     """
 
-    count: Annotated[int, Bound(lambda value: value > 1, "a whole number above 1")]
+    count: Annotated[int, Bound(_is_several, "a whole number above 1")]
     mean: float
     sd: Positive
 
 
 @dataclass(frozen=True)
 class PublishedValue(Bounded):
-    """One figure that a re-run is judged by: it agrees if it is in ``[low, high]``, or in the
-    prediction interval of ``seeds``.
+    """One figure that a re-run is judged by.
+
+    The re-run agrees if it is in ``[low, high]``, or in the prediction interval of ``seeds``.
 
     Without ``epochs`` and ``steps`` it is the value at the end of a run; without ``repeat``, the
     median over repeats.
@@ -98,18 +104,17 @@ class PublishedValue(Bounded):
             return f"epoch {first}" if first == last else f"mean of epochs {first} to {last}"
         if self.steps is not None:
             first, last, every = self.steps
-            return (
-                f"step {first}"
-                if first == last
-                else f"mean of steps {first} to {last}, every {every}"
-            )
+            if first == last:
+                return f"step {first}"
+            return f"mean of steps {first} to {last}, every {every}"
         return "end"
 
 
 @dataclass(frozen=True)
 class PublishedTiming:
-    """One published duration or rate. It is shown next to the measured one and never judged: the
-    hardware differs.
+    """One published duration or rate.
+
+    It is shown next to the measured one and never judged: the hardware differs.
     """
 
     quantity: Timing
@@ -121,8 +126,9 @@ class PublishedTiming:
 
 @dataclass(frozen=True)
 class PublishedEpoch:
-    """One line of a published log, as printed, with the log's seconds; None if it has no such
-    value.
+    """One line of a published log, as printed; None if it has no such value.
+
+    The seconds are the log's.
     """
 
     epoch: int

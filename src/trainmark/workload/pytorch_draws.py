@@ -1,5 +1,6 @@
-"""Weights and windows as nanoGPT draws them in PyTorch after ``torch.manual_seed``, computed
-without PyTorch.
+"""Weights and windows as nanoGPT draws them in PyTorch after ``torch.manual_seed``.
+
+They are computed without PyTorch.
 
 PyTorch's generator on the CPU is MT19937, as NumPy's is. How its words become numbers is in
 PyTorch's ``ATen/core/DistributionsHelper.h``, and for normal ones with AVX2 in
@@ -143,11 +144,10 @@ def _weights(model: Model, generator: Generator) -> Weights:
             if weight.initial.sd != _SD:
                 drawn[key] = generator.normal(math.prod(weight.shape), weight.initial.sd)
             rows, columns = weight.shape  # PyTorch keeps matrices as [outputs, inputs]
-            value = (
-                drawn[key].reshape(rows, columns)
-                if key in embeddings
-                else drawn[key].reshape(columns, rows).T
-            )
+            if key in embeddings:
+                value = drawn[key].reshape(rows, columns)
+            else:
+                value = drawn[key].reshape(columns, rows).T
             weights[key] = np.ascontiguousarray(value)
         else:
             assert weight.initial == Constant(1.0)  # the scale of a layer norm

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -34,13 +35,14 @@ _WIDTHS: dict[str, Any] = {
 
 
 def shrunk(workload: Workload) -> Workload:
-    """Keep the number of operations but make each tiny: one unit or filter per layer, one example
-    per step.
+    """Keep the number of operations but make each tiny.
+
+    Each layer has one unit or filter, and each step has one example.
 
     Batch norm needs two, since one value has no variance.
     """
     small = with_batch(workload, 1 + lay_out(workload).joins_examples)
-    return dataclasses.replace(small, model=_rescaled(workload.model, lambda _: 1))
+    return dataclasses.replace(small, model=_rescaled(workload.model, _one))
 
 
 def reduced(workload: Workload, width: int | None = None, depth: int | None = None) -> Workload:
@@ -67,7 +69,8 @@ def reduced(workload: Workload, width: int | None = None, depth: int | None = No
         None,
     )
     if width is not None and first is not None:
-        model = _rescaled(model, lambda old: max(1, round(old * width / first)))
+        scale = functools.partial(_scaled, width=width, first=first)
+        model = _rescaled(model, scale)
     return dataclasses.replace(workload, model=model)
 
 
@@ -82,13 +85,16 @@ def without_elementwise(workload: Workload) -> Workload:
 
 
 def ablated(workload: Workload) -> dict[Ablated, Workload]:
-    """Return the workload without ever more layers, by what is removed last; for ``embedding``,
-    embeddings alone.
+    """Return the workload with ever fewer layers, by what is removed last.
+
+    For ``embedding``, only embeddings are left.
     """
     found: dict[Ablated, Workload] = {}
-    if (less := _without(workload, layers.Attention)) != workload:
+    less = _without(workload, layers.Attention)
+    if less != workload:
         found["attention"] = workload = less
-    if (less := _without(workload, *_NORMS)) != workload:
+    less = _without(workload, *_NORMS)
+    if less != workload:
         found["norms"] = workload = less
     found["memory"] = without_elementwise(workload)
     embedding = (layers.TokenEmbedding, layers.PositionEmbedding)
@@ -109,8 +115,9 @@ def without_chance(workload: Workload) -> Workload:
 
 
 def with_batch(workload: Workload, size: int) -> Workload:
-    """Return the workload with ``size`` examples per step; drops a smaller batch at the end of a
-    pass.
+    """Return the workload with ``size`` examples per step.
+
+    Drops a smaller batch at the end of a pass.
     """
     return dataclasses.replace(
         workload, batches=dataclasses.replace(workload.batches, size=size, last="drop")
@@ -118,23 +125,34 @@ def with_batch(workload: Workload, size: int) -> Workload:
 
 
 def _without(workload: Workload, *kinds: type[layers.Layer]) -> Workload:
-    kept = layers.changed(workload.model, lambda layer: None if isinstance(layer, kinds) else layer)
+    def keep(layer: layers.Layer) -> layers.Layer | None:
+        return None if isinstance(layer, kinds) else layer
+
+    kept = layers.changed(workload.model, keep)
     return dataclasses.replace(workload, model=kept)
 
 
+def _one(_: int) -> int:
+    return 1
+
+
+def _scaled(units: int, *, width: int, first: int) -> int:
+    """Return the units of a layer in a network whose ``first`` layer is changed to ``width``."""
+    return max(1, round(units * width / first))
+
+
 def _subsampling(layer: layers.Layer) -> layers.Layer:
-    return (
-        dataclasses.replace(layer, size=1, padding="valid")
-        if isinstance(layer, layers.MaxPool)
-        else layer
-    )
+    if isinstance(layer, layers.MaxPool):
+        return dataclasses.replace(layer, size=1, padding="valid")
+    return layer
 
 
 def _rescaled(
     model: tuple[layers.Layer, ...], width: Callable[[int], int]
 ) -> tuple[layers.Layer, ...]:
-    """Change the width of every layer but the last one with weights, whose width is the number of
-    classes.
+    """Change the width of every layer but the last one with weights.
+
+    The width of the last one is the number of classes.
     """
     ends = (layers.Dense, layers.Conv2D, layers.TiedHead)
     last = next(

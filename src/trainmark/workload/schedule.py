@@ -18,8 +18,9 @@ Quantity = Literal["test_accuracy", "train_accuracy", "test_loss", "train_loss"]
 
 @dataclass(frozen=True)
 class Target:
-    """Where a run may stop: an accuracy of at least ``bound``, or a loss of at most that, after an
-    epoch.
+    """Where a run may stop, after an epoch.
+
+    It needs an accuracy of at least ``bound``, or a loss of at most that.
     """
 
     quantity: Quantity
@@ -45,13 +46,14 @@ class Target:
 
 
 MOST_STEPS = 10**7
+"""Most steps of a run."""
 _MOST = {
     "epochs": 10**6,
     "steps": MOST_STEPS,
     "steps_per_epoch": MOST_STEPS,
     "dataset_repeats": MOST_STEPS,
 }
-"""More is probably a typing error, and the plan would fill the memory."""
+"""Largest lengths of a schedule; more is probably a typing error and would fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +160,9 @@ class Metrics:
 
 
 def epoch_sizes(schedule: Schedule, batches: Batches, examples: int) -> tuple[tuple[int, ...], ...]:
-    """Return the batch sizes of one run, as ``[epoch][step]``; raises SpecError for too many
-    steps.
+    """Return the batch sizes of one run, as ``[epoch][step]``.
+
+    Raises SpecError for too many steps.
     """
     one_pass = batches.sizes(examples)
     if len(one_pass) * schedule.dataset_repeats > MOST_STEPS:

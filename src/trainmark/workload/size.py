@@ -40,8 +40,9 @@ class Size:
         )
 
     def of(self, workload: Workload) -> Workload:
-        """Return ``workload`` in this size, under a name that says so; raises UsageError if it
-        doesn't fit.
+        """Return ``workload`` in this size, under a name that says so.
+
+        Raises UsageError if it doesn't fit.
         """
         self._require_parts(workload)
         given = workload.input

@@ -20,6 +20,7 @@ from trainmark.workload.schedule import Batches, Metrics, Schedule
 from trainmark.workload.tokens import Tokens
 
 _EVALUATION_BATCH = 1000
+"""Examples per batch of an evaluation, except of a text."""
 _NOT_OF_A_STEP = frozenset({"name", "title", "dataset", "schedule", "metrics", "published"})
 """Fields of a workload that don't affect a step, except for one flag of the metrics."""
 
@@ -76,8 +77,9 @@ class Workload:
 
     @property
     def step_fingerprint(self) -> str:
-        """Fingerprint of what one step computes; equal for two workloads with the same arithmetic
-        per step.
+        """Fingerprint of what one step computes.
+
+        It is equal for two workloads with the same arithmetic per step.
         """
         computed = {
             name: value for name, value in _non_defaults(self).items() if name not in _NOT_OF_A_STEP
@@ -96,8 +98,9 @@ class Workload:
 
     @property
     def evaluation_batch(self) -> int:
-        """Examples per batch of an evaluation; windows of a text are large, so no more than in
-        training.
+        """Examples per batch of an evaluation.
+
+        Windows of a text are large, so there are no more than in training.
         """
         size = self.batches.size
         return size if self.is_text and size != "full" else _EVALUATION_BATCH
@@ -107,23 +110,19 @@ class Workload:
         batches = self.batches
         metrics = self.metrics
         known = all(_drawn_by_nanogpt(layer) for layer in layers.every(self.model))
-        equal = (
-            batches.size != "full"
-            and batches.last == "drop"
-            and self.schedule.shuffle == "with-replacement"
-        )
-        return self.is_text and known and equal and metrics.sample is not None and metrics.before
+        in_equal_batches = batches.size != "full" and batches.last == "drop"
+        with_replacement = self.schedule.shuffle == "with-replacement"
+        evaluates_alike = metrics.sample is not None and metrics.before
+        return self.is_text and known and in_equal_batches and with_replacement and evaluates_alike
 
     @property
     def takes_everything(self) -> bool:
-        """Whether every step takes the whole training set in the stored order; only ``augment`` may
-        change it.
+        """Whether every step takes the whole training set in the stored order.
+
+        Only ``augment`` may change it.
         """
-        return (
-            self.batches.size == "full"
-            and self.schedule.shuffle == "never"
-            and self.input.distortions is None
-        )
+        in_order = self.schedule.shuffle == "never" and self.input.distortions is None
+        return self.batches.size == "full" and in_order
 
     @property
     def augmented_input(self) -> Input | None:
@@ -158,8 +157,9 @@ class Workload:
         )
 
     def with_schedule(self, **changes: Any) -> Workload:
-        """Return this workload with changes to its schedule; raises
-        :class:`~trainmark.errors.SpecError`.
+        """Return this workload with changes to its schedule.
+
+        Raises :class:`~trainmark.errors.SpecError`.
         """
         try:
             return dataclasses.replace(self, schedule=dataclasses.replace(self.schedule, **changes))
@@ -198,8 +198,9 @@ def _digest(*parts: Any) -> str:
 
 
 def _non_defaults(part: Any) -> Any:
-    """Return plain data of ``part`` without fields at their default, so that a new field keeps old
-    fingerprints.
+    """Return plain data of ``part`` without fields at their default.
+
+    So a new field keeps old fingerprints.
 
     ``kind`` is always kept: it names the class.
     """

@@ -11,8 +11,9 @@ Stage = tuple[LayerPlan, ...]
 
 
 def cut(model: Model, count: int) -> tuple[Stage, ...]:
-    """Cut the network into ``count`` consecutive stages, each with weights, with the shortest
-    possible longest stage.
+    """Cut the network into ``count`` consecutive stages, each with weights.
+
+    The longest stage is as short as possible.
 
     A layer without weights stays with the one before it. The length of a stage is its number of
     floating-point operations in a training step.
@@ -45,8 +46,9 @@ def cut(model: Model, count: int) -> tuple[Stage, ...]:
 
 
 def _blocks(model: Model) -> list[Stage]:
-    """Group each layer with weights with the layers that follow it; the first group includes those
-    before.
+    """Group each layer with weights with the layers that follow it.
+
+    The first group includes those before.
     """
     blocks: list[list[LayerPlan]] = [[]]
     for plan in model.layers:

@@ -15,7 +15,9 @@ from trainmark.backends.base import Device, Options, cpu
 from trainmark.workload.precision import Precision
 
 OLDEST = "0.5"
+"""Oldest tested JAX."""
 NEWEST = "0.10"
+"""Newest tested JAX."""
 
 
 def packages() -> dict[str, str]:
@@ -53,8 +55,9 @@ def take_share(options: Options) -> None:
 
 
 def unsettled(kernel: Array, step: Any) -> Array:
-    """Return the same kernel, but opaque to XLA, which would hoist computations on constant weights
-    out of a loop.
+    """Return the same kernel, but opaque to XLA.
+
+    Otherwise XLA would hoist computations on constant weights out of a loop.
     """
     corner = (0,) * kernel.ndim
     return kernel.at[corner].set(jnp.where(step < 0, 0, kernel[corner]))

@@ -20,7 +20,10 @@ from trainmark.backends.inductor import share_cache
 from trainmark.workload.precision import Precision
 
 OLDEST = "2.5"
-NEWEST = "2.13"  # oldest: fused optimisers on the CPU, torch.amp.GradScaler, capturable RMSprop
+"""Oldest tested PyTorch. Earlier ones lack fused optimisers on the CPU, ``torch.amp.GradScaler`` or
+an RMSprop that can be captured."""
+NEWEST = "2.13"
+"""Newest tested PyTorch."""
 
 Capability = tuple[int, int]
 """Compute capability of a CUDA device, such as ``(9, 0)``."""
@@ -43,13 +46,13 @@ class Graph(Protocol):
 
 def packages() -> dict[str, str]:
     """Return the versions of PyTorch and of what it was built with."""
-    cuda = (
-        {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
-        if torch.version.cuda
-        else {}
-    )
-    rocm = {"rocm": torch.version.hip} if torch.version.hip else {}
-    return {"torch": torch.__version__, **cuda, **rocm}
+    found = {"torch": torch.__version__}
+    if torch.version.cuda:
+        found["cuda"] = torch.version.cuda
+        found["cudnn"] = str(torch.backends.cudnn.version())
+    if torch.version.hip:
+        found["rocm"] = torch.version.hip
+    return found
 
 
 def examine() -> Examination:
@@ -73,7 +76,8 @@ def accelerators(precisions: Precisions) -> list[Device]:
     Args:
         precisions: returns the precisions of a kind of device.
     """
-    return [] if (kind := _kind()) is None else list(_of_kind(kind, precisions))
+    kind = _kind()
+    return [] if kind is None else list(_of_kind(kind, precisions))
 
 
 def _kind() -> str | None:
@@ -113,8 +117,9 @@ def _of_kind(kind: str, precisions: Precisions) -> Iterator[Device]:
 
 
 def prepare(options: Options, *, tf32: bool) -> torch.device:
-    """Set threads, arithmetic, share of memory and cache, and return the device, which becomes the
-    current one.
+    """Set threads, arithmetic, share of memory and cache, and return the device.
+
+    The device becomes the current one.
 
     ``fp32`` is IEEE single precision: TF32 and reduced-precision sums are off unless requested by
     name.
@@ -139,8 +144,9 @@ def set_threads(number: int) -> None:
 
 
 def make_current(device: torch.device) -> None:
-    """Make this the current device of its kind: streams and graphs are created on the current
-    device.
+    """Make this the current device of its kind.
+
+    Streams and graphs are created on the current device.
     """
     if device.index is not None and device.type != "cpu":
         torch.get_device_module(device).set_device(device)
@@ -155,8 +161,9 @@ def _limit_memory(device: torch.device, fraction: float) -> None:
 
 
 def local_device(kind: str, index: int) -> torch.device:
-    """Return the device of one rank of several on this machine: each takes a separate
-    accelerator.
+    """Return the device of one rank of several on this machine.
+
+    Each rank takes a separate accelerator.
     """
     return torch.device(kind, index) if kind in _COLLECTIVES else torch.device(kind)
 
@@ -167,8 +174,9 @@ def collectives(device: torch.device) -> str:
 
 
 def indices(device: torch.device) -> list[int] | None:
-    """Return the device's number as a list, as PyTorch's distributed functions expect it; None for
-    a CPU.
+    """Return the device's number as a list, as PyTorch's distributed functions expect it.
+
+    The result is None for a CPU.
     """
     return None if device.index is None or device.type == "cpu" else [device.index]
 
@@ -185,8 +193,9 @@ def synchronize(device: torch.device) -> None:
 
 
 def random_states(device: torch.device) -> list[torch.Tensor]:
-    """Return the states of the random number generators: of the CPU and, if the device isn't the
-    CPU, of the device.
+    """Return the states of the random number generators.
+
+    They are that of the CPU and, if the device isn't the CPU, that of the device.
     """
     states = [torch.get_rng_state()]
     if device.type != "cpu":
@@ -204,8 +213,9 @@ def set_random_states(device: torch.device, states: list[torch.Tensor]) -> None:
 
 
 def _index_of(device: torch.device) -> tuple[torch.device, ...]:
-    """Return the device as an argument; nothing for MPS, which has one device and whose functions
-    take no argument.
+    """Return the device as an argument.
+
+    It is empty for MPS, which has one device and whose functions take no argument.
     """
     return () if device.index is None else (device,)
 
@@ -228,8 +238,9 @@ def captures(device: torch.device) -> bool:
 
 @contextlib.contextmanager
 def side_stream(device: torch.device) -> Iterator[None]:
-    """Queue work on a stream other than the current one, as is required for the steps before a
-    capture.
+    """Queue work on a stream other than the current one.
+
+    PyTorch requires this for the steps before a capture.
     """
     if device.type != "cuda":
         yield
@@ -272,8 +283,9 @@ def settings() -> dict[str, Any]:
 
 
 def peak_bytes(device: torch.device) -> int | None:
-    """Return the peak of the memory that PyTorch allocated on a device; None if PyTorch doesn't
-    count it there.
+    """Return the peak of the memory that PyTorch allocated on a device.
+
+    The result is None if PyTorch doesn't count it there.
     """
     if device.type == "cpu":
         return None

@@ -1,3 +1,4 @@
-"""JAX: ``idiomatic`` is a jitted step fed from the host, ``fast`` is a loop over the steps on the
-device.
+"""JAX, with a jitted step fed from the host, or a loop over the steps on the device.
+
+The first is the style ``idiomatic``, the second is ``fast``.
 """

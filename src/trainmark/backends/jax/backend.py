@@ -72,8 +72,9 @@ class JaxBackend:
         return kind(job, _object(options.device))
 
     def _set_up(self, options: base.Options) -> None:
-        """Create one CPU device per rank, each with one thread. XLA reads this once, when it first
-        lists devices.
+        """Create one CPU device per rank, each with one thread.
+
+        XLA reads this once, when it first lists devices.
         """
         if options.layout is not None and options.device == "cpu":
             wanted = (
@@ -83,14 +84,12 @@ class JaxBackend:
             os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *wanted])
 
     def parts(self, options: base.Options) -> frozenset[base.Part]:
-        """Return the parts: ``fast`` gathers batches on the device; ``idiomatic`` copies NumPy
-        arrays to it.
+        """Return the parts: ``fast`` gathers batches on the device.
+
+        ``idiomatic`` copies NumPy arrays to it.
         """
-        return frozenset(
-            ("input", "optimizer", "loss")
-            if options.style == "fast"
-            else ("input", "copy", "optimizer", "loss")
-        )
+        common: tuple[base.Part, ...] = ("input", "optimizer", "loss")
+        return frozenset(common if options.style == "fast" else ("copy", *common))
 
     def limits(self, options: base.Options) -> DeviceLimits:
         """Return products and copies on one device."""
@@ -98,7 +97,7 @@ class JaxBackend:
 
     def examine(self) -> Examination:
         """Return JAX's GPU plug-in, and why it sees no GPU."""
-        # read on first use of a device
+        # JAX reads this variable on the first use of a device.
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         platforms = os.environ.get("JAX_PLATFORMS", "")
         hidden = not any(
@@ -128,7 +127,10 @@ def _built_for() -> str | None:
     """Return the accelerator of the installed plug-in; None without one."""
     names = (distribution.metadata["Name"] or "" for distribution in distributions())
     plugin = next(filter(None, map(_PLUGIN.fullmatch, names)), None)
-    return f"{'CUDA' if plugin[1].lower() == 'cuda' else 'ROCm'} {plugin[2]}" if plugin else None
+    if plugin is None:
+        return None
+    name = "CUDA" if plugin[1].lower() == "cuda" else "ROCm"
+    return f"{name} {plugin[2]}"
 
 
 def _devices() -> dict[base.Device, Any]:

@@ -1,5 +1,6 @@
-"""Data parallelism over the devices of one process: one program for all of them, which averages
-their gradients.
+"""Data parallelism over the devices of one process.
+
+One program runs on all of them and averages their gradients.
 
 It uses ``jax.sharding``: a mesh of devices, with batches split along it and weights replicated.
 """
@@ -22,8 +23,11 @@ from trainmark.backends.jax.network import Parameters
 
 AXIS = "data"
 _EACH = PartitionSpec(AXIS)
+"""Each device has its own part, along the first axis."""
 _SAME = PartitionSpec()
+"""All devices have the same values."""
 _ORDER = PartitionSpec(None, AXIS)
+"""Each device has its own part of every row, such as its examples of every step."""
 
 
 class JaxDataParallelTrainer(JaxFastTrainer):

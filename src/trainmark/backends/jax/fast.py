@@ -1,5 +1,6 @@
-"""``fast``: the dataset is on the device, state is donated, and a compiled loop runs any number of
-steps.
+"""``fast``: a compiled loop runs any number of steps.
+
+The dataset is on the device, and state is donated.
 
 The host sends the order of the examples and reads the results of all steps at the end. A last batch
 of another size has a separate loop. On a CPU, XLA runs convolutions inside a loop on one thread, so
@@ -108,8 +109,9 @@ class JaxFastTrainer(JaxTrainer):
         return np.asarray(rows, np.float64)
 
     def _program(self, size: int, steps: int) -> tuple[int, Any]:
-        """Return the compiled loop over batches of ``size`` and its maximum number of steps; size 0
-        is the whole set.
+        """Return the compiled loop over batches of ``size`` and its maximum number of steps.
+
+        Size 0 is the whole set.
 
         It is compiled for ``steps`` at first use, and then runs any number up to that.
         """
@@ -174,11 +176,10 @@ class JaxFastTrainer(JaxTrainer):
         draws = indices
         held = "input" in self._job.options.without
         if isinstance(spec, Tokens):
-            starts = (
-                indices
-                if indices.size and not held
-                else jnp.arange(indices.size or len(self._data.train))
-            )
+            if indices.size and not held:
+                starts = indices
+            else:
+                starts = jnp.arange(indices.size or len(self._data.train))
             indices = starts[:, None] + jnp.arange(spec.length)
             held = False
         elif spec.augment is not None:
@@ -205,8 +206,9 @@ class JaxFastTrainer(JaxTrainer):
         return looped
 
     def _attend(self, factors: Any) -> Attend | None:
-        """Return cuDNN's attention where it supports the shapes; elsewhere, the plain formula is
-        fastest.
+        """Return cuDNN's attention where it supports the shapes.
+
+        Elsewhere, the plain formula is fastest.
         """
         if self._device.platform != "gpu" or factors != jnp.bfloat16:
             return None
@@ -229,9 +231,8 @@ def _accepts(attend: Attend, plan: LayerPlan) -> bool:
     q = jax.ShapeDtypeStruct((1, length, plan.layer.heads, width // plan.layer.heads), jnp.bfloat16)
     try:
         jax.eval_shape(attend, q, q, q)
-    # what its checks of shapes, cuDNN and GPU raise
     except (NotImplementedError, RuntimeError, ValueError):
-        return False
+        return False  # Its checks of shapes, cuDNN and the GPU raise these.
     return True
 
 

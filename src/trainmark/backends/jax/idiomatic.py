@@ -1,5 +1,6 @@
-"""``idiomatic``: the loop of JAX's MNIST example. Python calls a jitted step with each batch as
-NumPy arrays.
+"""``idiomatic``: the loop of JAX's MNIST example.
+
+Python calls a jitted step with each batch as NumPy arrays.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ class JaxIdiomaticTrainer(JaxTrainer):
 
     @functools.cached_property
     def _whole(self) -> Batch:
-        """Return the dataset as one batch, which is copied to the device once, as in the published
-        script.
+        """Return the dataset as one batch.
+
+        It is copied to the device once, as in the published script.
         """
         x, y = self._taken(slice(None), None)
         return self._put(x), self._put(y)

@@ -44,8 +44,9 @@ class JaxLimits:
         return [tuple(map(draw, each.operands)) for each in asked]
 
     def copy(self, size: int) -> QueuedWork:
-        """Multiply every value by -1: one read and one write, which XLA does not remove as it would
-        a copy.
+        """Multiply every value by -1: one read and one write.
+
+        XLA would remove a plain copy.
         """
         return _work(
             jax.jit(jnp.negative), jax.device_put(np.ones(size // 4, np.float32), self._device)
@@ -82,4 +83,7 @@ def _work(function: Callable[..., Any], *arguments: Any) -> QueuedWork:
     def queue() -> None:
         last[:] = [function(*arguments)]
 
-    return QueuedWork(queue, lambda: jax.block_until_ready(last))
+    def wait() -> None:
+        jax.block_until_ready(last)
+
+    return QueuedWork(queue, wait)

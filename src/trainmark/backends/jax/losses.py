@@ -13,16 +13,17 @@ from trainmark.workload import losses as spec
 
 
 def build(loss: spec.Loss | None) -> Callable[[Array, Array], Array]:
-    """Return a function of outputs ``[batch, ..., classes]`` and labels ``[batch, ...]`` that
-    returns the mean loss.
+    """Return a function of outputs and labels that returns the mean loss.
+
+    Outputs are ``[batch, ..., classes]`` and labels ``[batch, ...]``.
     """
-    if loss is None:
-        return lambda outputs, _: outputs.mean()
     match loss:
+        case None:
+            return _mean
         case spec.NegativeLogLikelihood():
-            return lambda outputs, labels: -_true(outputs, labels).mean()
+            return _negative_log_likelihood
         case spec.SoftmaxCrossEntropy(smoothing=0):
-            return lambda logits, labels: -_true(jax.nn.log_softmax(logits), labels).mean()
+            return _cross_entropy
         case spec.SoftmaxCrossEntropy(smoothing=even):
 
             def smoothed(logits: Array, labels: Array) -> Array:
@@ -32,13 +33,31 @@ def build(loss: spec.Loss | None) -> Callable[[Array, Array], Array]:
             return smoothed
         case spec.ClippedCrossEntropy():
             bounds = loss.log_bounds
-            return lambda logits, labels: (
-                -jnp.clip(_true(jax.nn.log_softmax(logits), labels), *bounds).mean()
-            )
+
+            def clipped(logits: Array, labels: Array) -> Array:
+                return -jnp.clip(_true(jax.nn.log_softmax(logits), labels), *bounds).mean()
+
+            return clipped
         case spec.TwoStageCrossEntropy():
-            return lambda logits, labels: -jnp.log(_true(jax.nn.softmax(logits), labels)).mean()
+            return _two_stage_cross_entropy
         case _:
             assert_never(loss)
+
+
+def _mean(outputs: Array, _: Array) -> Array:
+    return outputs.mean()
+
+
+def _negative_log_likelihood(outputs: Array, labels: Array) -> Array:
+    return -_true(outputs, labels).mean()
+
+
+def _cross_entropy(logits: Array, labels: Array) -> Array:
+    return -_true(jax.nn.log_softmax(logits), labels).mean()
+
+
+def _two_stage_cross_entropy(logits: Array, labels: Array) -> Array:
+    return -jnp.log(_true(jax.nn.softmax(logits), labels)).mean()
 
 
 def _true(values: Array, labels: Array) -> Array:

@@ -1,5 +1,6 @@
-"""The network as a pure function of its weights. JAX computes in the canonical layout, so nothing
-is transposed.
+"""The network as a pure function of its weights.
+
+JAX computes in the canonical layout, so nothing is transposed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from trainmark.workload import layers
 from trainmark.workload.model import LayerPlan, Model
 
 Parameters = dict[str, Array]
+"""Weights, or as many arrays that belong to them, by the keys of the weights."""
 Attend = Callable[[Array, Array, Array], Array]
 """Causal attention without dropout, of queries, keys and values ``[batch, length, heads,
 width]``."""
@@ -76,7 +78,8 @@ class Network:
         self, plan: LayerPlan, weights: Parameters, x: Array, key: Array | None, running: Parameters
     ) -> Array:
         own = {name: weights[plan.key(name)] for name in plan.weights}
-        match layer := plan.layer:
+        layer = plan.layer
+        match layer:
             case layers.Dense():
                 return _biased(self._product(x, own["kernel"]), own)
             case layers.Conv2D():
@@ -165,12 +168,11 @@ class Network:
         if key is None or not layer.dropout:
             mixed = self._attend(q, k, v)
         else:
-            mixed = _attended(
-                q,
-                k,
-                v,
-                lambda shares: self._dropped(plan, shares, layer.dropout, shares.shape, key),
-            )
+
+            def drop(shares: Array) -> Array:
+                return self._dropped(plan, shares, layer.dropout, shares.shape, key)
+
+            mixed = _attended(q, k, v, drop)
         return self._product(mixed.reshape(x.shape).astype(x.dtype), own["out"])
 
     def _dropped(
@@ -204,11 +206,14 @@ def _normal(x: Array, mean: Array, variance: Array, epsilon: float, own: Paramet
     return y + own["shift"] if "shift" in own else y
 
 
-def _attended(
-    q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = lambda shares: shares
-) -> Array:
-    """Compute causal attention plainly; ``drop`` acts on the softmax's output ``[batch, heads,
-    length, length]``.
+def _keep(shares: Array) -> Array:
+    return shares
+
+
+def _attended(q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = _keep) -> Array:
+    """Compute causal attention plainly.
+
+    ``drop`` acts on the softmax's output ``[batch, heads, length, length]``.
     """
     wide = jnp.promote_types(q.dtype, jnp.float32)
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(wide) * q.shape[-1] ** -0.5

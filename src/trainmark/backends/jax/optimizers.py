@@ -16,6 +16,7 @@ from trainmark.errors import assert_never
 from trainmark.workload import optimizers as definitions
 
 State = dict[str, Parameters]
+"""The states of an optimiser by name, such as ``momentum``; each has an array per weight."""
 Update = Callable[[Parameters, State, Parameters, Array], tuple[Parameters, State]]
 """``(weights, state, gradients, step)`` to new weights and state; ``step`` counts from 0."""
 
@@ -50,7 +51,7 @@ def build(
 def _update(spec: definitions.Optimizer | None) -> Update:
     match spec:
         case None:
-            return lambda weights, state, gradients, step: (weights, state)  # noqa: ARG005
+            return _no_update
         case definitions.SGD():
             update = functools.partial(_sgd, spec)
         case definitions.Adam() | definitions.AdamW():
@@ -59,11 +60,25 @@ def _update(spec: definitions.Optimizer | None) -> Update:
             update = functools.partial(_rmsprop, spec)
         case _:
             assert_never(spec)
-    if (norm := spec.clip_norm) is None:
+    norm = spec.clip_norm
+    if norm is None:
         return update
-    return lambda weights, state, gradients, step: update(
-        weights, state, _clipped(gradients, norm), step
-    )
+
+    def clipped_update(
+        weights: Parameters, state: State, gradients: Parameters, step: Array
+    ) -> tuple[Parameters, State]:
+        return update(weights, state, _clipped(gradients, norm), step)
+
+    return clipped_update
+
+
+def _no_update(
+    weights: Parameters,
+    state: State,
+    gradients: Parameters,  # noqa: ARG001
+    step: Array,  # noqa: ARG001
+) -> tuple[Parameters, State]:
+    return weights, state
 
 
 def _clipped(gradients: Parameters, most: float) -> Parameters:
@@ -88,18 +103,14 @@ def _sgd(
         return _each(lambda w, g: w - rate * g, weights, gradients), state
     if spec.momentum_form == "buffer":
         momentum = _each(lambda b, g: spec.momentum * b + g, state["momentum"], gradients)
-        taken = (
-            _each(lambda b, g: g + spec.momentum * b, momentum, gradients)
-            if spec.nesterov
-            else momentum
-        )
+        taken = momentum
+        if spec.nesterov:
+            taken = _each(lambda b, g: g + spec.momentum * b, momentum, gradients)
         return _each(lambda w, b: w - rate * b, weights, taken), {"momentum": momentum}
     momentum = _each(lambda v, g: spec.momentum * v - rate * g, state["momentum"], gradients)
-    moved = (
-        _each(lambda v, g: spec.momentum * v - rate * g, momentum, gradients)
-        if spec.nesterov
-        else momentum
-    )
+    moved = momentum
+    if spec.nesterov:
+        moved = _each(lambda v, g: spec.momentum * v - rate * g, momentum, gradients)
     return _each(jnp.add, weights, moved), {"momentum": momentum}
 
 
@@ -156,9 +167,8 @@ def _rate(spec: definitions.Optimizer, step: Array, weights: Parameters) -> Arra
     rate = jnp.asarray(spec.learning_rate, dtype)
     if spec.staircase is None:
         return rate
-    return rate * jnp.asarray(spec.staircase.factor, dtype) ** (
-        step // spec.staircase.steps
-    ).astype(dtype)
+    stairs = (step // spec.staircase.steps).astype(dtype)
+    return rate * jnp.asarray(spec.staircase.factor, dtype) ** stairs
 
 
 def _one_minus_power(beta: float, t: Array) -> Array:

@@ -1,5 +1,6 @@
-"""From stored bytes to network input, on the device, like :mod:`trainmark.workload.pixels` on the
-host.
+"""From stored bytes to network input, on the device.
+
+It does what :mod:`trainmark.workload.pixels` does on the host.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from trainmark.workload.pixels import Input, kept, reflected, scale
 
 
 def distort(spec: Input, images: Array, key: Array, dtype: Any) -> Array:
-    """Convert bytes ``[batch, height, width, channels]`` to network input, with separate
-    distortions of each image.
+    """Convert bytes to network input, with separate distortions of each image.
+
+    The bytes are ``[batch, height, width, channels]``.
     """
     assert spec.distortions is not None
     height, width, _ = spec.network_shape
@@ -44,8 +46,9 @@ def distort(spec: Input, images: Array, key: Array, dtype: Any) -> Array:
 
 
 def augment(spec: Input, x: Array, draws: Array) -> Array:
-    """Augment prepared images with draws ``[batch, 5]``, like
-    :func:`trainmark.workload.pixels.augment`.
+    """Augment prepared images with draws ``[batch, 5]``.
+
+    It does what :func:`trainmark.workload.pixels.augment` does.
     """
     assert spec.augment is not None
     (count, height, width, _) = x.shape

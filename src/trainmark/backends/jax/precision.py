@@ -40,8 +40,9 @@ def supported(device: str) -> tuple[Precision, ...]:
 
 
 def set_arithmetic(precision: Precision) -> None:
-    """Set the precision. ``fp32`` is IEEE single precision: no product is rounded unless requested
-    by name.
+    """Set the precision.
+
+    ``fp32`` is IEEE single precision: no product is rounded unless requested by name.
     """
     jax.config.update("jax_default_matmul_precision", ARITHMETIC[precision].matmul)
     if ARITHMETIC[precision].parameters == jnp.float64:

@@ -1,5 +1,6 @@
-"""Code shared by both styles: one training step as a pure function, evaluation, and reading
-results.
+"""Code shared by both styles.
+
+It has one training step as a pure function, evaluation, and reading results.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class JaxTrainer:
             self._optimizer, keeps_gradients=keeps_gradients
         )
         self._l2 = job.model.l2
-        self._forward = jax.jit(lambda weights, x: self._network(weights, x, None)[0])
+        self._forward = jax.jit(self._outputs)
         self._judge = jax.jit(self._judged)
         self._training: Training
         self._key = self._put(jax.random.key(options.seed))
@@ -89,11 +90,9 @@ class JaxTrainer:
         """Put weights and a new optimiser on the device."""
         running = self._taken_in(weights)
         taken = {name: running.pop(name) for name in self._model.trained}
-        average = (
-            {name: value.copy() for name, value in taken.items()}
-            if self._workload.weight_average
-            else {}
-        )
+        average = {}
+        if self._workload.weight_average:
+            average = {name: value.copy() for name, value in taken.items()}
         state = {
             slot: {name: self._zeros_like(value) for name, value in taken.items()}
             for slot in self._remembered
@@ -141,8 +140,9 @@ class JaxTrainer:
         return self._put(prepare(self._workload.input, images, self._dtype))
 
     def _weights(self, *, averaged: bool = False) -> Parameters:
-        """Return all weights on the device; the averages, if there are any, of those that are
-        trained.
+        """Return all weights on the device.
+
+        Of those that are trained, they are the averages, if there are any.
         """
         now = self._training
         return {**((averaged and now.average) or now.weights), **now.running}
@@ -184,8 +184,9 @@ class JaxTrainer:
         return engines.peak_bytes(self._device)
 
     def _training_set(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return images, prepared unless distorted later, and labels; on the host. Text windows
-        stay views.
+        """Return images, prepared unless distorted later, and labels; on the host.
+
+        Text windows stay views.
         """
         images = self._data.train.images
         labels = self._data.train.labels
@@ -208,7 +209,7 @@ class JaxTrainer:
             key: random key for dropout; the number of the step is folded in here.
         """
         key = jax.random.fold_in(key, training.step)
-        # over all devices, whose gradients are averaged
+        # The batch counts as that of all devices, since their gradients are averaged.
         summed = y.size * self._devices if self._sums else 1
 
         def total(weights: Parameters) -> tuple[Array, tuple[Array, Array, Array, Parameters]]:
@@ -233,14 +234,16 @@ class JaxTrainer:
         ), row
 
     def _shared(self, found: tuple[Parameters, Parameters]) -> tuple[Parameters, Parameters]:
-        """Return gradients and running averages for the update; the mean over all devices if there
-        are several.
+        """Return gradients and running averages for the update.
+
+        With several devices, they are the mean over all of them.
         """
         return found
 
     def _attend(self, factors: Any) -> Attend | None:  # noqa: ARG002
-        """Return how to compute attention without dropout on factors of this type; None for the
-        definition.
+        """Return how to compute attention without dropout on factors of this type.
+
+        The result is None for the definition.
         """
         return None
 
@@ -256,6 +259,10 @@ class JaxTrainer:
             for name, value in training.average.items()
         }
 
+    def _outputs(self, weights: Parameters, x: Array) -> Array:
+        """Return the network's outputs without dropout."""
+        return self._network(weights, x, None)[0]
+
     def _judged(self, weights: Parameters, x: Array, y: Array) -> Array:
         """Return summed loss and hits of one batch."""
         outputs = self._forward(weights, x)
@@ -265,8 +272,8 @@ class JaxTrainer:
         return jax.device_put(value, self._place)
 
     def _zeros_like(self, value: Array) -> Array:
-        # jax.numpy.zeros_like compiles a program for each shape. np.full writes to its memory,
-        # unlike np.zeros, which would leave that to the first step.
+        # Unlike np.full, jax.numpy.zeros_like compiles a program for each shape, and np.zeros would
+        # leave it to the first step to write to the memory.
         return self._put(np.full(value.shape, 0, value.dtype))
 
 

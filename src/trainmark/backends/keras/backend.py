@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from trainmark.backends.keras.engine import Engine
 
 OLDEST = "3.8"
+"""Oldest tested Keras."""
 NEWEST = "3.15"
+"""Newest tested Keras."""
 
 KINDS = base.KINDS_0_1 | base.KINDS_0_2
 
@@ -117,7 +119,7 @@ class KerasOnTensorFlow(KerasBackend):
         import tensorflow as tf
 
         for gpu in tf.config.list_physical_devices("GPU"):
-            # other frameworks are examined in parallel
+            # Other frameworks are examined in parallel, and need memory of the same GPU.
             tf.config.experimental.set_memory_growth(gpu, True)
         build = tf.sysconfig.get_build_info()
         if not build.get("is_cuda_build"):
@@ -151,8 +153,9 @@ class KerasOnJax(KerasBackend):
 
 
 def _choose(engine: str) -> None:
-    """Import Keras with this engine; the environment takes precedence over the user's configuration
-    file.
+    """Import Keras with this engine.
+
+    The environment takes precedence over the user's configuration file.
     """
     if "keras" not in sys.modules:
         os.environ["KERAS_BACKEND"] = engine

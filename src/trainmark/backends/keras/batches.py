@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Indices = NDArray[np.int64]
+"""Positions of examples in a split."""
 Batch = tuple[NDArray[Any], NDArray[Any]]
 """Network input and labels."""
 

@@ -35,23 +35,23 @@ class Engine(Protocol):
         """Set threads, device and arithmetic, before anything is computed."""
 
     def reseed(self, seed: int) -> None:
-        """Reseed the engine, if it would otherwise repeat the same random numbers in every
-        ``fit``.
-        """
+        """Reseed the engine, if ``fit`` would otherwise repeat the same random numbers."""
 
     def repeated(self, x: Any, y: Any, steps: int) -> Any:
         """Repeat a batch ``steps`` times, as an input of ``fit`` that costs almost nothing."""
         return ((x, y) for _ in range(steps))
 
     def synchronize(self, values: Sequence[Any]) -> None:
-        """Return when all queued work is done; ``values`` are the values that the last step
-        changes.
+        """Return when all queued work is done.
+
+        ``values`` are the values that the last step changes.
         """
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that affect speed or arithmetic, as the engine reports them now."""
 
     def device_peak_bytes(self) -> int | None:
-        """Return its peak memory on the device of :meth:`prepare`; None if it does not report
-        it.
+        """Return its peak memory on the device of :meth:`prepare`.
+
+        The result is None if it does not report it.
         """

@@ -11,24 +11,26 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EpochPlan, Job, Steps
+from trainmark.backends.base import EpochPlan, Job, Steps, no_tick
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.pixels import Distort, augmented
 from trainmark.backends.keras.trainer import KerasTrainer
 from trainmark.workload.pixels import Input
 
-# per call, so that a long epoch shows progress; calls of 200 cost 2 % more on a CPU
 MOST_STEPS = 600
+"""Most steps per call, so that a long epoch shows progress. Calls of 200 cost 2 % more on a CPU."""
 
 
 class KerasFastTrainer(KerasTrainer):
-    """Keeps images and labels, or a text, on the device. Subclasses define how an engine runs
-    steps: :meth:`_run`.
+    """Keeps images and labels, or a text, on the device.
+
+    Subclasses define how an engine runs steps: :meth:`_run`.
     """
 
     def __init__(self, job: Job, engine: Engine) -> None:
         super().__init__(job, engine)
-        if isinstance(spec := job.workload.input, Input) and spec.distortions is not None:
+        spec = job.workload.input
+        if isinstance(spec, Input) and spec.distortions is not None:
             images = job.data.train.images
             stored = keras.Input(images.shape[1:], dtype=images.dtype.name)
             self._learner = keras.Sequential([stored, Distort(spec, self._seed), self._network])
@@ -58,7 +60,7 @@ class KerasFastTrainer(KerasTrainer):
                 self._plan = EpochPlan((size,), order, plan.whole, draws)
                 self._step = 0
                 self._order = order
-                self.train(1, lambda: None)
+                self.train(1, no_tick)
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
@@ -70,8 +72,9 @@ class KerasFastTrainer(KerasTrainer):
         )
 
     def train(self, steps: int, tick: Callable[[], None]) -> Any:
-        """Queue steps, with consecutive steps of equal size in one call; results stay on the
-        device.
+        """Queue steps, with consecutive steps of equal size in one call.
+
+        Results stay on the device.
         """
         results = []
         for size, count in self._calls(steps):
@@ -97,9 +100,8 @@ class KerasFastTrainer(KerasTrainer):
 
     def read(self, results: Any) -> Steps:
         """Read results ``[steps, 3]`` to the host."""
-        host = np.concatenate(
-            [ops.convert_to_numpy(rows)[:count] for rows, count in results]
-        ).astype(np.float64)
+        parts = [ops.convert_to_numpy(rows)[:count] for rows, count in results]
+        host = np.concatenate(parts).astype(np.float64)
         return Steps.from_rows(host, has_l2=self._network.has_l2)
 
     def _run(self, x: Any, y: Any, batches: Any, count: int, tick: Callable[[], None]) -> Any:
@@ -134,8 +136,10 @@ class KerasFastTrainer(KerasTrainer):
         if "taken" in chosen:
             x = self._gathered(x, chosen["taken"])
             y = self._gathered(y, chosen["taken"])
-        if "augmented" in chosen and isinstance(spec := self._workload.input, Input):
-            x = augmented(spec, x, chosen["augmented"])
+        if "augmented" in chosen:
+            spec = self._workload.input
+            if isinstance(spec, Input):
+                x = augmented(spec, x, chosen["augmented"])
         return x, y
 
     def _training_inputs(self, examples: NDArray[np.int64]) -> NDArray[Any]:

@@ -1,5 +1,6 @@
-"""``idiomatic``: ``model.fit`` as in Keras's tutorials, on NumPy arrays that were prepared up
-front.
+"""``idiomatic``: ``model.fit`` as in Keras's tutorials.
+
+It trains on NumPy arrays that were prepared up front.
 
 ``compiled`` is the same ``fit`` after ``compile(jit_compile=True)``.
 
@@ -11,14 +12,14 @@ one ``fit`` on a ``PyDataset``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EpochPlan, Job, Steps
+from trainmark.backends.base import EpochPlan, Job, Steps, no_tick
 from trainmark.backends.keras.batches import Batch, Indices, OrderedBatches
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.report import Report
@@ -26,7 +27,9 @@ from trainmark.backends.keras.trainer import KerasTrainer, seed_of
 from trainmark.workload.pixels import Input, augment, distort
 
 _ORDER = 1
-_DISTORTION = 2  # separate streams of random numbers
+"""Random stream of the order of examples."""
+_DISTORTION = 2
+"""Random stream of the distortions of images, different from that of the order."""
 
 
 class KerasIdiomaticTrainer(KerasTrainer):
@@ -49,20 +52,19 @@ class KerasIdiomaticTrainer(KerasTrainer):
         Each size trains twice, since ``torch.compile`` compiles a first step without gradients
         separately.
         """
-        if self._network.run_eagerly or (
-            keras.config.backend() == "torch" and not self._network.jit_compile
-        ):
+        on_torch = keras.config.backend() == "torch"
+        if self._network.run_eagerly or (on_torch and not self._network.jit_compile):
             return False
         sizes = tuple(dict.fromkeys(plan.sizes))
         with self._put_back():
             if self._shuffled_by_keras(plan, len(plan.sizes)):
-                self._fit_arrays(
-                    sum(sizes), sizes[0], Report(lambda: None), epochs=2, shuffle=not plan.whole
-                )
+                report = Report(no_tick)
+                shuffle = not plan.whole
+                self._fit_arrays(sum(sizes), sizes[0], report, epochs=2, shuffle=shuffle)
             else:
-                # a part of an epoch may lack the smaller last batch
+                # A part of an epoch may lack the smaller last batch.
                 for some in 2 * [*{sizes[:1], sizes}]:
-                    self._fit_given(plan, np.arange(sum(some)), some, 0, Report(lambda: None))
+                    self._fit_given(plan, np.arange(sum(some)), some, 0, Report(no_tick))
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
@@ -105,8 +107,9 @@ class KerasIdiomaticTrainer(KerasTrainer):
         return results
 
     def _shuffled_by_keras(self, plan: EpochPlan, steps: int) -> bool:
-        """Whether ``fit`` on the arrays gives the batches of these steps: whole epochs, or the
-        whole set each time.
+        """Whether ``fit`` on the arrays gives the batches of these steps.
+
+        It does for whole epochs, and for the whole set each time.
         """
         if plan.augmented is not None or self._workload.is_text:
             return False
@@ -142,20 +145,17 @@ class KerasIdiomaticTrainer(KerasTrainer):
     def _fit_given(
         self, plan: EpochPlan, taken: Indices, sizes: tuple[int, ...], first: int, report: Report
     ) -> None:
-        """Run one ``fit`` on these examples in this order; ``first`` is the number of the first
-        batch in its epoch.
+        """Run one ``fit`` on these examples in this order.
+
+        ``first`` is the number of the first batch in its epoch.
         """
         as_stored = plan.augmented is None and not self._job.distorts and not self._workload.is_text
-        if (
-            as_stored
-            and set(plan.sizes[:-1]) <= {plan.sizes[0]}
-            and plan.sizes[-1] <= plan.sizes[0]
-        ):
+        if as_stored and _are_equal(plan.sizes):
             images = self._inputs("train")
             labels = self._labels["train"][taken]
             if len(self._ordered) != len(taken):
                 self._ordered = np.empty_like(images, shape=(len(taken), *images.shape[1:]))
-            # a new array would cost page faults
+            # The array is used again, since a new one would cost page faults.
             np.take(images, taken, axis=0, out=self._ordered, mode="clip")
             self._network.fit(
                 self._ordered,
@@ -172,7 +172,8 @@ class KerasIdiomaticTrainer(KerasTrainer):
             self._network.fit(batches, shuffle=False, verbose=0, callbacks=[report])
 
     def _training_batch(self, taken: Indices, step: int) -> Batch:
-        if isinstance(spec := self._workload.input, Input) and spec.distortions is not None:
+        spec = self._workload.input
+        if isinstance(spec, Input) and spec.distortions is not None:
             rng = np.random.default_rng(
                 [self._job.options.seed, _DISTORTION, self._epoch + 1, step]
             )
@@ -195,3 +196,8 @@ class KerasIdiomaticTrainer(KerasTrainer):
             )
         assert self._order is not None
         return self._order
+
+
+def _are_equal(sizes: Sequence[int]) -> bool:
+    """Whether all batches have the same size, except for a smaller last one."""
+    return set(sizes[:-1]) <= {sizes[0]} and sizes[-1] <= sizes[0]

@@ -54,8 +54,9 @@ class TensorFlowLimits:
 
 
 def _after(found: list[Any], compute: Callable[..., Any], *operands: Any, **options: Any) -> None:
-    """Append the result of ``compute``, after the previous one as in a step; else several may run
-    at once.
+    """Append the result of ``compute``, after the previous one as in a step.
+
+    Otherwise several may run at once.
     """
     with tf.control_dependencies(found[-1:]):
         found.append(compute(*operands, **options))

@@ -1,5 +1,6 @@
-"""The losses as Keras losses: from outputs ``[batch, classes]`` and labels ``[batch]`` to the mean
-over the batch.
+"""The losses as Keras losses, which return the mean over the batch.
+
+Outputs are ``[batch, classes]`` and labels ``[batch]``.
 
 For text, outputs are ``[batch, length, classes]``, and the mean is over all tokens.
 """
@@ -31,30 +32,45 @@ def build(loss: spec.Loss | None) -> keras.losses.Loss:
     """Return the loss of a specification; for None, the mean of the outputs."""
     match loss:
         case None:
-            return PerExample(lambda outputs, _: ops.mean(outputs, axis=-1))
+            return PerExample(_mean)
         case spec.SoftmaxCrossEntropy():
             if loss.smoothing:  # not supported by Keras's sparse loss
-                return PerExample(
-                    lambda logits, labels: _smoothed(
-                        ops.log_softmax(logits), labels, loss.smoothing
-                    )
-                )
+                smoothing = loss.smoothing
+
+                def smoothed(logits: Any, labels: Any) -> Any:
+                    return _smoothed(ops.log_softmax(logits), labels, smoothing)
+
+                return PerExample(smoothed)
             return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         case spec.NegativeLogLikelihood():
-            return PerExample(lambda outputs, labels: -_true(outputs, labels))
+            return PerExample(_negative_log_likelihood)
         # Keras's cross-entropy on probabilities uses the logits if it can find them, and doesn't
         # clip.
         case spec.ClippedCrossEntropy():
             bounds = loss.log_bounds
-            return PerExample(
-                lambda logits, labels: -ops.clip(_true(ops.log_softmax(logits), labels), *bounds)
-            )
+
+            def clipped(logits: Any, labels: Any) -> Any:
+                return -ops.clip(_true(ops.log_softmax(logits), labels), *bounds)
+
+            return PerExample(clipped)
         case spec.TwoStageCrossEntropy():
-            # The true class is picked before the logarithm, so that underflow of another class does
-            # no harm.
-            return PerExample(lambda logits, labels: -ops.log(_true(ops.softmax(logits), labels)))
+            return PerExample(_two_stage_cross_entropy)
         case _:
             assert_never(loss)
+
+
+def _mean(outputs: Any, _: Any) -> Any:
+    return ops.mean(outputs, axis=-1)
+
+
+def _negative_log_likelihood(outputs: Any, labels: Any) -> Any:
+    return -_true(outputs, labels)
+
+
+def _two_stage_cross_entropy(logits: Any, labels: Any) -> Any:
+    # The true class is picked before the logarithm, so that underflow of another class does no
+    # harm.
+    return -ops.log(_true(ops.softmax(logits), labels))
 
 
 def _smoothed(logs: Any, labels: Any, share: float) -> Any:

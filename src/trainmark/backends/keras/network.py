@@ -1,5 +1,6 @@
-"""The network as a ``keras.Sequential``. Keras computes in the canonical layout, so weights are not
-converted.
+"""The network as a ``keras.Sequential``.
+
+Keras computes in the canonical layout, so weights are not converted.
 """
 
 from __future__ import annotations
@@ -39,12 +40,11 @@ def build(model: Model, *, sums_loss: bool = False) -> Learner:
 
 def weights(network: Learner, model: Model) -> dict[str, Any]:
     """Return the variable of each weight, by its key."""
-    pairs = zip(model.every_layer, _every(network.layers), strict=True)
-    return {
-        plan.key(name): getattr(layer, _ATTRIBUTES.get(name, name))
-        for plan, layer in pairs
-        for name in plan.weights
-    }
+    found: dict[str, Any] = {}
+    for plan, layer in zip(model.every_layer, _every(network.layers), strict=True):
+        for name in plan.weights:
+            found[plan.key(name)] = getattr(layer, _ATTRIBUTES.get(name, name))
+    return found
 
 
 def outputs(layers: Sequence[Any], x: Any, *, training: bool) -> Iterator[tuple[str, Any]]:
@@ -64,8 +64,9 @@ def outputs(layers: Sequence[Any], x: Any, *, training: bool) -> Iterator[tuple[
 
 
 class Learner(keras.Sequential):
-    """A network that also reports the loss of each single batch; the loss of ``fit`` is a mean
-    since the epoch's start.
+    """A network that also reports the loss of each single batch.
+
+    The loss of ``fit`` is a mean since the epoch's start.
     """
 
     def __init__(self, layers: list[Any], *, sums_loss: bool) -> None:
@@ -83,8 +84,9 @@ class Learner(keras.Sequential):
         sample_weight: Any = None,
         training: bool = True,
     ) -> Any:
-        """Return the mean loss of the batch; in training with the L2 terms, and kept for the
-        results of the step.
+        """Return the mean loss of the batch.
+
+        In training it includes the L2 terms, and is kept for the results of the step.
         """
         loss = self.loss(y, y_pred, sample_weight)
         if not training:
@@ -137,8 +139,9 @@ class LocalResponseNormalization(keras.layers.Layer):
         self._layer = layer
 
     def call(self, x: Any) -> Any:
-        """Normalise images ``[batch, height, width, channels]``; the sums are a product with a band
-        matrix of ones.
+        """Normalise images ``[batch, height, width, channels]``.
+
+        The sums are a product with a band matrix of ones.
         """
         channels = np.arange(x.shape[-1])
         band = np.abs(np.subtract.outer(channels, channels)) <= self._layer.radius
@@ -204,8 +207,9 @@ class PositionEmbedding(keras.layers.Layer):
 
 
 class CausalAttention(keras.layers.Layer):
-    """Causal self-attention with a fused projection of queries, keys and values; Keras's layer has
-    separate ones.
+    """Causal self-attention with a fused projection of queries, keys and values.
+
+    Keras's layer has separate ones.
 
     Keras's attention function has no dropout, and computes float64 in float32 on JAX.
     """
@@ -309,7 +313,8 @@ def _made(plan: LayerPlan, made: dict[str, Any]) -> keras.Layer:  # noqa: C901  
     layers = keras.layers
     name = plan.name
     images: dict[str, Any] = {"name": name, "data_format": "channels_last"}
-    match layer := plan.layer:
+    layer = plan.layer
+    match layer:
         case spec.Dense():
             biased = layer.bias != "none"
             return layers.Dense(
@@ -317,13 +322,15 @@ def _made(plan: LayerPlan, made: dict[str, Any]) -> keras.Layer:  # noqa: C901  
             )
         case spec.Conv2D():
             images |= {"use_bias": layer.bias != "none", "kernel_regularizer": _l2(layer.l2)}
-            if isinstance(padding := _padding(plan, layer), int):
+            padding = _padding(plan, layer)
+            if isinstance(padding, int):
                 return PaddedConv2D(
                     layer.filters, layer.size, layer.stride, rows=padding, value=0.0, **images
                 )
             return layers.Conv2D(layer.filters, layer.size, layer.stride, padding, **images)
         case spec.MaxPool():
-            if isinstance(padding := _padding(plan, layer), int):
+            padding = _padding(plan, layer)
+            if isinstance(padding, int):
                 return PaddedMaxPooling2D(
                     layer.size, layer.stride, rows=padding, value=-math.inf, **images
                 )

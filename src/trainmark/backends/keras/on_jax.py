@@ -33,7 +33,7 @@ class FastOnJax(KerasFastTrainer):
         self._many_steps = jax.jit(self._steps_on, donate_argnums=0)
 
     def _run(self, x: Any, y: Any, batches: Any, count: int, tick: Callable[[], None]) -> Any:
-        state = jax.tree.map(lambda variable: variable.value, self._state)
+        state = jax.tree.map(_value, self._state)
         rows: Any = []
         if not self._slow_in_loops:
             state, rows = self._many_steps(state, x, y, batches, count)
@@ -42,7 +42,7 @@ class FastOnJax(KerasFastTrainer):
                 state, row = self._one_step(state, x, y, batches, step)
                 rows.append(row)
             tick()
-        jax.tree.map(lambda variable, value: variable.assign(value), self._state, state)
+        jax.tree.map(_assign, self._state, state)
         return rows
 
     def _steps_on(
@@ -94,8 +94,9 @@ class JaxEngine(Engine):
         return tuple(_devices())
 
     def prepare(self, options: Options) -> None:
-        """Set memory and arithmetic; threads can only be set by the environment, before JAX is
-        imported.
+        """Set memory and arithmetic.
+
+        Threads can only be set by the environment, before JAX is imported.
         """
         engines.take_share(options)
         arithmetic = ARITHMETIC[options.precision]
@@ -103,9 +104,8 @@ class JaxEngine(Engine):
             "jax_default_matmul_precision", "tensorfloat32" if arithmetic.tf32 else "highest"
         )
         jax.config.update("jax_enable_x64", arithmetic.floatx == "float64")
-        self._device = next(
-            found for device, found in _devices().items() if device.id == options.device
-        )
+        by_id = {device.id: found for device, found in _devices().items()}
+        self._device = by_id[options.device]
         jax.config.update("jax_default_device", self._device)
 
     def reseed(self, seed: int) -> None:
@@ -122,6 +122,14 @@ class JaxEngine(Engine):
     def device_peak_bytes(self) -> int | None:
         """Return JAX's peak memory on the device, if it reports it."""
         return engines.peak_bytes(self._device)
+
+
+def _value(variable: Any) -> Any:
+    return variable.value
+
+
+def _assign(variable: Any, value: Any) -> Any:
+    return variable.assign(value)
 
 
 def _devices() -> dict[Device, Any]:

@@ -40,8 +40,11 @@ class FastOnTensorFlow(KerasFastTrainer):
                 self._unsettle(self._network.trainable_variables[0].value, step)
             return step + 1, rows.write(step, row)
 
+        def goes_on(step: Any, _: Any) -> Any:
+            return step < count
+
         rows = tf.TensorArray(self._dtype, MOST_STEPS)
-        return tf.while_loop(lambda step, _: step < count, one_step, (0, rows))[1].stack()
+        return tf.while_loop(goes_on, one_step, (0, rows))[1].stack()
 
     def _gathered(self, x: Any, indices: Any) -> Any:
         return tf.gather(x, indices)
@@ -55,8 +58,9 @@ class FastOnTensorFlow(KerasFastTrainer):
         return row
 
     def _unsettle(self, kernel: Any, step: Any) -> None:
-        """Write the current value: XLA would hoist computations on constant weights out of the
-        loop.
+        """Write the current value.
+
+        Otherwise XLA would hoist computations on constant weights out of the loop.
         """
         now = tf.convert_to_tensor(kernel)
         corner = [[0] * len(now.shape)]
@@ -148,8 +152,9 @@ class TensorFlowEngine(Engine):
 
 
 def _memory_bytes(index: int) -> int | None:
-    """Return a GPU's memory from the CUDA driver, since TensorFlow does not report it; None without
-    the driver.
+    """Return a GPU's memory from the CUDA driver, since TensorFlow does not report it.
+
+    The result is None without the driver.
     """
     try:
         driver = ctypes.CDLL("libcuda.so.1")

@@ -1,5 +1,6 @@
-"""PyTorch as the engine of Keras. Keras on it converts float64 to float32 in every matrix product,
-so there is no fp64.
+"""PyTorch as the engine of Keras.
+
+Keras on it converts float64 to float32 in every matrix product, so there is no fp64.
 
 ``fast`` is a plain loop, since Keras's layers run one operation at a time on PyTorch.
 """

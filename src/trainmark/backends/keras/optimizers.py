@@ -32,11 +32,8 @@ def build(
             # rate is constant.
             changes = spec.momentum and (spec.staircase or spec.course)
             same = spec.momentum_form == "velocity" or not changes
-            if (
-                same
-                and not (spec.weight_decay or spec.groups or spec.clip_norm)
-                and average is None
-            ):
+            plain = not (spec.weight_decay or spec.groups or spec.clip_norm)
+            if same and plain and average is None:
                 return keras.optimizers.SGD(
                     _learning_rate(spec), np.float64(spec.momentum), spec.nesterov
                 )
@@ -60,8 +57,9 @@ class Still(keras.optimizers.Optimizer):
 
 
 def keeping_gradients(optimizer: keras.optimizers.Optimizer) -> keras.optimizers.Optimizer:
-    """Return ``optimizer``, which is not built yet, as one that keeps the gradients of the last
-    step in ``kept``.
+    """Return ``optimizer`` as one that keeps the gradients of the last step in ``kept``.
+
+    It must not be built yet.
 
     A compiler would remove unused ones.
     """
@@ -85,8 +83,9 @@ def keeping_gradients(optimizer: keras.optimizers.Optimizer) -> keras.optimizers
 def slots(
     optimizer: keras.optimizers.Optimizer, spec: definitions.Optimizer
 ) -> dict[str, tuple[list[Any], float]]:
-    """Return Keras's arrays of each slot, in the order of the weights, and the slot as a multiple
-    of them.
+    """Return Keras's arrays of each slot, and the slot as a multiple of them.
+
+    The arrays are in the order of the weights.
     """
     if isinstance(optimizer, Defined):
         return {
@@ -195,8 +194,9 @@ class Defined(keras.optimizers.Optimizer):
 
 
 class DefinedSGD(Defined):
-    """Both forms of momentum, with weight decay added to the gradient; Keras's decay is
-    decoupled.
+    """Both forms of momentum, with weight decay added to the gradient.
+
+    Keras's decay is decoupled.
     """
 
     def _move(self, variable: Any, gradient: Any, rate: Any, decay: float, *state: Any) -> None:
@@ -219,8 +219,9 @@ class DefinedSGD(Defined):
 
 
 class DefinedAdam(Defined):
-    """Adam with ε outside the root of the corrected moment; Keras adds it to the root of the
-    uncorrected one.
+    """Adam with ε outside the root of the corrected moment.
+
+    Keras adds it to the root of the uncorrected one.
     """
 
     def _move(self, variable: Any, gradient: Any, rate: Any, decay: float, *state: Any) -> None:
@@ -248,14 +249,13 @@ class DefinedRMSprop(Defined):
 
 
 def _dense(gradient: Any) -> Any:
-    """Return a gradient with all rows. TensorFlow's of a table has a row for each token, so some
-    are there twice.
+    """Return a gradient with all rows.
+
+    TensorFlow's of a table has a row for each token, so some are there twice.
     """
-    return (
-        ops.zeros(gradient.shape, gradient.dtype) + gradient
-        if hasattr(gradient, "dense_shape")
-        else gradient
-    )
+    if hasattr(gradient, "dense_shape"):
+        return ops.zeros(gradient.shape, gradient.dtype) + gradient
+    return gradient
 
 
 def _clipped(gradients: Sequence[Any], most: float | None) -> Sequence[Any]:
@@ -268,7 +268,8 @@ def _clipped(gradients: Sequence[Any], most: float | None) -> Sequence[Any]:
 
 
 def _one_minus_power(base: float, t: Any) -> Any:
-    """Return ``1 - baseᵗ``; a plain difference loses four of float32's seven digits if ``base`` is
-    0.999.
+    """Return ``1 - baseᵗ``.
+
+    A plain difference loses four of float32's seven digits if ``base`` is 0.999.
     """
     return -ops.expm1(t * (math.log(base) if base else -math.inf))

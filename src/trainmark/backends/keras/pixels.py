@@ -23,8 +23,9 @@ class Distort(keras.layers.Layer):
         self._seeds = keras.random.SeedGenerator(seed)
 
     def call(self, images: Any) -> Any:
-        """Convert bytes ``[batch, height, width, channels]`` to network input ``[batch,
-        *network_shape]``.
+        """Convert bytes to network input ``[batch, *network_shape]``.
+
+        The bytes are ``[batch, height, width, channels]``.
         """
         spec = self._spec
         chosen = self._spec.distortions
@@ -34,7 +35,12 @@ class Distort(keras.layers.Layer):
         x = x + chosen.brightness * self._draw(x, -1, 1)
         middle = mean(x, (1, 2))
         x = (x - middle) * self._draw(x, low, high) + middle
-        x = spec.rescaled(x, lambda values: ops.convert_to_tensor(values, dtype=x.dtype))
+        dtype = x.dtype
+
+        def like(values: Any) -> Any:
+            return ops.convert_to_tensor(values, dtype=dtype)
+
+        x = spec.rescaled(x, like)
         if spec.standardize_each:
             x = x - mean(x, (1, 2, 3))
             sd = ops.sqrt(mean(ops.square(x), (1, 2, 3)))
@@ -90,7 +96,8 @@ def _at(images: Any, rows: Any, columns: Any) -> Any:
 
 
 def mean(x: Any, axes: tuple[int, ...]) -> Any:
-    """Compute the mean, with these axes kept; Keras's version computes float64 in float32 on
-    JAX.
+    """Compute the mean, with these axes kept.
+
+    Keras's version computes float64 in float32 on JAX.
     """
     return ops.sum(x, axis=axes, keepdims=True) / math.prod(x.shape[axis] for axis in axes)

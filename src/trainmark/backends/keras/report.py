@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,8 +36,9 @@ class Report(keras.callbacks.Callback):
         self._epochs.append({})
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Tick for the previous batch, which is queued. Called in the training thread, so ticks
-        don't race.
+        """Tick for the previous batch, which is queued.
+
+        Keras calls this in the training thread, so ticks don't race.
         """
         if self._begun:
             self._tick()
@@ -60,7 +62,7 @@ class Report(keras.callbacks.Callback):
             np.rint(np.array([row["accuracy"] for row in epoch]) * np.cumsum(count))
             for epoch, count in zip(rows, examples, strict=True)
         ]
-        every = [row for epoch in rows for row in epoch]
+        every = list(itertools.chain.from_iterable(rows))
         return Steps(
             np.array([row["batch_loss"] for row in every]),
             np.array([row["batch_l2_loss"] for row in every]) if has_l2 else None,

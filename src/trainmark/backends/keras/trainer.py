@@ -100,19 +100,22 @@ class KerasTrainer:
 
     def synchronize(self) -> None:
         """Wait for the device."""
-        # inside ``fit``, JAX holds the values elsewhere
-        getattr(self._network, "jax_state_sync", lambda: None)()
+        # Inside ``fit``, Keras on JAX holds the values elsewhere.
+        synchronize_state = getattr(self._network, "jax_state_sync", None)
+        if synchronize_state is not None:
+            synchronize_state()
         self._engine.synchronize([variable.value for variable in self._variables()])
 
     def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
         """Run ``model.evaluate`` on a split, with the averaged weights if there is an average."""
         chosen: Any = slice(None) if examples is None else examples
-        given: Any = (
-            (self._windows(split, chosen),)
-            if self._workload.is_text
-            else self._batch(split, chosen)
-        )
-        batch = None if self._workload.is_text else self._workload.evaluation_batch
+        given: Any
+        if self._workload.is_text:
+            given = (self._windows(split, chosen),)
+            batch = None
+        else:
+            given = self._batch(split, chosen)
+            batch = self._workload.evaluation_batch
         with self._average_in_place():
             found = self._network.evaluate(*given, batch_size=batch, verbose=0, return_dict=True)
         predictions = self._labels[split][chosen].size
@@ -127,29 +130,25 @@ class KerasTrainer:
     def set_state(self, state: State) -> None:
         """Set weights, optimiser and average, in place."""
         self.load(dict(state.weights))
-        for slot, (variables, scale) in optimizers.slots(
-            self._optimizer, self._workload.optimizer
-        ).items():
-            self._assign(
-                variables, {name: value / scale for name, value in state.slots[slot].items()}
-            )
+        slots = optimizers.slots(self._optimizer, self._workload.optimizer)
+        for slot, (variables, scale) in slots.items():
+            values = {name: value / scale for name, value in state.slots[slot].items()}
+            self._assign(variables, values)
         if state.average:
             self._assign(optimizers.averages(self._optimizer), state.average)
         self._optimizer.iterations.assign(state.step)
 
     def state(self) -> State:
         """Copy weights, optimiser and average to the host."""
+        found = optimizers.slots(self._optimizer, self._workload.optimizer)
         slots = {
             slot: {name: value * scale for name, value in self._copied(variables).items()}
-            for slot, (variables, scale) in optimizers.slots(
-                self._optimizer, self._workload.optimizer
-            ).items()
+            for slot, (variables, scale) in found.items()
         }
         average = self._copied(optimizers.averages(self._optimizer))
         weights = self._copied(self._weights.values(), self._weights)
-        return State(
-            weights, slots, average, int(ops.convert_to_numpy(self._optimizer.iterations.value))
-        )
+        step = int(ops.convert_to_numpy(self._optimizer.iterations.value))
+        return State(weights, slots, average, step)
 
     def gradients(self) -> Arrays:
         """Copy the gradients of the last step to the host."""
@@ -225,10 +224,11 @@ class KerasTrainer:
         """Return windows of a text in batches of the workload's size."""
         chosen = np.arange(len(self._labels[split]))[examples]
         edges = range(0, len(chosen), self._workload.evaluation_batch)
-        return OrderedBatches(
-            lambda taken, _: self._batch(split, taken),
-            [chosen[edge : edge + edges.step] for edge in edges],
-        )
+
+        def batch(taken: Any, _: int) -> Batch:
+            return self._batch(split, taken)
+
+        return OrderedBatches(batch, [chosen[edge : edge + edges.step] for edge in edges])
 
     @contextlib.contextmanager
     def _average_in_place(self) -> Iterator[None]:

@@ -1,3 +1,4 @@
-"""The reference: plain NumPy, with float32 for use and float64 as the oracle for every other
-backend.
+"""The reference: plain NumPy.
+
+It has float32 for use, and float64 as the oracle for every other backend.
 """

@@ -1,5 +1,6 @@
-"""What rounding does to a step: the reference's operations as they are, or moved at random as
-rounding may move them.
+"""What rounding does to a step.
+
+The reference's operations are exact, or moved at random as rounding may move them.
 
 The move of each operation bounds the rounding of any usual implementation, in the probabilistic
 model of Higham and Mary (SIAM J. Sci. Comput. 41, 2019): rounding errors are independent, with mean
@@ -49,8 +50,9 @@ EXACT = Arithmetic()
 
 
 def unit_of_sums(precision: Precision) -> float:
-    """Return the relative rounding of sums and updates, which are float32 in every shorter
-    precision.
+    """Return the relative rounding of sums and updates.
+
+    Both are float32 in every shorter precision.
 
     In float64 the reference rounds as much as a backend, so it is doubled.
     """
@@ -75,7 +77,7 @@ class Moved(Arithmetic):
         self.unit = unit_of_sums(precision)
         self._factor = 2.0 ** -(arithmetic.fraction_bits + 1) if mixed else self.unit
         self._mixed = mixed and arithmetic.mixed
-        # stored between layers in few bits, too
+        # With mixed precision, values between layers are stored in few bits, too.
         self._value = self._factor if self._mixed else self.unit
         self._rng = rng
 
@@ -101,8 +103,9 @@ class Moved(Arithmetic):
         return self._move(self._shortened(values) if self._mixed else values, share)
 
     def _shortened(self, values: Array) -> Array:
-        """Round to the bits of a factor: equal values are rounded alike, so their errors don't
-        average out.
+        """Round to the bits of a factor.
+
+        Equal values are rounded alike, so their errors don't average out.
         """
         if self._factor <= self.unit:
             return values

@@ -88,8 +88,9 @@ class NumpyTrainer:
         self._l2 = model.l2
 
     def restart(self, weights: Weights) -> None:
-        """Start again from these weights, with the random numbers of a new trainer; the layers
-        share the generator.
+        """Start again from these weights, with the random numbers of a new trainer.
+
+        The layers share the generator.
         """
         self._rng.bit_generator.state = self._first_random_state
         self.load(weights)
@@ -135,8 +136,9 @@ class NumpyTrainer:
     def evaluate(
         self, split: base.SplitName, examples: NDArray[np.int64] | None = None
     ) -> base.Evaluation:
-        """Return loss and accuracy over a split, with the averaged weights if there is an
-        average.
+        """Return loss and accuracy over a split.
+
+        It uses the averaged weights if there is an average.
         """
         trained = dict(self._weights)
         part = getattr(self._data, split)
@@ -150,11 +152,10 @@ class NumpyTrainer:
             some: Any = slice(start, start + self._workload.evaluation_batch)
             some = some if examples is None else examples[some]
             prepared = self._prepared[split]
-            x = (
-                prepare(self._workload.input, part.images[some], self._dtype)
-                if prepared is None
-                else prepared[some]
-            )
+            if prepared is None:
+                x = prepare(self._workload.input, part.images[some], self._dtype)
+            else:
+                x = prepared[some]
             outputs = self._forward(x, training=False)
             labels = part.labels[some].astype(np.int64)
             each, _ = losses.loss_and_gradient(self._workload.loss, outputs, labels)
@@ -172,9 +173,8 @@ class NumpyTrainer:
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Return the outputs of the last layer, without dropout."""
-        return self._forward(
-            prepare(self._workload.input, images, self._dtype), training=False
-        ).astype(np.float64)
+        x = prepare(self._workload.input, images, self._dtype)
+        return self._forward(x, training=False).astype(np.float64)
 
     def weights(self) -> Weights:
         """Return a copy of the weights."""

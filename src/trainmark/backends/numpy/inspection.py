@@ -88,8 +88,9 @@ def _step(
 
 
 def _dead(x: NDArray[Any]) -> float | None:
-    """Return the share of units or filters that are 0 everywhere; None with too few values per unit
-    to say so.
+    """Return the share of units or filters that are 0 everywhere.
+
+    The result is None with too few values per unit to say so.
     """
     each = x.reshape(-1, x.shape[-1])
     return float((each <= 0).all(axis=0).mean()) if len(each) >= _ENOUGH else None

@@ -38,8 +38,9 @@ class Module(Protocol):
         """Return the layer's output."""
 
     def backward(self, gradient: Array) -> Array:
-        """Return the input gradient; parameter gradients are written to the dictionary that the
-        module was given.
+        """Return the input gradient.
+
+        Parameter gradients are written to the dictionary that the module was given.
         """
 
 
@@ -48,8 +49,9 @@ class Kinked(Protocol):
     """A layer whose gradient jumps where a unit changes sides."""
 
     def take_other_side(self, units: Array, x: Array) -> None:
-        """Let ``units`` of the input ``x`` of the last forward pass change sides in the next
-        backward pass.
+        """Let ``units`` of the input ``x`` change sides in the next backward pass.
+
+        The input is that of the last forward pass.
         """
 
 
@@ -60,10 +62,12 @@ def build(
     rng: np.random.Generator,
     arithmetic: Arithmetic = EXACT,
 ) -> Module:
-    """Build the module of one layer; it reads ``weights`` and writes ``gradients`` under its
-    parameter names.
+    """Build the module of one layer.
+
+    It reads ``weights`` and writes ``gradients`` under its parameter names.
     """
-    if (made := _MODULES.get(type(plan.layer))) is None:
+    made = _MODULES.get(type(plan.layer))
+    if made is None:
         assert_never(plan.layer)  # type: ignore[arg-type]  # a kind that has no module yet
     return made(plan, weights, gradients, rng, arithmetic)
 
@@ -86,8 +90,9 @@ def outputs(
 
 
 class LayerModule:
-    """What all modules keep; they read weights and add their gradients by their names within the
-    layer.
+    """What all modules keep.
+
+    They read weights and add their gradients by their names within the layer.
     """
 
     def __init__(
@@ -143,8 +148,9 @@ class DenseModule(LayerModule):
 
 
 def _by_input(layer: Any, shape: Any, gradient: Array, share: Callable[[int, int], Array]) -> Array:
-    """Return the gradient of an input of ``shape``: the sum of ``share`` over the positions in a
-    window.
+    """Return the gradient of an input of ``shape``.
+
+    It is the sum of ``share`` over the positions in a window.
     """
     size = layer.size
     stride = layer.stride
@@ -201,9 +207,8 @@ class MaxPoolModule(LayerModule):
         self._padding = spec.paddings(layer, x.shape[1:])
         x = np.pad(x, [(0, 0), *self._padding, (0, 0)], constant_values=-np.inf)
         self._padded_shape = x.shape
-        windows = sliding_window_view(x, (layer.size, layer.size), axis=(1, 2))[
-            :, :: layer.stride, :: layer.stride
-        ]
+        windows = sliding_window_view(x, (layer.size, layer.size), axis=(1, 2))
+        windows = windows[:, :: layer.stride, :: layer.stride]
         return windows.reshape(*windows.shape[:4], -1)
 
     def take_other_side(self, units: Array, x: Array) -> None:
@@ -232,8 +237,12 @@ class AveragePoolModule(LayerModule):
         )
 
     def backward(self, gradient: Array) -> Array:
-        share = self._rounded(gradient / gradient.dtype.type(self._layer.size**2))
-        return _by_input(self._layer, self._shape, gradient, lambda *_: share)
+        mean = self._rounded(gradient / gradient.dtype.type(self._layer.size**2))
+
+        def share(_row: int, _column: int) -> Array:
+            return mean
+
+        return _by_input(self._layer, self._shape, gradient, share)
 
 
 class GlobalAveragePoolModule(LayerModule):
@@ -281,8 +290,9 @@ class LayerNormModule(LayerModule):
 
 
 class BatchNormModule(LayerNormModule):
-    """The same with mean and variance of each channel over the batch, or in evaluation their
-    running averages.
+    """The same with mean and variance of each channel over the batch.
+
+    In evaluation, these are the running averages.
     """
 
     _over = 0
@@ -361,11 +371,9 @@ class AttentionModule(LayerModule):
         joined = product(self._x, self._weight("qkv")).reshape(*x.shape[:2], 3, self._heads, -1)
         self._q, self._k, self._v = joined.transpose(2, 0, 3, 1, 4)
         self.probabilities = self._softmax(product(self._q, self._k.swapaxes(-1, -2)), length)
-        self._left = (
-            self._dropout.forward(self.probabilities, training)
-            if self._dropout
-            else self.probabilities
-        )
+        self._left = self.probabilities
+        if self._dropout:
+            self._left = self._dropout.forward(self.probabilities, training)
         self._mixed = product(self._left, self._v).swapaxes(1, 2).reshape(-1, width)
         return product(self._mixed, self._weight("out")).reshape(x.shape)
 
@@ -485,9 +493,7 @@ class ReLUModule(LayerModule):
         return x * self._positive
 
     def take_other_side(self, units: Array, x: Array) -> None:
-        """Let the gradients of ``units`` through where ``x`` is not positive, and not where it
-        is.
-        """
+        """Let gradients of ``units`` through where ``x`` is not positive, and not where it is."""
         self._positive[units] = x[units] <= 0
 
     def backward(self, gradient: Array) -> Array:

@@ -55,8 +55,10 @@ def loss_and_gradient(
 
 
 def _softmax(outputs: Array) -> tuple[Array, Array, Array]:
-    """Return probabilities, outputs minus their maximum, both ``[batch, classes]``, and the
-    divisor, ``[batch, 1]``.
+    """Return probabilities, shifted outputs and the divisor.
+
+    Both arrays are ``[batch, classes]``, outputs minus their maximum, and the divisor is ``[batch,
+    1]``.
     """
     shifted = outputs - outputs.max(axis=1, keepdims=True)
     exponentials = np.exp(shifted)
@@ -65,8 +67,9 @@ def _softmax(outputs: Array) -> tuple[Array, Array, Array]:
 
 
 def _two_stage(probabilities: Array, labels: NDArray[np.int64]) -> tuple[Array, Array]:
-    """Compute softmax, then log, with separate gradients: 1/p may overflow and p·(d - Σ d·p) be
-    NaN, as published.
+    """Compute softmax, then log, with separate gradients.
+
+    As published, 1/p may overflow and p·(d - Σ d·p) be NaN.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         true = _true(probabilities, labels)

@@ -62,22 +62,18 @@ class Expected:
 
 
 def pooled(steps: Sequence[Expected]) -> list[Expected]:
-    """Return the steps with moves of loss and gradients that are at least as large as those of a
-    typical step.
+    """Return the steps with moves at least as large as those of a typical step.
+
+    These are the moves of loss and gradients.
 
     The moves of a few numbers, such as the biases of the last layer, are small by chance now and
     then.
     """
-    typical = {
-        name: _mean(
-            [
-                step.gradient_moves[name] / _norm(value)
-                for step in steps
-                if (value := step.gradients[name]).any()
-            ]
-        )
-        for name in steps[0].gradients
-    }
+    typical = {}
+    for name in steps[0].gradients:
+        moving = [step for step in steps if step.gradients[name].any()]
+        shares = [step.gradient_moves[name] / _norm(step.gradients[name]) for step in moving]
+        typical[name] = _mean(shares)
     of_loss = _mean([step.loss_moves / step.loss for step in steps if step.loss])
     return [
         dataclasses.replace(
@@ -106,10 +102,9 @@ class Reference:
         self._model = model
         self._unmixed = Moved(precision, rng, mixed=False)
         self._exact = _Pass(model, EXACT, np.float64)
-        # float32 is faster, and rounds far less than the moves.
-        self._moved = _Pass(
-            model, Moved(precision, rng), np.float64 if precision == "fp64" else np.float32
-        )
+        # Arithmetic in float32 is faster, and rounds far less than the moves.
+        dtype = np.float64 if precision == "fp64" else np.float32
+        self._moved = _Pass(model, Moved(precision, rng), dtype)
 
     def loss(self, weights: Arrays, images: NDArray[Any], labels: NDArray[np.int64]) -> float:
         """Return the loss of a batch in training."""
@@ -209,6 +204,10 @@ class Reference:
         return dict(through.gradients)
 
 
+def _no_units() -> NDArray[np.int64]:
+    return np.zeros(0, np.int64)
+
+
 @dataclass
 class _Seen:
     """Two passes side by side, exact and moved: the output of each layer, and its moves.
@@ -220,7 +219,7 @@ class _Seen:
 
     outputs: dict[str, Array]
     moves: dict[str, float]
-    near: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    near: NDArray[np.int64] = field(default_factory=_no_units)
     other_sides: list[Callable[[], None]] = field(default_factory=list)
 
     def note(self, name: str, x: Array, y: Array) -> None:
@@ -275,8 +274,9 @@ class _Pass:
 
 
 def _kinks(module: layers.Module, x: Array, moves: Array) -> Array | None:
-    """Return which units lie within rounding of a kink, ``[batch, ...]``; None for a layer without
-    kinks.
+    """Return which units lie within rounding of a kink, ``[batch, ...]``.
+
+    The result is None for a layer without kinks.
 
     Exact zeros, and equal values in a window, come from equal inputs, such as a black background:
     any choice gives the same gradients.
@@ -293,8 +293,9 @@ def _kinks(module: layers.Module, x: Array, moves: Array) -> Array | None:
 
 
 def _repeats(units: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return how often each example counts: examples ``near`` a kink are replaced by the others in
-    turn.
+    """Return how often each example counts.
+
+    Examples ``near`` a kink are replaced by the others in turn.
 
     None if most are near one, as in few bits: then all count, and the moves include that their
     units change sides.
@@ -309,8 +310,9 @@ def _repeats(units: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
 
 def _input_terms(spec: Input, images: NDArray[np.uint8], x: Array) -> Any:
-    """Return the size of the terms that cancel when inputs are standardised, and of the sum in a
-    standard deviation.
+    """Return the size of the terms that cancel when inputs are standardised.
+
+    Also returns the size of the sum in a standard deviation.
 
     A sum of bytes is exact, so a mean rounds once.
     """

@@ -1,3 +1,4 @@
-"""PyTorch: ``idiomatic`` is the training loop of its tutorials, ``fast`` keeps everything on the
-device.
+"""PyTorch, with the training loop of its tutorials, or everything on the device.
+
+The first is the style ``idiomatic``, the second is ``fast``.
 """

@@ -54,8 +54,9 @@ class TorchBackend:
         return _kind(options)(base.Job(workload, model, data, options))
 
     def parts(self, options: base.Options) -> frozenset[base.Part]:
-        """Return the parts: ``fast`` gathers batches on the device; the other styles make them on
-        the host.
+        """Return the parts: ``fast`` gathers batches on the device.
+
+        The other styles make them on the host.
         """
         copies = options.style != "fast" and options.device != "cpu"
         return frozenset(

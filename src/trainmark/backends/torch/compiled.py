@@ -1,5 +1,6 @@
-"""``compiled``: the tutorial's loop with ``model = torch.compile(model)``, with the compiler's
-defaults.
+"""``compiled``: the tutorial's loop with ``model = torch.compile(model)``.
+
+The compiler has its defaults.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
 
 
 class TorchCompiledTrainer(TorchIdiomaticTrainer):
-    """The forward and backward pass are compiled; loader, optimiser and loop are those of
-    ``idiomatic``.
+    """The forward and backward pass are compiled.
+
+    Loader, optimiser and loop are those of ``idiomatic``.
     """
 
     def __init__(self, job: Job) -> None:
@@ -22,8 +24,9 @@ class TorchCompiledTrainer(TorchIdiomaticTrainer):
         self._pass.forward = compiled(self._network, self._device)
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Run one forward and backward pass per batch size; weights and random numbers don't
-        change.
+        """Run one forward and backward pass per batch size.
+
+        Weights and random numbers don't change.
         """
         with engines.random_state_kept(self._device), self._buffers_kept():
             for size in dict.fromkeys(plan.sizes):

@@ -21,8 +21,9 @@ on 2026-11-27)."""
 
 
 def compiled(function: _F, device: torch.device, **options: Any) -> _F:
-    """Return ``function`` compiled as one graph; raises NotInstalled if the compiler that PyTorch
-    calls is missing.
+    """Return ``function`` compiled as one graph.
+
+    Raises NotInstalled if the compiler that PyTorch calls is missing.
 
     Args:
         device: where it will run.
@@ -34,7 +35,7 @@ def compiled(function: _F, device: torch.device, **options: Any) -> _F:
     # After 8 networks in one process, PyTorch continues without compiling; with fullgraph that is
     # an error.
     config = torch._dynamo.config
-    # up to PyTorch 2.6
+    # The limit has its other name up to PyTorch 2.6.
     limit = "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit"
     setattr(config, limit, getattr(config, f"accumulated_{limit}"))
     made: _F = torch.compile(function, fullgraph=True, **options)
@@ -60,8 +61,9 @@ def random_options(workload: Workload) -> dict[str, Any]:
 
 
 def cache_state() -> str:
-    """Return ``warm`` if PyTorch's cache on disk held everything that this process compiled, else
-    ``cold``.
+    """Return whether PyTorch's cache on disk was ``warm`` or ``cold``.
+
+    It was warm if it held everything that this process compiled.
     """
     import torch._dynamo.utils
 

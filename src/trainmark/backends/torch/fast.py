@@ -1,5 +1,6 @@
-"""``fast``: the dataset is on the device, nothing is fetched inside an epoch, and on CUDA a step is
-one graph.
+"""``fast``: the dataset is on the device, and on CUDA a step is one graph.
+
+Nothing is fetched inside an epoch.
 
 The optimiser is PyTorch's fused one, images are stored channels last if that is faster, and on a
 CPU denormal numbers are flushed to zero. On CUDA, a step is captured into a graph for each batch
@@ -27,7 +28,7 @@ from trainmark.backends.examination import first_line
 from trainmark.backends.torch import optimizers, precision
 from trainmark.backends.torch.choices import Choice, choose
 from trainmark.backends.torch.pixels import augment, transform
-from trainmark.backends.torch.trainer import TorchTrainer
+from trainmark.backends.torch.trainer import TorchTrainer, random_order
 from trainmark.workload.losses import TwoStageCrossEntropy
 from trainmark.workload.model import Weights
 from trainmark.workload.optimizers import learning_rate_at
@@ -40,8 +41,9 @@ _WARM_UP_STEPS = 3  # before a capture, so that compiled code, workspaces and op
 
 
 class Place:
-    """An epoch on the device: the order of its examples, the results of its steps, and the current
-    step.
+    """The order of an epoch's examples, the results of its steps, and the current step.
+
+    All are on the device.
 
     Captured steps read and write these buffers, so they stay at the same address for the lifetime
     of the graphs.
@@ -135,9 +137,7 @@ class TorchFastTrainer(TorchTrainer):
         self._plan = plan
         self._steps_of_epoch = self._examples_of_epoch = 0
         self._place.go_to_start()
-        order = plan.drawn(
-            self._workload.batches, len(self._labels), lambda count: torch.randperm(count).numpy()
-        )
+        order = plan.drawn(self._workload.batches, len(self._labels), random_order)
         if plan.augmented is not None:
             self._place.augmented[: sum(plan.sizes)].copy_(torch.from_numpy(plan.augmented))
             if order is None:  # everything in every step
@@ -164,7 +164,7 @@ class TorchFastTrainer(TorchTrainer):
             self._examples_of_epoch += size
             self._step += 1
             tick()
-        # the next epoch overwrites them
+        # The next epoch overwrites the rows, so the result is a copy.
         return self._place.rows[first : self._steps_of_epoch].clone()
 
     def _last_gradients(self) -> list[Tensor]:
@@ -219,8 +219,9 @@ class TorchFastTrainer(TorchTrainer):
         return transform(spec, images, self._dtype).contiguous(memory_format=self._format)
 
     def _batch(self, size: int, places: slice | Tensor) -> tuple[Tensor, Tensor]:
-        """Return the examples of the next step: all examples, or those of these places in the
-        epoch.
+        """Return the examples of the next step.
+
+        These are all examples, or those of these places in the epoch.
         """
         spec = self._workload.augmented_input if self._plan.augmented is not None else None
         if "input" in self._without or (self._plan.whole and spec is None):
@@ -232,7 +233,7 @@ class TorchFastTrainer(TorchTrainer):
             if spec is not None:
                 x = augment(spec, self._images, self._place.augmented[places], taken)
                 return x.contiguous(memory_format=self._format), y
-            # index_select would not keep the channels last
+            # The faster index_select would not keep the channels last.
             quick = self._format == torch.contiguous_format
             x = self._images.index_select(0, taken) if quick else self._images[taken]
         return (x if self._workload.input.distortions is None else self._prepared(x)), y
@@ -273,7 +274,7 @@ class TorchFastTrainer(TorchTrainer):
 
     def _leave_out(self, error: Exception) -> None:
         """Continue without compiling after an error; if nothing is compiled, without capturing."""
-        # the compiler wraps errors in one without the reason
+        # The compiler wraps errors in one without the reason.
         cause = getattr(error, "inner_exception", error)
         reason = f"{type(cause).__name__}: {first_line(cause)}"
         if self._compiles:
@@ -310,7 +311,7 @@ class TorchFastTrainer(TorchTrainer):
         with torch.no_grad():
             for tensor in self._changed_by_a_step():
                 kept = before.get(id(tensor))
-                # new optimiser state starts at zero
+                # State that the optimiser has made meanwhile starts at zero.
                 tensor.zero_() if kept is None else tensor.copy_(kept)
 
     def _warm_up(self, size: int) -> None:
@@ -328,8 +329,9 @@ class TorchFastTrainer(TorchTrainer):
         return graph
 
     def _step_here(self, size: int) -> None:
-        """Run the step at the current place in the epoch, and advance the place; nothing is read
-        from the host.
+        """Run the step at the current place in the epoch, and advance the place.
+
+        Nothing is read from the host.
         """
         place = self._place
         # Created inside, so that they are in the graph's memory, for its lifetime.
@@ -358,11 +360,9 @@ class TorchFastTrainer(TorchTrainer):
 def _memory_format(job: Job) -> torch.memory_format:
     """Return channels last for convolutions on a CPU and on tensor cores (docs/results/styles)."""
     options = job.options
-    # stages pass on contiguous images
+    # The stages of a pipeline pass on contiguous images.
     in_stages = options.layout is not None and options.layout.pipeline > 1
     pays = options.device == "cpu" or precision.ARITHMETIC[options.precision].tensor_cores
-    return (
-        torch.channels_last
-        if job.model.convolves and pays and not in_stages
-        else torch.contiguous_format
-    )
+    if job.model.convolves and pays and not in_stages:
+        return torch.channels_last
+    return torch.contiguous_format

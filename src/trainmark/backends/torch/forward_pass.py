@@ -47,7 +47,7 @@ class ForwardPass:
         """Return the mean loss of a batch, and its hits if they are counted."""
         with precision.autocast(self._precision, self._device):
             outputs = self.forward(x)
-        # autocast would round log-probabilities to 16 bits
+        # Inside of autocast, log-probabilities would be rounded to 16 bits.
         loss = self._loss(outputs.to(self._dtype), y)
         return loss, hits(outputs, y) if self.counts_hits else None
 

@@ -1,5 +1,6 @@
-"""``idiomatic``: the training loop of PyTorch's tutorials, with its ``DataLoader`` and per-image
-transforms.
+"""``idiomatic``: the training loop of PyTorch's tutorials.
+
+It uses PyTorch's ``DataLoader`` and transforms each image.
 
 If a batch is the whole dataset, that is one tensor instead, as in the published script. Texts have
 no loader: a batch is a stack of slices, as in nanoGPT.
@@ -20,7 +21,7 @@ from torch.utils.data import DataLoader, default_collate
 from trainmark.backends.base import EpochPlan, Job
 from trainmark.backends.torch import optimizers
 from trainmark.backends.torch.pixels import Images, augment, transform
-from trainmark.backends.torch.trainer import TorchTrainer
+from trainmark.backends.torch.trainer import TorchTrainer, random_order
 from trainmark.workload.model import Weights
 from trainmark.workload.optimizers import learning_rate_at
 from trainmark.workload.tokens import Tokens
@@ -47,13 +48,11 @@ class TorchIdiomaticTrainer(TorchTrainer):
         self._optimizer = optimizers.build(
             spec, self._network, decays=self._decays, quick=False, capturable=False
         )
-        self._scheduler = (
-            torch.optim.lr_scheduler.StepLR(
+        self._scheduler = None
+        if spec.staircase:
+            self._scheduler = torch.optim.lr_scheduler.StepLR(
                 self._optimizer, spec.staircase.steps, spec.staircase.factor
             )
-            if spec.staircase
-            else None
-        )
         self._step = 0
 
     def compile(self, plan: EpochPlan) -> bool:  # noqa: ARG002
@@ -123,8 +122,9 @@ class TorchIdiomaticTrainer(TorchTrainer):
         yield from itertools.repeat(self._on_device(x, y) if "copy" in self._without else (x, y))
 
     def _loaders(self, plan: EpochPlan, images: Images) -> Iterator[Iterable[Batch]]:
-        """Yield one loader per pass over the dataset: with its own shuffle, or in the given
-        order.
+        """Yield one loader per pass over the dataset.
+
+        It has its own shuffle, or the given order.
         """
         size = plan.sizes[0]
         last = self._workload.batches.last
@@ -138,11 +138,7 @@ class TorchIdiomaticTrainer(TorchTrainer):
         yield DataLoader(images, batch_sampler=batches)
 
     def _order(self, plan: EpochPlan) -> NDArray[np.int64]:
-        order = plan.drawn(
-            self._workload.batches,
-            len(self._data.train),
-            lambda count: torch.randperm(count).numpy(),
-        )
+        order = plan.drawn(self._workload.batches, len(self._data.train), random_order)
         assert order is not None
         return order[: sum(plan.sizes)]
 

@@ -13,8 +13,9 @@ from trainmark.workload import losses as spec
 
 
 def build(loss: spec.Loss | None, *, sequences: bool = False) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return a function of outputs ``[batch, classes]`` and labels ``[batch]`` that returns the
-    mean loss.
+    """Return a function of outputs and labels that returns the mean loss.
+
+    Outputs are ``[batch, classes]`` and labels ``[batch]``.
 
     Args:
         sequences: whether there is one more axis, ``[batch, length, classes]`` and ``[batch,
@@ -22,23 +23,37 @@ def build(loss: spec.Loss | None, *, sequences: bool = False) -> Callable[[Tenso
     """
     if sequences:
         of_rows = build(loss)
-        return lambda outputs, labels: of_rows(outputs.flatten(0, 1), labels.flatten())
-    if loss is None:
-        return lambda outputs, _: outputs.mean()
+
+        def of_sequences(outputs: Tensor, labels: Tensor) -> Tensor:
+            return of_rows(outputs.flatten(0, 1), labels.flatten())
+
+        return of_sequences
     match loss:
+        case None:
+            return _mean
         case spec.NegativeLogLikelihood():
             return functional.nll_loss
         case spec.SoftmaxCrossEntropy():
             return partial(functional.cross_entropy, label_smoothing=loss.smoothing)
         case spec.ClippedCrossEntropy():
             bounds = loss.log_bounds
-            return lambda logits, labels: (
-                -_true(logits.log_softmax(dim=1), labels).clamp(*bounds).mean()
-            )
+
+            def clipped(logits: Tensor, labels: Tensor) -> Tensor:
+                return -_true(logits.log_softmax(dim=1), labels).clamp(*bounds).mean()
+
+            return clipped
         case spec.TwoStageCrossEntropy():
-            return lambda logits, labels: -_true(logits.softmax(dim=1), labels).log().mean()
+            return _two_stage_cross_entropy
         case _:
             assert_never(loss)
+
+
+def _mean(outputs: Tensor, _: Tensor) -> Tensor:
+    return outputs.mean()
+
+
+def _two_stage_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    return -_true(logits.softmax(dim=1), labels).log().mean()
 
 
 def _true(values: Tensor, labels: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
-"""The network as a ``torch.nn.Sequential``, and conversion of weights between the canonical layout
-and PyTorch's.
+"""The network as a ``torch.nn.Sequential``.
+
+Also converts weights between the canonical layout and PyTorch's.
 
 PyTorch uses NCHW images. So loading weights transposes convolution kernels, and reorders the kernel
 rows of a dense layer after a flatten to channel-first order.
@@ -154,8 +155,9 @@ def itself(parameter: Tensor) -> Tensor:
 def write(
     network: nn.Sequential, model: Model, arrays: Mapping[str, NDArray[Any]], of: Of = itself
 ) -> None:
-    """Copy canonical arrays into the network's weights, or other tensors of its parameters, in
-    place.
+    """Copy canonical arrays in place into the network's weights.
+
+    Another ``of`` chooses other tensors of its parameters.
     """
     with torch.no_grad():
         for key, (weight, flattened) in _weights(network, model, of).items():
@@ -192,7 +194,11 @@ def outputs(network: nn.Sequential, model: Model, x: Tensor) -> dict[str, Tensor
 
     def keep(plan: LayerPlan) -> Callable[..., None]:
         shape = None if isinstance(plan.layer, layers.Dense) else flattened.get(plan.name)
-        return lambda _module, _inputs, y: found.update({plan.name: _canonical(y, shape)})
+
+        def hook(_module: nn.Module, _inputs: Any, y: Tensor) -> None:
+            found[plan.name] = _canonical(y, shape)
+
+        return hook
 
     here = [plan for plan in model.every_layer if plan.name in modules]
     hooks = [modules[plan.name].register_forward_hook(keep(plan)) for plan in here]
@@ -221,30 +227,33 @@ def _weights(
     """
     modules = _by_name(network)
     flattened = _channels_first(model.layers)
-    return {
-        plan.key(name): (
-            attrgetter(_ATTRIBUTES[name])(modules[plan.name]),
-            flattened.get(plan.name),
-        )
-        for plan in model.weighted_layers
-        if plan.name in modules
-        for name, weight in plan.weights.items()
-        if weight.trained or of is itself
-    }
+    found: dict[str, tuple[Tensor, Shape | None]] = {}
+    for plan in model.weighted_layers:
+        if plan.name not in modules:
+            continue
+        shape = flattened.get(plan.name)
+        for name, weight in plan.weights.items():
+            if weight.trained or of is itself:
+                value = attrgetter(_ATTRIBUTES[name])(modules[plan.name])
+                found[plan.key(name)] = (value, shape)
+    return found
+
+
+def _is_elementwise(plan: LayerPlan) -> bool:
+    return isinstance(plan.layer, _ELEMENTWISE)
 
 
 def _channels_first(plans: Sequence[LayerPlan]) -> dict[str, Shape]:
-    """Return the layers from a flatten to the dense layer that follows, with the shape of the
-    images.
+    """Return the layers from a flatten to the dense layer that follows.
+
+    Each comes with the shape of the images.
     """
     found: dict[str, Shape] = {}
     for index, plan in enumerate(plans):
         found |= _channels_first(plan.body) | _channels_first(plan.shortcut)
         if isinstance(plan.layer, layers.Flatten) and len(plan.input_shape) == 3:
             after = plans[index + 1 :]
-            between = list(
-                itertools.takewhile(lambda each: isinstance(each.layer, _ELEMENTWISE), after)
-            )
+            between = list(itertools.takewhile(_is_elementwise, after))
             dense = after[len(between) : len(between) + 1]
             if dense and isinstance(dense[0].layer, layers.Dense):
                 found |= {each.name: plan.input_shape for each in (plan, *between, *dense)}
@@ -281,7 +290,8 @@ def _from_torch(key: str, kernel: np.ndarray, flattened: Shape | None) -> np.nda
 # One case a layer
 def _modules(plan: LayerPlan, channels_first: Mapping[str, Shape]) -> Iterator[nn.Module]:  # noqa: C901
     """Yield the module of a layer, perhaps after one that pads its input."""
-    match layer := plan.layer:
+    layer = plan.layer
+    match layer:
         case layers.Dense():
             yield nn.Linear(plan.input_shape[-1], layer.units, bias=layer.bias != "none")
         case layers.Conv2D():

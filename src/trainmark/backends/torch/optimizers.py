@@ -91,8 +91,9 @@ def buffer(
 
 
 def scale_of(spec: Optimizer, slot: str) -> float:
-    """Return the slot as a multiple of PyTorch's buffer: with a constant rate, the velocity is
-    ``-rate`` times it.
+    """Return the slot as a multiple of PyTorch's buffer.
+
+    With a constant rate, the velocity is ``-rate`` times it.
     """
     velocity = isinstance(spec, SGD) and spec.momentum_form == "velocity" and _is_constant(spec)
     return -spec.learning_rate if velocity and slot == "momentum" else 1.0
@@ -109,8 +110,9 @@ def set_step(optimizer: torch.optim.Optimizer, step: int) -> None:
 
 
 def _count(optimizer: torch.optim.Optimizer, parameter: Tensor) -> Tensor:
-    """Return PyTorch's count of updates, which an optimiser expects wherever there is other
-    state.
+    """Return PyTorch's count of updates.
+
+    An optimiser expects it wherever there is other state.
     """
     on_device = optimizer.defaults.get("fused") or optimizer.defaults.get("capturable")
     zero = torch.zeros((), device=parameter.device if on_device else "cpu")

@@ -1,8 +1,11 @@
-"""From stored bytes to network input, on PyTorch: image by image for the loader, batch by batch on
-the device.
+"""From stored bytes to network input, on PyTorch.
+
+The loader works image by image, and the device batch by batch.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -13,8 +16,9 @@ from trainmark.workload.pixels import Input, Standardize, kept, reflected
 
 
 class Images(Dataset[tuple[Tensor, int]]):
-    """A split as in a tutorial's loader: one transformed image at a time, ``[channels, height,
-    width]``.
+    """A split as in a tutorial's loader.
+
+    It yields one transformed image at a time, ``[channels, height, width]``.
     """
 
     def __init__(self, spec: Input, split: Split, dtype: torch.dtype) -> None:
@@ -49,8 +53,9 @@ class Images(Dataset[tuple[Tensor, int]]):
 
 
 def transform(spec: Input, images: Tensor, dtype: torch.dtype) -> Tensor:
-    """Convert training images of bytes ``[batch, height, width, channels]`` to ``[batch, channels,
-    height, width]``.
+    """Convert training images of bytes to ``[batch, channels, height, width]``.
+
+    The bytes are ``[batch, height, width, channels]``.
 
     The steps are those of :func:`trainmark.workload.pixels.distort`, with PyTorch's random numbers
     on the device.
@@ -85,17 +90,22 @@ def transform(spec: Input, images: Tensor, dtype: torch.dtype) -> Tensor:
 
 def scale(spec: Input, x: Tensor) -> Tensor:
     """Divide and standardise, and move channels to the front."""
-    # Made from scalars, since a captured step can't copy from the host.
-    x = spec.rescaled(x, lambda values: torch.cat([x.new_full((1,), value) for value in values]))
+
+    def like(values: Sequence[float]) -> Tensor:
+        # It is made from scalars, since a captured step can't copy from the host.
+        return torch.cat([x.new_full((1,), value) for value in values])
+
+    y = spec.rescaled(x, like)
     if spec.standardize_each:
-        sd, mean = torch.std_mean(x, dim=(1, 2, 3), correction=0, keepdim=True)
-        x = (x - mean) / sd.clamp(min=x[0].numel() ** -0.5)
-    return x.permute(0, 3, 1, 2)
+        sd, mean = torch.std_mean(y, dim=(1, 2, 3), correction=0, keepdim=True)
+        y = (y - mean) / sd.clamp(min=y[0].numel() ** -0.5)
+    return y.permute(0, 3, 1, 2)
 
 
 def augment(spec: Input, images: Tensor, draws: Tensor, examples: Tensor | None = None) -> Tensor:
-    """Augment prepared images ``[n, channels, height, width]``, as
-    :func:`trainmark.workload.pixels.augment` does.
+    """Augment prepared images ``[n, channels, height, width]``.
+
+    It does what :func:`trainmark.workload.pixels.augment` does.
 
     Args:
         draws: one row for each image of the result, ``[batch, 5]``.

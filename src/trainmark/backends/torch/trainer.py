@@ -26,6 +26,12 @@ from trainmark.workload.optimizers import slots_of, weight_decay_of
 from trainmark.workload.pixels import prepare
 
 
+def random_order(count: int) -> NDArray[np.int64]:
+    """Return the numbers below ``count`` in a random order, drawn by PyTorch."""
+    order: NDArray[np.int64] = torch.randperm(count).numpy()
+    return order
+
+
 class TorchTrainer:
     """The style-independent part of a trainer."""
 
@@ -190,11 +196,9 @@ class TorchTrainer:
             found = network.read(self._network, self._model, of)
             scale = optimizers.scale_of(spec, slot)
             slots[slot] = {name: value * scale for name, value in found.items()}
-        average = (
-            network.read(self._network, self._model, self._average_of)
-            if self._workload.weight_average
-            else {}
-        )
+        average = {}
+        if self._workload.weight_average:
+            average = network.read(self._network, self._model, self._average_of)
         return State(network.read(self._network, self._model), slots, average, self._step)
 
     def gradients(self) -> Arrays:
@@ -203,8 +207,9 @@ class TorchTrainer:
         return network.read(self._network, self._model, found.__getitem__)
 
     def _last_gradients(self) -> list[Tensor]:
-        """Return the gradients of the last step, before clipping, in the order of the
-        parameters.
+        """Return the gradients of the last step, before clipping.
+
+        They are in the order of the parameters.
         """
         return self._unclipped or [cast(Tensor, parameter.grad) for parameter in self._parameters]
 
@@ -246,8 +251,9 @@ class TorchTrainer:
         return engines.peak_bytes(self._device)
 
     def _learn(self, x: Tensor, y: Tensor, row: Tensor) -> None:
-        """Forward, backward and update on one batch; writes loss, L2 loss and hits to ``row``, on
-        the device.
+        """Compute forward and backward pass and update on one batch.
+
+        Writes loss, L2 loss and hits to ``row``, on the device.
         """
         loss, l2_loss, hits = self._differentiate(x, y)
         if "optimizer" not in self._without:
@@ -273,8 +279,9 @@ class TorchTrainer:
         nn.utils.clip_grad_norm_(self._parameters, norm, foreach=self._quick or None)
 
     def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Compute gradients on one batch; returns the total loss, its L2 part, and the hits if
-        counted.
+        """Compute gradients on one batch.
+
+        Returns the total loss, its L2 part, and the hits if counted.
         """
         loss, hits = self._forward(x, y)
         l2_loss = self._l2_loss()

@@ -1,3 +1,4 @@
-"""Code of trainmark's own process: plans runs, starts measured processes, listens to them, and
-writes records.
+"""Code of trainmark's own process.
+
+It plans runs, starts measured processes, listens to them, and writes records.
 """

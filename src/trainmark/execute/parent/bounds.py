@@ -12,9 +12,7 @@ MOST_SEED = 2**32 - 1
 
 
 def require_within(name: str, value: int | None, least: int, most: int) -> None:
-    """Raise :class:`~trainmark.errors.UsageError` unless ``value`` is None or from ``least`` to
-    ``most``.
-    """
+    """Raise UsageError unless ``value`` is None or from ``least`` to ``most``."""
     if value is not None and not least <= value <= most:
         raise UsageError(
             f"{name} is out of range", expected=f"{least:,} to {most:,}", found=f"{value:,}"[:100]
@@ -22,9 +20,7 @@ def require_within(name: str, value: int | None, least: int, most: int) -> None:
 
 
 def require_positive(name: str, value: float | None, most: float = math.inf) -> None:
-    """Raise :class:`~trainmark.errors.UsageError` unless ``value`` is None or above 0 and at most
-    ``most``.
-    """
+    """Raise UsageError unless ``value`` is None or above 0 and at most ``most``."""
     if value is not None and not 0 < value <= most:
         upper = "" if most == math.inf else f", at most {most:g}"
         raise UsageError(

@@ -35,14 +35,12 @@ def read(message: Message) -> Answer | None:
     try:
         answer = msgspec.convert(message, kind)
         require_shallow(message)
-        # OverflowError for an integer that is too large for a record
+        # An integer that is too large for a record raises OverflowError.
         msgspec.msgpack.encode(message)
         if isinstance(answer, OfRank):
             inner = answer.message
-            if (
-                not (isinstance(inner, dict) and isinstance(inner.get("event"), str))
-                or inner["event"] == event
-            ):
+            is_message = isinstance(inner, dict) and isinstance(inner.get("event"), str)
+            if not is_message or inner["event"] == event:
                 raise msgspec.ValidationError("message: nested rank message")
             return dataclasses.replace(answer, message=read(inner))
     except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeEncodeError) as error:
@@ -57,8 +55,9 @@ def read(message: Message) -> Answer | None:
 
 
 def require_in_place(answer: EpochEnded | Evaluated | EvaluatedBefore, epochs: int) -> None:
-    """Raise ProtocolError unless ``answer`` is the epoch after ``epochs`` earlier ones, or the test
-    of the last one.
+    """Raise ProtocolError unless ``answer`` is in place after ``epochs`` earlier ones.
+
+    It is in place if it is the next epoch, or the test of the last one.
     """
     index = -1 if isinstance(answer, EvaluatedBefore) else answer.index
     if index != (epochs if isinstance(answer, EpochEnded) else epochs - 1):

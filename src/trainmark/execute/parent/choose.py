@@ -26,13 +26,15 @@ from trainmark.workload.precision import Precision
 from trainmark.workload.spec import Workload
 
 Choice = tuple[str, Interpreter]
+"""The name of a backend, and the interpreter that it runs in."""
 GENERIC = ("gpu", "cuda")
 """Device names that mean the backend's first accelerator."""
 
 
 def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -> list[Choice]:
-    """Return backends with the interpreter each runs in; without ``names``, the best one installed
-    here.
+    """Return backends with the interpreter each runs in.
+
+    Without ``names``, it is the best backend installed here.
 
     Args:
         names: ``torch`` or ``torch@label``.
@@ -54,9 +56,11 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
         if interpreter is None:
             named = f"Give its interpreter: --python {label}=/path/to/bin/python"
             raise UnknownName("interpreter label", label, by_label, otherwise=named)
-        if interpreter == THIS and not (entry := registry.find(name)).installed:
-            problem = f"the backend {name!r} needs {entry.needs}, which is not installed"
-            raise NotInstalled(problem, fix=f"Install it: {entry.install}")
+        if interpreter == THIS:
+            entry = registry.find(name)
+            if not entry.installed:
+                problem = f"the backend {name!r} needs {entry.needs}, which is not installed"
+                raise NotInstalled(problem, fix=f"Install it: {entry.install}")
         if (name, interpreter) not in choices:
             choices.append((name, interpreter))
     for interpreter in interpreters:
@@ -83,18 +87,20 @@ def require_answers(seen: Sequence[Seen]) -> None:
         if registry.UPDATE in each.problem:  # installing it again would not help
             raise Unsupported(f"{problem}: {each.problem}")
         entry = known.get(each.backend)
-        # a plug-in of that interpreter, or a name that is unknown there too; the problem says which
+        # It is a plug-in of that interpreter, or unknown there too; the problem says which.
         if entry is None:
             raise NotInstalled(problem, found=each.problem)
-        own_pip = f"{each.interpreter.path} -m " if entry.install.startswith("pip ") else ""
+        if each.interpreter == THIS:
+            fix = "Run `trainmark doctor`"
+        else:
+            own_pip = f"{each.interpreter.path} -m " if entry.install.startswith("pip ") else ""
+            fix = f"Install it there: {own_pip}{entry.install}"
         raise NotInstalled(
             problem,
             expected=f"an interpreter that can import {entry.needs}",
-            # the fix repeats this advice, for that interpreter
+            # The fix repeats this advice, for that interpreter.
             found=each.problem.removesuffix(f". {entry.install}"),
-            fix="Run `trainmark doctor`"
-            if each.interpreter == THIS
-            else f"Install it there: {own_pip}{entry.install}",
+            fix=fix,
         )
 
 
@@ -113,8 +119,9 @@ def choose_sides(
     precision: Precision,
     limits: ResourceLimits,
 ) -> tuple[list[Side], list[str]]:
-    """Return the sides that can run ``workload``, and a sentence for each requested combination
-    that can't.
+    """Return the sides that can run ``workload``, and why the others can't.
+
+    There is a sentence for each requested combination that can't.
 
     Args:
         seen: what the chosen backends support.
@@ -149,12 +156,8 @@ def choose_sides(
                     sides.append(side)
     if not sides:
         raise refusals[0]
-    _require_each(
-        [each for each in devices if each not in GENERIC],
-        {s.device for s in sides},
-        refusals,
-        AbsentDevice,
-    )
+    named = [each for each in devices if each not in GENERIC]
+    _require_each(named, {side.device for side in sides}, refusals, AbsentDevice)
     _require_each(styles, {side.style for side in sides}, refusals, Unsupported)
     return sides, list(dict.fromkeys(str(refusal) for refusal in refusals))
 
@@ -174,9 +177,6 @@ def _require_each(
     """Raise an error for a named choice that no backend supports."""
     for name in asked:
         if name not in found:
-            about = (
-                refusal
-                for refusal in refusals
-                if isinstance(refusal, kind) and name in str(refusal)
-            )
+            of_kind = [refusal for refusal in refusals if isinstance(refusal, kind)]
+            about = (refusal for refusal in of_kind if name in str(refusal))
             raise next(about, refusals[0])

@@ -24,9 +24,13 @@ from trainmark.record.facts import FACTS, RunKey
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LARGEST_PROGRAM = 100 << 20
+"""Most bytes of a script or program whose checksum is recorded."""
 LARGEST_COPY = 1 << 30
+"""Most bytes of a working folder that is copied for an experiment."""
 DEVICE = "device"
+"""Name of the placeholder for the device."""
 SEED = "seed"
+"""Name of the placeholder for the seed, which changes with the round."""
 _LAUNCHERS = {
     "chrt",
     "env",
@@ -97,23 +101,25 @@ class Command:
     @property
     def placeholders(self) -> frozenset[str]:
         """Names in braces."""
-        return frozenset(
-            found[1] for word in self.template for found in _PLACEHOLDER.finditer(word) if found[1]
-        )
+        names: set[str] = set()
+        for word in self.template:
+            names.update(found[1] for found in _PLACEHOLDER.finditer(word) if found[1])
+        return frozenset(names)
 
     @property
     def fingerprint(self) -> str:
-        """Equal for comparable commands: the same words, with any values of the placeholders, and
-        as many steps.
+        """Fingerprint that is equal for comparable commands.
+
+        These have the same words, with any values of the placeholders, and as many steps.
         """
         steps = [] if self.most_steps is None else [self.most_steps]
-        return hashlib.sha256(json.dumps([self.name, *self.template, *steps]).encode()).hexdigest()[
-            :16
-        ]
+        told = json.dumps([self.name, *self.template, *steps])
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     def words(self, values: Mapping[str, str]) -> list[str]:
-        """The command with its placeholders filled, without words that become empty; ``{{`` and
-        ``}}`` are braces.
+        """The command with its placeholders filled, without words that become empty.
+
+        ``{{`` and ``}}`` are braces.
         """
 
         def filled(found: re.Match[str]) -> str:
@@ -174,16 +180,16 @@ class CommandRun:
 
     @property
     def program_sha256(self) -> str | None:
-        """Checksum of the script among its words, else of the program if that is a path; it changes
-        with an edit.
+        """Checksum of the script among its words, else of the program if that is a path.
+
+        It changes with an edit.
         """
         found = _script(self.words) or (self.words[0] if "/" in self.words[0] else None)
         if found is None:
             return None
         try:
-            return hashlib.sha256(
-                regular.read(self.of.directory / found, _LARGEST_PROGRAM)
-            ).hexdigest()
+            content = regular.read(self.of.directory / found, _LARGEST_PROGRAM)
+            return hashlib.sha256(content).hexdigest()
         except OSError:  # such as one that can be executed but not read
             return None
 
@@ -200,8 +206,9 @@ class CommandRun:
         in_turns: bool = False,
         slices_first: bool = False,
     ) -> RunScript:
-        """The request to the worker; ``weight_files`` and ``slices_first`` don't apply to a
-        command.
+        """The request to the worker.
+
+        ``weight_files`` and ``slices_first`` don't apply to a command.
         """
         del slices_first
         assert not any(weight_files)
@@ -262,12 +269,8 @@ def sides(
                 expected=f"a word that contains {{{name}}}, such as --{name} {{{name}}}",
                 found=" ".join(command.template),
             )
-    environments = _combined(variables or {})
-    return [
-        CommandSide(values, environment)
-        for values in _combined(every)
-        for environment in environments
-    ]
+    combinations = itertools.product(_combined(every), _combined(variables or {}))
+    return [CommandSide(values, environment) for values, environment in combinations]
 
 
 def _combined(varied: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
@@ -281,8 +284,9 @@ def _listed(values: Mapping[str, str]) -> str:
 
 
 def require_program(program: str, directory: Path) -> None:
-    """Raise UsageError unless ``program``, the first word of a command, can be started in
-    ``directory``.
+    """Raise UsageError unless ``program`` can be started in ``directory``.
+
+    It is the first word of a command.
     """
     if shutil.which(str(directory / program) if "/" in program else program) is None:
         raise UsageError(
@@ -329,19 +333,25 @@ def is_python(words: Sequence[str]) -> bool:
 
 
 def is_protected(words: Sequence[str]) -> bool:
-    """Whether the command is a Python that loads the observer, which keeps experiments from writing
-    through links.
+    """Whether the command is a Python that loads the observer.
+
+    The observer keeps experiments from writing through links.
     """
-    options = itertools.takewhile(
-        lambda word: word not in ("-c", "-m") and not word.endswith(".py"), words[1:]
-    )
+    options = itertools.takewhile(_is_before_program, words[1:])
     is_isolated = any(re.match("-[A-Za-z]*[EIS]", word) for word in options)
-    return re.fullmatch(r"(python|pypy)[\d.]*", Path(words[0]).name) is not None and not is_isolated
+    is_python = re.fullmatch(r"(python|pypy)[\d.]*", Path(words[0]).name) is not None
+    return is_python and not is_isolated
+
+
+def _is_before_program(word: str) -> bool:
+    """Whether a word of a Python command comes before the program that it runs."""
+    return word not in ("-c", "-m") and not word.endswith(".py")
 
 
 def _launched(words: Sequence[str]) -> Sequence[str]:
-    """The words from the program on that launchers start, in the end: the first one that is no
-    option or value.
+    """Return the words from the program on that launchers start in the end.
+
+    The program is the first word that is no option or value.
     """
     if Path(words[0]).name not in _LAUNCHERS:
         return words

@@ -66,11 +66,9 @@ class CommandRecordBuilder(RecordBuilder):
     def gpu(self) -> int | None:
         """The driver's number of the GPU that the command should use."""
         device = self.run.side.device
-        return (
-            None
-            if device is None
-            else self.here.gpu(device if is_numbered(device) else f"{device}:0")
-        )
+        if device is None:
+            return None
+        return self.here.gpu(device if is_numbered(device) else f"{device}:0")
 
     def hear(self, answer: Answer) -> None:
         """Take in one answer of the run."""
@@ -97,8 +95,9 @@ class CommandRecordBuilder(RecordBuilder):
 
     @property
     def slices(self) -> list[schema.Slice]:
-        """The slices so far; none until the observer or the first epoch tells the examples of a
-        step.
+        """The slices so far.
+
+        There are none until the observer or the first epoch tells the examples of a step.
         """
         seen = self._observed
         per_step = self._examples_of_step if seen is None else seen.examples_per_step or 1.0
@@ -143,16 +142,15 @@ class CommandRecordBuilder(RecordBuilder):
 
     @property
     def _found_threads(self) -> schema.ThreadsSearch | None:
-        """How its number of threads was found; None if it ran with another number, such as one that
-        the script set.
+        """How its number of threads was found.
+
+        The result is None if it ran with another number, such as one that the script set.
         """
         found = self._threads_search
         seen = self._observed
-        return (
-            found
-            if found is not None and seen is not None and seen.threads == found.chosen
-            else None
-        )
+        if found is None or seen is None or seen.threads != found.chosen:
+            return None
+        return found
 
     def _seen(self) -> Observed | None:
         seen = self._observed
@@ -167,7 +165,8 @@ class CommandRecordBuilder(RecordBuilder):
             "program_sha256": self._program_sha256,
             "environment": dict(run.side.environment),
         }
-        if exited := self._exited:
+        exited = self._exited
+        if exited is not None:
             alike = (
                 "seconds",
                 "user_seconds",
@@ -209,19 +208,20 @@ class CommandRecordBuilder(RecordBuilder):
         return [schema.Epoch(0, self._start, self._exited.seconds, None, None)]
 
     def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
+        ended = outcome.status in ("ok", "diverged")
         return {
             Caveat.DEFAULT_THREADS: self._has_default_threads,
             Caveat.NO_EPOCHS: not self.epochs and self._observed is None,
             Caveat.ODD_REPORTS: self._exited is not None and self._exited.left_out > 0,
             Caveat.LEFT_PROCESSES: self._exited is not None and self._exited.left > 0,
-            Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged")
-            and not self._learned(outcome),
+            Caveat.NOT_LEARNING: ended and not self._learned(outcome),
         }
 
     @property
     def _has_default_threads(self) -> bool:
-        """Whether it runs next to an accelerator with a number of threads that may not be the
-        fastest.
+        """Whether it runs with the default number of threads next to an accelerator.
+
+        That number may not be the fastest.
         """
         is_open = self.run.next_to_accelerator and self._found_threads is None
         return is_open and len(self.here.cores) > 1
@@ -229,10 +229,11 @@ class CommandRecordBuilder(RecordBuilder):
     def _learned(self, outcome: Outcome) -> bool:
         """Whether the reported loss fell; True for fewer than two reports."""
         losses = [epoch.train_loss for epoch in self.epochs if epoch.train_loss is not None]
-        if len(losses) < 2 and (part := len(self._losses) // 5):
-            losses = [
-                math.fsum(each) / part for each in (self._losses[:part], self._losses[-part:])
-            ]
+        part = len(self._losses) // 5
+        if len(losses) < 2 and part > 0:
+            first = self._losses[:part]
+            last = self._losses[-part:]
+            losses = [math.fsum(first) / part, math.fsum(last) / part]
         if outcome.status == "diverged":
             return False
         return len(losses) < 2 or losses[-1] < losses[0] - NOT_LEARNING_MARGIN * abs(losses[0])

@@ -57,9 +57,10 @@ class RunStopped(Exception):
 
 
 class Observer:
-    """Observes runs; override the methods you need. They are called in the parent, between the
-    child's messages, so they don't affect the child's timing. Several tasks may be alive at
-    once.
+    """Observes runs; override the methods you need.
+
+    They are called in the parent, between the child's messages, so they don't affect the child's
+    timing. Several tasks may be alive at once.
     """
 
     def task_started(self, task: Task[Any]) -> None:
@@ -72,13 +73,15 @@ class Observer:
         """The process has sent an answer about the run."""
 
     def counted(self, task: Task[Any], steps: int) -> None:
-        """The process has done this many steps; called a few times a second while it computes. May
-        raise :class:`RunStopped`.
+        """The process has done this many steps; called a few times a second while it computes.
+
+        May raise :class:`RunStopped`.
         """
 
     def sampled(self, task: Task[Any], rows: Sequence[Row], gpu: int | None) -> None:
-        """The process was sampled from outside: the newest rows, the last one from now, and the GPU
-        it trains on.
+        """The process was sampled from outside.
+
+        Gets the newest rows, the last one from now, and the GPU it trains on.
         """
 
     def recorded(self, task: Task[Any], record: Record) -> None:
@@ -105,8 +108,9 @@ class GpuClocks:
         self._highest[gpu] = max(hertz, self._highest.get(gpu, 0.0))
 
     def is_down(self, gpu: int, hertz: float) -> bool | None:
-        """Return whether a clock is lower than while the GPU computes; None if that is not known
-        yet.
+        """Return whether a clock is lower than while the GPU computes.
+
+        The result is None if that is not known yet.
         """
         highest = self._highest.get(gpu)
         return None if highest is None else hertz < CLOCK_IS_UP * highest
@@ -185,8 +189,9 @@ class Conversation:
 
     @property
     def begins_alone(self) -> bool:
-        """Whether it computes before it can wait for a turn, so that no other may compute
-        meanwhile.
+        """Whether it computes before it can wait for a turn.
+
+        No other process may compute meanwhile.
 
         Experiments on a script that is known to wait after its first step start together, since
         nothing is timed yet.
@@ -226,12 +231,10 @@ class Conversation:
         self._turns = turns
         run = self.run
         self._builders = self._make_builders()
-        files: list[Path | None] = [
-            builder.weights_file(self._store.folder)
-            if run.settings.save_weights and index not in self.task.done
-            else None
-            for index, builder in enumerate(self._builders)
-        ]
+        files: list[Path | None] = []
+        for index, builder in enumerate(self._builders):
+            saves = run.settings.save_weights and index not in self.task.done
+            files.append(builder.weights_file(self._store.folder) if saves else None)
         opens = turns is not None and turns.has_opening
         request = partial(
             run.request, weight_files=files, in_turns=turns is not None, slices_first=opens
@@ -247,8 +250,8 @@ class Conversation:
         """Start the process."""
         try:
             self._stack.enter_context(self.worker)
-        # the interpreter was removed, or the system's process limit is reached
         except OSError as error:
+            # The interpreter was removed, or the system's process limit is reached.
             self.break_off(Outcome("failed", f"the process can't be started: {error}"))
         else:
             self._sampler.watch(self.worker.pid)
@@ -288,16 +291,18 @@ class Conversation:
         self.worker.send(message)
 
     def _with_ramp(self, message: TakeTurn) -> TakeTurn:
-        """Add untimed steps in which the clock rises. A command can't detect a steady clock, so it
-        gets more steps.
+        """Add untimed steps in which the clock rises.
+
+        A command can't detect a steady clock, so it gets more steps.
         """
         if isinstance(self.run, CommandRun):
             return dataclasses.replace(message, untimed=GPU_SLICE_SECONDS)
         return dataclasses.replace(message, untimed=RAMP_SECONDS, until_steady=True)
 
     def _threads_to_try(self) -> tuple[int, ...]:
-        """Return the numbers of threads to try in its first turn: one if the best is known, none if
-        it is fixed.
+        """Return the numbers of threads to try in its first turn.
+
+        It is one number if the best is known, and none if it is fixed.
         """
         run = self.run
         if not run.next_to_accelerator:
@@ -308,8 +313,9 @@ class Conversation:
         return () if known is None else (known.chosen,)
 
     def _keep_threads(self, tried: answers.ThreadsTried) -> None:
-        """Keep the best number of threads for the other processes of its side; the first one has
-        tried them all.
+        """Keep the best number of threads for the other processes of its side.
+
+        The first one has tried them all.
         """
         run = self.run
         if self._tries_threads and run.title not in self._findings.threads:
@@ -328,8 +334,9 @@ class Conversation:
             self._findings.threads.setdefault(self.run.title, None)
 
     def _needs_ramp(self, turn: Turn[Conversation]) -> bool:
-        """Return whether its GPU's clock must rise first; if the clock is unknown, whether another
-        device computed.
+        """Return whether its GPU's clock must rise first.
+
+        If the clock is unknown, it must if another device has computed.
         """
         if not self.is_on_gpu:
             return False
@@ -349,8 +356,9 @@ class Conversation:
         return row.gpus[gpu].sm_hertz
 
     def keep_opening(self) -> Record | None:
-        """Write a record of the slices so far, which a later record of the same run replaces; None
-        without slices.
+        """Write a record of the slices so far, which a later record of the same run replaces.
+
+        Without slices, nothing is written, and the result is None.
 
         Whatever happens later, the verdict on speed is kept.
         """
@@ -366,8 +374,9 @@ class Conversation:
         return record
 
     def abandon(self, turns: Turns[Conversation], *, runs_again: bool = True) -> None:
-        """End its process, if it has been started, without a record of what it did since its
-        opening.
+        """End its process without a record of what it did since its opening.
+
+        It may not have been started.
         """
         self.close()
         self.crowded_out = runs_again
@@ -391,7 +400,7 @@ class Conversation:
         if not self._all_written and not self.crowded_out:
             self._write(outcome)
             self.has_failed = outcome.status != "ok"
-        # set only after the record is written, and before leaving the turns, which happens once
+        # Set only after the record is written, and before leaving the turns, which happens once.
         self.over = True
         if self._turns is not None:
             self._turns.leaves(self)
@@ -455,16 +464,16 @@ class Conversation:
         if turn is None or turn.block is None or before is None or self._turns is None:
             return
         after = self._sampler.look_now()
-        idle = _cpu_seconds(self._idle)
-        idle = (
-            max(idle - self._idle_before, 0.0)
-            if idle is not None and self._idle_before is not None
-            else 0.0
-        )
+        idle_now = _cpu_seconds(self._idle)
+        if idle_now is None or self._idle_before is None:
+            idle = 0.0
+        else:
+            idle = max(idle_now - self._idle_before, 0.0)
         threads = [each.threads for each in (self, *self._idle)]
         used = None if None in threads else max(filter(None, threads), default=None)
         load = load_between(before, after, usable_core_numbers(), used, idle)
-        if (hertz := self._hertz(after)) is not None and self._current.gpu is not None:
+        hertz = self._hertz(after)
+        if hertz is not None and self._current.gpu is not None:
             self._findings.clocks.saw(self._current.gpu, hertz)
         self._turns.timed(self, self._current.add_slice(timed, turn.block, turn.order, load))
 
@@ -481,13 +490,11 @@ class Conversation:
         with undisturbed():
             is_empty = outcome.status == "ok" and not (builder.epochs or builder.slices)
             never_began = is_empty and self._turns is not None and self._turns.has_opening
-            if self._index not in self.task.done and not (
-                never_began and isinstance(self.run, Run)
-            ):
+            leaves_nothing = never_began and isinstance(self.run, Run)
+            if self._index not in self.task.done and not leaves_nothing:
                 records = builder.records(outcome, samples)
-                self._store.write_all(
-                    records, continued=self._opening.id if self._opening else None
-                )
+                continued = self._opening.id if self._opening else None
+                self._store.write_all(records, continued=continued)
                 self._replace_opening(records)
                 self._records += records
                 self._observer.recorded(self.task, self._records[-1])

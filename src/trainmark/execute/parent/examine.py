@@ -1,5 +1,6 @@
-"""Examine each framework in a separate process, in parallel: importing one may crash, hang, or take
-a minute.
+"""Examine each framework in a separate process, in parallel.
+
+Importing one may crash, hang, or take a minute.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def examine_all(
     """
     known = registry.entries()
     if names is None:
-        # not the same framework twice, such as keras:torch
+        # A name such as keras:torch would examine the same framework twice.
         names = [name for name in known if ":" not in name]
     entries = [known[name] for name in names]
     stop = threading.Event()

@@ -17,8 +17,9 @@ from trainmark.version import version
 
 @dataclass(frozen=True)
 class Here:
-    """The machine, its GPUs as their driver sees them, the numbers of usable cores, and trainmark's
-    version.
+    """The machine, its GPUs, the usable cores, and trainmark's version.
+
+    GPUs are as their driver sees them, and cores have their numbers.
     """
 
     machine: Machine

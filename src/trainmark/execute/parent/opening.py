@@ -1,5 +1,6 @@
-"""The opening of two rounds: both start together, and a few blocks of each reveal an obvious
-difference.
+"""The opening of two rounds.
+
+Both start together, and a few blocks of each reveal an obvious difference.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ class OpeningListener(Protocol):
         """
 
     def most_blocks(self, planned: int | None) -> int | None:
-        """Return the number of blocks after which the processes of a round stop; None to train to
-        the end.
+        """Return the number of blocks after which the processes of a round stop.
+
+        The result is None to train to the end.
 
         Args:
             planned: the number in the plan.
@@ -83,8 +85,9 @@ class OpeningUmpire:
 
 
 def has_room(started: Sequence[Conversation], more: int) -> bool:
-    """Return whether the memory of this machine probably suffices for ``more`` processes; True if
-    it can't be read.
+    """Return whether the memory of this machine probably suffices for ``more`` processes.
+
+    The result is True if it can't be read.
     """
     available = read_memory_available()
     if available is None:

@@ -1,5 +1,6 @@
-"""The measured peaks of each device: measured once, then cached for this machine and these
-versions.
+"""The measured peaks of each device.
+
+They are measured once, then cached for this machine and these versions.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from trainmark.record.record import Peaks
 from trainmark.regular import write_atomically
 
 TIMEOUT_SECONDS = 120.0
+"""Seconds after which the process that measures peaks is ended."""
 
 _DECIDING = (
     *THREAD_VARIABLES,
@@ -59,8 +61,9 @@ class Keep:
     folder: Path
 
     def find(self, conditions: Mapping[str, Any]) -> Peaks | None:
-        """Return what was measured under the same conditions; None if there is nothing, or it can't
-        be read.
+        """Return what was measured under the same conditions.
+
+        The result is None if there is nothing, or it can't be read.
         """
         try:
             return msgspec.json.decode(self._file(conditions).read_bytes(), type=Peaks)
@@ -110,7 +113,7 @@ def find_peaks(
     seen: Mapping[tuple[str, str], Seen],
     keep: Keep,
     look_around: Callable[[], Here],
-    measuring: Callable[[str], None] = lambda _: None,
+    measuring: Callable[[str], None] | None = None,
     *,
     only_kept: bool = False,
 ) -> dict[Key, Peaks]:
@@ -145,7 +148,8 @@ def find_peaks(
     for group in to_measure.values():
         sides = [place.side for place in group.values()]
         devices = " and ".join(str(side.device) for side in sides)
-        measuring(f"{devices} with {sides[0].backend}, {sides[0].precision}")
+        if measuring is not None:
+            measuring(f"{devices} with {sides[0].backend}, {sides[0].precision}")
         for device, peaks in _measure(list(group.values())):
             name, place = next(item for item in group.items() if item[1].side.device == device)
             found[name] = peaks
@@ -179,8 +183,9 @@ def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict
 
 
 def _measure(places: Sequence[_Place]) -> Iterator[tuple[str, Peaks]]:
-    """Measure the peaks of several devices in one process, since its start takes longest on a
-    machine with a GPU.
+    """Measure the peaks of several devices in one process.
+
+    The start of a process takes longest on a machine with a GPU.
 
     Yields:
         Each device with its peaks; nothing for devices that the backend can't measure or that come
@@ -195,9 +200,8 @@ def _measure(places: Sequence[_Place]) -> Iterator[tuple[str, Peaks]]:
     request = MeasurePeaks(first.backend, options)
     try:
         heard, _ = ask(first.interpreter.path, request, threads=threads, timeout=TIMEOUT_SECONDS)
-    # the run itself will report what is wrong with this interpreter
     except (ProtocolError, OSError):
-        return
+        return  # The run itself will report what is wrong with this interpreter.
     for answer in of_kind(heard, PeaksMeasured):
         place = next(place for place in places if place.side.device == answer.device)
         more = {

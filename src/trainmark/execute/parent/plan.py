@@ -207,8 +207,10 @@ class Run:
 
     @property
     def seed(self) -> int:
-        """Seed of this run; repeats of the continued protocol are one training, so they share it;
-        so do those of a ``pytorch_seed``.
+        """Seed of this run.
+
+        Repeats of the continued protocol are one training, so they share it; so do those of a
+        ``pytorch_seed``.
         """
         schedule = self.course.workload.schedule
         if schedule.pytorch_seed is not None:
@@ -239,17 +241,16 @@ class Run:
         settings = self.settings
         side = self.side
         layout = self.spread.layout if self.spread else None
+        options = side.options(self.seed, settings, layout)
         train = Train(
             origin=origin,
             backend=side.backend,
             workload=self.course.workload,
             dataset=self.course.dataset.folder,
-            options=dataclasses.replace(
-                side.options(self.seed, settings, layout), threads=self.threads
-            ),
+            options=dataclasses.replace(options, threads=self.threads),
             inject_order=side.style == "fast" or layout is not None,
             initial_weights=str(settings.weights_from[0]) if settings.weights_from else None,
-            # all machines of one training must have the same
+            # All machines of one training must have the same version.
             trainmark=version() if layout else None,
             log_every=settings.log_every,
             weight_files=tuple(str(file) if file else None for file in weight_files),

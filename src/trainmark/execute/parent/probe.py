@@ -1,5 +1,6 @@
-"""Probe what each interpreter supports in a child process, since importing a framework may be slow
-or crash.
+"""Probe what each interpreter supports in a child process.
+
+Importing a framework may be slow or crash.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ class Seen:
 
 
 def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT_SECONDS) -> Seen:
-    """Ask ``interpreter`` what ``backend`` supports, in a separate process, since a crash must not
-    affect others.
+    """Ask ``interpreter`` what ``backend`` supports.
+
+    It runs in a separate process, since a crash must not affect others.
 
     Args:
         timeout: seconds; importing a framework may hang, as on a network drive or a broken driver.
@@ -80,8 +82,9 @@ def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT
 
 
 def backends_of(interpreter: Interpreter) -> dict[str, str]:
-    """The backends registered in ``interpreter``, plug-ins included, each with the command that
-    installs it.
+    """The backends registered in ``interpreter``, plug-ins included.
+
+    Each comes with the command that installs it.
 
     For an interpreter that can't answer, such as one without NumPy, returns the built-in ones.
 

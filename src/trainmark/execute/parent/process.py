@@ -27,15 +27,18 @@ from trainmark.measure.control_group import oom_kills
 
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "worker" / "bootstrap.py"
 TAIL_BYTES = 8_192
+"""Bytes from the end of a process's output that are kept."""
 LOOK_EVERY_SECONDS = 0.1
+"""Seconds between two samples of a process."""
 OUT_OF_MEMORY = (
     "out of memory: the system killed the process (SIGKILL) at the memory limit of "
     "its control group"
 )
 _GRACE_SECONDS = 5.0
+"""Seconds that a process may take to end once it is done, or its output to close after its end."""
 _FAREWELL_SECONDS = 3.0
-"""How long a process may take to end what left its group, which it alone can find: more than one on
-a busy machine."""
+"""Seconds that a process gets to end the children that left its group, which only it can find. On a
+busy machine this takes more than one."""
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -43,7 +46,7 @@ THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
     "NPROC",
 )
-
+"""Environment variables that set the number of threads of numerical libraries."""
 
 Source = Channel | IO[bytes]
 """Source of a process's messages or output."""
@@ -177,7 +180,7 @@ class Worker:
             # A grandchild may keep the pipe open or print for ever, but all messages of the process
             # have been read.
             return self._end()
-        # it has sent everything
+        # Once it is done it has sent everything, so it need not be waited for any longer.
         hangs = self._done_at is not None and now > self._done_at + _GRACE_SECONDS
         return self._end() if hangs or not self.sources else None
 
@@ -272,8 +275,9 @@ def ask(
 def ask_all(
     questions: Sequence[tuple[Path, Request]], *, at_once: int = 1, **options: Unpack[AskOptions]
 ) -> Iterator[tuple[list[Answer], Ending]]:
-    """Yield what :func:`ask` returns for each question, in their order; ``at_once`` processes run
-    at the same time.
+    """Yield what :func:`ask` returns for each question, in their order.
+
+    ``at_once`` processes run at the same time.
 
     Raises:
         ProtocolError: a process broke the protocol; all have been ended.
@@ -290,7 +294,8 @@ def ask_all(
                 live = [worker for worker, _ in workers if worker not in endings]
                 ready = ears.wait(live)
                 for worker in live:
-                    if (ending := worker.attend(ready[worker])) is not None:
+                    ending = worker.attend(ready[worker])
+                    if ending is not None:
                         endings[worker] = ending
                         worker.close()
                 if ears.is_time_to_look() and live[-1] not in endings and "look" in options:
@@ -308,8 +313,11 @@ def _asked(python: Path, request: Request, options: AskOptions) -> tuple[Worker,
         if "hear" in options:
             options["hear"](answer)
 
+    def make_request(_: float) -> Request:
+        return request
+
     limits = options.get("threads"), options.get("timeout")
-    return Worker(python, lambda _: request, collect, *limits), answers
+    return Worker(python, make_request, collect, *limits), answers
 
 
 def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:
@@ -343,13 +351,13 @@ def _cause(code: int | None) -> str:
 def _environment(python: Path, threads: int | None) -> dict[str, str]:
     environment = dict(os.environ)
     if str(python) != sys.executable:
-        # these are for this interpreter, not for that one
+        # These variables are meant for trainmark's own interpreter.
         for variable in ("PYTHONPATH", "PYTHONHOME"):
             environment.pop(variable, None)
     if threads is not None:
         environment.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
     environment.setdefault(CACHE_VARIABLE, compile_cache())
-    # else one side takes all the GPU's memory
+    # Without this, the first side takes nearly all of the GPU's memory.
     environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     if sys.platform == "darwin":
         environment.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "0")

@@ -1,5 +1,6 @@
-"""The records of a run on several processes: one of each rank on this machine, and one of the
-whole.
+"""The records of a run on several processes.
+
+There is one of each rank on this machine, and one of the whole.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ class RanksRecordBuilder(TrainingRecordBuilder):
                 super().hear(answer)
 
     def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
-        """Return the record of each rank that started here, and of the whole if rank 0 is here or
-        none started.
+        """Return the record of each rank that started here, and that of the whole.
+
+        The latter is left out unless rank 0 is here or none started.
         """
         ranks = [
             notes.record(self._of_rank(rank, outcome))

@@ -174,7 +174,8 @@ class RecordBuilder:
 
     def _add_evaluation(self, answer: Evaluated) -> None:
         require_in_place(answer, len(self.epochs))
-        known = {name: value for name in _FIGURES if (value := getattr(answer, name)) is not None}
+        figures = {name: getattr(answer, name) for name in _FIGURES}
+        known = {name: value for name, value in figures.items() if value is not None}
         self.epochs[-1] = structs.replace(
             self.epochs[-1], evaluation_seconds=answer.seconds, **known
         )
@@ -185,12 +186,10 @@ class RecordBuilder:
             Window(each.start_seconds, each.seconds * each.steps / each.timed_steps)
             for each in self._slices
         ]
+        if not windows:
+            return []
         seconds = math.fsum(window.seconds for window in windows)
-        return (
-            [Epoch(0, windows[0].start_seconds, seconds, None, None, windows=windows)]
-            if windows
-            else []
-        )
+        return [Epoch(0, windows[0].start_seconds, seconds, None, None, windows=windows)]
 
     def _time_to_target(self) -> float | None:
         """Seconds of training until the target was met; None without one."""
@@ -227,20 +226,20 @@ class RecordBuilder:
         on_cpu = device.kind != "accelerator"
         counted = device.gpu is not None or device.kind == "cpu"
         used = energy(windows, samples, device.gpu, here.vendor) if counted else None
+        too_short = used is not None and samples is not None and is_too_short(windows, samples)
         common = {
             Caveat.BUSY_MACHINE: here.is_busy,
             Caveat.ONE_AFTER_THE_OTHER: self.alone,
             Caveat.SHARED_DEVICE: here.is_shared(device.gpu),
-            Caveat.SHORT_ENERGY_WINDOW: used is not None
-            and samples is not None
-            and is_too_short(windows, samples),
+            Caveat.SHORT_ENERGY_WINDOW: too_short,
         }
         timed = windows or self._in_slices()
         bits = here.vendor.slowdown_bits
         found = noise(
             timed, samples, cores=here.cores, on_cpu=on_cpu, gpu=device.gpu, slowdown_bits=bits
         )
-        found |= {caveat for each in (common, holds) for caveat, applies in each.items() if applies}
+        for each in (common, holds):
+            found |= {caveat for caveat, applies in each.items() if applies}
         return Record(
             id=self.id,
             created=self.created,

@@ -13,7 +13,9 @@ from trainmark.errors import UsageError
 DEFAULT_PORT = 29400
 """Default port, as in ``torchrun``."""
 _FIRST_JOB_PORT = 15_000
+"""First port for jobs of Slurm; a job's number chooses one of the ports from there on."""
 _JOB_PORTS = 10_000
+"""Number of ports for jobs of Slurm."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,11 @@ def here() -> LocalNetwork:
     """Return this machine's current network."""
     import psutil
 
-    found = {
-        each.address.partition("%")[0]: name
-        for name, addresses in psutil.net_if_addrs().items()
-        for each in addresses
-        if each.family in (socket.AF_INET, socket.AF_INET6)
-    }
+    found: dict[str, str] = {}
+    for name, addresses in psutil.net_if_addrs().items():
+        for each in addresses:
+            if each.family in (socket.AF_INET, socket.AF_INET6):
+                found[each.address.partition("%")[0]] = name
     return LocalNetwork(found)
 
 
@@ -97,8 +98,9 @@ def meet(nodes: int, endpoint: str | None, seconds: float, network: LocalNetwork
 
 
 def from_slurm(environment: Mapping[str, str]) -> tuple[int, str] | None:
-    """Return the number of machines and the endpoint of the current Slurm step; None without one,
-    or on one machine.
+    """Return the number of machines and the endpoint of the current Slurm step.
+
+    The result is None without one, or on one machine.
 
     Raises:
         UsageError: a step with several tasks on a machine; each would start all ranks of it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,6 +31,7 @@ from trainmark.workload.spec import Workload
 MAIN_WORKLOAD = "mnist-mlp512"
 STAND_IN = "synthetic-digits"
 DEFAULT_REPEATS = 3
+"""Default number of rounds: the fewest that give a verdict."""
 MOST_EPOCHS_UNTIL = 100
 """Default maximum number of epochs of a run with a target."""
 
@@ -212,7 +214,8 @@ def _require_consistent(request: Request) -> None:
 
 
 def _require_priced(prices: Mapping[str, float], selection: Selection) -> None:
-    devices = list(dict.fromkeys(side.device for _, sides in selection.able for side in sides))
+    every_side = itertools.chain.from_iterable(sides for _, sides in selection.able)
+    devices = list(dict.fromkeys(side.device for side in every_side))
     for device in prices:
         if device not in devices:
             problem = f"--price is given for {device!r}, but no run uses it"
@@ -248,7 +251,7 @@ def scheduled(workload: Workload, request: Request) -> Workload:
             changes["epochs"] = MOST_EPOCHS_UNTIL
     if changes.keys() & {"epochs", "steps"}:
         changes.setdefault("steps", None)
-        # without passes, an epoch is what the workload says
+        # Batches drawn with replacement make no passes, so the workload keeps its own epoch.
         if workload.schedule.shuffle != "with-replacement":
             changes["steps_per_epoch"] = None
     workload = workload.with_schedule(**changes)
@@ -275,15 +278,15 @@ def _of_other_precisions(workload: Workload, request: Request) -> list[str]:
 
 
 def _require_seed_of_pytorch(workload: Workload, request: Request) -> None:
-    """Raise for options that have no effect, since ``pytorch_seed`` fixes the random numbers of
-    every repeat.
+    """Raise an error for options that have no effect with a ``pytorch_seed``.
+
+    It fixes the random numbers of every repeat.
     """
-    runs = (
-        workload.published.runs
-        if request.published and workload.published
-        else (workload.schedule,)
-    )
-    seed = next((each.pytorch_seed for each in runs if each.pytorch_seed is not None), None)
+    if request.published and workload.published:
+        seeds = [each.pytorch_seed for each in workload.published.runs]
+    else:
+        seeds = [workload.schedule.pytorch_seed]
+    seed = next((each for each in seeds if each is not None), None)
     other = request.settings.seed not in (Settings().seed, seed)
     for option, given in (("--seed", other), ("--repeats", (request.repeats or 1) > 1)):
         if given and seed is not None:
@@ -306,8 +309,9 @@ def locate_one(request: Request, workload: Workload, watcher: Watcher | None = N
 def locate_all(
     request: Request, workloads: list[Workload], watcher: Watcher | None = None
 ) -> tuple[dict[str, Located], list[str]]:
-    """Every needed dataset, by name, and a notice of a replacement; synthetic digits replace a
-    dataset only if the user named nothing.
+    """Return every needed dataset by name, and a notice of a replacement.
+
+    Synthetic digits replace a dataset only if the user named nothing.
 
     Raises:
         DataError: a dataset that is not found, or damaged.

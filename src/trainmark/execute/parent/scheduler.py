@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -134,7 +135,7 @@ def _open_rounds(
     conversations = [
         [execution.conversation(task, machine) for task in of_round] for of_round in rounds
     ]
-    every = [each for of_round in conversations for each in of_round]
+    every = list(itertools.chain.from_iterable(conversations))
     if not has_room([], len(every)):
         return [each.task for each in every]
     turns = Turns(
@@ -147,8 +148,9 @@ def _open_rounds(
 
 
 def _in_another_session(tasks: Sequence[Task[Any]]) -> list[Task[Any]]:
-    """Return ``tasks`` with a new session, which separates their rounds from those with slices
-    already recorded.
+    """Return ``tasks`` with a new session.
+
+    It separates their rounds from those with slices already recorded.
     """
     session = secrets.token_hex(6)
     return [
@@ -209,7 +211,7 @@ def _run_together(
                 coming[0].prepare(turns)
                 live.append(coming.pop(0))  # from now on it leaves a record, whatever happens
                 live[-1].begin()
-            # without failed starts
+            # A process that could not be started has ended its conversation already.
             live = [conversation for conversation in live if not conversation.over]
             heard = ears.wait([conversation.worker for conversation in live])
             shown = (turns and turns.holder) or (live[-1] if live else None)
@@ -223,7 +225,8 @@ def _run_together(
                 if not goes_on:
                     coming = _skip_after_failure(conversations, coming, turns)
             live = [conversation for conversation in live if not conversation.over]
-            if turns is not None and (turn := turns.next()) is not None:
+            turn = turns.next() if turns is not None else None
+            if turn is not None:
                 turn.player.take(turn, [each for each in live if each is not turn.player])
     except KeyboardInterrupt:
         for conversation in live:
@@ -261,8 +264,9 @@ def _make_room(
     live: Sequence[Conversation],
     turns: Turns[Conversation],
 ) -> list[Conversation]:
-    """Stop running rounds together if memory does not suffice; returns the processes that are still
-    to start.
+    """Stop running rounds together if memory does not suffice.
+
+    Returns the processes that are still to start.
 
     A process that found too little memory, or that is about to start and would find too little,
     runs again later. So do all processes of the later rounds, which share the memory with the first
@@ -283,8 +287,9 @@ def _make_room(
 def _skip_after_failure(
     every: Sequence[Conversation], coming: Sequence[Conversation], turns: Turns[Conversation]
 ) -> list[Conversation]:
-    """Skip later rounds after a failure in the first one; returns the processes that are still to
-    start.
+    """Skip later rounds after a failure in the first one.
+
+    Returns the processes that are still to start.
 
     No further process of a later round starts, and running processes of the failed sides end. The
     other processes of later rounds also end, unless two sides are left to compare.

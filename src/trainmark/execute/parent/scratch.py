@@ -1,5 +1,6 @@
-"""Folders for the files of measured processes: sockets, which need a short path, and compiled
-code.
+"""Folders for the files of measured processes.
+
+These are sockets, which need a short path, and compiled code.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ _YOUNG_SECONDS = 60.0
 
 @functools.cache
 def compile_cache() -> str:
-    """Return the folder for the compiled code of all processes of this command; removed when the
-    command ends.
+    """Return the folder for the compiled code of all processes of this command.
+
+    It is removed when the command ends.
     """
     kept = contextlib.ExitStack()
     atexit.register(kept.close)
@@ -32,8 +34,9 @@ def compile_cache() -> str:
 
 @contextlib.contextmanager
 def scratch_folder(top: Path | None = None) -> Iterator[str]:
-    """Create a folder below ``top`` and remove it afterwards; also removes folders of owners that
-    were killed.
+    """Create a folder below ``top`` and remove it afterwards.
+
+    Also removes folders of owners that were killed.
 
     The owner holds a lock on its folder, which the system releases when the owner ends.
     """

@@ -1,5 +1,6 @@
-"""Tasks in execution order: rounds, so that a slow drift of the machine affects every side
-alike.
+"""Tasks in execution order.
+
+The order is by rounds, so that a slow drift of the machine affects every side alike.
 """
 
 from __future__ import annotations
@@ -72,20 +73,21 @@ def command_in_rounds(
 ) -> list[Task[CommandRun]]:
     """Return the tasks in execution order: each round runs every side once."""
     group_id = session = secrets.token_hex(6)
-    return [
-        Task((CommandRun(command, side, settings, index, index, group_id, session),))
-        for index in range(rounds)
-        for side in sides
-    ]
+    tasks = []
+    for index in range(rounds):
+        for side in sides:
+            run = CommandRun(command, side, settings, index, index, group_id, session)
+            tasks.append(Task((run,)))
+    return tasks
 
 
 def parties(tasks: Iterable[Task[AnyRun]]) -> Iterator[tuple[object, list[Task[AnyRun]]]]:
-    """Group tasks that run interleaved: the sides of a round, with what they are sides of. Any
-    other task runs by itself.
+    """Group tasks that run interleaved: the sides of a round, with what they are sides of.
+
+    Any other task runs by itself.
     """
-    for (subject, _), together in itertools.groupby(
-        enumerate(tasks), key=lambda each: _party(*each)
-    ):
+    numbered = enumerate(tasks)
+    for (subject, _), together in itertools.groupby(numbered, key=lambda each: _party(*each)):
         yield subject, [task for _, task in together]
 
 
@@ -103,12 +105,14 @@ def _party(position: int, task: Task[Any]) -> tuple[object, int]:
 
 
 def remaining(tasks: Iterable[Task[AnyRun]], records: Iterable[Record]) -> list[Task[AnyRun]]:
-    """Return the tasks with runs that have neither succeeded nor diverged, in the group that they
-    complete.
+    """Return the tasks with runs that have neither succeeded nor diverged.
+
+    They belong to the group that they complete.
     """
     tasks = list(tasks)
     records = list(records)
-    group = group_to_complete({run.key for task in tasks for run in task.runs}, records)
+    every_run = itertools.chain.from_iterable(task.runs for task in tasks)
+    group = group_to_complete({run.key for run in every_run}, records)
     recorded = {
         RunKey.of(record): record.outcome.status for record in records if record.group.id == group
     }

@@ -99,8 +99,9 @@ class TrainingRecordBuilder(RecordBuilder):
 
     @property
     def rest_seconds(self) -> float:  # type: ignore[override]
-        """Seconds that evaluation after the latest epoch will probably take: as long as last time;
-        0 if unknown.
+        """Seconds that evaluation after the latest epoch will probably take.
+
+        It is as long as last time, and 0 if unknown.
         """
         evaluates = self._schedule.evaluate == "every-epoch"
         known = self.epochs[-2].evaluation_seconds if evaluates and len(self.epochs) > 1 else None
@@ -181,8 +182,9 @@ class TrainingRecordBuilder(RecordBuilder):
 
     @property
     def _was_short_for_compiling(self) -> bool:
-        """Whether compiling took longer than the compiled steps saved, estimated with the measured
-        gain.
+        """Whether compiling took longer than the compiled steps saved.
+
+        The saving is estimated with the measured gain.
         """
         gain = self._finished.settings.get("compiled_gain")
         if self._compile_seconds is None or not isinstance(gain, float):
@@ -237,8 +239,9 @@ class TrainingRecordBuilder(RecordBuilder):
         self._log += [schema.LogLine(**vars(line)) for line in answer.log]
 
     def _time_to_target(self) -> float | None:
-        """Seconds of training up to the end of the epoch that reached the target: no compilation,
-        no evaluation.
+        """Seconds of training up to the end of the epoch that reached the target.
+
+        Compilation and evaluation don't count.
         """
         target = self._schedule.until
         for number, epoch in enumerate(self.epochs, 1):
@@ -250,13 +253,16 @@ class TrainingRecordBuilder(RecordBuilder):
         settings = self.run.settings
         course = self.run.course
         complete = self._is_complete(outcome)
+        ended = outcome.status in ("ok", "diverged")
+        succeeded = complete and outcome.status == "ok"
+        spread = self.run.spread
+        needs_peaks = self.seen.limited and settings.kind == "rounds" and complete
+        needs_target = complete and self._schedule.until is not None
+        unmoved = [course.model.weights[name] for name in self._unchanged]
         return {
             Caveat.SUBSTITUTED_DATASET: settings.substituted,
             Caveat.PARTIAL_DATASET: not course.dataset.complete,
-            Caveat.UNKNOWN_PEAK: self.seen.limited
-            and self.peaks is None
-            and settings.kind == "rounds"
-            and complete,
+            Caveat.UNKNOWN_PEAK: needs_peaks and self.peaks is None,
             Caveat.LOGGED_STEPS: settings.log_every is not None,
             Caveat.SIDE_BY_SIDE: self.run.trial is not None and self.run.trial.side_by_side,
             Caveat.STOPPED_EARLY: outcome.status == "ok" and outcome.reason is not None,
@@ -264,31 +270,23 @@ class TrainingRecordBuilder(RecordBuilder):
             Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
             Caveat.REPLAYED: self.replayed,
             Caveat.UNTESTED_VERSION: self.seen.can is not None and self.seen.can.untested,
-            Caveat.TARGET_MISSED: complete
-            and self._schedule.until is not None
-            and self._time_to_target() is None,
+            Caveat.TARGET_MISSED: needs_target and self._time_to_target() is None,
             Caveat.DEFAULT_THREADS: self._has_default_threads,
             Caveat.OVERSUBSCRIBED: self._is_oversubscribed,
-            Caveat.NOTHING_AVERAGED: self.run.spread is not None
-            and not self.run.spread.layout.reduces,
-            Caveat.UNMOVED_WEIGHTS: any(
-                len(course.model.weights[name].shape) > 1 for name in self._unchanged
-            ),
-            Caveat.NOT_LEARNING: complete
-            and outcome.status in ("ok", "diverged")
-            and not self._learned(outcome),
+            Caveat.NOTHING_AVERAGED: spread is not None and not spread.layout.reduces,
+            Caveat.UNMOVED_WEIGHTS: any(len(weight.shape) > 1 for weight in unmoved),
+            Caveat.NOT_LEARNING: complete and ended and not self._learned(outcome),
             Caveat.STEP_NOT_COMPILED: "not_compiled" in self._finished.settings,
             Caveat.STEP_NOT_CAPTURED: "not_captured" in self._finished.settings,
-            Caveat.SHORT_FOR_COMPILING: complete
-            and outcome.status == "ok"
-            and self._was_short_for_compiling,
+            Caveat.SHORT_FOR_COMPILING: succeeded and self._was_short_for_compiling,
             Caveat.RANDOM_DATA: course.dataset.source == "memory",
         }
 
     @property
     def _has_default_threads(self) -> bool:
-        """Whether it runs next to an accelerator with a number of threads that may not be the
-        fastest.
+        """Whether it runs with the default number of threads next to an accelerator.
+
+        That number may not be the fastest.
         """
         is_open = self.run.next_to_accelerator and self._threads_search is None
         return is_open and len(self.here.cores) > 1
@@ -302,8 +300,9 @@ class TrainingRecordBuilder(RecordBuilder):
         return ranks * (self.run.settings.threads or 1) > len(self.here.cores)
 
     def _learned(self, outcome: Outcome) -> bool:
-        """Whether the data loss fell, without the L2 term, which falls by itself; uses the last
-        tenth of the steps.
+        """Whether the data loss fell.
+
+        The last tenth of the steps counts. The L2 term does not, since it falls by itself.
 
         Also whether weights changed, and whether accuracy is above chance if there was enough
         training.
@@ -331,18 +330,17 @@ class TrainingRecordBuilder(RecordBuilder):
 
     @property
     def _guesses(self) -> bool:
-        """Whether a run of :data:`FEWEST_STEPS_TO_LEARN` steps and a pass over the data is no
-        better than chance.
+        """Whether a run that trained long enough to learn is no better than chance.
+
+        Long enough is :data:`FEWEST_STEPS_TO_LEARN` steps and a pass over the data.
         """
         course = self.run.course
         last = self.epochs[-1]
         accuracy = last.test_accuracy if last.test_accuracy is not None else last.train_accuracy
         examples = sum(epoch.examples or 0 for epoch in self.epochs)
-        if (
-            accuracy is None
-            or len(self._losses) < FEWEST_STEPS_TO_LEARN
-            or examples < course.dataset.train_examples
-        ):
+        steps = len(self._losses)
+        was_short = steps < FEWEST_STEPS_TO_LEARN or examples < course.dataset.train_examples
+        if accuracy is None or was_short:
             return False
         chance = 1 / course.model.classes
         spread = math.sqrt(chance * (1 - chance) / course.dataset.test_examples)
@@ -351,20 +349,18 @@ class TrainingRecordBuilder(RecordBuilder):
 
 def _id(run: Run, token: str, rank: RankBorn | None) -> tuple[str, ...]:
     side = run.side
-    layout = run.spread.layout if run.spread else None
-    return (
-        run.course.workload.name,
-        side.backend,
-        *(() if side.interpreter.label == "default" else (side.interpreter.label,)),
-        side.style,
-        side.device,
-        *(() if side.precision == "fp32" else (side.precision,)),
-        *(
-            ()
-            if layout is None
-            else (f"{layout.data}x{layout.pipeline}{'' if layout.reduces else '-apart'}",)
-        ),
-        f"r{run.repeat}" if run.trial is None else f"t{run.trial.number}",
-        token,
-        *(() if rank is None else (f"rank{rank.rank}",)),
-    )
+    parts = [run.course.workload.name, side.backend]
+    if side.interpreter.label != "default":
+        parts.append(side.interpreter.label)
+    parts += [side.style, side.device]
+    if side.precision != "fp32":
+        parts.append(side.precision)
+    if run.spread is not None:
+        layout = run.spread.layout
+        apart = "" if layout.reduces else "-apart"
+        parts.append(f"{layout.data}x{layout.pipeline}{apart}")
+    parts.append(f"r{run.repeat}" if run.trial is None else f"t{run.trial.number}")
+    parts.append(token)
+    if rank is not None:
+        parts.append(f"rank{rank.rank}")
+    return tuple(parts)

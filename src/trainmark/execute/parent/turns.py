@@ -25,10 +25,13 @@ from trainmark.execute.protocol.requests import StartTraining, Stop, TakeTurn
 from trainmark.record.record import Slice, are_disturbed
 
 SETTLE_SECONDS = 0.25
+"""Seconds of the untimed turn that each side starts with, to compile and to time a step."""
 SLICE_SECONDS = 0.1
+"""Seconds of a slice on a CPU. It is short because the machine's speed drifts over seconds."""
 GPU_SLICE_SECONDS = 0.5
+"""Seconds of a slice on a GPU, which needs longer to reach its clock."""
 UNTIMED_SHARE = 0.1
-"""Untimed share of a slice, before it."""
+"""Time that a side trains untimed before each slice, as a share of the slice."""
 DOUBLES_AFTER = 50
 """Number of blocks after which slices become twice as long, so that a long training has a few
 hundred at most."""
@@ -96,13 +99,15 @@ class Umpire(Protocol[Player]):
         """Return the players that need no further blocks; called once, while no player computes."""
 
     def continues(self, players: Sequence[Player]) -> bool:
-        """Return whether the players of a round continue; called before they do, while no player
-        computes.
+        """Return whether the players of a round continue.
+
+        Called before they do, while no player computes.
         """
 
     def most_blocks(self, of: Round[Player]) -> int | None:
-        """Return the number of blocks after which the players of a round stop; None to train to the
-        end.
+        """Return the number of blocks after which the players of a round stop.
+
+        The result is None to train to the end.
         """
 
 
@@ -131,12 +136,13 @@ class Turns(Generic[Player]):
         self._tempo: Tempo[Player] = tempo or Tempo()
         self._umpire = umpire
         self._fewest = 1 if alone else 2
-        self._active = [player for each in rounds for player in each.players]
+        self._active: list[Player] = []
         self._waiting: set[Player] = set()
         self._settled: set[Player] = set()
-        self._number = {
-            player: number for number, each in enumerate(rounds) for player in each.players
-        }
+        self._number: dict[Player, int] = {}
+        for number, each in enumerate(rounds):
+            self._active += each.players
+            self._number.update(dict.fromkeys(each.players, number))
         self._slices: list[dict[int, list[Slice]]] = [{} for _ in rounds]
         self._blocks = [0 for _ in rounds]
         self.holder: Player | None = None
@@ -144,8 +150,9 @@ class Turns(Generic[Player]):
         self._turns = enumerate(self._opened() if umpire else self._of_round(0))
 
     def waits(self, player: Player, *, settled: bool = False) -> None:
-        """End a player's turn: it is ready for the next one. A player that is ``settled`` needs no
-        untimed turn.
+        """End a player's turn: it is ready for the next one.
+
+        A player that is ``settled`` needs no untimed turn.
         """
         self._waiting.add(player)
         self.holder = None
@@ -163,8 +170,9 @@ class Turns(Generic[Player]):
         self._waiting.discard(player)
 
     def has_company(self, player: Player, *, begun: bool) -> bool:
-        """Whether there is another player: a waiting one or, if all have ``begun`` at the same
-        time, any.
+        """Whether there is another player.
+
+        It is a waiting one or, if all have ``begun`` at the same time, any.
         """
         return any(other != player for other in (self._active if begun else self._waiting))
 
@@ -229,12 +237,14 @@ class Turns(Generic[Player]):
     def _in_blocks(
         self, number: int, players: Sequence[Player], most: int | None
     ) -> Iterator[tuple[Player, Message, int | None]]:
-        """Yield the blocks of a round, until there are ``most`` undisturbed ones or too few
-        players.
+        """Yield the blocks of a round, until ``most`` are undisturbed.
+
+        It ends earlier if there are too few players.
         """
-        while len(present := self._present(players)) >= self._fewest and not self._has_enough(
-            number, most
-        ):
+        while True:
+            present = self._present(players)
+            if len(present) < self._fewest or self._has_enough(number, most):
+                return
             block = self._blocks[number]
             self._blocks[number] += 1
             order = self._order(present, block)
@@ -262,8 +272,9 @@ class Turns(Generic[Player]):
         return [player for player in players if player in self._active]
 
     def _order(self, players: Sequence[Player], block: int) -> list[Player]:
-        """Return the players, device by device, in the order of a block; see the module's
-        docstring.
+        """Return the players, device by device, in the order of a block.
+
+        See the module's docstring.
         """
         by_device = list(grouped(players, self._tempo.device).values())
         sides_turned = block // len(by_device)

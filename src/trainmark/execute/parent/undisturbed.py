@@ -17,12 +17,16 @@ def undisturbed() -> Iterator[None]:
     Blocking them for this thread is not enough: the system then delivers them to another thread,
     such as the one that draws the progress, and Python interrupts this one anyway.
     """
-    # only the main thread is ever interrupted
+    # Python runs signal handlers in the main thread only.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []
-    before = {which: signal.signal(which, lambda number, _: came.append(number)) for which in _HELD}
+
+    def keep(number: int, _: object) -> None:
+        came.append(number)
+
+    before = {which: signal.signal(which, keep) for which in _HELD}
     try:
         yield
     finally:

@@ -1,5 +1,7 @@
-"""Answers of a worker. It may run a plug-in, and its answers are kept in records, so the parent
-checks each of them (:mod:`trainmark.execute.parent.check`).
+"""Answers of a worker.
+
+It may run a plug-in, and its answers are kept in records, so the parent checks each of them
+(:mod:`trainmark.execute.parent.check`).
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ NOT_A_PART = "not a part of this step"
 
 
 def _within(low: float, high: float) -> Bound:
-    return Bound(lambda value: low <= value <= high, f"{low:g} to {high:g}")
+    def holds(value: float) -> bool:
+        return low <= value <= high
+
+    return Bound(holds, f"{low:g} to {high:g}")
 
 
 Seconds = Annotated[float, _within(0, LONGEST_SECONDS)]
@@ -74,8 +79,9 @@ class Done(Answer):
 
 @dataclass(frozen=True)
 class Ready(Answer):
-    """A training or a command can begin; the seconds are since the process started, the steps are
-    per run.
+    """A training or a command can begin.
+
+    The seconds are since the process started, the steps are per run.
     """
 
     seconds: Seconds | None = None
@@ -104,8 +110,9 @@ class LoggedStep(Answer):
 
 @dataclass(frozen=True)
 class EpochEnded(Answer):
-    """One epoch. For a command, None is what it does not report, and ``batches`` is the hook's
-    count.
+    """One epoch.
+
+    For a command, None is what it does not report, and ``batches`` is the hook's count.
 
     The ``windows`` are the times of training: start, seconds.
     """
@@ -139,8 +146,9 @@ class Waiting(Answer):
 
 @dataclass(frozen=True)
 class SliceTimed(Answer):
-    """A slice of a training has ended: ``steps`` from ``start`` on, of which the last
-    ``timed_steps`` took ``seconds``.
+    """A slice of a training has ended.
+
+    It has ``steps`` from ``start`` on, of which the last ``timed_steps`` took ``seconds``.
 
     For a command, a step is a batch or, if it reports none, an epoch, whose ``examples`` come with
     the epoch.
@@ -213,8 +221,9 @@ class CommandStarted(Answer):
 
 @dataclass(frozen=True)
 class CommandExited(Answer):
-    """A command has ended; ``left`` is the number of processes it left behind, ``left_out`` of its
-    ignored reports.
+    """A command has ended.
+
+    ``left`` is the number of processes it left behind, ``left_out`` that of its ignored reports.
 
     ``attached`` is whether the observer was started; None if it should not be.
     """
@@ -234,8 +243,9 @@ class CommandExited(Answer):
 
 @dataclass(frozen=True)
 class StepsObserved(Answer, Observed):
-    """What the observer of a command has seen so far; the ``losses`` are those since the previous
-    answer.
+    """What the observer of a command has seen so far.
+
+    The ``losses`` are those since the previous answer.
 
     Args:
         packages: versions of its frameworks.
@@ -275,8 +285,10 @@ class PeaksMeasured(Answer):
 
 @dataclass(frozen=True)
 class Examined(Answer):
-    """How a framework fits this machine's devices, as far as it is known: a small matrix product on
-    each of those it sees, and the loaded GPU libraries, each with its files.
+    """How a framework fits this machine's devices, as far as it is known.
+
+    It has a small matrix product on each device that the framework sees, and the loaded GPU
+    libraries, each with its files.
     """
 
     version: str | None = None
@@ -304,8 +316,9 @@ class Outputs(Answer):
 
 @dataclass(frozen=True)
 class Continued(Answer):
-    """The next token of a text; with the first, the probabilities of all tokens at temperature
-    1.
+    """The next token of a text.
+
+    The first one has the probabilities of all tokens at temperature 1.
     """
 
     token: Count

@@ -47,8 +47,9 @@ class MeasurePeaks:
 
 @dataclass(frozen=True)
 class Examine:
-    """Examine the backend. Answered in several parts, so that a crash loses only the remaining
-    ones.
+    """Examine the backend.
+
+    It is answered in several parts, so that a crash loses only the remaining ones.
     """
 
     backend: str
@@ -73,8 +74,9 @@ class Predict(OfTraining):
 
 @dataclass(frozen=True)
 class Generate(OfTraining):
-    """Continue the tokens of ``prompt`` with ``length`` more; a ``temperature`` of 0 takes the
-    likeliest ones.
+    """Continue the tokens of ``prompt`` with ``length`` more.
+
+    A ``temperature`` of 0 takes the likeliest ones.
 
     Answered by a ``Continued`` for each.
     """
@@ -88,8 +90,9 @@ class Generate(OfTraining):
 
 @dataclass(frozen=True)
 class ReplayTraining(OfTraining):
-    """Train again up to the step that fails, at most ``steps``, and inspect the steps that may show
-    why.
+    """Train again up to the step that fails, at most ``steps``.
+
+    The steps that may show why are inspected.
     """
 
     steps: int
@@ -97,8 +100,9 @@ class ReplayTraining(OfTraining):
 
 @dataclass(frozen=True)
 class Rehearse(OfTraining):
-    """Compute the steps that ``parity`` compares with the reference, and write them to the file
-    ``place``.
+    """Compute the steps that ``parity`` compares with the reference.
+
+    They are written to the file ``place``.
     """
 
     place: str
@@ -106,8 +110,9 @@ class Rehearse(OfTraining):
 
 @dataclass(frozen=True)
 class CheckSteps(OfTraining):
-    """Compute the steps in the file ``reference`` and compare them; then train ``free_steps``
-    freely.
+    """Compute the steps in the file ``reference`` and compare them.
+
+    Then train ``free_steps`` freely.
     """
 
     reference: str
@@ -140,8 +145,9 @@ class Train(OfTraining):
 
 @dataclass(frozen=True)
 class TakeTurn:
-    """Compute until this many seconds of steps are timed; None trains to the end. Sent while a
-    training runs.
+    """Compute until this many seconds of steps are timed; None trains to the end.
+
+    It is sent while a training runs.
 
     Args:
         untimed: seconds of untimed steps that come first.
@@ -159,8 +165,9 @@ class TakeTurn:
 
 @dataclass(frozen=True)
 class StartTraining:
-    """Train from the initial weights to the end, after slices. Sent while a training runs, as a
-    turn.
+    """Train from the initial weights to the end, after slices.
+
+    It is sent while a training runs, as a turn.
     """
 
 
@@ -267,8 +274,9 @@ _BY_NAME: dict[str, type[Request]] = {kind.__name__: kind for kind in get_args(R
 
 
 def read(message: Message) -> Request:
-    """Parse the request in ``message``; raises :class:`~trainmark.errors.ProtocolError` for
-    anything else.
+    """Parse the request in ``message``.
+
+    Raises :class:`~trainmark.errors.ProtocolError` for anything else.
     """
     event = message["event"]
     fields = {name: value for name, value in message.items() if name != "event"}

@@ -24,12 +24,15 @@ Message = dict[str, Any]
 Say = Callable[[object], None]
 """Sends an answer."""
 POSITION_BYTES = mmap.PAGESIZE
+"""Bytes of the page in which the child counts its steps."""
 SCRATCH = "TRAINMARK_SCRATCH"
+"""Environment variable: path of a folder that the parent removes, however the child ends."""
 SCRATCH_PREFIX = "trainmark-scratch-"
-"""Variable with the path of a folder that the parent removes, however the child ends."""
+"""Start of the names of such folders, by which the remains of a killed parent are found."""
 LONGEST_SECONDS = 1e12
 """Largest plausible duration: thirty thousand years."""
 _MOST_LINE_BYTES = 64 * 2**20
+"""Most bytes of one message, so that a line without an end can't fill the memory."""
 _MOST_BYTES = 256 * 2**20
 """Most bytes from one side: the losses of about ten million steps."""
 
@@ -51,8 +54,9 @@ class Channel:
         self._end.sendall(encoded(said if isinstance(said, dict) else to_message(said)) + b"\n")
 
     def receive(self) -> Iterator[Message] | None:
-        """Return the messages that have arrived, after waiting for at least one byte; None if the
-        other end is closed.
+        """Return the messages that have arrived, after waiting for at least one byte.
+
+        The result is None if the other end is closed.
 
         Raises:
             ProtocolError: a line that is not a JSON object, or that never ends.
@@ -86,11 +90,12 @@ def to_message(said: object) -> Message:
 
 def encoded(value: object) -> bytes:
     """Encode as JSON, including dataclasses and sets."""
-    return json.dumps(
-        value,
-        separators=(",", ":"),
-        default=lambda part: sorted(part) if isinstance(part, frozenset) else vars(part),
-    ).encode()
+    return json.dumps(value, separators=(",", ":"), default=_plain).encode()
+
+
+def _plain(part: Any) -> list[Any] | dict[str, Any]:
+    """Return a set as a sorted list, and a dataclass as its fields."""
+    return sorted(part) if isinstance(part, frozenset) else vars(part)
 
 
 def signal_name(exit_code: int) -> str:
@@ -102,8 +107,9 @@ def signal_name(exit_code: int) -> str:
 
 
 def shared_page() -> int:
-    """Return the descriptor of a page of zeros that both sides map; in memory if possible, in case
-    the disk is full.
+    """Return the descriptor of a page of zeros that both sides map.
+
+    It is in memory if possible, in case the disk is full.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("trainmark-position")
@@ -125,11 +131,13 @@ def counter(descriptor: int) -> Callable[[], None]:
 
 
 def position(descriptor: int) -> Callable[[], int]:
-    """Return the parent's side: a function that returns the number of steps counted by the
-    child.
-    """
+    """Return the parent's side: a function that returns the child's number of steps."""
     shared = memoryview(mmap.mmap(descriptor, POSITION_BYTES, prot=mmap.PROT_READ)).cast("Q")
-    return lambda: shared[0]
+
+    def steps() -> int:
+        return shared[0]
+
+    return steps
 
 
 def broken(expected: str, found: str) -> ProtocolError:

@@ -1,3 +1,4 @@
-"""Code of the measured process, which imports only the standard library, NumPy and one
-framework.
+"""Code of the measured process.
+
+It imports only the standard library, NumPy and one framework.
 """

@@ -1,5 +1,6 @@
-"""Entry point of the measured interpreter: makes trainmark, and nothing else of the parent's,
-importable.
+"""Entry point of the measured interpreter.
+
+It makes trainmark importable, and nothing else of the parent's.
 
 Run as a file by any Python from 3.10, with or without trainmark installed. The parent's
 ``site-packages`` must not be on the path, or its NumPy would be measured instead of the child's.
@@ -40,5 +41,5 @@ if __name__ == "__main__":
     code = worker.main(int(sys.argv[1]), int(sys.argv[2]))
     sys.stdout.flush()
     sys.stderr.flush()
-    # all messages are sent; finalising an interpreter with a framework takes up to a second
+    # All messages are sent, and finalising an interpreter with a framework takes up to a second.
     os._exit(code)

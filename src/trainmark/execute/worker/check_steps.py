@@ -1,5 +1,6 @@
-"""Compute the steps that were rehearsed with a backend, and hold each result against the
-reference's.
+"""Compute the rehearsed steps with a backend.
+
+Each result is held against the reference's.
 
 A step starts from the state that the file gives, so nothing that an earlier step rounded is in it.
 Losses and gradients are compared by norm with what rounding moves
@@ -23,6 +24,7 @@ from trainmark.backends import registry
 from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
 from trainmark.backends.numpy.arithmetic import unit_of_sums
 from trainmark.backends.numpy.optimizers import updated
+from trainmark.backends.numpy.reference import Expected
 from trainmark.backends.stepwise import Arrays, State, Stepwise
 from trainmark.data.dataset import Dataset
 from trainmark.errors import TrainmarkError, assert_never
@@ -110,15 +112,12 @@ def check_steps(
             say(NotChecked("it is not deterministic: two equal steps gave different results"))
         say(StepChecked(StepChecks(None, (_carried(subject, trainer, first),))))
     _check_order(subject, first, order, say)
-    if any(
-        isinstance(layer, (Dropout, ChannelDropout)) and layer.rate > 0
-        for layer in every(request.workload.model)
-    ):
+    layers = list(every(request.workload.model))
+    dropouts = [layer for layer in layers if isinstance(layer, (Dropout, ChannelDropout))]
+    attentions = [layer for layer in layers if isinstance(layer, Attention)]
+    if any(layer.rate > 0 for layer in dropouts):
         _check_dropout(subject, request.workload.without_distortions(), first, say)
-    if any(
-        isinstance(layer, Attention) and layer.dropout > 0
-        for layer in every(request.workload.model)
-    ):
+    if any(layer.dropout > 0 for layer in attentions):
         say(NotChecked("dropout inside attention is not checked"))
     if request.workload.without_distortions() is not request.workload:
         say(NotChecked("distortions are not checked"))
@@ -153,26 +152,29 @@ def _checked(subject: _Subject, trainer: Trainer, problem: Problem, update: _Upd
     of_loss = _compared("loss", "", np.array(loss), np.array(expected.loss), expected.loss_moves)
     if not isinstance(trainer, Stepwise):
         checks.append(of_loss)
-    elif (updates := (after := trainer.state()).step - before.step) != 1:
-        # of which batches, who knows
-        checks.append(Check("order", f"{updates} updates in a step", math.inf, 0.0))
     else:
-        gradients = trainer.gradients()
-        checks.append(of_loss)
-        for name, value in expected.gradients.items():
-            checks.append(
-                _compared(
-                    "gradient", name, gradients.get(name), value, expected.gradient_moves[name]
-                )
-            )
-        checks += update.checks(before, gradients, after)
-        for name, value in expected.untrained.items():
-            checks.append(
-                _compared(
-                    "state", name, after.weights.get(name), value, expected.untrained_moves[name]
-                )
-            )
+        after = trainer.state()
+        updates = after.step - before.step
+        if updates == 1:
+            checks.append(of_loss)
+            checks += _of_update(expected, before, trainer.gradients(), after, update)
+        else:
+            # The batches of several updates can't be told apart, so nothing else is compared.
+            checks.append(Check("order", f"{updates} updates in a step", math.inf, 0.0))
     return StepChecks(before.step, tuple(checks), expected.near_kinks, loss, expected.loss)
+
+
+def _of_update(
+    expected: Expected, before: State, gradients: Arrays, after: State, update: _Update
+) -> Iterator[Check]:
+    """Compare the gradients of a step, and what it made of weights, slots and statistics."""
+    for name, value in expected.gradients.items():
+        moves = expected.gradient_moves[name]
+        yield _compared("gradient", name, gradients.get(name), value, moves)
+    yield from update.checks(before, gradients, after)
+    for name, value in expected.untrained.items():
+        moves = expected.untrained_moves[name]
+        yield _compared("state", name, after.weights.get(name), value, moves)
 
 
 def _repeats(subject: _Subject, trainer: Any, problem: Problem) -> bool:
@@ -186,8 +188,9 @@ def _repeats(subject: _Subject, trainer: Any, problem: Problem) -> bool:
 
 
 def _carried(subject: _Subject, trainer: Any, problem: Problem) -> Check:
-    """Check that several steps in one call have about the same losses as single calls, on a
-    repeated batch.
+    """Check that several steps in one call have about the same losses as single calls.
+
+    All steps use the same batch.
     """
     plan = EpochPlan((len(problem.examples),) * _TOGETHER, np.tile(problem.examples, _TOGETHER))
     found = []
@@ -218,14 +221,15 @@ class _Update:
         self._last = _LAST * sums
 
     def checks(self, before: State, gradients: Arrays, after: State) -> Iterator[Check]:
-        """Compare weights, the optimiser's state and the average after a step with those from the
-        same gradients.
+        """Compare the results of a step with those from the same gradients.
+
+        They are the weights, the optimiser's state and the average.
         """
         with np.errstate(all="ignore"):
             expected = updated(self._spec, before, gradients)
             sizes = self._sizes(before, gradients)
         units = self._units
-        # small squares vanish beside their sum, so roundings don't average out
+        # Small squares vanish beside their sum, so the roundings of a norm don't average out.
         if self._spec.clip_norm is not None:
             units += 0.5 * max(each.size for each in gradients.values()) / _LANES
         for name in filter(gradients.__contains__, expected.weights):
@@ -256,8 +260,9 @@ class _Update:
                 yield _elementwise("state", f"average of {name}", after.average[name], value, bound)
 
     def _sizes(self, before: State, gradients: Arrays) -> State:
-        """Return an update, instead of new weights, and slots that add up the absolute values of
-        what is added.
+        """Return an update and the size of the sums in its slots.
+
+        Instead of new weights it has their update, and slots add up absolute values.
         """
         sign = -1 if isinstance(self._spec, SGD) and self._spec.momentum_form == "velocity" else 1
         weights = {name: sign * np.abs(each) for name, each in before.weights.items()}
@@ -276,8 +281,9 @@ class _Update:
 def _elementwise(
     part: CheckedPart, name: str, found: Any, expected: Any, bound: Any, size: float | None = None
 ) -> Check:
-    """Return the element that is the largest multiple of its bound, relative to ``size`` or to the
-    largest one.
+    """Return the element that is the largest multiple of its bound.
+
+    It is relative to ``size`` or to the largest element.
     """
     error = np.abs(found - expected)
     bound = bound + _SMALLEST
@@ -287,8 +293,9 @@ def _elementwise(
 
 
 def _all_alike(name: str, found: Any, expected: Any, change: Any, last: Any, others: Any) -> Check:
-    """Check by which factor all changes of a weight differ: far smaller factors show than in a
-    single element.
+    """Check by which factor all changes of a weight differ.
+
+    Far smaller factors show than in a single element.
 
     Changes that a rounding may swallow don't count: many are swallowed alike.
 
@@ -310,14 +317,15 @@ def _all_alike(name: str, found: Any, expected: Any, change: Any, last: Any, oth
 
 
 def _roundings(spec: Optimizer) -> tuple[int, float]:
-    """Return how often an update rounds to the size of the weight itself, and how many units ``1 -
-    β`` may be off if β is rounded first.
+    """Return how often an update rounds to the size of the weight itself.
+
+    Also returns how many units ``1 - β`` may be off if β is rounded first.
     """
     match spec:
         case SGD():
             return 2 if spec.nesterov else 1, 0.0
         case Adam() | AdamW():
-            # weight decay: its factor, the product, and the sum
+            # Weight decay rounds three times: its factor, the product and the sum.
             sums = 3 if isinstance(spec, AdamW) else 1
             return sums, 1 / (1 - max(spec.beta1, spec.beta2))
         case RMSprop():
@@ -347,8 +355,9 @@ def _compared(part: CheckedPart, name: str, found: Any, expected: Any, moves: fl
 
 
 def _check_order(subject: _Subject, first: Problem, expected: Any, say: Say) -> None:
-    """Train an epoch and the start of the next without moving, so that each loss tells its
-    batch.
+    """Train an epoch and the start of the next without moving.
+
+    Each loss then tells its batch.
     """
     workload = subject.workload
     losses = []
@@ -379,8 +388,9 @@ def _check_order(subject: _Subject, first: Problem, expected: Any, say: Say) -> 
 
 
 def _check_dropout(subject: _Subject, workload: Workload, first: Problem, say: Say) -> None:
-    """Read the masks of each dropout layer, check their scale and share, and check that they change
-    a step.
+    """Check the scale and the share of the masks of each dropout layer.
+
+    Also checks that they change a step.
     """
     trainer = subject.trainer(workload)
     model = lay_out(workload)
@@ -392,7 +402,7 @@ def _check_dropout(subject: _Subject, workload: Workload, first: Problem, say: S
         )
         return
     trainer.load(_float32(first.state.weights))
-    # so that the masks are those of a training
+    # A compiled trainer draws the same masks as in a training.
     trainer.compile(EpochPlan((len(first.examples),), first.examples))
     found = trainer.activations(first.examples[:200], training=True)
     unit = 2.0 ** -(PRECISIONS[subject.options.precision].fraction_bits + 1)
@@ -463,11 +473,11 @@ def _require_same_shapes(given: State, found: State) -> None:
 
 def _shapes(state: State) -> dict[str, tuple[int, ...]]:
     groups = {"weights": state.weights, "average": state.average, **state.slots}
-    return {
-        f"{group} of {name}": np.shape(value)
-        for group, arrays in groups.items()
-        for name, value in arrays.items()
-    }
+    shapes = {}
+    for group, arrays in groups.items():
+        for name, value in arrays.items():
+            shapes[f"{group} of {name}"] = np.shape(value)
+    return shapes
 
 
 def _float32(arrays: Arrays) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from trainmark.backends import registry
-from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
+from trainmark.backends.base import Backend, EpochPlan, Options, Trainer, no_tick
 from trainmark.backends.limits import Convolving, DeviceLimits, Limited, QueuedWork, timed
 from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset
@@ -30,16 +30,21 @@ from trainmark.workload.schedule import Batches
 from trainmark.workload.spec import Workload
 
 _FEWEST_STEPS = 3
+"""Fewest steps of a long stretch."""
 _FEWEST_LARGE_STEPS = 2
 """Fewest steps of a shorter stretch, for variants with long steps."""
 _TRIED_STEPS = 12
+"""Steps of the trial that decides how many steps fill a window."""
 _SHORT = 0.125
 """Steps of the short stretch, as a share of those of the long one."""
 _FEWEST_ROUNDS = 5
+"""Fewest rounds of one process, even if they take longer than the budget."""
 _FEWEST_SITTINGS = 3
+"""Fewest processes that say how processes differ; if fewer fit, all rounds run in one."""
 _LONGEST_WINDOWS = 4
 """Longest stretch, in windows, so that the fewest rounds still fit into the budget."""
 _PROBE_SECONDS = 0.02
+"""Seconds that products alone are repeated for at each timing."""
 _MOST_VALUES = 2**24
 """Most values in a matrix of a product; a larger product is measured in part and extrapolated."""
 
@@ -59,8 +64,9 @@ class ReadyVariant:
         return len(self.short.sizes), len(self.long.sizes)
 
     def seconds(self, tick: Callable[[], None], clock: Clock) -> tuple[float, float]:
-        """Return the seconds of a step and of starting an epoch, since a long and a short one
-        differ only in steps.
+        """Return the seconds of a step and of starting an epoch.
+
+        A long and a short epoch differ only in steps.
         """
         short, long = (self._epoch(plan, tick, clock) for plan in (self.short, self.long))
         few, many = self.lengths
@@ -68,15 +74,16 @@ class ReadyVariant:
         return step, short - few * step
 
     def _epoch(self, plan: EpochPlan, tick: Callable[[], None], clock: Clock) -> float:
-        # training on one batch for long leads to numbers that are slow to compute
+        # Long training on one batch leads to numbers that are slow to compute.
         self.trainer.load(self.weights)
         return timed_epoch(self.trainer, plan, tick, clock).seconds
 
 
 @dataclass(frozen=True)
 class TimedWork:
-    """Work other than training: ``number`` of it are timed together, and the result is multiplied
-    by ``times``.
+    """Work other than training.
+
+    ``number`` of it are timed together, and the result is multiplied by ``times``.
     """
 
     work: QueuedWork
@@ -112,13 +119,11 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
             # A step without input work uses the same batch every time.
             held = "input" in options.without and ("copy" in options.without or "copy" not in parts)
             given = _cut(data, workload.batches) if held else data
-            count = max(
-                round(steps * asked.stretch),
-                _FEWEST_STEPS if asked.stretch >= 1 else _FEWEST_LARGE_STEPS,
-            )
+            fewest = _FEWEST_STEPS if asked.stretch >= 1 else _FEWEST_LARGE_STEPS
+            count = max(round(steps * asked.stretch), fewest)
             workload = workload.without_distortions() if "input" in options.without else workload
             made, _ = _made(backend, workload, options, given, count, clock)
-            made.seconds(lambda: None, clock)
+            made.seconds(no_tick, clock)
         except Exception as error:
             if not variants:
                 raise
@@ -157,8 +162,9 @@ def _time_rounds(
     tick: Callable[[], None],
     clock: Clock,
 ) -> None:
-    """Time every variant once per round, in a different order each time, until ``budget`` seconds
-    have passed.
+    """Time every variant once per round, until ``budget`` seconds have passed.
+
+    The order differs from round to round.
     """
     shuffled = random.Random(request.sitting)
     end = clock() + budget
@@ -176,8 +182,9 @@ def _time_rounds(
 
 
 def _sittings(request: Dissect, seconds: float) -> int:
-    """Choose the number of processes for the rounds, given the start-up ``seconds`` of the first
-    one.
+    """Choose the number of processes for the rounds.
+
+    The first one took ``seconds`` to start up.
 
     As many as can start within the allowed time, but not two, which say next to nothing about how
     processes differ.
@@ -196,20 +203,22 @@ def _steps_in(
     data: Dataset,
     clock: Clock,
 ) -> tuple[int, float | None]:
-    """Return the number of steps that fill ``window`` seconds or twice the time to start an epoch,
-    within limits and at most an epoch.
+    """Return the number of steps that fill ``window`` seconds.
+
+    They also fill twice the time to start an epoch, within limits and at most an epoch.
 
     Also returns the duration of the first compilation, since later ones reuse much of it.
     """
     most = len(workload.batches.sizes(len(data.train)))
-    trial, compile_seconds = _made(
-        backend, workload, options, data, max(min(_TRIED_STEPS, most), _FEWEST_STEPS), clock
-    )
-    trial.seconds(lambda: None, clock)
-    tries = [trial.seconds(lambda: None, clock) for _ in range(3)]
+    tried = max(min(_TRIED_STEPS, most), _FEWEST_STEPS)
+    trial, compile_seconds = _made(backend, workload, options, data, tried, clock)
+    trial.seconds(no_tick, clock)
+    tries = [trial.seconds(no_tick, clock) for _ in range(3)]
     step = statistics.median(step for step, _ in tries)
     start = min(start for _, start in tries)
-    steps = round(max(window, min(2 * start, _LONGEST_WINDOWS * window)) / max(step, 1e-6))
+    longest = _LONGEST_WINDOWS * window
+    wanted = max(window, min(2 * start, longest))
+    steps = round(wanted / max(step, 1e-6))
     return min(steps, most) if workload.batches.size != "full" else steps, compile_seconds
 
 
@@ -250,8 +259,10 @@ def _cut(data: Dataset, batches: Batches) -> Dataset:
 
 
 def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[TimedWork]]:
-    """Return ``products``: each product and convolution once; ``empty``: equally many of minimal
-    size; ``peak``: the product that is fastest.
+    """Return the products alone, as work to be timed.
+
+    ``products``: each product and convolution once. ``empty``: equally many of minimal size.
+    ``peak``: the product that is fastest.
     """
     products = list(request.products)
     convolutions = request.convolutions
@@ -264,13 +275,14 @@ def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[
         tiny = [Convolution(1, 1, 1, 1, 1, 1, each.by_input) for each in convolutions]
         found["empty"].append(_ready(limits.convolutions(tiny), 1.0, clock))
     else:
-        products += [product for each in convolutions for product in each.products()]
+        for each in convolutions:
+            products += each.products()
     if products:
         found["products"] += _products(limits, products, clock)
-        found["empty"].append(
-            _ready(limits.products([Product(1, 1, 1)] * len(products)), 1.0, clock)
-        )
-    if (peak := request.peak_size) is not None:
+        smallest = limits.products([Product(1, 1, 1)] * len(products))
+        found["empty"].append(_ready(smallest, 1.0, clock))
+    peak = request.peak_size
+    if peak is not None:
         found["peak"] = [_ready(limits.products([Product(peak, peak, peak)]), 1.0, clock)]
     return found
 
@@ -310,8 +322,9 @@ def _largest_matrix(product: Product) -> int:
 
 
 def _ready(work: QueuedWork, times: float, clock: Clock) -> TimedWork:
-    """Run the work once, to compile and allocate, and return it repeated until it fills a
-    window.
+    """Run the work once, and return it repeated until it fills a window.
+
+    The first run compiles and allocates.
     """
     timed(work, 1, clock)
     return TimedWork(work, max(1, round(_PROBE_SECONDS / max(timed(work, 1, clock), 1e-7))), times)

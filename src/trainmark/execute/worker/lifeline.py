@@ -28,9 +28,11 @@ def tie(
         control(set_parent_death_signal, signal.SIGKILL)
 
     def wait() -> None:
-        while (messages := channel.receive()) is not None:
+        messages = channel.receive()
+        while messages is not None:
             for message in messages:
                 inbox(message)
+            messages = channel.receive()
         if before is not None:
             before()
         os.killpg(os.getpgrp(), signal.SIGKILL)

@@ -36,7 +36,7 @@ from trainmark.execute.protocol import answers, requests
 from trainmark.execute.protocol.wire import Channel, Say, counter, encoded
 from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.order import epoch_plans, evaluation_sample
-from trainmark.execute.worker.slices import Enough, Slices, TrainingStarts, Turns
+from trainmark.execute.worker.slices import Enough, Slices, TrainingStarts, Turns, keep_own
 from trainmark.execute.worker.timing import Clock, timed_epoch
 from trainmark.record import weights as weight_files
 from trainmark.workload import pytorch_draws
@@ -103,8 +103,9 @@ def _carry_out(
     turns: Turns,
     position_descriptor: int | None,
 ) -> None:
-    """Carry out a request; only its own code is imported, since every import delays the start of a
-    training.
+    """Carry out a request.
+
+    Only its own code is imported, since every import delays the start of a training.
     """
     match request:
         case requests.Probe():
@@ -212,7 +213,7 @@ def train(
                 state = TrainingState(request, trainer, examples, pacing, drawn)
         for repeat, weights_file in enumerate(request.weight_files):
             if repeat > 0:
-                # continued: the same weights, a new optimiser
+                # The continued protocol keeps the weights and starts a new optimiser.
                 state.trainer.load(state.trainer.weights())
             _train_repeat(state, weights_file, say, tick, clock)
     except Enough:
@@ -222,8 +223,13 @@ def train(
 def _agreement(trainer: Trainer) -> Callable[[Any], Any]:
     """Return what makes all ranks of a training take the first one's value."""
     if not isinstance(trainer, RankTrainer):
-        return lambda own: own
-    return lambda own: trainer.gather(own)[0]
+        return keep_own
+    gather = trainer.gather
+
+    def take_first(own: Any) -> Any:
+        return gather(own)[0]
+
+    return take_first
 
 
 def _choose_threads(
@@ -248,8 +254,9 @@ def _choose_threads(
 def _train_in_slices(
     state: TrainingState, weights: Weights, tick: Callable[[], None], clock: Clock
 ) -> None:
-    """Train slice by slice until the parent wants the complete training; a training that ends
-    earlier is repeated.
+    """Train slice by slice until the parent wants the complete training.
+
+    A training that ends earlier is repeated.
 
     Raises:
         Enough: the parent wants no training.
@@ -332,6 +339,7 @@ def _train_repeat(
         )
         steps = _joined([trainer.read(result) for result in epoch.results])
         running = _running(workload, steps, plan)
+        log = list(_log_lines(epoch.edges, steps, plan, step, log_every)) if log_every else []
         say(
             answers.EpochEnded(
                 index=index,
@@ -342,9 +350,7 @@ def _train_repeat(
                 examples=sum(plan.sizes),
                 losses=steps.losses.tolist(),
                 l2_losses=None if steps.l2_losses is None else steps.l2_losses.tolist(),
-                log=list(_log_lines(epoch.edges, steps, plan, step, log_every))
-                if log_every
-                else [],
+                log=log,
                 **running,
             )
         )
@@ -368,11 +374,12 @@ def _train_repeat(
 
 
 def _finished(trainer: Trainer, first_weights: Weights | None) -> answers.Finished:
+    unchanged = None
+    if first_weights is not None:
+        unchanged = _unchanged(first_weights, trainer.weights())
     return answers.Finished(
         settings=trainer.settings(),
-        unchanged_weights=None
-        if first_weights is None
-        else _unchanged(first_weights, trainer.weights()),
+        unchanged_weights=unchanged,
         host_peak_bytes=_host_peak_bytes(),
         device_peak_bytes=trainer.device_peak_bytes(),
     )
@@ -384,8 +391,9 @@ def _unchanged(before: Weights, after: Weights) -> list[str]:
 
 
 def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, Any]:
-    """Return the running training metrics of an epoch, weighted by batch size; empty if exact ones
-    are requested.
+    """Return the running training metrics of an epoch, weighted by batch size.
+
+    The result is empty if exact ones are requested.
     """
     if workload.metrics.train != "running":
         return {}
@@ -405,11 +413,10 @@ def _evaluated(state: TrainingState, index: int, clock: Clock) -> dict[str, Any]
     start = clock()
     exact = state.request.workload.metrics.train == "exact"
     splits: tuple[SplitName, ...] = ("test", "train") if exact else ("test",)
-    found = {
-        f"{split}_{name}": value
-        for split in splits
-        for name, value in vars(state.evaluate(split, index)).items()
-    }
+    found = {}
+    for split in splits:
+        evaluation = state.evaluate(split, index)
+        found.update({f"{split}_{name}": value for name, value in vars(evaluation).items()})
     return {"seconds": clock() - start, **found}
 
 
@@ -499,23 +506,25 @@ def _examine(name: str, say: Say) -> None:
     backend = registry.load(name)
     seen = answers.Examined()
     if isinstance(backend, Examinable):
-        say(seen := dataclasses.replace(seen, examination=backend.examine()))
+        seen = dataclasses.replace(seen, examination=backend.examine())
+        say(seen)
     can = registry.capabilities(name, backend)
     devices = tuple(device.id for device in can.devices)
-    say(seen := dataclasses.replace(seen, version=can.version, devices=devices))
+    seen = dataclasses.replace(seen, version=can.version, devices=devices)
+    say(seen)
     if isinstance(backend, Examinable):
         for device in devices:
-            say(
-                seen := dataclasses.replace(
-                    seen, products=(*seen.products, try_product(backend, device))
-                )
-            )
-            say(seen := dataclasses.replace(seen, libraries=loaded_libraries()))
+            product = try_product(backend, device)
+            seen = dataclasses.replace(seen, products=(*seen.products, product))
+            say(seen)
+            seen = dataclasses.replace(seen, libraries=loaded_libraries())
+            say(seen)
 
 
 def loaded_libraries(maps: Path = Path("/proc/self/maps")) -> dict[str, list[str]]:
-    """Return the GPU libraries loaded in this process by name, each with its files; there should be
-    only one.
+    """Return the GPU libraries loaded in this process by name, each with its files.
+
+    There should be only one file of each.
     """
     try:
         mapped = maps.read_text()

@@ -16,9 +16,11 @@ from trainmark.workload.schedule import Schedule, epoch_sizes
 from trainmark.workload.spec import Workload
 
 _STREAM = 1 << 20
+"""Random stream of the order of examples; no layer has this number, by which weights are drawn."""
 _AUGMENTATION = 1 << 21
+"""Random stream of the distortions of images, different from that of the order."""
 _EVALUATION = 1 << 23
-"""Random streams different from those of weights, which use [seed, layer], and from each other."""
+"""Random stream of the samples that an evaluation uses, different from both others."""
 
 
 def epoch_plans(

@@ -23,15 +23,16 @@ def predict(request: Predict, say: Say) -> None:
     trainer = _trained(request, data)
     test = trainer.evaluate("test")
     say(Scored(test.loss, test.accuracy, data.test.labels.tolist()))
-    # as in evaluation, since other sizes may round differently
+    # The batches are as large as in evaluation, since other sizes may round differently.
     size = request.workload.evaluation_batch
     for start in range(0, len(data.test), size):
         say(Outputs(trainer.outputs(data.test.images[start : start + size]).tolist()))
 
 
 def generate(request: Generate, say: Say) -> None:
-    """Continue the prompt token by token; the network sees the last tokens, up to its context
-    length.
+    """Continue the prompt token by token.
+
+    The network sees the last tokens, up to its context length.
     """
     trainer = _trained(request, request.dataset.load())
     tokens = list(request.prompt)
@@ -39,7 +40,7 @@ def generate(request: Generate, say: Say) -> None:
     length = request.workload.input.network_shape[0]
     for index in range(request.length):
         seen = tokens[-length:]
-        # attention is causal, so the zeros change nothing
+        # Attention is causal, so the zeros after the tokens change nothing.
         window = np.array([seen + [0] * (length - len(seen))])
         row = trainer.outputs(window)[:, len(seen) - 1]
         if request.temperature:

@@ -1,5 +1,6 @@
-"""A training on several processes, on the measured side: one process starts the ranks and relays
-their messages.
+"""A training on several processes, on the measured side.
+
+One process starts the ranks and relays their messages.
 
 Each rank is an ordinary worker. It connects to the launcher by a socket in the file system, sends
 its rank, and gets the request. Its messages are passed on to the parent in an envelope; those of
@@ -38,8 +39,11 @@ BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 RANK_FLAG = "--rank"
 _HOST_VARIABLE = "TRAINMARK_HOST"
 _HELD = ("Finished", "Done", "Failed")
+"""Messages of this machine's first rank that are passed on only at the end."""
 _TAIL_BYTES = 4_096
+"""Bytes from the end of a failed rank's output that are reported."""
 _FAREWELL_SECONDS = 2.0
+"""Seconds to wait for the last messages of each rank."""
 _OVERDUE_SECONDS = 5.0
 """Seconds for an engine to notice that a rank has failed; one that waits for a lost machine never
 does."""
@@ -154,15 +158,17 @@ class _Relay:
         channel = Channel(line)
         place: Message = {}
         last = None
-        # its end is reported elsewhere, or below
+        # The end of a rank is reported by the engine, or below.
         with line, contextlib.suppress(OSError, ProtocolError):
-            while (messages := channel.receive()) is not None:
+            messages = channel.receive()
+            while messages is not None:
                 for message in messages:
                     if message["event"] == RankBorn.__name__:
                         place = message
                         self._greet(line, channel, place)
                     self._pass_on(place, message)
                     last = message["event"]
+                messages = channel.receive()
         if place and last not in ("Done", "Diverged"):
             with self._speaking:
                 self._worry(place)

@@ -40,10 +40,13 @@ _BATCHES = 6 + 1 / 3
 _FULL = 4_000
 """Examples where a batch is the whole training set."""
 _STEPS_OF_NEXT_EPOCH = 3
+"""Steps of a second epoch whose order is checked, to see that its order is a new one."""
 _MAYBE_EMPTY = ("activations", "activation_moves", "untrained", "untrained_moves")
 """Groups of arrays that a file does not contain if they are empty."""
 _M_TRIM_THRESHOLD = -1
+"""Parameter of glibc's ``mallopt``: free bytes above which memory returns to the system."""
 _M_MMAP_THRESHOLD = -3
+"""Parameter of glibc's ``mallopt``: bytes above which an allocation gets pages of its own."""
 _MOVES = 1 << 22  # a random stream different from those of weights and orders
 
 
@@ -88,12 +91,8 @@ def ordered_plans(workload: Workload, examples: int, seed: int) -> list[EpochPla
     """Return an epoch and the start of the next, to check the order of batches."""
     first, second = itertools.islice(plans_of(workload, examples, seed), 2)
     sizes = second.sizes[:_STEPS_OF_NEXT_EPOCH]
-    return [
-        first,
-        EpochPlan(
-            sizes, None if second.order is None else second.order[: sum(sizes)], second.whole
-        ),
-    ]
+    order = None if second.order is None else second.order[: sum(sizes)]
+    return [first, EpochPlan(sizes, order, second.whole)]
 
 
 def rehearse(request: Rehearse, say: Say) -> None:
@@ -165,8 +164,9 @@ def _representable(arrays: Arrays) -> dict[str, NDArray[np.float64]]:
 
 
 def problems(place: Path) -> tuple[list[Problem], NDArray[np.float64]]:
-    """Return what :func:`rehearse` wrote: the steps, and the losses of batches from the initial
-    weights.
+    """Return what :func:`rehearse` wrote.
+
+    It has the steps, and the losses of batches from the initial weights.
     """
     with np.load(place, allow_pickle=False) as file:
         tree = _nested({name: file[name] for name in file.files})
@@ -187,28 +187,23 @@ def problems(place: Path) -> tuple[list[Problem], NDArray[np.float64]]:
 
 def _chosen(workload: Workload, examples: int, seed: int) -> list[tuple[int, NDArray[np.int64]]]:
     """Return the steps to compare, with their examples."""
-    every = (
-        batch for plan in plans_of(workload, examples, seed) for batch in batches_of(plan, examples)
-    )
+    plans = plans_of(workload, examples, seed)
+    every = itertools.chain.from_iterable(batches_of(plan, examples) for plan in plans)
     steps = list(enumerate(itertools.islice(every, STEPS)))
-    return steps + [
-        (number, steps[number % 2][1]) for number in corners(workload.optimizer) if number >= STEPS
-    ]
+    later = [number for number in corners(workload.optimizer) if number >= STEPS]
+    return steps + [(number, steps[number % 2][1]) for number in later]
 
 
 def _order_losses(
     reference: Reference, workload: Workload, data: Dataset, weights: dict[str, Any], seed: int
 ) -> NDArray[np.float64]:
     train = data.train
-    plans = ordered_plans(workload, len(train), seed)
-    batches = [
-        (train.images[each], train.labels[each])
-        for plan in plans
-        for each in batches_of(plan, len(train))
-    ]
-    return np.array(
-        [reference.loss(weights, images, labels.astype(np.int64)) for images, labels in batches]
-    )
+    losses = []
+    for plan in ordered_plans(workload, len(train), seed):
+        for each in batches_of(plan, len(train)):
+            labels = train.labels[each].astype(np.int64)
+            losses.append(reference.loss(weights, train.images[each], labels))
+    return np.array(losses)
 
 
 def _keep_memory() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends import registry
-from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
+from trainmark.backends.base import Backend, EpochPlan, Options, Trainer, no_tick
 from trainmark.backends.numpy.inspection import StepTensors, inspect_step
 from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset
@@ -71,7 +71,9 @@ def replay(
 
 
 def _worth_opening(losses: NDArray[np.float64], failed: int | None) -> list[int]:
-    """Return the first step, the one after which the loss rose most, the last good one, and the
+    """Return the steps that are worth inspecting.
+
+    These are the first one, the one after which the loss rose most, the last good one, and the
     failure.
     """
     good = losses[:failed]
@@ -81,8 +83,9 @@ def _worth_opening(losses: NDArray[np.float64], failed: int | None) -> list[int]
 
 
 def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepInspection:
-    """Inspect step ``step``, from 0: the backend's results, and the reference's from the same
-    weights.
+    """Inspect step ``step``, from 0.
+
+    It has the backend's results, and the reference's from the same weights.
     """
     trainer, plan, place, _ = _trained(training, step, tick)
     before = trainer.weights()
@@ -93,7 +96,8 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
     workload = training.workload
     x = prepare(workload.input, split.images[batch])
     labels = split.labels[batch]
-    if plan.augmented is not None and (spec := workload.augmented_input) is not None:
+    spec = workload.augmented_input
+    if plan.augmented is not None and spec is not None:
         x = augment(spec, x, plan.batches(plan.augmented)[place])
     valid = labels < training.model.classes
     known = valid.reshape(len(labels), -1).all(axis=1)
@@ -119,8 +123,9 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
 def _trained(
     training: _Training, steps: int, tick: Callable[[], None]
 ) -> tuple[Trainer, EpochPlan, int, NDArray[np.float64]]:
-    """Return a trainer after ``steps`` steps, or all there are; the next step's epoch and position
-    in it; losses.
+    """Return a trainer after ``steps`` steps, or all there are.
+
+    Also returns the next step's epoch, its position in it, and the losses.
     """
     workload = training.workload
     data = training.data
@@ -161,7 +166,7 @@ def _alone(
     trainer = training.backend.trainer(one_by_one, lay_out(one_by_one), training.data, options)
     trainer.load(weights)
     trainer.begin_epoch(EpochPlan((1,) * len(taken), taken))
-    losses = trainer.read(trainer.train(len(taken), lambda: None)).losses
+    losses = trainer.read(trainer.train(len(taken), no_tick)).losses
     return tuple(
         OddExample(int(example), float(loss), float(own))
         for example, loss, own in zip(taken, losses, inspected.losses, strict=False)

@@ -24,19 +24,23 @@ from trainmark.workload.decode import decode
 VERSION = 1
 _T = TypeVar("_T")
 _MOST_LINE_BYTES = 1 << 20
+"""Most bytes of a line that is not complete yet, so that it can't fill the memory."""
 _MOST_EPOCHS = 100_000
+"""Most epochs that a command can report, so that a record has a limit."""
 _MOST_THREADS = 100
 """Maximum number of entries in a report of a threads search."""
 _MOST_LEFT_OUT = 10_000
+"""Invalid lines after which only turns are read, to limit the cost of excessive output."""
 _MOST_TOLD = 3
-"""Number of lines after which only turns are read, to limit the cost of excessive output."""
+"""Most invalid lines that a record quotes."""
 Report: TypeAlias = "EpochEnded | Evaluated | SliceTimed | StepsObserved | ThreadsTried | Waiting"
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
 
 class Reports:
-    """Parses lines into epochs, evaluations and slices, in the order of their ends; counts and
-    ignores invalid ones.
+    """Parses lines into epochs, evaluations and slices, in the order of their ends.
+
+    Invalid lines are counted and ignored.
 
     Args:
         edge: start of the command, in seconds from the record's origin.
@@ -75,14 +79,16 @@ class Reports:
             self._leave_out("a line without an end")
             self._pending = b""
         for line in lines:
-            # turns go on
-            heard = self.left_out <= _MOST_LEFT_OUT or re.search(rb'"(pause|resume|slice)"', line)
-            if not line.strip() or not heard:
+            # Turns are read in any case, or the other sides would wait for ever.
+            is_turn = re.search(rb'"(pause|resume|slice)"', line)
+            if not line.strip() or not (self.left_out <= _MOST_LEFT_OUT or is_turn):
                 continue
             message = _parsed(line)
             if message is None:
                 self._leave_out(repr(line)[1:])
-            elif (found := self._understood(message, origin, now)) is not None:
+                continue
+            found = self._understood(message, origin, now)
+            if found is not None:
                 yield found
 
     def _understood(self, message: dict[str, Any], origin: float, clock: float) -> Report | None:
@@ -93,7 +99,8 @@ class Reports:
             return None
         now = at - origin
         event = message.get("event")
-        if isinstance(packages := message.pop("packages", None), dict):
+        packages = message.pop("packages", None)
+        if isinstance(packages, dict):
             first = list(packages.items())[:50]
             self.packages = {
                 name[:100]: version[:100] for name, version in first if isinstance(version, str)
@@ -143,10 +150,8 @@ class Reports:
             or steps is None
             or not 0 <= start - origin <= now - seconds
         ):
-            self._leave_out(
-                f"slice of {_shown(message.get('steps'))} steps in "
-                f"{_shown(message.get('seconds'))} s"
-            )
+            shown = f"{_shown(message.get('steps'))} steps in {_shown(message.get('seconds'))} s"
+            self._leave_out(f"slice of {shown}")
             return None
         return SliceTimed(start - origin, steps, steps, seconds, None)
 
@@ -283,11 +288,9 @@ def _fraction(value: Any) -> float | None:
 
 
 def _count(value: Any) -> int | None:
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53
-        else None
-    )
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 < value < 2**53 else None
 
 
 def _seconds(value: Any) -> float | None:

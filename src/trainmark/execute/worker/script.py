@@ -1,5 +1,6 @@
-"""The measured process of a user's command: starts it, times it, reads its reports, and ends what
-it leaves behind.
+"""The measured process of a user's command.
+
+It starts the command, times it, reads its reports, and ends what it leaves behind.
 
 It runs between trainmark and the command so that no process of the command, daemons included,
 outlives either: on Linux orphans become this process's children. Elsewhere, processes that leave
@@ -42,8 +43,9 @@ from trainmark.inject.changes import ORIGINAL
 from trainmark.inject.changes import VARIABLE as CHANGES
 
 _MOST_WORDS = 500
+"""Most characters of the reason why a command can't be started."""
 _GRACE_SECONDS = 0.5
-"""Helper processes of a command may end shortly after it."""
+"""Seconds in which helper processes may end after their command, before they are ended."""
 
 
 def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None:
@@ -85,12 +87,13 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
             selector.select()
             _tell(reports, _arrived(heard), request.origin, clock, say, stopped)
     process.returncode = ended.code
-    # first, since a process that keeps writing would block this one
+    # This comes first, since a process that keeps writing would block the next lines.
     left = end_descendants(_GRACE_SECONDS)
     while arrived := _arrived(heard):
         _tell(reports, arrived, request.origin, clock, say, stopped)
     peak = ended.usage.ru_maxrss
     own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    bytes_of_unit = 1 if sys.platform == "darwin" else 1024
     say(
         CommandExited(
             code=ended.code,
@@ -98,9 +101,7 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
             user_seconds=ended.usage.ru_utime,
             system_seconds=ended.usage.ru_stime,
             # Linux also counts this process's memory before exec, so a lower peak is unknown.
-            host_peak_bytes=peak * (1 if sys.platform == "darwin" else 1024)
-            if peak > own_peak
-            else None,
+            host_peak_bytes=peak * bytes_of_unit if peak > own_peak else None,
             left=left,
             left_out=reports.left_out,
             odd=reports.odd,
@@ -192,8 +193,9 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 class _Waiter:
-    """Waits for a process in a separate thread, so that its end is timed exactly; signals it
-    through a pipe.
+    """Waits for a process in a separate thread, so that its end is timed exactly.
+
+    It signals the end through a pipe.
     """
 
     def __init__(self, pid: int, clock: Clock) -> None:
@@ -224,7 +226,7 @@ def _tell(
     for report in reports.take(arrived, origin, clock()):
         if isinstance(report, Waiting):
             stopped.stop_all()  # data loaders would use the other side's time
-        # if trainmark is gone, the lifeline ends the command; wait for it
+        # If trainmark is gone, the lifeline will end the command.
         with contextlib.suppress(OSError):
             say(report)
 
@@ -239,9 +241,11 @@ def end_descendants(grace: float = 0.0) -> int:
     """End all descendants of this process, adopted orphans included; returns their number."""
     event = threading.Event()
     waited = 0.0
-    while (left := list(_descendants(os.getpid()))) and waited < grace:
+    left = list(_descendants(os.getpid()))
+    while left and waited < grace:
         event.wait(0.05)
         waited += 0.05
+        left = list(_descendants(os.getpid()))
     ended: set[int] = set()
     while left:
         ended.update(left)

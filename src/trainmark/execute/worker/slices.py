@@ -31,6 +31,19 @@ of training that the parent wants; after that, the turn ends with fewer steps. B
 training of 20 steps of 0.1 ms took 5 ms to start again, so a slice of 0.5 s took 3 s."""
 
 
+def keep_own(own: Any) -> Any:
+    """Return a training's own value: what a training in a single process agrees on."""
+    return own
+
+
+def _say_nothing(_: object) -> None:
+    pass
+
+
+def _no_loss() -> None:
+    return None
+
+
 class Enough(Exception):
     """The parent needs no more slices of this training."""
 
@@ -57,9 +70,9 @@ class Slices:
     def __init__(
         self,
         turns: Turns | None = None,
-        say: Say = lambda _: None,
+        say: Say = _say_nothing,
         origin: float = 0.0,
-        agree: Callable[[Any], Any] = lambda own: own,
+        agree: Callable[[Any], Any] = keep_own,
     ) -> None:
         self._turns = turns
         self._say = say
@@ -78,7 +91,7 @@ class Slices:
         self._part_steps = 0
         self._restarting = 0.0
 
-    def wait_for_turn(self, loss: Callable[[], float | None] = lambda: None) -> bool:
+    def wait_for_turn(self, loss: Callable[[], float | None] = _no_loss) -> bool:
         """Pause if a turn is over.
 
         Args:
@@ -104,7 +117,7 @@ class Slices:
         self._target = turn["seconds"] or 0.0
         self._to_the_end = turn["seconds"] is None
         self._pace = math.inf if turn["until_steady"] else None
-        # two parts, to be compared
+        # The untimed part is divided into two, whose paces are compared.
         untimed = turn["untimed"] / 2 if turn["until_steady"] else turn["untimed"]
         self._untimed_left = (
             max(1, round(untimed / self._step_seconds)) if self._step_seconds else 0
@@ -120,8 +133,9 @@ class Slices:
         return True
 
     def restarted(self, seconds: float) -> None:
-        """Count the seconds it took to restart a training that ended within a turn; they are not
-        timed.
+        """Count the seconds it took to restart a training that ended within a turn.
+
+        They are not timed.
         """
         self._restarting += self._agree(seconds)
 
@@ -174,8 +188,9 @@ class Slices:
 
     @property
     def _has_trained_enough(self) -> bool:
-        """Whether a turn has the seconds of training that the parent wants, or restarts take too
-        long for that.
+        """Whether a turn has the seconds of training that the parent wants.
+
+        It also counts if restarts take too long for that.
         """
         return self._seconds >= self._target or self._restarting >= MOST_RESTARTING * self._target
 

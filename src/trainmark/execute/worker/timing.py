@@ -1,5 +1,6 @@
-"""The only place where the clock of a training is read: at synchronised edges, with only the
-backend's code between.
+"""The only place where the clock of a training is read.
+
+It is read at synchronised edges, with only the backend's code between.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from trainmark.execute.worker.slices import Slices
 Clock = Callable[[], float]
 
 
+def _first_edge() -> list[tuple[int, float]]:
+    return [(0, 0.0)]
+
+
 @dataclass
 class TimedEpoch:
     """One epoch between synchronised edges.
@@ -25,7 +30,7 @@ class TimedEpoch:
         results: return value of each ``train``.
     """
 
-    edges: list[tuple[int, float]] = field(default_factory=lambda: [(0, 0.0)])
+    edges: list[tuple[int, float]] = field(default_factory=_first_edge)
     windows: list[tuple[float, float]] = field(default_factory=list)
     results: list[Any] = field(default_factory=list)
 
@@ -76,8 +81,9 @@ def timed_epoch(
         return min(total, epoch.done + min(logged, pacing.most_steps() or total))
 
     def last_loss() -> float | None:
-        """Return the loss of the last step; None within a ``train``, whose results are not
-        available yet.
+        """Return the loss of the last step.
+
+        The result is None within a ``train``, whose results are not available yet.
         """
         loss = trainer.read(epoch.results[-1]).losses[-1] if epoch.results else math.nan
         return float(loss) if math.isfinite(loss) else None

@@ -1,5 +1,6 @@
-"""A copy of the working folder for an experiment, of which several may be alive: large files can be
-linked.
+"""A copy of the working folder for an experiment.
+
+Several may be alive, so large files can be linked.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from trainmark.execute.protocol.requests import ENVIRONMENTS, NOT_COPIED
 from trainmark.execute.protocol.wire import SCRATCH_PREFIX
 
 _LARGE_BYTES = 1 << 20
+"""Bytes of a file that is linked instead of copied if it is larger."""
 _MANY_ENTRIES = 256
+"""Entries of a folder that is linked instead of copied if it has more."""
 _MOST_BYTES = 1 << 26
+"""Most bytes of all copied files; later files are linked."""
 _MOST_FILES = 2_000
-"""Of all files that are copied; those after them are linked."""
+"""Most copied files; later ones are linked."""
 _LINKED_FOLDERS = {*ENVIRONMENTS, *NOT_COPIED}
 _LEFT_OUT = {*NOT_COPIED} - {*ENVIRONMENTS}
 
@@ -49,8 +53,9 @@ def link_neighbours(folder: Path, copy: Path) -> None:
 
 
 def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bool = False) -> Path:
-    """Copy a folder's small files; links everything else, which something else must keep from being
-    written.
+    """Copy a folder's small files, and link everything else.
+
+    Something else must keep the linked files from being written.
 
     Args:
         whole: link only installed packages and what can't be copied, such as pipes; version control
@@ -58,7 +63,7 @@ def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bo
     """
     copy.mkdir()
     copied = copied or _Copied(folder)
-    # a folder's own files first, since not all are copied
+    # A folder's own files come first, since not all files are copied.
     for path in sorted(folder.iterdir(), key=os.path.isdir):
         target = copy / path.name
         if path.name.startswith(SCRATCH_PREFIX) or (whole and path.name in _LEFT_OUT):

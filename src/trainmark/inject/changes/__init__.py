@@ -1,5 +1,6 @@
-"""Changes to a training that ``trainmark explain`` tries, each in a separate run of the user's
-script.
+"""Changes to a training that ``trainmark explain`` tries.
+
+Each is tried in a separate run of the user's script.
 
 The environment variable ``TRAINMARK_CHANGES`` names those of this process, separated by commas, as
 in ``bf16,workers=2``; it is empty for the unchanged script. A change proves that it took effect, or
@@ -16,8 +17,9 @@ from importlib.util import find_spec
 from typing import Any
 
 VARIABLE = "TRAINMARK_CHANGES"
+"""Environment variable: the changes of an experiment, separated by commas."""
 ORIGINAL = "TRAINMARK_ORIGINAL"
-"""Environment variables: the changes; the user's folder, of which the working folder is a copy."""
+"""Environment variable: the user's folder, of which an experiment's working folder is a copy."""
 
 
 class Change:
@@ -51,23 +53,29 @@ class Change:
         self.took(f"{real.__name__} does nothing")
 
 
+def _no_change(_: Change) -> None:
+    pass
+
+
 def apply(observer: Any, framework: Any) -> None:
-    """Apply this process's changes of a framework's module here, where ``same-batch`` is the
-    function ``same_batch``.
+    """Apply this process's changes that a framework's module defines.
+
+    The function of ``same-batch`` is ``same_batch``.
 
     An error is reported, never raised.
     """
     for name in filter(None, os.environ.get(VARIABLE, "").split(",")):
         change = Change(name, observer)
         try:
-            getattr(framework, change.word.replace("-", "_"), lambda _: None)(change)
+            getattr(framework, change.word.replace("-", "_"), _no_change)(change)
         except Exception as error:  # noqa: BLE001  (the user's script must go on)
             change.cannot(f"{type(error).__name__}: {error}"[:200])
 
 
 def install(framework: str, observer: Any) -> None:
-    """Apply the changes to a framework that was just imported, if this process is an experiment and
-    there are any.
+    """Apply the changes to a framework that was just imported.
+
+    There are none unless this process is an experiment.
     """
     if VARIABLE not in os.environ:
         return

@@ -10,7 +10,9 @@ import torch
 from .. import accelerator
 
 _SKIPPED = 10
+"""Steps before the profiled ones, so that compiling and warming up are over."""
 _STEPS = 5
+"""Number of profiled steps."""
 
 
 class Busy:
@@ -47,8 +49,9 @@ class Busy:
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
-    """Return the share of the time from the first start to the last end that any of the spans
-    covers.
+    """Return the share of the time that any of the spans covers.
+
+    The time is from the first start to the last end.
     """
     ordered = sorted(spans)
     first = ordered[0][0]

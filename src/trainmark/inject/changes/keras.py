@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 from collections.abc import Callable
@@ -22,6 +23,10 @@ _SETTERS = (
 _ENGINE = keras.backend.backend()
 
 
+def _keep(*_: Any) -> None:
+    """Stand in for a setter, and keep what is set."""
+
+
 def same_batch(change: Change) -> None:
     """Feed the first batch again instead of loading."""
     if _ENGINE == "torch":
@@ -37,7 +42,7 @@ def same_batch(change: Change) -> None:
             return real(batches).take(1).cache().repeat(number)
         adapter = batches.data_adapter
         first = next(iter(adapter.get_jax_iterator()))
-        adapter.get_jax_iterator = lambda: itertools.repeat(first, number)
+        adapter.get_jax_iterator = functools.partial(itertools.repeat, first, number)
         return real(batches)  # the observer counts what it yields
 
     trainer: Any = importlib.import_module(f"keras.src.backend.{_ENGINE}.trainer")
@@ -58,7 +63,7 @@ def fp32(change: Change) -> None:
 
     around(keras.layers.Layer, "__init__", made)
     for module, setter in _SETTERS:
-        around(module, setter, lambda *_: None)
+        around(module, setter, _keep)
 
 
 mixed_bf16 = fp32
@@ -98,7 +103,7 @@ def _after_compile(change: Change, does: Callable[[Any], None]) -> None:
         does(model)
 
     def applied(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
-        # unless it took effect before
+        # This has no effect if the change took effect before.
         change.cannot("the script uses a custom loop instead of fit")
         return real(*args, **more)
 

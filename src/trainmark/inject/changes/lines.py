@@ -1,5 +1,6 @@
-"""Where a training spends its time: parts of the step and lines of the user's, by sampling the
-training thread.
+"""Where a training spends its time, by sampling the training thread.
+
+Samples tell the part of the step and the line of the user's.
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ _PARTS = {
 }
 """What PyTorch does while a file of its own is on the stack; the innermost one tells."""
 _EVALUATION = "evaluation"
+"""Name of the part for samples during an evaluation."""
 _OWN = "your own code"
+"""Name of the part for samples outside PyTorch's own functions."""
 _SWITCH_SECONDS = 0.0001
 """How long Python lets the training run on before it takes a sample; with the usual 5 ms, code of
 many short operations would end before it is seen."""
 _TELL_EVERY = 20
+"""Number of samples between two reports."""
 _MOST = 20
+"""Most lines in a report."""
 
 
 def stack(observer: Any) -> list[str]:
@@ -87,12 +92,12 @@ def _pauses() -> Iterator[float]:
 def _now(observer: Any, thread: int) -> tuple[str | None, str]:
     """Return the user's line that a thread executes, and the part of the step."""
     collects = gc.isenabled()
-    # else reading a frame may run finalizers, meanwhile the thread runs on, and the frame is freed
+    # Reading a frame may otherwise run finalizers; the thread then runs on, and the frame is freed.
     gc.disable()
     try:
         frame = sys._current_frames().get(thread)
         place = observer.users_place(frame)
-        # a batch after an evaluation is loaded before that is known to have ended
+        # The first batch after an evaluation is loaded before the observer knows of its end.
         part = _part(frame, observer)
     finally:
         if collects:

@@ -1,5 +1,6 @@
-"""Discard an experiment's writes to files outside its folders, so that none of the user's files
-change.
+"""Discard an experiment's writes to files outside its folders.
+
+None of the user's files change.
 
 An experiment runs in a copy of the working folder, with a separate folder for temporary files. Its
 checkpoints are worthless, but a script may save them under an absolute path, or delete old ones.
@@ -26,12 +27,14 @@ from ..patch import around
 from . import ORIGINAL
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+"""Flags of :func:`os.open` with which a file may be written."""
 _OWN = "TRAINMARK_OBSERVER"
 """Environment variable: the experiment's own folder, which contains the copy of the working
 folder."""
 _COMPILERS = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
 """Environment variables: folders for libraries that are loaded right after they are written."""
 _LARGEST_COPY = 1 << 30
+"""Most bytes of a file that is copied before it is changed."""
 _CHANGE = (
     "remove",
     "unlink",
@@ -45,6 +48,7 @@ _CHANGE = (
     "chmod",
     "utime",
 )
+# The real functions, which are called after their names were replaced.
 _set = setattr
 _copy = shutil.copyfile
 _replace = os.replace
@@ -68,8 +72,9 @@ class Writes:
         self._original = os.path.realpath(os.environ.get(ORIGINAL, os.devnull)) + os.sep
 
     def elsewhere(self, path: Any) -> bool:
-        """Return whether ``path`` is a file that may not be written: the innermost of the known
-        folders decides.
+        """Return whether ``path`` is a file that may not be written.
+
+        The innermost of the known folders decides.
         """
         try:
             real = os.path.realpath(os.fsdecode(path)) + os.sep
@@ -99,8 +104,9 @@ class Writes:
         return stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or not self._is_allowed(link)
 
     def _instead(self, path: Any, *, copied: bool) -> str:
-        """Return a temporary file for one that may not be written, with what that has if it is
-        ``copied``.
+        """Return a temporary file for one that may not be written.
+
+        It has the same content if that is ``copied``.
         """
         name = hashlib.sha256(os.path.realpath(os.fsencode(path))).hexdigest()
         instead = os.path.join(self._temporary, f"instead-{name[:20]}")
@@ -114,8 +120,7 @@ class Writes:
         return instead
 
     def _discarded(self) -> str:
-        """Return the path of a temporary file that takes everything which this process saves
-        elsewhere.
+        """Return the path of a temporary file for all that this process saves elsewhere.
 
         It is not the null device: a library may write another file and rename it to this path, and
         a script may change the mode of the file that it has opened. All writes share one file, so
@@ -178,8 +183,9 @@ class Writes:
             around(h5py.File, "__init__", opened)
 
     def redirect_safetensors(self) -> None:
-        """Discard what safetensors saves elsewhere; its compiled code opens and renames files
-        without Python.
+        """Discard what safetensors saves elsewhere.
+
+        Its compiled code opens and renames files without Python.
         """
         if find_spec("safetensors") is None:
             return
@@ -197,8 +203,9 @@ class Writes:
                     _set(sys.modules[name], "serialize_file", saves)
 
     def unless_elsewhere(self, does: Callable[..., Any], position: int = 0) -> Callable[..., Any]:
-        """Return a function that does nothing if one of its arguments, from ``position`` on, is a
-        file elsewhere.
+        """Return a function that does nothing if one of its arguments is a file elsewhere.
+
+        Arguments from ``position`` on count.
         """
 
         @functools.wraps(does)
@@ -217,8 +224,9 @@ class Writes:
         return done
 
     def to_nowhere(self, saves: Callable[..., Any], position: int) -> Callable[..., Any]:
-        """Return a function that saves to a discarded file if its argument at ``position`` is a
-        file elsewhere.
+        """Return a function that saves to a discarded file instead of a file elsewhere.
+
+        The argument at ``position`` is the file.
         """
 
         @functools.wraps(saves)

@@ -1,5 +1,6 @@
-"""Started by every Python interpreter of a measured command, since ``trainmark measure`` puts this
-folder on its path.
+"""Started by every Python interpreter of a measured command.
+
+The command ``trainmark measure`` puts this folder on its path.
 
 It starts the observer, takes this folder off the path, and runs the ``sitecustomize`` that it
 hides, if there is one.
@@ -32,9 +33,9 @@ _here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _here]
 try:
     _start_observer(os.path.dirname(_here))
-# The command must run in any case; the record then has no steps
+# The command must run in any case; the record then has no steps.
 except Exception as error:  # noqa: BLE001
-    # but not as an experiment, which could write to the user's files
+    # An experiment must not run without protection, since it could write to the user's files.
     if "TRAINMARK_CHANGES" in os.environ:
         os.write(
             2,

@@ -14,8 +14,9 @@ _MEGA = 1e6
 
 
 class NvmlMeter:
-    """Reads all GPUs of this machine, in the driver's order, for the lifetime of this process; none
-    without NVML.
+    """Reads all GPUs of this machine, in the driver's order.
+
+    It can be used for the lifetime of this process; without NVML it reads none.
 
     Args:
         library: ``pynvml`` by default.
@@ -31,8 +32,9 @@ class NvmlMeter:
             self._handles = [self._nvml.handle(index)[0] for index in range(count)]
 
     def read(self) -> tuple[GpuReading, ...]:
-        """Read every GPU. A lost GPU is not queried again, since the driver can take seconds to
-        report the loss.
+        """Read every GPU.
+
+        A lost GPU is not queried again, since the driver can take seconds to report the loss.
         """
         readings = []
         for index, handle in enumerate(self._handles):

@@ -1,5 +1,6 @@
-"""The state of NVIDIA's driver and GPUs, through NVML. The library is passed in, so that tests need
-no GPU.
+"""The state of NVIDIA's driver and GPUs, through NVML.
+
+The library is passed in, so that tests need no GPU.
 
 Each query can fail separately: a virtual GPU has no fan, a consumer card no ECC, a container may
 have no permission. An unknown value is None, never 0.
@@ -16,17 +17,22 @@ from trainmark.measure.vendor import Driver, Gpu
 NAME = "NVIDIA"
 _MILLI = 1e-3
 
-# nvml.h
+# These numbers are defined in nvml.h.
 CLOCK_SM = 1
 CLOCK_MEMORY = 2
 TEMPERATURE_GPU = 0
 _GPU_IS_LOST = 15
+"""``NVML_ERROR_GPU_IS_LOST``"""
 _EXCLUSIVE_PROCESS = 3
+"""``NVML_COMPUTEMODE_EXCLUSIVE_PROCESS``"""
 _UNCORRECTED = 1
-_SINCE_LOADED = 0  # NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC
+"""``NVML_MEMORY_ERROR_TYPE_UNCORRECTED``"""
+_SINCE_LOADED = 0
+"""``NVML_VOLATILE_ECC``: errors since the driver was loaded."""
 _CAN_READ = 0
-# NVML_P2P_CAPS_INDEX_READ (in pynvml a tuple, which ctypes refuses), NVML_P2P_STATUS_OK
+"""``NVML_P2P_CAPS_INDEX_READ``, which in pynvml is a tuple that ctypes refuses."""
 _P2P_OK = 0
+"""``NVML_P2P_STATUS_OK``"""
 
 # Reasons why a clock is below the requested one, by bit (nvml.h); idleness and application settings
 # don't count.
@@ -39,6 +45,7 @@ THROTTLE_REASONS = {
 }
 
 POWER_CAP_BIT = 0x0000000000000004
+"""The bit that is set while the power cap holds the clocks back."""
 SLOWDOWN_BITS = sum(THROTTLE_REASONS) & ~POWER_CAP_BIT
 """All reasons except the power cap, which is normal for a large GPU under full load."""
 
@@ -55,7 +62,9 @@ class Nvml:
         self._lost: set[int] = set()
 
     def ask(self, question: str, *about: Any) -> Any:
-        """Query one value; None if not supported, without permission, GPU lost, or the library is
+        """Query one value.
+
+        The result is None if it is not supported or permitted, the GPU is lost, or the library is
         too old.
         """
         function = getattr(self.library, question, None)
@@ -80,8 +89,9 @@ class Nvml:
         return bits
 
     def handle(self, index: int) -> tuple[Any, str | None]:
-        """Return the handle of a GPU, or why there is none: it has fallen off the bus, or belongs
-        to another user.
+        """Return the handle of a GPU, or why there is none.
+
+        It may have fallen off the bus, or belong to another user.
         """
         try:
             return self.library.nvmlDeviceGetHandleByIndex(index), None
@@ -128,7 +138,7 @@ def _gpu(nvml: Nvml, index: int, handles: list[Any]) -> Gpu:
         name=_text(ask("nvmlDeviceGetName")),
         uuid=_text(ask("nvmlDeviceGetUUID")),
         compute_capability=_map(ask("nvmlDeviceGetCudaComputeCapability"), tuple),
-        memory_bytes=_map(ask("nvmlDeviceGetMemoryInfo"), lambda memory: int(memory.total)),
+        memory_bytes=_map(ask("nvmlDeviceGetMemoryInfo"), _total_bytes),
         pci_width=_both(
             ask("nvmlDeviceGetCurrPcieLinkWidth"), ask("nvmlDeviceGetMaxPcieLinkWidth")
         ),
@@ -136,20 +146,37 @@ def _gpu(nvml: Nvml, index: int, handles: list[Any]) -> Gpu:
             ask("nvmlDeviceGetCurrPcieLinkGeneration"), ask("nvmlDeviceGetMaxPcieLinkGeneration")
         ),
         persistence=_map(ask("nvmlDeviceGetPersistenceMode"), bool),
-        power_limit_watts=_map(
-            ask("nvmlDeviceGetEnforcedPowerLimit"), lambda limit: limit * _MILLI
-        ),
-        power_default_watts=_map(
-            ask("nvmlDeviceGetPowerManagementDefaultLimit"), lambda limit: limit * _MILLI
-        ),
+        power_limit_watts=_map(ask("nvmlDeviceGetEnforcedPowerLimit"), _watts),
+        power_default_watts=_map(ask("nvmlDeviceGetPowerManagementDefaultLimit"), _watts),
         throttle_reasons=_map(nvml.throttle_bits(handles[index]), throttle_reasons),
         ecc_errors=ask("nvmlDeviceGetTotalEccErrors", _UNCORRECTED, _SINCE_LOADED),
         temperature_celsius=ask("nvmlDeviceGetTemperature", TEMPERATURE_GPU),
-        mig=_map(ask("nvmlDeviceGetMigMode"), lambda modes: bool(modes[0])),
+        mig=_map(ask("nvmlDeviceGetMigMode"), _is_enabled),
         peers=_peers(nvml, index, handles),
-        exclusive=_map(ask("nvmlDeviceGetComputeMode"), lambda mode: mode == _EXCLUSIVE_PROCESS),
-        processes=_map(processes, lambda found: tuple(int(process.pid) for process in found)),
+        exclusive=_map(ask("nvmlDeviceGetComputeMode"), _is_exclusive),
+        processes=_map(processes, _pids),
     )
+
+
+def _total_bytes(memory: Any) -> int:
+    return int(memory.total)
+
+
+def _watts(milliwatts: int) -> float:
+    return milliwatts * _MILLI
+
+
+def _is_enabled(modes: Any) -> bool:
+    """Whether MIG is on now; the second mode will hold after the next reset."""
+    return bool(modes[0])
+
+
+def _is_exclusive(mode: int) -> bool:
+    return mode == _EXCLUSIVE_PROCESS
+
+
+def _pids(processes: Any) -> tuple[int, ...]:
+    return tuple(int(process.pid) for process in processes)
 
 
 def throttle_reasons(bits: int) -> tuple[str, ...]:

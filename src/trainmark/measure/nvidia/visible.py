@@ -12,12 +12,15 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 HIDE_ALL = ("", "-1", "void", "none", "NoDevFiles")
 
 ORDER = "CUDA_DEVICE_ORDER"
+"""Environment variable that decides in which order CUDA numbers the GPUs."""
 _BY_BUS = "PCI_BUS_ID"
+"""Its value for the order of the driver; without it, the fastest GPU comes first."""
 
 
 def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
-    """Return the GPUs that CUDA exposes for a value of ``CUDA_VISIBLE_DEVICES``, and what is wrong
-    with it.
+    """Return the GPUs that CUDA exposes for a value of ``CUDA_VISIBLE_DEVICES``.
+
+    Also returns what is wrong with the value.
 
     CUDA reads the words in order and stops at the first that is not a GPU; with a repeated word it
     exposes none; of MIG instances it exposes only the first. Numbers are the driver's, as with
@@ -45,18 +48,17 @@ def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
 def shown(driver: Driver, environment: Mapping[str, str]) -> tuple[Gpu, ...]:
     """Return the GPUs that a framework should see."""
     value = environment.get(VISIBLE)
-    return (
-        tuple(gpu for gpu in driver.gpus if gpu.problem is None)
-        if value is None
-        else shown_by(value, driver)[0]
-    )
+    if value is None:
+        return tuple(gpu for gpu in driver.gpus if gpu.problem is None)
+    return shown_by(value, driver)[0]
 
 
 def number_of(
     device: str, driver: Driver, environment: Mapping[str, str] = os.environ
 ) -> int | None:
-    """Return the driver's number of a framework's ``cuda:N``; None for any other device or if
-    unknown.
+    """Return the driver's number of a framework's ``cuda:N``.
+
+    The result is None for any other device or if unknown.
 
     CUDA numbers the fastest GPU first unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, so with different
     GPUs only CUDA knows. And an instance of a divided GPU (MIG) is not the GPU that the driver

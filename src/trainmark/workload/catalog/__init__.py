@@ -1,5 +1,6 @@
-"""Find workloads: by name in this folder, or by path of a TOML file. Only for the parent process
-(tomllib).
+"""Find workloads: by name in this folder, or by path of a TOML file.
+
+Only the parent process may import this module (tomllib).
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ _MOST_BYTES = 1 << 20
 
 
 def names() -> list[str]:
-    """Return trainmark's workloads, smallest first, each followed by its variants as
-    ``name:variant``.
+    """Return trainmark's workloads, smallest first.
+
+    Each is followed by its variants as ``name:variant``.
     """
     listed = []
     written = {file.stem: tomllib.loads(file.read_text("utf-8")) for file in _FOLDER.glob("*.toml")}
@@ -36,8 +38,9 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Workload:
-    """Return the workload ``name``: ``mnist-mlp32``, ``mnist-mlp32:two-stage``, or a path that ends
-    in ``.toml``.
+    """Return the workload ``name``.
+
+    It is ``mnist-mlp32``, ``mnist-mlp32:two-stage``, or a path that ends in ``.toml``.
 
     Raises:
         UnknownName: the catalogue has no such workload.
@@ -70,8 +73,8 @@ def parse(text: str, origin: str, variant: str = "") -> Workload:
     """Parse the workload in ``text``; ``origin`` names it in errors."""
     try:
         data = tomllib.loads(text)
-    # such as a number with thousands of digits, or deeply nested lists
     except (ValueError, RecursionError) as error:
+        # Numbers with thousands of digits and deeply nested lists raise other errors than usual.
         raise SpecError(f"{origin} is not TOML", expected="TOML 1.0", found=str(error)) from error
     data.pop("position", None)
     variants = data.pop("variants", {})
@@ -121,7 +124,9 @@ def _positions(text: str) -> Iterator[tuple[KeyPath, int]]:
     table: KeyPath = ()
     counts: dict[Any, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*(\[\[?)([^\]]+)\]", line):
+        header = re.match(r"\s*(\[\[?)([^\]]+)\]", line)
+        key = re.match(r"\s*([\w.\"'-]+)\s*=", line)
+        if header:
             table = ()
             parts = [part.strip().strip("\"'") for part in header[2].split(".")]
             for depth, part in enumerate(parts, 1):
@@ -131,5 +136,5 @@ def _positions(text: str) -> Iterator[tuple[KeyPath, int]]:
                 if table in counts:
                     table = (*table, counts[table])
             yield table, number
-        elif key := re.match(r"\s*([\w.\"'-]+)\s*=", line):
+        elif key:
             yield (*table, *(part.strip("\"'") for part in key[1].split("."))), number

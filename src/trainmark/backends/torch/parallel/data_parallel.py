@@ -1,5 +1,6 @@
-"""Data parallelism: each rank trains a copy on its share of every batch, and DDP averages the
-gradients.
+"""Data parallelism: DDP averages the gradients of several copies.
+
+Each rank trains a copy on its share of every batch.
 
 It changes four things in a trainer of either style: the share of the batches, the module of the
 forward pass, the reduction of results, and the synchronisation.
@@ -43,18 +44,18 @@ class DataParallel(TorchTrainer):
         options = dataclasses.replace(job.options, device=str(self._ranks.device))
         super().__init__(dataclasses.replace(job, data=data, options=options))
         self._pass.forward = self._averaging(self._network)
-        # dropout differs between shares
+        # Each share of the batch needs dropout masks of its own.
         torch.manual_seed(options.seed + _SEEDS_APART * self._ranks.rank)
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Run a first pass per batch size, in which engines allocate buffers; no weight is
-        changed.
+        """Run a first pass per batch size, in which engines allocate buffers.
+
+        No weight is changed.
         """
         with self._buffers_kept():
             for size in dict.fromkeys(self._shared(plan).sizes):
-                x = self._input(
-                    np.zeros((size, *self._data.train.images.shape[1:]), np.uint8)
-                ).contiguous()
+                images = np.zeros((size, *self._data.train.images.shape[1:]), np.uint8)
+                x = self._input(images).contiguous()
                 y = torch.zeros(
                     size, *self._data.train.labels.shape[1:], dtype=torch.int64, device=self._device
                 )

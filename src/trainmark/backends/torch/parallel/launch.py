@@ -1,5 +1,6 @@
-"""``torchrun``'s launcher: starts the ranks of this machine, connects to other machines, and
-watches all ranks.
+"""``torchrun``'s launcher.
+
+It starts the ranks of this machine, connects to other machines, and watches all ranks.
 """
 
 from __future__ import annotations
@@ -76,14 +77,15 @@ def _configuration(asked: LaunchSpec, deadline: float, *, serves: bool) -> Launc
         "log_line_prefix_template": "[rank ${rank}] ",
         "shutdown_timeout": _SETTLE_SECONDS,
     }
-    # older PyTorch lacks the last one
+    # Older versions of PyTorch lack the last setting.
     known = {field.name for field in dataclasses.fields(LaunchConfig)}
     return LaunchConfig(**{name: value for name, value in settings.items() if name in known})
 
 
 def _fall(failures: dict[int, Any], logs: Path) -> Fall:
-    """Return the rank that failed first: not one that was ended, or that lost its peer in an
-    all-reduce.
+    """Return the rank that failed first.
+
+    A rank that was ended or lost its peer in an all-reduce is not it.
     """
 
     def place(rank: int) -> tuple[bool, bool]:

@@ -1,5 +1,6 @@
-"""Pipeline parallelism: each rank holds consecutive layers, and batches go through in microbatches
-(GPipe).
+"""Pipeline parallelism: each rank holds consecutive layers (GPipe).
+
+Batches go through in microbatches.
 
 Huang et al. 2019. With several copies of the pipeline, each stage averages its gradients over its
 copies.
@@ -36,8 +37,7 @@ class Pipelined(DataParallel):
 
     def weights(self) -> Weights:
         """Return all weights, gathered from the ranks."""
-        own = super().weights()
-        return {name: value for theirs in self.gather(own) for name, value in theirs.items()}
+        return _merged(self.gather(super().weights()))
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of a rank, and of the pipeline."""
@@ -58,9 +58,7 @@ class Pipelined(DataParallel):
     def _whole_network(self) -> nn.Module:
         """Return a network with the current weights of all stages."""
         whole = network.build(self._model, self._model.layers).to(self._device, self._dtype)
-        by_name = {
-            name: value for theirs in self.gather(self._own()) for name, value in theirs.items()
-        }
+        by_name = _merged(self.gather(self._own()))
         whole.load_state_dict({name: torch.from_numpy(value) for name, value in by_name.items()})
         return whole
 
@@ -68,18 +66,18 @@ class Pipelined(DataParallel):
         return {name: value.cpu().numpy() for name, value in self._network.state_dict().items()}
 
     def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Compute gradients; only the last stage has loss and hits, and each stage has its own L2
-        loss.
+        """Compute gradients.
+
+        Only the last stage has loss and hits, and each stage has its own L2 loss.
         """
         losses: list[Tensor] = []
         inputs = (x,) if self._is_first else ()
         targets = {"target": y, "losses": losses} if self._is_last else {}
         outputs = self._schedule(len(y)).step(*inputs, **targets)
-        loss = (
-            torch.stack(losses).mean()
-            if losses
-            else torch.zeros((), dtype=self._dtype, device=self._device)
-        )
+        if losses:
+            loss = torch.stack(losses).mean()
+        else:
+            loss = torch.zeros((), dtype=self._dtype, device=self._device)
         with torch.no_grad():
             l2_loss = self._l2_loss()
             for factor, kernel in self._l2:
@@ -88,8 +86,9 @@ class Pipelined(DataParallel):
         return loss if l2_loss is None else loss + l2_loss, l2_loss, found
 
     def _schedule(self, size: int) -> ScheduleGPipe:
-        """Return the schedule for batches of ``size``: buffers between stages have the shape of
-        microbatches.
+        """Return the schedule for batches of ``size``.
+
+        Buffers between stages have the shape of microbatches.
         """
         if size not in self._schedules:
             stage = PipelineStage(
@@ -103,6 +102,14 @@ class Pipelined(DataParallel):
                 stage, self._layout.microbatches, loss_fn=self._loss
             )
         return self._schedules[size]
+
+
+def _merged(of_ranks: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the arrays of all ranks, which hold different ones."""
+    every: dict[str, Any] = {}
+    for theirs in of_ranks:
+        every.update(theirs)
+    return every
 
 
 class PipelinedFast(Pipelined, TorchFastTrainer):

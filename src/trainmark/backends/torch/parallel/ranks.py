@@ -17,7 +17,9 @@ from trainmark.backends.layout import Layout
 from trainmark.errors import RanksDiffer
 
 PIPELINE = "pipeline"
+"""Name of the mesh's dimension whose ranks are the stages of one copy."""
 DATA = "data"
+"""Name of the mesh's dimension whose ranks are copies of one stage."""
 
 
 class Ranks:
@@ -33,7 +35,8 @@ class Ranks:
         self.device = place
         timeout = timedelta(seconds=layout.patience)
         self.rank = int(os.environ["RANK"])
-        if (found := int(os.environ["WORLD_SIZE"])) != layout.ranks:
+        found = int(os.environ["WORLD_SIZE"])
+        if found != layout.ranks:
             raise RanksDiffer(
                 "the machines were started with different layouts",
                 expected=f"{layout.ranks} ranks in total, as here",
@@ -45,7 +48,7 @@ class Ranks:
         dist.init_process_group(
             kind, store=store, rank=self.rank, world_size=layout.ranks, timeout=timeout
         )
-        # its threads must end before the interpreter does
+        # The threads of the process group must end before the interpreter does.
         atexit.register(dist.destroy_process_group)
         # Consecutive ranks are the stages of one copy, since these communicate most.
         mesh = init_device_mesh(
@@ -55,7 +58,7 @@ class Ranks:
         self.stage = mesh.get_local_rank(PIPELINE)
         self.copies = mesh.get_group(DATA)
         self.stages = mesh.get_group(PIPELINE)
-        # the mesh creates them with a timeout of half an hour
+        # The mesh creates its groups with a timeout of half an hour.
         for group in (self.copies, self.stages):
             dist.distributed_c10d._set_pg_timeout(timeout, group)
 

@@ -38,8 +38,9 @@ def no_sync(change: Change) -> None:
 
 
 def no_evaluation(change: Change) -> None:
-    """While the model evaluates, loaders end after a batch, and the model repeats its first
-    output.
+    """End loaders after a batch while the model evaluates.
+
+    The model repeats its first output.
     """
     outputs: dict[Any, Any] = {}
 

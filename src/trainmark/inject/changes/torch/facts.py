@@ -24,8 +24,9 @@ from .outermost import around_modules, evaluates
 
 
 def look(change: Change) -> None:
-    """Report what the plan of the experiments depends on, and the lines of the user's that take the
-    most time.
+    """Report what the plan of the experiments depends on.
+
+    Also reports the lines of the user's that take the most time.
     """
     facts: dict[str, Any] = {
         "workers": None,
@@ -69,12 +70,11 @@ def look(change: Change) -> None:
     def tell(sampled: dict[str, Any]) -> None:
         change.observer.changed("look", json.dumps({**facts, **sampled}))
 
+    def keep_busy(share: float) -> None:
+        facts["busy"] = share
+
     kind = accelerator.kind(torch)
-    busy = (
-        Busy(getattr(DeviceType, kind.upper()), lambda share: facts.update(busy=share))
-        if kind
-        else None
-    )
+    busy = Busy(getattr(DeviceType, kind.upper()), keep_busy) if kind else None
 
     def stepped(optimizer: Any, *_: Any) -> None:
         if busy is not None:

@@ -21,8 +21,9 @@ from .outermost import around_modules, evaluates, mapped, tensors
 
 
 def same_batch(change: Change) -> None:
-    """Every loader yields its first batch again; without loaders, so does the function that returns
-    the batches.
+    """Let every loader yield its first batch again.
+
+    Without loaders, so does the function that returns the batches.
     """
     batches: dict[int, Any] = {}
 
@@ -35,8 +36,10 @@ def same_batch(change: Change) -> None:
             return real(self)
         if isinstance(self, dataloader._SingleProcessDataLoaderIter):
             self._next_index()  # raises StopIteration at the end
-        elif (length := length_of(self)) is not None and self._num_yielded >= length:
-            raise StopIteration
+        else:
+            length = length_of(self)
+            if length is not None and self._num_yielded >= length:
+                raise StopIteration
         change.took(f"{type(self._dataset).__name__} is no longer read")
         return batches[key]
 
@@ -49,8 +52,7 @@ def same_batch(change: Change) -> None:
 
 
 def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> list[Any]:
-    """Find the user's function that returned the tensor given to the root module, and let it return
-    that again.
+    """Let the user's function that returned the root module's input return it again.
 
     Returns:
         As :func:`around_modules`.
@@ -176,7 +178,10 @@ def pin(change: Change) -> None:
             change.took("batches are copied from pinned memory")
         return real(self, *args, **kwargs)
 
-    with_loader(lambda arguments: arguments.update(pin_memory=True))
+    def pin(arguments: dict[str, Any]) -> None:
+        arguments["pin_memory"] = True
+
+    with_loader(pin)
     for name in accelerator.COPIES:
         around(torch.Tensor, name, to)
 
@@ -189,7 +194,9 @@ def batch(change: Change) -> None:
 
     def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if not change.done and not evaluates(module):
-            given = {number for each in tensors((args, kwargs)) for number in each.shape[:2]}
+            given: set[int] = set()
+            for each in tensors((args, kwargs)):
+                given.update(each.shape[:2])
             for size in sizes:
                 if any(number and number % size == 0 for number in given):
                     change.took(f"batches of {size} instead of {size // times}")
@@ -211,7 +218,9 @@ def _enlarge(change: Change, times: int) -> set[int]:
             return  # it is made from another loader, as in Accelerate
         if size is None:
             change.cannot("the loader has no batch_size")
-        elif (length := length_of(arguments["dataset"])) is None or length >= times * size:
+            return
+        length = length_of(arguments["dataset"])
+        if length is None or length >= times * size:
             arguments["batch_size"] = times * size
             sizes.add(times * size)
 
@@ -236,9 +245,12 @@ def no_accumulation(change: Change) -> None:
             batches[id(iterator)] = real(iterator)
         return batches[id(iterator)]
 
+    def multiplied(gradient: Any) -> Any:
+        return times * gradient
+
     def weighted(value: Any) -> Any:
         if value.requires_grad:
-            value.register_hook(lambda gradient: times * gradient)
+            value.register_hook(multiplied)
         return value
 
     def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -249,17 +261,16 @@ def no_accumulation(change: Change) -> None:
         loaded = loads
         loads = 0
         if not loaded or not sizes:
-            many = "the model is called several times for a batch"
-            change.cannot(
-                many
-                if sizes
-                else f"the dataset has too few examples for batches {times} times as large"
-            )
+            few = f"the dataset has too few examples for batches {times} times as large"
+            change.cannot("the model is called several times for a batch" if sizes else few)
         if computed == 1:
             results = mapped(weighted, inner(*args, **kwargs))
             return results
         change.took(f"one batch instead of {times}")
-        return mapped(lambda value: value.detach().requires_grad_(value.requires_grad), results)
+        return mapped(apart, results)
+
+    def apart(value: Any) -> Any:
+        return value.detach().requires_grad_(value.requires_grad)
 
     def stepped(*_: Any) -> None:
         nonlocal computed

@@ -1,5 +1,6 @@
-"""Changes to how the model computes: threads, number formats, memory format, compilation,
-attention.
+"""Changes to how the model computes.
+
+These are threads, number formats, memory format, compilation and attention.
 """
 
 from __future__ import annotations
@@ -47,10 +48,8 @@ def fp32(change: Change) -> None:
         return value.float() if value.dtype is torch.float64 else value
 
     def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        if any(
-            each.dtype is torch.float64
-            for each in itertools.chain(module.parameters(), module.buffers())
-        ):
+        every = itertools.chain(module.parameters(), module.buffers())
+        if any(each.dtype is torch.float64 for each in every):
             module.float()
         out = inner(*mapped(single, args), **mapped(single, kwargs))
         if any(each.dtype is torch.float32 for each in tensors(out)):
@@ -60,8 +59,11 @@ def fp32(change: Change) -> None:
     def default(real: Callable[..., Any], dtype: Any) -> None:
         real(torch.float32 if dtype in (torch.float64, torch.DoubleTensor) else dtype)
 
+    def stay_single(_: Callable[..., Any], module: Any) -> Any:
+        return module.float()
+
     around(torch, "set_default_dtype", default)
-    around(torch.nn.Module, "double", lambda _, self: self.float())
+    around(torch.nn.Module, "double", stay_single)
     around_modules(call, losses=True)
 
 
@@ -75,15 +77,19 @@ def tf32(change: Change) -> None:
             if torch.backends.cuda.matmul.allow_tf32:
                 change.took("matrix products use TF32")
 
+    def keep(*_: Any) -> None:
+        pass
+
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.allow_tf32 = True
-    around(torch, "set_float32_matmul_precision", lambda *_: None)
+    around(torch, "set_float32_matmul_precision", keep)
     register_optimizer_step_post_hook(look)
 
 
 def bf16(change: Change) -> None:
-    """Compute matrix products and convolutions in 16 bits; the results of the outermost modules are
-    fp32 again.
+    """Compute matrix products and convolutions in 16 bits.
+
+    The results of the outermost modules are fp32 again.
     """
     dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[change.word]
 
@@ -91,16 +97,18 @@ def bf16(change: Change) -> None:
         if any(each.dtype is dtype for each in tensors(out)):
             change.took(f"layers compute in {change.name}")
 
+    def single(value: Any) -> Any:
+        return value.float() if value.dtype is dtype else value
+
     def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        hooks = (
-            [] if change.done else [each.register_forward_hook(look) for each in module.modules()]
-        )
+        watched = () if change.done else module.modules()
+        hooks = [each.register_forward_hook(look) for each in watched]
         device = next(module.parameters()).device.type
         with torch.autocast(device, dtype=dtype):
             out = inner(*args, **kwargs)
         for hook in hooks:
             hook.remove()
-        return mapped(lambda value: value.float() if value.dtype is dtype else value, out)
+        return mapped(single, out)
 
     around_modules(call)
 
@@ -113,20 +121,21 @@ def channels_last(change: Change) -> None:
     layout = torch.channels_last
     known: dict[int, list[Any]] = {}
 
+    def with_channels_last(value: Any) -> Any:
+        return value.contiguous(memory_format=layout) if value.ndim == 4 else value
+
     def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if id(module) not in known:
             known[id(module)] = [
                 each.weight for each in module.modules() if isinstance(each, torch.nn.Conv2d)
             ]
-            if weights := known[id(module)]:
+            weights = known[id(module)]
+            if weights:
                 module.to(memory_format=layout)
                 if all(each.is_contiguous(memory_format=layout) for each in weights):
                     change.took(f"{len(weights)} convolutions are in channels-last format")
         if known[id(module)]:
-            args = mapped(
-                lambda value: value.contiguous(memory_format=layout) if value.ndim == 4 else value,
-                args,
-            )
+            args = mapped(with_channels_last, args)
         return inner(*args, **kwargs)
 
     around_modules(call)
@@ -141,10 +150,10 @@ def compile(change: Change) -> None:
 
     def call(module: Any, _: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if id(module) not in compiled:
-            # module.compile() leaves Sequential as it is
+            # The method module.compile() leaves a Sequential as it is.
             compiled[id(module)] = torch.compile(module, **how)
         out = compiled[id(module)](*args, **kwargs)
-        # only now: it looks for changes of modules since its import
+        # Dynamo is imported late, since it looks for changes of modules since its import.
         from torch._dynamo.utils import counters
 
         if counters["stats"].get("unique_graphs"):
@@ -158,8 +167,9 @@ cuda_graphs = compile
 
 
 def attention(change: Change) -> None:
-    """Use fused attention: by not computing weights that nn.MultiheadAttention also returns, or
-    Transformers' sdpa.
+    """Use fused attention.
+
+    It does not compute weights that nn.MultiheadAttention also returns, or uses Transformers' sdpa.
     """
 
     def only_output(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -79,7 +79,7 @@ def torch_optimizer(change: Change) -> None:
         other = instead[id(self)]
         for own, theirs in zip(other.param_groups, self.param_groups):  # noqa: B905  (Python 3.8)
             own["lr"] = theirs.get("lr", own["lr"])
-        # without its hooks: this is still one step
+        # The hooks of the other optimiser are left out, since this is still one step.
         return type(other).step.__wrapped__(other, *args, **kwargs)
 
     _around_steps(step)
@@ -96,8 +96,11 @@ def _like(optimizer: Any) -> Any:
     groups = [
         {"params": group["params"], "lr": group.get("lr", 1e-3)} for group in optimizer.param_groups
     ]
-    weights = sum(each.numel() for group in groups for each in group["params"])
-    known = {id(each) for group in groups for each in group["params"]}
+    parameters: list[Any] = []
+    for group in optimizer.param_groups:
+        parameters += group["params"]
+    weights = sum(each.numel() for each in parameters)
+    known = {id(each) for each in parameters}
     own = {
         name: value
         for name, value in vars(optimizer).items()
@@ -111,8 +114,9 @@ def _like(optimizer: Any) -> Any:
 
 
 def _around_steps(step: Callable[..., Any]) -> Any:
-    """Call ``step`` around the step of every optimiser, inside of its hooks; returns the set of
-    optimisers.
+    """Call ``step`` around the step of every optimiser, inside of its hooks.
+
+    Returns the set of optimisers.
     """
     optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
 

@@ -15,18 +15,17 @@ from ...patch import around
 
 def mapped(by: Callable[[Any], Any], value: Any) -> Any:
     """Replace the tensors in nested containers."""
-    return (
-        by(value)
-        if isinstance(value, torch.Tensor)
-        else pytree.tree_map_only(torch.Tensor, by, value)
-    )
+    if isinstance(value, torch.Tensor):
+        return by(value)
+    return pytree.tree_map_only(torch.Tensor, by, value)
 
 
 def around_modules(
     call: Callable[[Any, Callable[..., Any], Any, Any], Any], *, losses: bool = False
 ) -> list[Any]:
-    """Call ``call`` around every module that no other module calls; returns a list with the latest
-    of them that trains.
+    """Call ``call`` around every module that no other module calls.
+
+    Returns a list with the latest of them that trains.
 
     Args:
         losses: also around those without weights, such as losses.
