@@ -1,8 +1,11 @@
 """The record of one run, as frozen data.
 
-History of the format 1   2026-11: the first. Added later without a new number:
-    ``machine.identity``, ``machine.labels``, ``trainmark``. 2   2026-11: fingerprints leave out
-    fields at their default; what a command does not report is null.
+History of the format:
+
+1.  2026-11: the first. Added later without a new number: ``machine.identity``, ``machine.labels``,
+    ``trainmark``.
+2.  2026-11: fingerprints leave out fields at their default; what a command does not report is
+    null.
 
 :mod:`trainmark.record.migrations` reads the older ones.
 
@@ -380,8 +383,7 @@ class Slice(Struct, frozen=True):
 
 
 def are_disturbed(block: Iterable[Slice]) -> bool:
-    """Check whether other processes took so much during the slices of a block that it must not
-    count.
+    """Check whether other processes took too much during a block for it to count.
 
     The slices are judged together, since the system counts in ticks of 10 ms, which is too coarse
     for one.
@@ -392,10 +394,14 @@ def are_disturbed(block: Iterable[Slice]) -> bool:
     Returns:
         Whether the block is disturbed; False if nothing is known.
     """
-    known = [(share, each.seconds) for each in block if (share := each.external_share) is not None]
-    return sum(share * seconds for share, seconds in known) > EXTERNAL_SHARE * sum(
-        seconds for _, seconds in known
-    )
+    others = 0.0
+    whole = 0.0
+    for each in block:
+        share = each.external_share
+        if share is not None:
+            others += share * each.seconds
+            whole += each.seconds
+    return others > EXTERNAL_SHARE * whole
 
 
 class LogLine(Struct, frozen=True):
