@@ -80,9 +80,8 @@ def split_names(
     value: tuple[str, ...],
 ) -> tuple[str, ...]:
     """Merge ``a,b`` and repeated options: each name once, in order."""
-    return tuple(
-        dict.fromkeys(name.strip() for part in value for name in part.split(",") if name.strip())
-    )
+    names = (name.strip() for name in ",".join(value).split(","))
+    return tuple(dict.fromkeys(filter(None, names)))
 
 
 def names_option(flag: str, text: str, metavar: str) -> Decorator:
@@ -165,16 +164,13 @@ def budget_option(default: float = 90.0) -> Decorator:
     """Return ``--budget``, with its default."""
     text = (
         "Seconds for the whole comparison, start-up included: rounds are added until the verdict "
-        "is decided or the "
-        "time is used up."
+        "is decided or the time is used up."
     )
     return number_option("--budget", text, click.FloatRange(0), default=default, metavar="S")
 
 
 def conditions_options(command: Any) -> Any:
-    """Add the options of a study's conditions: --precision, --threads, --python, --dataset,
-    --timeout.
-    """
+    """Add --precision, --threads, --python, --dataset and --timeout, a study's conditions."""
     for option in (timeout_option, dataset_option, python_option, threads_option, precision_option):
         command = option(command)
     return command

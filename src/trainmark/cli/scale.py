@@ -125,17 +125,17 @@ def command(**options: Any) -> int:
 
         require_drawable(options["plot"])
     with progress.preparing() as watcher:
-        training = {
-            name: value for name, value in options.items() if name not in ("repeats", "steps")
-        }
+        training = {**options}
+        for name in ("repeats", "steps"):
+            del training[name]
         plan = scale.prepare(shared.request_of(training), _question(options), watcher)
     for notice in plan.notices:
         progress.say(f"note: {notice}")
-    # they may share a disk, but must not wait for each other's lock
-    several = plan.question.rendezvous.nodes > 1
-    store = Store(
-        options["out"] / FOLDER / safe_name(platform.node()) if several else options["out"] / FOLDER
-    )
+    folder = options["out"] / FOLDER
+    if plan.question.rendezvous.nodes > 1:
+        # Machines may share a disk, but must not wait for each other's lock.
+        folder /= safe_name(platform.node())
+    store = Store(folder)
     with store.locked():
         progress.say(_announcement(plan))
         earlier = earlier_records(store, progress) if options["resume"] else []
