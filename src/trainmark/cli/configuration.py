@@ -1,8 +1,9 @@
 """Defaults of options from a file.
 
-It is ``trainmark.toml``, or ``[tool.trainmark]`` in ``pyproject.toml``. The nearest of this folder and those above it holds. A key is an option without its dashes and holds
-for every verb that has the option; a table named after a verb holds for that verb alone. What is
-typed wins, then an environment variable ``TRAINMARK_OPTION``, then the file.
+It is ``trainmark.toml``, or ``[tool.trainmark]`` in ``pyproject.toml``. The nearest of this folder
+and those above it holds. A key is an option without its dashes and holds for every verb that has
+the option; a table named after a verb holds for that verb alone. What is typed wins, then an
+environment variable ``TRAINMARK_OPTION``, then the file.
 """
 
 from __future__ import annotations

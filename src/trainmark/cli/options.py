@@ -183,10 +183,9 @@ def seed_option(of: str) -> Decorator:
 
 def repeats_option(text: str = "Rounds.", default: int | None = 5) -> Decorator:
     """Return ``--repeats``, with its help and the names that other tools use for it."""
-    most = click.IntRange(1, MOST_ROUNDS)
-    return number_option(
-        "--repeats", text, most, "-n", "--runs", "--rounds", "repeats", default=default
-    )
+    kind = click.IntRange(1, MOST_ROUNDS)
+    others = ("-n", "--runs", "--rounds", "repeats")
+    return number_option("--repeats", text, kind, *others, default=default)
 
 
 backends_option: Decorator = names_option(
@@ -213,16 +212,13 @@ quiet_option: Decorator = click.option(
 
 def results_options(command: Any) -> Any:
     """Add the options for results: --out, --dry-run, the exports, --legend, --quiet, --json."""
-    for option in (
-        json_option,
-        quiet_option,
-        legend_option,
-        export_options,
-        dry_run_option,
-        out_option(),
-    ):
-        command = option(command)
-    return command
+    # Options are listed in the reverse order in which they are added.
+    command = json_option(command)
+    command = quiet_option(command)
+    command = legend_option(command)
+    command = export_options(command)
+    command = dry_run_option(command)
+    return out_option()(command)
 
 
 def _read_labels(
@@ -246,8 +242,10 @@ label_option: Decorator = click.option(
 
 
 def request_of(options: Mapping[str, Any]) -> Request:
-    """Return the request that a verb's options make; raises
-    :class:`~trainmark.errors.UsageError`.
+    """Return the request that a verb's options make.
+
+    Raises:
+        UsageError: an option can't be read or is out of bounds.
     """
     from trainmark.study.options import request_of
 

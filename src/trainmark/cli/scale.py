@@ -147,9 +147,8 @@ def command(**options: Any) -> int:
         _plot(found, options["plot"], progress)
     progress.say(f"Records: {store.folder}")
     # A machine without rank 0 has no record of the whole training, only those of its ranks.
-    return (
-        OK if found.passed and all(record.outcome.status == "ok" for record in records) else FAILED
-    )
+    all_finished = all(record.outcome.status == "ok" for record in records)
+    return OK if found.passed and all_finished else FAILED
 
 
 def _question(options: dict[str, Any]) -> Question:
@@ -176,8 +175,9 @@ def _question(options: dict[str, Any]) -> Question:
 
 
 def _require_meant(options: dict[str, Any]) -> None:
-    """Refuse options without effect; otherwise two machines could each train alone and report
-    success.
+    """Refuse options without effect.
+
+    Otherwise two machines could each train alone and report success.
     """
     if options["rdzv_endpoint"] and not options["nnodes"]:
         raise UsageError("--rdzv-endpoint has no effect here", expected="--nnodes N as well")
