@@ -78,11 +78,8 @@ class Finding:
     @property
     def wins(self) -> bool:
         """Whether it is certainly faster, and by enough to be worth it."""
-        return (
-            self.speedup.value > SMALLEST_GAIN
-            and self.speedup.low is not None
-            and self.speedup.low > 1
-        )
+        low = self.speedup.low
+        return self.speedup.value > SMALLEST_GAIN and low is not None and low > 1
 
     @property
     def harms(self) -> bool:

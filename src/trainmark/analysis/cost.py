@@ -8,6 +8,7 @@ from trainmark.analysis.statistics import median
 from trainmark.record.record import Record
 
 _SECONDS_AN_HOUR = 3600
+"""Seconds of an hour, since prices are per hour."""
 _MILLION = 1e6
 
 

@@ -20,7 +20,9 @@ from trainmark import regular
 from trainmark.errors import UsageError, nearest
 
 NAME = "trainmark.toml"
+"""Name of the file that has options alone."""
 SHARED = "pyproject.toml"
+"""Name of the file that has them in a table, next to other tools' settings."""
 MOST_BYTES = 1 << 20
 """Maximum size of a file, in bytes, so that a wrong one doesn't fill the memory."""
 

@@ -21,10 +21,15 @@ if TYPE_CHECKING:
     from trainmark.cli.configuration import Configuration
 
 OK = 0
+"""Exit code of a command that did what it was asked."""
 FAILED = 1
+"""Exit code if a run or a check failed."""
 USAGE = 2
+"""Exit code if the command line or its input is wrong, as click has it."""
 MISSED_BAR = 3
+"""Exit code of ``compare --fail-below`` if a group is too slow."""
 INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
 
 VERBS = {
     "doctor": "Check this machine, and print a fix for each problem.",

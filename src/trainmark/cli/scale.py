@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trainmark.study.scale.question import Question
 
 FOLDER = "scale"
+"""Name of the folder in ``--out`` that gets the records."""
 
 EPILOG = """\b
 Examples:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trainmark.study.sweep.tuning import Cluster
 
 FOLDER = "sweep"
+"""Name of the folder in ``--out`` that gets the records."""
 
 EPILOG = """\b
 Examples:

@@ -129,8 +129,9 @@ class DeviceRef(Struct, frozen=True):
 
 
 class Cloud(Struct, frozen=True):
-    """A rented machine in records of version 0.1, as the provider described it; newer records have
-    labels.
+    """A rented machine in records of version 0.1, as the provider described it.
+
+    Newer records have labels.
 
     Args:
         provider: ``aws``, ``azure``, ``google``, ``oracle`` or ``alibaba``.
@@ -317,8 +318,7 @@ class FirstEvaluation(Struct, frozen=True):
 
 
 class Slice(Struct, frozen=True):
-    """A part of a training between two synchronised edges, while the other sides of its round
-    paused.
+    """A part of a training between two synchronised edges, while the other sides paused.
 
     Shares are fractions of the time of the usable cores, null if they can't be read.
 
@@ -364,18 +364,14 @@ class Slice(Struct, frozen=True):
         Raises:
             ValueError: steps, seconds or examples are not positive and finite.
         """
-        if not (
-            0 < self.timed_steps <= self.steps
-            and 0 < self.seconds < math.inf
-            and 0 < self.examples < math.inf
-        ):
+        has_steps = 0 < self.timed_steps <= self.steps
+        has_speed = 0 < self.seconds < math.inf and 0 < self.examples < math.inf
+        if not (has_steps and has_speed):
             raise ValueError("a slice needs timed steps, seconds and examples above 0")
 
     @property
     def external_share(self) -> float | None:
-        """Share of the cores' time that was stolen, or taken by others from cores that a side uses;
-        None if unknown.
-        """
+        """Share of the cores' time that others took from the side, or the host stole, if known."""
         if self.others_share is None:
             return self.stolen_share
         in_spare_cores = min(self.spare_share, max(self.others_share, 0.0))

@@ -23,6 +23,7 @@ from trainmark.record.record import Record
 from trainmark.regular import write_atomically
 
 LOCK_NAME = ".trainmark.lock"
+"""Name of the file in the folder that a running trainmark locks."""
 MOST_BYTES = 512 << 20
 """Maximum size of a record; what a measured process may report of its run is half of that."""
 

@@ -72,9 +72,8 @@ def title_of(groups: Sequence[GroupResult]) -> str:
     words = length(longest.epochs, longest.steps, by_steps=longest.by_steps)
     if not words:
         ran = "slices" if any(group.runs for group in groups) else "no finished run"
-        whole = longest.process_seconds.median is not None and not any(
-            each.speedup.of == "slice" for each in groups
-        )
+        has_slices = any(each.speedup.of == "slice" for each in groups)
+        whole = longest.process_seconds.median is not None and not has_slices
         words = "whole processes" if whole else ran
     return f"{longest.key.workload} · {words}"
 
@@ -281,9 +280,7 @@ def _points(difference: float) -> str:
 
 
 def _lower(difference: float) -> str:
-    """Return a loss relative to the reference's, with its sign; ``difference`` is how much lower
-    it is.
-    """
+    """Return a loss that is lower by ``difference``, relative to the reference's, with its sign."""
     return f"{0.0 - difference:+.4f}".replace("-", "−")
 
 

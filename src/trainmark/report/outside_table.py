@@ -20,10 +20,11 @@ def outside_table(title: str, found: tuple[Observation, ...]) -> Table:
         ),
         title=title,
         conditions=(f"measured from outside, so step time can't be broken down{more}",),
-        notes=()
-        if found
-        else ("No observations: the command ended too soon, or failed immediately.",),
+        notes=() if found else (_NOTHING,),
     )
+
+
+_NOTHING = "No observations: the command ended too soon, or failed immediately."
 
 
 def _value(observation: Observation) -> str:
