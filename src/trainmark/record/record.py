@@ -129,9 +129,8 @@ class DeviceRef(Struct, frozen=True):
 
 
 class Cloud(Struct, frozen=True):
-    """A rented machine in records of version 0.1, as the provider described it.
-
-    Newer records have labels.
+    """A rented machine in records of version 0.1, as the provider described it; newer records have
+    labels.
 
     Args:
         provider: ``aws``, ``azure``, ``google``, ``oracle`` or ``alibaba``.
@@ -318,7 +317,8 @@ class FirstEvaluation(Struct, frozen=True):
 
 
 class Slice(Struct, frozen=True):
-    """A part of a training between two synchronised edges, while the other sides paused.
+    """A part of a training between two synchronised edges, while the other sides of its round
+    paused.
 
     Shares are fractions of the time of the usable cores, null if they can't be read.
 

@@ -570,9 +570,9 @@ def _tell_disturbed(
     disturbed = sum(map(are_disturbed, blocks.values()))
     if disturbed <= above * len(blocks):
         return
-    who = _named(neighbours, "used")
-    who = who or "processes that have ended, or that can't be seen from here"
-    tell(f"other processes disturbed {disturbed} of {many(len(blocks), 'block')}: {who}")
+    named = _named(neighbours, "used")
+    named = named or "processes that have ended, or that can't be seen from here"
+    tell(f"other processes disturbed {disturbed} of {many(len(blocks), 'block')}: {named}")
 
 
 def _named(neighbours: Neighbours, verb: str) -> str:

@@ -603,5 +603,5 @@ def _why(record: Record) -> str | None:
     _, raised, after = printed.rpartition("Traceback (most recent call last):\n")
     # The lines of a traceback are indented; the error follows them.
     lines = [line[:200] for line in after.splitlines() if line[:1].strip()]
-    told = lines[:1] if raised else lines[-1:]
-    return ": ".join(filter(None, (record.outcome.reason, *told)))
+    last = lines[:1] if raised else lines[-1:]
+    return ": ".join(filter(None, (record.outcome.reason, *last)))
