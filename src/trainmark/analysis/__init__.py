@@ -1,3 +1,1 @@
-"""Analysis of records: derived figures, ratios with intervals, verdicts, caveats. Independent of
-presentation.
-"""
+"""Analysis of records: derived figures, ratios with intervals, verdicts and caveats."""

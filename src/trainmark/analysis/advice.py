@@ -70,7 +70,9 @@ WORDS: dict[Cause, tuple[str, str]] = {
 """The meaning of each cause, and the advice if no remedy was measured."""
 
 _NOT_BY_STYLE: tuple[Cause, ...] = ("threads", "compute", "evaluation", "compile")
+"""Causes that the style ``fast`` does not reduce."""
 _BY_BATCH: tuple[Cause, ...] = ("dispatch", "optimizer", "attention", "shapes")
+"""Causes whose share a larger batch reduces."""
 _WORTH = 1.02
 """Smallest speed-up worth advising."""
 
@@ -101,8 +103,7 @@ class Advice:
 
 
 def advise(found: Dissection, attribution: Attribution, recipe: str = "") -> tuple[Advice, ...]:
-    """Return advice on the largest cause that can be reduced, the best first; timed advice comes
-    first.
+    """Return advice on the largest cause that can be reduced: timed advice first, then the best.
 
     Args:
         recipe: path of the script that shows the style ``fast`` of this backend; empty if there is
@@ -117,9 +118,7 @@ def advise(found: Dissection, attribution: Attribution, recipe: str = "") -> tup
 
 
 def largest_cause(attribution: Attribution) -> Share | None:
-    """Return the largest share of a step that exceeds both the noise and the unexplained share;
-    None if none does.
-    """
+    """Return the largest share of a step, if it exceeds the noise and the unexplained share."""
     certain = filter(_is_certain, attribution.shares)
     share = max(certain, key=lambda share: share.share, default=None)
     return None if share is None or share.share <= abs(attribution.unexplained.value) else share
@@ -146,21 +145,23 @@ def _against(largest: Share, found: Dissection, recipe: str) -> Iterator[Advice]
             "check the accuracy."
         )
         ratio = speedup(found, LARGER, found.larger)
-        # A step of n examples takes f + n·e seconds, so the ratio of two sizes gives the share of f
-        # in the smaller one.
+        # A step of n examples takes f + n·e seconds, so the ratio of two sizes gives the share of
+        # f in the smaller one.
         fixed = (1 - 1 / ratio.value) * found.larger / (found.larger - 1)
         measured.append(_timed(do, cause, ratio, batch=size, fixed=min(fixed, 1.0)))
-    yield from sorted(
-        (each for each in measured if each.promise >= _WORTH), key=lambda each: -each.promise
-    )
+    worth_it = [each for each in measured if each.promise >= _WORTH]
+    yield from sorted(worth_it, key=lambda each: -each.promise)
     if cause != "compute" and largest.share > 1 - 1 / _WORTH:
         # With noise, one cause can exceed a whole step.
         promise = 1 / (1 - min(largest.share, 0.99))
-        low, high = (
-            None if bound is None else 1 / (1 - min(bound, 0.999))
-            for bound in (largest.low, largest.high)
-        )
+        low = _without(largest.low)
+        high = _without(largest.high)
         yield Advice(WORDS[cause][1], promise, low, high, cause, measured=cause == "threads")
+
+
+def _without(share: float | None) -> float | None:
+    """Return the speed-up of a step without this share of it."""
+    return None if share is None else 1 / (1 - min(share, 0.999))
 
 
 def _timed(do: str, cause: Cause, ratio: Estimate, **change: Any) -> Advice:

@@ -55,8 +55,9 @@ class ValueResult:
 
 @dataclass(frozen=True)
 class TimingResult:
-    """One published duration or rate next to the measured one; never judged, since the hardware
-    differs.
+    """One published duration or rate next to the measured one.
+
+    It is never judged, since the hardware differs.
 
     Args:
         ratio: measured speed / published speed; above 1 is faster.
@@ -75,8 +76,10 @@ class TimingResult:
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """One published run next to a group that followed its schedule; ``key`` is None if no group
-    did.
+    """One published run next to a group that followed its schedule.
+
+    Args:
+        key: of the group; None if none followed the schedule.
     """
 
     workload: str
@@ -89,19 +92,16 @@ class PublishedResult:
 
 
 def trainings(records: Iterable[Record]) -> list[Record]:
-    """Return the records that trained a workload; commands and rounds of slices have no published
-    figures.
+    """Return the records that trained a workload.
+
+    Commands and rounds of slices have no published figures.
     """
-    return [
-        each
-        for each in records
-        if each.process is None and (each.epochs or each.outcome.status != "ok")
-    ]
+    workloads = [each for each in records if each.process is None]
+    return [each for each in workloads if each.epochs or each.outcome.status != "ok"]
 
 
 def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:
-    """Return every published run of the records' workloads, next to each group with the same
-    schedule.
+    """Return every published run of the workloads, next to each group with its schedule.
 
     A figure published for the other kind of device is compared too, since learning does not depend
     on the device, unless the same figure was published with bounds for the group's own kind.
@@ -119,10 +119,8 @@ def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:
             followers: list[Repeats | None] = [
                 group for group in groups if _follows(group, scheduled, run)
             ]
-            results += [
-                _beside(workload, workload.published.source, run, group)
-                for group in followers or [None]
-            ]
+            for group in followers or [None]:
+                results.append(_beside(workload, workload.published.source, run, group))
     return tuple(results)
 
 
@@ -140,9 +138,8 @@ def _workloads(groups: Iterable[Repeats]) -> list[Workload]:
             continue
         own = _decoded(group.records[0])
         listed = catalog.find(name) if name in catalog.names() else own
-        found[name, step_fingerprint] = (
-            listed if listed.step_fingerprint == step_fingerprint else own
-        )
+        is_listed = listed.step_fingerprint == step_fingerprint
+        found[name, step_fingerprint] = listed if is_listed else own
     return list(found.values())
 
 
@@ -168,21 +165,20 @@ def _follows(group: Repeats, scheduled: Workload, run: PublishedRun) -> bool:
 def _beside(
     workload: Workload, source: str, run: PublishedRun, group: Repeats | None
 ) -> PublishedResult:
-    values = [
-        value for value in run.values if group is None or not _displaced(value, run, _kind(group))
-    ]
-    timings = [
-        timing for timing in run.timings if group is None or _concerns(timing, run, _kind(group))
-    ]
+    values = list(run.values)
+    timings = list(run.timings)
+    if group is not None:
+        kind = _kind(group)
+        values = [value for value in values if not _displaced(value, run, kind)]
+        timings = [timing for timing in timings if _concerns(timing, run, kind)]
+    figures = sum(map(_bounded, values))
     return PublishedResult(
         workload=workload.name,
         source=source,
         run=run.name,
         note=run.note,
         key=group.key if group else None,
-        values=tuple(
-            _judge(value, run, workload, group, sum(map(_bounded, values))) for value in values
-        ),
+        values=tuple(_judge(value, run, workload, group, figures) for value in values),
         timings=tuple(_time(timing, group) for timing in timings),
     )
 
@@ -194,13 +190,11 @@ def _judge(
     group: Repeats | None,
     figures: int,
 ) -> ValueResult:
-    measured, reason = (
-        read_value(chains_of(group.records, run), value, run)
-        if group
-        else (None, "nothing measured")
-    )
-    if group and not reason:
-        reason = _unfit(value, run, workload, group)
+    measured = None
+    reason = "nothing measured"
+    if group:
+        measured, reason = read_value(chains_of(group.records, run), value, run)
+        reason = reason or _unfit(value, run, workload, group)
     verdict: Agreement = "not judged"
     low, high = band(value, figures)
     if measured is not None and not reason:
@@ -241,7 +235,7 @@ def band(value: PublishedValue, figures: int) -> tuple[float | None, float | Non
 
 def _unfit(value: PublishedValue, run: PublishedRun, workload: Workload, group: Repeats) -> str:
     """Return why the tolerance does not apply to the measured value; empty if it does."""
-    caveats = {caveat for record in group.records for caveat in record.caveats}
+    is_partial = any(Caveat.PARTIAL_DATASET in record.caveats for record in group.records)
     if group.key.dataset != workload.dataset:
         return f"trained on {group.key.dataset}, published for {workload.dataset}"
     precisions = run.precisions or ("fp32",)
@@ -249,7 +243,7 @@ def _unfit(value: PublishedValue, run: PublishedRun, workload: Workload, group: 
         return f"trained in {group.key.precision}, published for {' and '.join(precisions)}"
     if group.key.weights_from is not None:
         return "started from another record's weights"
-    if value.needs_whole_dataset and Caveat.PARTIAL_DATASET in caveats:
+    if value.needs_whole_dataset and is_partial:
         whole = find(workload.dataset).examples("train")
         if not (value.is_of_training and group.key.train_examples == whole):
             return f"needs the whole {'training set' if value.is_of_training else 'dataset'}"
@@ -297,11 +291,8 @@ def _time(timing: PublishedTiming, group: Repeats | None) -> TimingResult:
     measured = median(getattr(summarize(record), timing.quantity) for record in records)
     ratio = None
     if measured:
-        ratio = (
-            measured / timing.value
-            if timing.quantity == "samples_per_second"
-            else timing.value / measured
-        )
+        is_rate = timing.quantity == "samples_per_second"
+        ratio = measured / timing.value if is_rate else timing.value / measured
     return TimingResult(
         timing.quantity,
         timing.device,

@@ -27,22 +27,18 @@ def answering_pair(
     comparisons = [comparison]
     if comparison.baseline is None and comparison.by is None:
         groups = [comparison.measured[position] for position in positions]
-        cpu = (
-            ("device", "cpu")
-            if any(group.records and group.key.device == "cpu" for group in groups)
-            else None
-        )
+        has_cpu = any(group.records and group.key.device == "cpu" for group in groups)
+        cpu = ("device", "cpu") if has_cpu else None
         by_device = compare_groups(groups, "device", cpu, comparison.margin, confidence=confidence)
         comparisons.insert(0, by_device)
     own = {comparison.groups[position].key for position in positions}
     for each in comparisons:
-        held = [
-            (group, each.groups[group.reference])
-            for position, group in enumerate(each.groups)
-            if group.reference not in (None, position)
-            and group.speedup.ratio is not None
-            and group.key in own
-        ]
+        held = []
+        for position, group in enumerate(each.groups):
+            if group.reference is None or group.reference == position:
+                continue
+            if group.speedup.ratio is not None and group.key in own:
+                held.append((group, each.groups[group.reference]))
         if held:
             return min(held, key=_rank)
     return None

@@ -1,5 +1,4 @@
-"""Attribute a step's time to causes by ablation: time variants of the step that omit ever more
-components.
+"""Attribute a step's time to causes by ablation: time variants with ever fewer components.
 
 Each variant omits one component more than the previous one; the difference is that component's
 cost, so the costs add up to the step. Embeddings, matrix products and convolutions remain: a
@@ -18,6 +17,7 @@ shows only their spread.
 
 from __future__ import annotations
 
+import itertools
 import random
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,32 +48,45 @@ Cause = Literal[
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 WHOLE = "whole"
+"""The variant with the whole step."""
 LARGER = "larger batch"
+"""The variant with a batch that is several times as large."""
 FAST = "the style fast"
+"""The variant that trains like the style ``fast``."""
 PARTS: tuple[Literal["fetch", "input", "copy", "optimizer"], ...] = (
     "fetch",
     "input",
     "copy",
     "optimizer",
 )
+"""What is removed first, each in addition to the previous ones."""
 CAPTURED = "captured"
+"""The variant whose step is captured, so that the host launches no operations."""
 SHRUNK = "shrunk"
+"""The variant with a network so small that launching its operations is all that takes time."""
 LAYERS: tuple[Cause, ...] = ("attention", "norms", "memory", "embedding")
-"""What is removed after the parts, each in addition to the previous ones; last, everything but the
-embeddings."""
+"""What is removed after the parts, each in addition to the previous ones.
+
+The last variant has nothing but the embeddings.
+"""
 _OF_SOME_NETWORKS: tuple[Cause, ...] = ("attention", "norms", "embedding")
+"""Causes that many networks don't have, so that they are not unknown there."""
 PRODUCTS = "products"
+"""The matrix products and convolutions of a step, alone."""
 EMPTY = "empty"
+"""As many empty operations as ``products`` has, whose launches take as long."""
 PEAK = "peak"
+"""The matrix product that measures the peak."""
 
 RESAMPLES = 1_000
+"""Number of bootstrap samples: 25 of them lie outside an interval on each side."""
 
 _OF_A_PROBE = (0, 1)
+"""Lengths of the stretches of a variant that is timed alone: nothing, and one step."""
 _Stretches = Mapping[tuple[str, int], float]
 """Seconds by variant and number of steps."""
 Round = Mapping[str, float]
-"""Seconds per step of each variant, of the ``products`` of a step, of as many empty ones, and of
-the peak product."""
+"""Seconds per step of each variant, of its ``products``, of as many empty ones, of the peak."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +141,7 @@ class Dissection:
     @property
     def rounds(self) -> tuple[Round, ...]:
         """The rounds of all sittings."""
-        return tuple(each for sitting in self.sittings for each in sitting.rounds)
+        return tuple(itertools.chain.from_iterable(sitting.rounds for sitting in self.sittings))
 
     @property
     def variants(self) -> list[str]:
@@ -139,8 +152,10 @@ class Dissection:
 
 @dataclass(frozen=True)
 class Share:
-    """A cause's share of a steady step, as a fraction, with its interval; ``on_top`` is time
-    outside the step.
+    """A cause's share of a steady step, as a fraction, with its interval.
+
+    Args:
+        on_top: whether this is time outside the step.
     """
 
     cause: Cause
@@ -177,30 +192,31 @@ def attribute(found: Dissection) -> Attribution:
     few = _stretch(len(found.sittings))
     step = _estimate([seconds for seconds, _ in splits], few)
     # If only some of the cores were requested, the variants were still measured with all of them.
-    scale = 1.0 if found.threads_ratio is None else found.threads_ratio.value
-    shares = [
-        _share(
-            cause, _estimate([scale * causes[cause] / seconds for seconds, causes in splits], few)
-        )
-        for cause in splits[0][1]
-    ]
-    if found.threads_ratio is not None:
-        shares.append(_share("threads", found.threads_ratio.mapped(lambda ratio: 1 - ratio)))
+    threads = found.threads_ratio
+    scale = 1.0 if threads is None else threads.value
+    shares = []
+    for cause in splits[0][1]:
+        of_step = [scale * causes[cause] / seconds for seconds, causes in splits]
+        shares.append(_share(cause, _estimate(of_step, few)))
+    if threads is not None:
+        shares.append(_share("threads", threads.mapped(_complement)))
     shares.sort(key=lambda share: -share.share)
-    # else the shares on top were measured with a different number of cores
-    if found.threads_ratio is None:
+    # With threads, the shares on top would refer to a different number of cores.
+    if threads is None:
         shares += _on_top(found, step.value)
-    unexplained = _estimate(
-        [scale * (1 - sum(causes.values()) / seconds) for seconds, causes in splits], few
-    )
-    return Attribution(step.mapped(lambda seconds: seconds / scale), tuple(shares), unexplained)
+    left = [scale * (1 - sum(causes.values()) / seconds) for seconds, causes in splits]
+    as_requested = step.mapped(lambda seconds: seconds / scale)
+    return Attribution(as_requested, tuple(shares), _estimate(left, few))
+
+
+def _complement(share: float) -> float:
+    return 1 - share
 
 
 def from_record(record: Record) -> Attribution | None:
-    """Attribute from a record alone: the share of the products at the measured peak, evaluation and
-    compilation.
+    """Attribute from a record alone; None if no epoch was finished.
 
-    None if no epoch was finished.
+    It has the share of the products at the measured peak, of evaluation and of compilation.
     """
     done = [epoch for epoch in record.epochs if (epoch.steps or 0) > 0 and epoch.seconds > 0]
     steady = [(epoch, epoch.steps or 0) for epoch in done[1:] or done]
@@ -210,32 +226,35 @@ def from_record(record: Record) -> Attribution | None:
     steps = sum(epoch.steps or 0 for epoch in done)
     shares = []
     peak = record.peaks.matmul_flops_per_second if record.peaks else None
-    if peak and peak > 0 and record.model and (examples := steady[0][0].examples):
-        flops = record.model.training_flops_per_example * examples / steady[0][1]
+    first, steps_of_first = steady[0]
+    if peak and peak > 0 and record.model and first.examples:
+        flops = record.model.training_flops_per_example * first.examples / steps_of_first
         shares.append(Share("compute", flops / peak / step, None, None))
-    evaluated = [
-        epoch.evaluation_seconds for epoch in record.epochs if epoch.evaluation_seconds is not None
-    ]
+    evaluations = (epoch.evaluation_seconds for epoch in record.epochs)
+    evaluated = [seconds for seconds in evaluations if seconds is not None]
     unexplained = 1 - sum(share.share for share in shares)
     if evaluated:
         shares.append(Share("evaluation", sum(evaluated) / steps / step, None, None, on_top=True))
     if record.compile_seconds is not None:
-        shares.append(
-            Share("compile", record.compile_seconds / steps / step, None, None, on_top=True)
-        )
+        share = record.compile_seconds / steps / step
+        shares.append(Share("compile", share, None, None, on_top=True))
     return Attribution(Estimate(step, None, None), tuple(shares), Estimate(unexplained, None, None))
 
 
 def speedup(found: Dissection, name: str, times: int = 1) -> Estimate:
-    """Return how many times as fast the variant ``name`` trains, whose steps have ``times`` as many
-    examples.
+    """Return how many times as fast a variant trains as the whole step.
+
+    Args:
+        found: the measurements.
+        name: the variant.
+        times: how many times as many examples its steps have.
     """
     spread = found.steps_per_epoch
 
     def ratio(steps: Round, starts: Round) -> float:
-        return (steps[WHOLE] + starts[WHOLE] / spread) / (
-            steps[name] / times + starts[name] / spread
-        )
+        before = steps[WHOLE] + starts[WHOLE] / spread
+        after = steps[name] / times + starts[name] / spread
+        return before / after
 
     return _estimate([ratio(*each) for each in _typical(found)], _stretch(len(found.sittings)))
 
@@ -256,7 +275,8 @@ def _split(seconds: Round, starts: Round, found: Dissection) -> tuple[float, dic
         causes["dispatch"] = seconds[SHRUNK]
         left -= seconds[SHRUNK]
     for cause in LAYERS:
-        if (rest := _without_launches(f"ablation of {cause}", seconds, found)) is not None:
+        rest = _without_launches(f"ablation of {cause}", seconds, found)
+        if rest is not None:
             causes[cause] = rest if cause == "embedding" else left - rest
             left -= causes[cause]
     if PEAK in seconds and found.peak_flops:
@@ -269,32 +289,31 @@ def _split(seconds: Round, starts: Round, found: Dissection) -> tuple[float, dic
 
 
 def _without_launches(name: str, seconds: Round, found: Dissection) -> float | None:
-    """Return the seconds of a variant without its launches, which are counted already; None if
-    these are unknown.
+    """Return the seconds of a variant without its launches, which are counted already.
+
+    None if the launches, or the variant, are unknown.
     """
     unknown = CAPTURED in found.dropped if found.accelerator else SHRUNK not in seconds
     launches = seconds.get(f"{SHRUNK} {name}", 0.0 if found.accelerator else None)
-    return None if unknown or launches is None or name not in seconds else seconds[name] - launches
+    if unknown or launches is None or name not in seconds:
+        return None
+    return seconds[name] - launches
 
 
 def _on_top(found: Dissection, step: float) -> Iterator[Share]:
-    """Yield the shares of evaluation and compilation, averaged over the scheduled steps of the
-    training.
-    """
+    """Yield the shares of evaluation and compilation, averaged over all scheduled steps."""
     if found.evaluations:
         each = found.looks / found.steps / step
-        low, high = (bound(found.evaluations) * each for bound in (min, max))
-        yield Share(
-            "evaluation", statistics.median(found.evaluations) * each, low, high, on_top=True
-        )
+        share = statistics.median(found.evaluations) * each
+        low = min(found.evaluations) * each
+        high = max(found.evaluations) * each
+        yield Share("evaluation", share, low, high, on_top=True)
     if found.compile_seconds is not None:
         yield Share("compile", found.compile_seconds / found.steps / step, None, None, on_top=True)
 
 
 def _typical(found: Dissection) -> Iterator[tuple[Round, Round]]:
-    """Yield the seconds of a step and of an epoch's start by variant: as measured, then for every
-    resample.
-    """
+    """Yield the seconds of a step and of an epoch's start: as measured, then of every resample."""
     variants = found.variants
     measured = [(sitting, _stretches(sitting, variants)) for sitting in found.sittings]
     typical = [_of_sitting(sitting, stretches, variants) for sitting, stretches in measured]
@@ -310,22 +329,20 @@ def _typical(found: Dissection) -> Iterator[tuple[Round, Round]]:
 
 def _stretches(sitting: Sitting, variants: Sequence[str]) -> list[_Stretches]:
     """Return the times of each round's stretches."""
-    return [
-        {
-            (name, length): starts.get(name, 0.0) + length * steps[name]
-            for name in variants
-            for length in sitting.lengths.get(name, _OF_A_PROBE)
-        }
-        for steps, starts in zip(sitting.rounds, sitting.starts, strict=True)
-    ]
+    every: list[_Stretches] = []
+    for steps, starts in zip(sitting.rounds, sitting.starts, strict=True):
+        seconds = {}
+        for name in variants:
+            for length in sitting.lengths.get(name, _OF_A_PROBE):
+                seconds[name, length] = starts.get(name, 0.0) + length * steps[name]
+        every.append(seconds)
+    return every
 
 
 def _of_sitting(
     sitting: Sitting, rounds: Sequence[_Stretches], variants: Sequence[str]
 ) -> tuple[Round, Round]:
-    """Return the seconds of a step and of an epoch's start by variant, from these rounds of the
-    sitting.
-    """
+    """Return the seconds of a step and of an epoch's start by variant, from these rounds."""
     seconds = {
         each: lower_quartile([stretches[each] for stretches in rounds]) for each in rounds[0]
     }
@@ -339,16 +356,22 @@ def _of_sitting(
 
 
 def _mean(sittings: Sequence[tuple[Round, Round]]) -> tuple[Round, Round]:
-    steps, starts = (
-        {name: statistics.fmean(each[name] for each in rounds) for name in rounds[0]}
-        for rounds in zip(*sittings, strict=True)
+    """Return the means over sittings, of the steps and of the starts of epochs."""
+    return _mean_round([steps for steps, _ in sittings]), _mean_round(
+        [each for _, each in sittings]
     )
-    return steps, starts
+
+
+def _mean_round(rounds: Sequence[Round]) -> Round:
+    return {name: statistics.fmean(each[name] for each in rounds) for name in rounds[0]}
 
 
 def _estimate(values: Sequence[float], stretch: float) -> Estimate:
-    """Return the first value with the middle 95 % of the others, its resamples, as interval;
-    ``stretch`` widens it.
+    """Return the first value, with the middle 95 % of the others as its interval.
+
+    Args:
+        values: the value, then its resamples.
+        stretch: widens the interval.
     """
     value, *others = values
     others.sort()
@@ -359,14 +382,11 @@ def _estimate(values: Sequence[float], stretch: float) -> Estimate:
 
 
 def _stretch(sittings: int) -> float:
-    """Return the factor that widens an interval from few processes; 1 for a single one, where
-    nothing is known.
-    """
+    """Return the factor that widens an interval from few processes; 1 for a single one."""
     if sittings < 2:
         return 1.0
-    return t_quantile(CONFIDENCE, sittings - 1) / statistics.NormalDist().inv_cdf(
-        (1 + CONFIDENCE) / 2
-    )
+    normal = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    return t_quantile(CONFIDENCE, sittings - 1) / normal
 
 
 def _share(cause: Cause, estimate: Estimate) -> Share:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from trainmark.analysis.grouping import grouped
 from trainmark.analysis.results import Comparison, GroupResult
 from trainmark.errors import UsageError
 from trainmark.record.caveats import Caveat
@@ -43,18 +42,16 @@ def fail_below(comparison: Comparison, ratio: float) -> Bar:
             expected="a number above 0",
             found=f"{ratio:g}",
         )
-    compared = (
-        group
-        for position, group in enumerate(comparison.groups)
-        if not comparison.is_reference(position)
-    )
-    found = grouped(compared, lambda group: _judged(group, ratio))
+    found: dict[str, list[GroupResult]] = {}
+    for position, group in enumerate(comparison.groups):
+        if not comparison.is_reference(position):
+            found.setdefault(_judged(group, ratio), []).append(group)
     return Bar(
         ratio,
-        **{
-            name: tuple(found.get(name, ()))
-            for name in ("cleared", "missed", "unjudged", "disturbed")
-        },
+        cleared=tuple(found.get("cleared", ())),
+        missed=tuple(found.get("missed", ())),
+        unjudged=tuple(found.get("unjudged", ())),
+        disturbed=tuple(found.get("disturbed", ())),
     )
 
 

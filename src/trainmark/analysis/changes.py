@@ -1,6 +1,4 @@
-"""What changes to a user's script give: how much faster a training gets, and whether it still
-learns the same.
-"""
+"""What changes to a user's script give: how much faster is it, and does it learn the same?"""
 
 from __future__ import annotations
 
@@ -25,24 +23,29 @@ SAMPLED = "samples of the running lines"
 Curve = Literal["same", "better", "worse", "unclear"]
 
 _FEWEST_LOSSES = 8
+"""Fewest losses of a run, one per step, for a verdict on learning."""
 _MOST_LOSSES = 2_000
+"""Maximum number of losses of a run that are compared; records have every step up to this one."""
 _PARTS = 8
-"""Of the compared steps; their means are compared, since the losses of neighbouring steps depend on
-each other."""
+"""Number of parts of the compared steps.
+
+Their means are compared, since the losses of neighbouring steps depend on each other.
+"""
 _MATTERS = 0.1
 """Share of what was learnt so far that a difference of the losses must exceed to matter."""
 _LEAST_LEARNT = 0.02
-"""At least this share of the loss counts as learnt, so that rounding doesn't matter in a training
-that stands still."""
+"""Smallest share of the loss that counts as learnt.
+
+Otherwise rounding would matter in a training that stands still.
+"""
 _PROCESS_NOISE = 0.015
 """Logarithm by which processes of the same training differ; added to intervals from blocks."""
 _MANY_ROUNDS = 6
+"""Number of rounds from which on they give an interval by themselves, without their blocks."""
 _MANY_BLOCKS = 8
-"""Rounds that give an interval by themselves; undisturbed blocks that are enough without the
-others."""
+"""Number of undisturbed blocks that are enough to leave out the disturbed ones."""
 _MUCH_MORE = 2.0
-"""Factor of logarithms: a larger batch comes first only if it gives so much more than any other
-change."""
+"""Ratio of gains (logarithms) from which on a larger batch comes before all other changes."""
 _MOST = 0.5
 """Share of a diagnosis's gain (logarithms) that a change must reach to be named instead of it."""
 
@@ -75,11 +78,8 @@ class Finding:
     @property
     def wins(self) -> bool:
         """Whether it is certainly faster, and by enough to be worth it."""
-        return (
-            self.speedup.value > SMALLEST_GAIN
-            and self.speedup.low is not None
-            and self.speedup.low > 1
-        )
+        low = self.speedup.low
+        return self.speedup.value > SMALLEST_GAIN and low is not None and low > 1
 
     @property
     def harms(self) -> bool:
@@ -131,18 +131,21 @@ def candidates(findings: Iterable[Finding]) -> list[Finding]:
     their median tells.
     """
     every = list(findings)
-    middle = min(
-        [1.0, *([statistics.median(each.speedup.value for each in every)] if every else [])]
-    )
-    scaled = [
-        replace(each, speedup=each.speedup.mapped(lambda ratio: ratio / middle)) for each in every
-    ]
-    return [each for each in ranked(scaled) if each.speedup.value > SMALLEST_GAIN]
+    if not every:
+        return []
+    middle = min(1.0, statistics.median(each.speedup.value for each in every))
+
+    def scaled(ratio: float) -> float:
+        return ratio / middle
+
+    fairer = [replace(each, speedup=each.speedup.mapped(scaled)) for each in every]
+    return [each for each in ranked(fairer) if each.speedup.value > SMALLEST_GAIN]
 
 
 def _gain(found: Finding) -> float:
-    """Return the gain to rank by: for another precision, which may harm a long training, only what
-    is certain.
+    """Return the gain to rank by.
+
+    For another precision, which may harm a long training, this is only what is certain.
     """
     certain = found.speedup.low if found.part == "precision" else None
     return math.log(certain or found.speedup.value)
@@ -151,8 +154,7 @@ def _gain(found: Finding) -> float:
 def speedup(
     reference: Sequence[Record], these: Sequence[Record], *, per_example: bool = False
 ) -> Estimate | None:
-    """Return the speed-up by slices, over rounds if there are enough of them, else over the blocks
-    of all rounds.
+    """Return the speed-up by slices: over rounds if there are enough of them, else over blocks.
 
     The interval of a few rounds would be very wide, so theirs is that of their blocks, widened by
     how much processes of the same training usually differ.
@@ -162,16 +164,18 @@ def speedup(
             of a step.
     """
     if not per_example:
-        reference, these = ([_by_steps(each) for each in runs] for runs in (reference, these))
-    if (sliced := compare_slices(reference, these)) is None:
+        reference = [_by_steps(record) for record in reference]
+        these = [_by_steps(record) for record in these]
+    sliced = compare_slices(reference, these)
+    if sliced is None:
         return None
     if len(sliced.kept) >= _MANY_ROUNDS:
         return paired_difference(sliced.kept).exponential()
-    blocks = [block for blocks in sliced.rounds for block in blocks]
+    blocks = list(itertools.chain.from_iterable(sliced.rounds))
     quiet = [block for block in blocks if not block.disturbed]
-    found = paired_difference(
-        [each.log_ratio for each in (quiet if len(quiet) >= _MANY_BLOCKS else blocks)]
-    )
+    if len(quiet) >= _MANY_BLOCKS:
+        blocks = quiet
+    found = paired_difference([block.log_ratio for block in blocks])
     if found.low is not None and found.high is not None:
         found = Estimate(found.value, found.low - _PROCESS_NOISE, found.high + _PROCESS_NOISE)
     return found.exponential()
@@ -200,17 +204,16 @@ def compare_losses(
             longer.
     """
     before = [_every(max(steps, 1), losses) for losses in reference]
-    lengths = [statistics.median_low(map(len, runs)) if runs else 0 for runs in (before, these)]
-    length = min(*lengths, _MOST_LOSSES)
+    length = min(_typical_length(before), _typical_length(these), _MOST_LOSSES)
     if length < _FEWEST_LOSSES:
         return "unclear"
-    first, second = (
-        [losses[:length] for losses in runs if len(losses) >= length] for runs in (before, these)
-    )
-    if any(not math.isfinite(loss) for losses in second for loss in losses):
+    first = [losses[:length] for losses in before if len(losses) >= length]
+    second = [losses[:length] for losses in these if len(losses) >= length]
+    if not all(map(math.isfinite, itertools.chain.from_iterable(second))):
         return "worse"
     half = length // 2
-    start = statistics.fmean(loss for losses in first for loss in losses[: max(length // 10, 1)])
+    beginnings = (losses[: max(length // 10, 1)] for losses in first)
+    start = statistics.fmean(itertools.chain.from_iterable(beginnings))
     ends = [statistics.fmean(losses[half:]) for losses in first]
     learnt = max(start - statistics.fmean(ends), _LEAST_LEARNT * abs(statistics.fmean(ends)))
     matters = _MATTERS * learnt + max(ends) - min(ends)
@@ -223,6 +226,10 @@ def compare_losses(
     if found.high < 0 and found.value < -matters:
         return "better"
     return "same" if found.low >= -2 * matters and found.high <= 2 * matters else "unclear"
+
+
+def _typical_length(runs: Sequence[Sequence[float]]) -> int:
+    return statistics.median_low(map(len, runs)) if runs else 0
 
 
 def _every(steps: float, losses: Sequence[float]) -> list[float]:

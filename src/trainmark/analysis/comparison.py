@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -56,13 +57,16 @@ Changing only the seed changes the catalogue's workloads by 0.3 to 0.4 points.
 """
 
 LOSS_MARGIN = 0.02
-"""Final losses on text within ±0.02 count as the same: a different seed alone changes those of
-``shakespeare-gpt`` by 0.02."""
+"""Final losses on text within ±0.02 count as the same.
+
+A different seed alone changes those of ``shakespeare-gpt`` by 0.02.
+"""
 
 WIDE = 1.2
 """Ratio of the slowest to the fastest round of a group above which a caveat is shown."""
 
 _MEDIANS = ("training_seconds", "compile_seconds", "train_loss", "test_loss")
+"""Figures averaged by median, so that a slow or unlucky run doesn't change them."""
 _MEANS = ("test_accuracy", "train_accuracy")
 """Figures averaged by mean, like the difference in learning, so that all three are consistent."""
 _UNKNOWN_SPEED = Speedup(None, None, None, "unclear")
@@ -102,17 +106,13 @@ class _Side:
     @property
     def timed_by(self) -> SpeedOf:
         """What can be compared; a command that reports no epochs is compared as a whole."""
-        return (
-            "epoch"
-            if self.known("epoch_seconds") or not self.known("process_seconds")
-            else "process"
-        )
+        if self.known("epoch_seconds") or not self.known("process_seconds"):
+            return "epoch"
+        return "process"
 
     @property
     def examples(self) -> frozenset[int]:
-        """Numbers of examples of a steady epoch, as far as known; equal for two sides that do the
-        same work.
-        """
+        """Known numbers of examples of a steady epoch; equal for two sides with the same work."""
         if self.group.key.dataset_sha256 is not None:
             return frozenset()  # for trainings, the key covers this
         return frozenset(run.examples for run in self.runs if run.examples is not None)
@@ -120,12 +120,13 @@ class _Side:
     @property
     def trainmarks(self) -> frozenset[str]:
         """The versions of trainmark that measured it, as far as known."""
-        return frozenset(
-            record.trainmark for record in self.group.records if record.trainmark is not None
-        )
+        versions = {record.trainmark for record in self.group.records}
+        return frozenset(version for version in versions if version is not None)
 
     def known(self, figure: str) -> list[float]:
-        return [value for run in self.runs if (value := getattr(run, figure)) is not None]
+        """Return the known values of a figure of the runs."""
+        values = (getattr(run, figure) for run in self.runs)
+        return [value for value in values if value is not None]
 
 
 def compare(
@@ -203,7 +204,7 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
     """Return a group's own figures, not yet compared."""
     records = side.group.records
     pace = median(side.known("samples_per_second"))
-    caveats = {caveat for run in side.runs for caveat in run.caveats}
+    caveats = set(itertools.chain.from_iterable(run.caveats for run in side.runs))
     if side.group.failed:
         caveats.add(Caveat.FAILED_RUNS)
     if len(side.trainmarks) > 1:
@@ -213,6 +214,8 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         caveats.add(Caveat.FEW_ROUNDS)
     if seconds and max(seconds) > WIDE * min(seconds):
         caveats.add(Caveat.WIDE_SPREAD)
+    complete = [record for record in records if record.epochs]
+    schedules = (record.workload.spec.get("schedule") or {} for record in records)
     return GroupResult(
         key=side.group.key,
         runs=side.group.runs,
@@ -221,12 +224,8 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         breaks=side.breaks,
         reference=reference,
         epochs=max((len(record.epochs) for record in records), default=0),
-        steps=max(
-            (sum(epoch.steps or 0 for epoch in record.epochs) for record in records), default=0
-        ),
-        by_steps=any(
-            (record.workload.spec.get("schedule") or {}).get("steps") for record in records
-        ),
+        steps=max(map(_steps, records), default=0),
+        by_steps=any(schedule.get("steps") for schedule in schedules),
         epoch_seconds=MedianInterval.of(side.known("epoch_seconds")),
         process_seconds=MedianInterval.of(side.known("process_seconds")),
         samples_per_second=pace,
@@ -235,9 +234,7 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         speedup=_UNKNOWN_SPEED,
         learning=_UNKNOWN_LEARNING,
         caveats=ordered(caveats),
-        efficiency=efficiency(complete[0], pace, limits)
-        if (complete := [r for r in records if r.epochs])
-        else None,
+        efficiency=efficiency(complete[0], pace, limits) if complete else None,
         cost=cost(records),
         reached=_reached(records),
         best_threads=_best_threads(records),
@@ -247,15 +244,16 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
     )
 
 
+def _steps(record: Record) -> int:
+    return sum(epoch.steps or 0 for epoch in record.epochs)
+
+
 def _best_threads(records: Sequence[Record]) -> BestThreads | None:
-    """Return the best number of CPU threads that was found for these runs; None if there was no
-    search.
-    """
-    search = next(
-        (record.threads_search for record in records if record.threads_search is not None), None
-    )
-    if search is None:
+    """Return the best number of CPU threads of these runs; None if there was no search."""
+    searches = [record.threads_search for record in records if record.threads_search is not None]
+    if not searches:
         return None
+    search = searches[0]
     seconds = search.step_seconds
     slowdown = seconds[str(search.default)] / seconds[str(search.chosen)]
     return BestThreads(search.chosen, search.default, slowdown)
@@ -269,18 +267,19 @@ def _reached(records: Sequence[Record]) -> Reached | None:
     time = MedianInterval.of([seconds for seconds, _ in there])
     target = str(Target(until["quantity"], until["bound"]))
     runs = sum(seconds < math.inf for seconds, _ in there)
-    return Reached(
-        target, runs, time.median, time.low, time.high, median([epochs for _, epochs in there])
-    )
+    epochs = median([number for _, number in there])
+    return Reached(target, runs, time.median, time.low, time.high, epochs)
 
 
 def _to_target(records: Sequence[Record]) -> list[tuple[float, float]]:
     """Return seconds and epochs to the target of each training, infinite if it missed it."""
-    whole = [record for record in records if not FACTS["slices_alone"].of(record)]
-    times = [(record.final.time_to_target_seconds, len(record.epochs)) for record in whole]
-    return [
-        (math.inf, math.inf) if seconds is None else (seconds, epochs) for seconds, epochs in times
-    ]
+    found: list[tuple[float, float]] = []
+    for record in records:
+        if FACTS["slices_alone"].of(record):
+            continue
+        seconds = record.final.time_to_target_seconds
+        found.append((math.inf, math.inf) if seconds is None else (seconds, len(record.epochs)))
+    return found
 
 
 def _converges_faster(side: _Side, reference: _Side) -> bool:
@@ -289,13 +288,12 @@ def _converges_faster(side: _Side, reference: _Side) -> bool:
     A faster device or framework trains the same, in the same number of epochs. MLPerf checks its
     submissions likewise, against the reference's convergence points.
     """
-    these, those = (
-        [epochs for _, epochs in _to_target(each.group.records)] for each in (side, reference)
-    )
+    these = [epochs for _, epochs in _to_target(side.group.records)]
+    those = [epochs for _, epochs in _to_target(reference.group.records)]
     if not (these and those) or math.inf in these + those:
         return False
     difference = unpaired_difference(these, those, WHOLE)
-    # epochs are whole
+    # Epochs are whole, so a difference of one is no evidence.
     return difference.high is not None and difference.high < 0 and difference.value < -1
 
 
@@ -307,9 +305,7 @@ def _held_against(
     margin: float,
     confidence: float,
 ) -> GroupResult:
-    """Return ``result`` with its speed-up and difference in learning, both relative to
-    ``reference``.
-    """
+    """Return ``result`` with its speed-up and learning, both relative to ``reference``."""
     caveats = set(result.caveats) | _differences(side, reference, by)
     speedup = _UNKNOWN_SPEED
     learning = _UNKNOWN_LEARNING
@@ -323,19 +319,12 @@ def _held_against(
             not side.group.key.dataset and bool(each.known("samples_per_second"))
             for each in (side, reference)
         }
-        sliced = (
-            compare_slices(reference.group.records, side.group.records)
-            if len(counts) == 1
-            else None
-        )
-        # A training of a few steps may end before it has a block in every round.
-        enough = sliced is not None and (
-            len(sliced.rounds) >= FEWEST_FOR_INTERVAL or sliced.is_obvious
-        )
-        if sliced is not None and (enough or speedup.low is None):
-            of_slices, its_caveats = by_slices(
-                sliced, margin, confidence, learns=side.learns and reference.learns
-            )
+        sliced = None
+        if len(counts) == 1:
+            sliced = compare_slices(reference.group.records, side.group.records)
+        if sliced is not None and (_has_enough(sliced) or speedup.low is None):
+            learn = side.learns and reference.learns
+            of_slices, its_caveats = by_slices(sliced, margin, confidence, learns=learn)
             # Trainings that confirm an obvious difference have an interval, which says more than
             # the bound.
             is_confirmed = speedup.low is not None and speedup.verdict == of_slices.verdict
@@ -353,17 +342,27 @@ def _held_against(
     return dataclasses.replace(result, speedup=speedup, learning=learning, caveats=ordered(caveats))
 
 
+def _has_enough(sliced: SliceComparison) -> bool:
+    """Whether there are enough slices to decide.
+
+    A training of a few steps may end before it has a block in every round.
+    """
+    return len(sliced.rounds) >= FEWEST_FOR_INTERVAL or sliced.is_obvious
+
+
 def _by_runs(side: _Side, reference: _Side, margin: float) -> tuple[Speedup, set[Caveat]]:
     """Return the speed-up by steady epochs or whole processes, paired by round, and its caveats."""
     of: SpeedOf = "epoch" if side.timed_by == reference.timed_by == "epoch" else "process"
-    times = match(
-        reference.runs, side.runs, _logarithm(of), pairs=side.group.key.protocol == "fresh"
-    )
+    is_fresh = side.group.key.protocol == "fresh"
+    times = match(reference.runs, side.runs, _logarithm(of), pairs=is_fresh)
     difference = times.difference(TRIMMED)
     if difference is None:
         return _UNKNOWN_SPEED, set()
-    caveats = set() if times.paired else {Caveat.UNPAIRED}
-    caveats |= {Caveat.FEW_ROUNDS} if times.count < FEWEST_FOR_INTERVAL else set()
+    caveats = set()
+    if not times.paired:
+        caveats.add(Caveat.UNPAIRED)
+    if times.count < FEWEST_FOR_INTERVAL:
+        caveats.add(Caveat.FEW_ROUNDS)
     learns = side.learns and reference.learns
     return _speedup(difference.exponential(), margin, of, learns=learns), caveats
 
@@ -377,20 +376,19 @@ def by_slices(
     interval over rounds decides. If there is none, or it is unclear, an obvious difference in the
     first two rounds decides.
     """
-    caveats = {Caveat.DISTURBED} if sliced.disturbed else set()
-    caveats |= {Caveat.PACE_CHANGED} if changes_pace(sliced.ratios) else set()
-    ratio = _decisive(sliced.ratio(confidence), sliced.obvious(), margin)
-    of_all = _decisive(
-        sliced.ratio(confidence, disturbed=True), sliced.obvious(disturbed=True), margin
-    )
+    caveats = set()
+    if sliced.disturbed:
+        caveats.add(Caveat.DISTURBED)
+    if changes_pace(sliced.ratios):
+        caveats.add(Caveat.PACE_CHANGED)
     if len(sliced.all) < FEWEST_FOR_INTERVAL and not sliced.is_obvious:
         caveats.add(Caveat.FEW_ROUNDS)
+    ratio = _decisive(sliced.ratio(confidence), sliced.obvious(), margin)
+    every = sliced.ratio(confidence, disturbed=True)
+    of_all = _decisive(every, sliced.obvious(disturbed=True), margin)
+    changed = speed_verdict(ratio, margin) != speed_verdict(of_all, margin)
     fewer = len(sliced.kept) < min(FEWEST_FOR_INTERVAL, len(sliced.all))
-    if (
-        sliced.too_disturbed
-        or fewer
-        or speed_verdict(ratio, margin) != speed_verdict(of_all, margin)
-    ):
+    if sliced.too_disturbed or fewer or changed:
         caveats = caveats - {Caveat.DISTURBED} | {Caveat.TOO_DISTURBED}
     trusted = learns and Caveat.TOO_DISTURBED not in caveats
     return _speedup(ratio, margin, "slice", learns=trusted), caveats
@@ -409,47 +407,39 @@ def _speedup(ratio: Estimate, margin: float, of: SpeedOf, *, learns: bool) -> Sp
 
 
 def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:
-    """Return the difference of the final accuracies or losses; two sides that both learn nothing
-    are not *the same*.
+    """Return the difference of the final accuracies or losses.
+
+    Two sides that both learn nothing are not *the same*.
     """
-    these, those = (
-        (side.runs, reference.runs) if pairs else map(_last_repeats, (side.runs, reference.runs))
-    )
+    these = side.runs if pairs else _last_repeats(side.runs)
+    those = reference.runs if pairs else _last_repeats(reference.runs)
+    # match() returns the first minus the second; above 0 is better, so losses are swapped.
+    ends = (those, these) if side.tokens else (these, those)
+    margin = LOSS_MARGIN if side.tokens else LEARNING_MARGIN
     for quantity in side.learning_quantities:
-        # match() returns the first minus the second; above 0 is better.
-        ends, margin = (
-            ((those, these), LOSS_MARGIN) if side.tokens else ((these, those), LEARNING_MARGIN)
-        )
         difference = match(*ends, attrgetter(quantity), pairs=pairs).difference(WHOLE)
         if difference is not None:
-            found = learning_verdict(difference, margin)
-            learns = side.learns and reference.learns
-            verdict = (
-                found
-                if learns or (found == "differs" and (side.learns or reference.learns))
-                else "unclear"
-            )
+            verdict = learning_verdict(difference, margin)
+            one_learns = side.learns or reference.learns
+            both_learn = side.learns and reference.learns
+            if not both_learn and not (verdict == "differs" and one_learns):
+                verdict = "unclear"
             return Learning(quantity, difference.value, difference.low, difference.high, verdict)
     return _UNKNOWN_LEARNING
 
 
 def _last_repeats(runs: Sequence[RunSummary]) -> tuple[RunSummary, ...]:
-    """Return the last repeats of continued trainings, whose repeats are stages of one training, not
-    independent.
-    """
+    """Return the last repeats of continued trainings, whose repeats are not independent."""
     last = max((run.round for run in runs), default=0)
     return tuple(run for run in runs if run.round == last)
 
 
 def _differences(side: _Side, reference: _Side, by: Dimension | None) -> set[Caveat]:
-    """Return caveats for what differs between the two sides without being the compared
-    dimension.
-    """
+    """Return caveats for what differs between two sides, besides the compared dimension."""
     these = side.group.key
     those = reference.group.key
-    data = (these.dataset_sha256, these.train_examples) != (
-        those.dataset_sha256,
-        those.train_examples,
+    data = (
+        these.dataset_sha256 != those.dataset_sha256 or these.train_examples != those.train_examples
     )
     machines = (these.machine, these.cpu, these.cores) != (those.machine, those.cpu, those.cores)
     differs = {
@@ -468,16 +458,15 @@ def _known_to_differ(these: frozenset[Any], those: frozenset[Any]) -> bool:
 
 
 def _weights_differ(these: Sequence[RunSummary], those: Sequence[RunSummary]) -> bool:
-    """Return whether the runs of a round (of all rounds, if none is common) started from different
-    weights.
-    """
+    """Whether the runs of a round, or of all rounds, started from different weights."""
     a = {(run.group, run.round): run.weights_sha256 for run in these if run.weights_sha256}
     b = {(run.group, run.round): run.weights_sha256 for run in those if run.weights_sha256}
-    if shared := a.keys() & b.keys():
+    shared = a.keys() & b.keys()
+    if shared:
         return any(a[round] != b[round] for round in shared)
-    return bool(a and b) and not (
-        set(a.values()) <= set(b.values()) or set(b.values()) <= set(a.values())
-    )
+    first = set(a.values())
+    second = set(b.values())
+    return bool(a and b) and not (first <= second or second <= first)
 
 
 def ordered(caveats: Set[Caveat]) -> tuple[Caveat, ...]:
@@ -487,4 +476,9 @@ def ordered(caveats: Set[Caveat]) -> tuple[Caveat, ...]:
 
 def _logarithm(of: SpeedOf) -> Reading:
     """Return a reading of the logarithm of the compared seconds."""
-    return lambda run: math.log(seconds) if (seconds := getattr(run, f"{of}_seconds")) else None
+
+    def read(run: RunSummary) -> float | None:
+        seconds = getattr(run, f"{of}_seconds")
+        return math.log(seconds) if seconds else None
+
+    return read

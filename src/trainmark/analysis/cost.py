@@ -1,6 +1,4 @@
-"""Energy and cost of training: of the training epochs only, without start-up, compilation and
-evaluation.
-"""
+"""Energy and cost of the training epochs, without start-up, compilation and evaluation."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ from trainmark.analysis.statistics import median
 from trainmark.record.record import Record
 
 _SECONDS_AN_HOUR = 3600
+"""Seconds of an hour, since prices are per hour."""
 _MILLION = 1e6
 
 
@@ -36,7 +35,7 @@ class Cost:
 
 def cost(records: tuple[Record, ...]) -> Cost:
     """Return the cost of runs that are repeats of each other."""
-    # others are incomplete
+    # The figures of failed runs are incomplete.
     records = tuple(record for record in records if record.outcome.status == "ok")
     whole = [record for record in records if not (record.observed and record.observed.ended_early)]
     sources = {record.energy.source for record in records if record.energy is not None}

@@ -54,9 +54,7 @@ def course(records: Sequence[Record]) -> tuple[Station, ...]:
 
 
 def seconds_to(record: Record, accuracy: float) -> float | None:
-    """Return the training seconds until the end of the first epoch with this test accuracy; None if
-    there is none.
-    """
+    """Return the training seconds to the end of the first epoch with this accuracy, if any."""
     elapsed = itertools.accumulate(epoch.seconds for epoch in record.epochs)
     for epoch, seconds in zip(record.epochs, elapsed, strict=True):
         if epoch.test_accuracy is not None and epoch.test_accuracy >= accuracy:

@@ -25,8 +25,9 @@ class Crossing:
 
 
 def crossing(cpu: Mapping[int, float], accelerator: Mapping[int, float]) -> Crossing:
-    """Find from which size on the accelerator is always faster, by log-linear interpolation between
-    two sizes.
+    """Find from which size on the accelerator is always faster.
+
+    Between two sizes, the interpolation is log-linear.
 
     Args:
         cpu, accelerator: seconds of a step by batch size, with at least one size in common.

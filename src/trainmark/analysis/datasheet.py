@@ -20,8 +20,8 @@ def _sheet(fp64: float, fp32: float, tf32: float | None, half: float) -> dict[st
     return flops
 
 
-# By the end of the driver's name of the GPU; the name of a partition (MIG) continues, so it doesn't
-# match.
+# The patterns match the end of the driver's name of the GPU. The name of a partition (MIG)
+# continues, so it doesn't match.
 _MODELS = (
     (r"\bH200$", _sheet(67, 67, 494.7, 989.4)),
     (r"\bH100 PCIe$", _sheet(51, 51, 378, 756)),

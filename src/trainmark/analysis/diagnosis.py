@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Literal
 
 from trainmark.record.inspection import StepInspection
@@ -24,19 +25,24 @@ Failure = Literal[
 ]
 
 UNDERFLOW_GAP = 88.72
-"""Largest safe gap between two logits: beyond it 1/e^-gap overflows float32, and beyond 103.9
-e^-gap is 0."""
+"""Largest safe gap between two logits.
+
+Beyond it, 1/e^-gap overflows float32, and beyond 103.9, e^-gap is 0.
+"""
 _LABEL_REFUSED = re.compile(
     r"(target|label|class)\b.*\b(out of (bounds|range)|outside)", re.IGNORECASE
 )
+"""Frameworks' error messages for a label out of range."""
 _INDEX_REFUSED = re.compile(r"index (\d+) is out of bounds for dimension \d+ with size (\d+)")
-"""Error messages for labels out of range; the second, for any index, counts if its size is that of
-the classes."""
+"""PyTorch's error message for any index; it is about a label if the size is that of the classes."""
 _TWO_STAGE = "softmax-then-log"
+"""The loss that computes probabilities before their logarithm, which can underflow."""
 _MOSTLY = 0.9
+"""Share of dead units from which on a layer counts as dead."""
 _LARGE_MOVE = 1.0
 """A step that changes a weight tensor by as much as its largest value is too large."""
 _HIGHER = 1.1
+"""Ratio of the last losses to the first one from which on the loss counts as risen."""
 _SMALL_MOVE = 1e-7
 """The last bit of float32, relative to the largest weight."""
 
@@ -98,14 +104,13 @@ DO: dict[Failure, str] = {
 def diagnose(replay: Replay) -> Diagnosis:
     """Return the first cause that the evidence supports; causes that mask others come first."""
     for look in (_labels, _overflow, _data, _underflow, _frozen, _leap, _dead, _rate):
-        if (found := look(replay)) is not None:
+        found = look(replay)
+        if found is not None:
             return found
-    said = (
-        (f"the process ended: {replay.stopped}",)
-        if replay.stopped
-        else ("the replay showed nothing unusual",)
-    )
-    return Diagnosis("not-found", replay.failed_at, None, said, DO["not-found"])
+    evidence = "the replay showed nothing unusual"
+    if replay.stopped:
+        evidence = f"the process ended: {replay.stopped}"
+    return _diagnosis("not-found", replay.failed_at, None, evidence)
 
 
 def _diagnosis(cause: Failure, step: int | None, where: str | None, *evidence: str) -> Diagnosis:
@@ -115,18 +120,14 @@ def _diagnosis(cause: Failure, step: int | None, where: str | None, *evidence: s
 def _labels(replay: Replay) -> Diagnosis | None:
     for each in replay.opened:
         if each.bad_labels:
-            written = ", ".join(map(str, each.bad_labels))
-            return _diagnosis(
-                "labels-out-of-range", each.step, "labels", f"invalid labels: {written}"
-            )
-    index = _INDEX_REFUSED.search(replay.stopped or "")
-    refused = _LABEL_REFUSED.search(replay.stopped or "") or (
-        index and int(index[2]) == replay.classes
-    )
-    if refused:
-        return _diagnosis(
-            "labels-out-of-range", None, "labels", f"the framework reported: {replay.stopped}"
-        )
+            evidence = f"invalid labels: {', '.join(map(str, each.bad_labels))}"
+            return _diagnosis("labels-out-of-range", each.step, "labels", evidence)
+    message = replay.stopped or ""
+    index = _INDEX_REFUSED.search(message)
+    is_of_label = index is not None and int(index[2]) == replay.classes
+    if is_of_label or _LABEL_REFUSED.search(message):
+        evidence = f"the framework reported: {replay.stopped}"
+        return _diagnosis("labels-out-of-range", None, "labels", evidence)
     return None
 
 
@@ -134,18 +135,14 @@ def _data(replay: Replay) -> Diagnosis | None:
     for each in replay.opened:
         bad = each.first_bad
         if bad is not None and bad.kind == "input":
-            return _diagnosis(
-                "nan-in-data",
-                each.step,
-                "input",
-                "the prepared images have values that are not finite",
-            )
+            evidence = "the prepared images have values that are not finite"
+            return _diagnosis("nan-in-data", each.step, "input", evidence)
         if each.alone and bad is None:
             first = each.alone[0]
             evidence = (
                 f"training example {first.example} alone gives a loss of {first.loss}, the "
-                "reference "
-                f"{first.reference:.4g} with the same weights: its prepared image is not finite"
+                f"reference {first.reference:.4g} with the same weights: its prepared image is not "
+                "finite"
             )
             return _diagnosis("nan-in-data", each.step, "input", evidence)
     return None
@@ -173,20 +170,15 @@ def _underflow(replay: Replay) -> Diagnosis | None:
         return None
     for each in replay.opened:
         bad = each.first_bad
-        if (
-            each.gap is not None
-            and each.gap > UNDERFLOW_GAP
-            and (bad is None or bad.kind in ("loss", "gradient"))
-        ):
+        starts_at_loss = bad is None or bad.kind in ("loss", "gradient")
+        if each.gap is not None and each.gap > UNDERFLOW_GAP and starts_at_loss:
             evidence = (
                 f"the true class's logit is {each.gap:.1f} below the largest: its probability is "
-                f"e^-{each.gap:.1f}, "
-                "subnormal or 0 in float32, so its logarithm or the reciprocal in its gradient "
-                "is infinite"
+                f"e^-{each.gap:.1f}, subnormal or 0 in float32, so its logarithm or the reciprocal "
+                "in its gradient is infinite"
             )
-            return _diagnosis(
-                "softmax-underflow", each.step, "loss" if bad is None else bad.title, evidence
-            )
+            where = "loss" if bad is None else bad.title
+            return _diagnosis("softmax-underflow", each.step, where, evidence)
     return None
 
 
@@ -205,14 +197,12 @@ def _frozen(replay: Replay) -> Diagnosis | None:
     if asleep:
         evidence = (
             f"{', '.join(asleep)} did not change at all, although the gradient of {asleep[0]} "
-            "reaches "
-            f"{gradients[asleep[0]]:.3g} in the reference"
+            f"reaches {gradients[asleep[0]]:.3g} in the reference"
         )
         return _diagnosis("nothing-is-training", first.step, f"update {asleep[0]}", evidence)
     evidence = f"the gradient of {', '.join(matrices)} is zero"
-    return _dead(replay) or _diagnosis(
-        "nothing-is-training", first.step, f"gradient {matrices[0]}", evidence
-    )
+    where = f"gradient {matrices[0]}"
+    return _dead(replay) or _diagnosis("nothing-is-training", first.step, where, evidence)
 
 
 def _dead(replay: Replay) -> Diagnosis | None:
@@ -227,9 +217,7 @@ def _dead(replay: Replay) -> Diagnosis | None:
 
 
 def _leap(replay: Replay) -> Diagnosis | None:
-    """Check for a too large learning rate; it can also cause dead ReLUs, so it is checked before
-    them.
-    """
+    """Check for a too large learning rate, before dead ReLUs, which it can cause."""
     leaps = [each for each in replay.opened if _largest(each.moved) > _LARGE_MOVE]
     return _rate(dataclasses.replace(replay, opened=tuple(leaps))) if leaps else None
 
@@ -237,7 +225,7 @@ def _leap(replay: Replay) -> Diagnosis | None:
 def _rate(replay: Replay) -> Diagnosis | None:
     losses = [loss for loss in replay.losses if math.isfinite(loss)]
     moved = [(each.step, _largest(each.moved)) for each in replay.opened]
-    step, move = max(moved, key=lambda pair: pair[1], default=(None, 0.0))
+    step, move = max(moved, key=itemgetter(1), default=(None, 0.0))
     if losses and (move > _LARGE_MOVE or _rises(losses)):
         rise = f"the loss went from {losses[0]:.4g} to {max(losses):.4g}"
         leap = f"one step changes a weight by up to {move:.3g} times its largest value"
@@ -249,9 +237,7 @@ def _rate(replay: Replay) -> Diagnosis | None:
 
 
 def _largest(moved: Mapping[str, float | None]) -> float:
-    """Return the largest finite change; a step that ends in NaN says nothing about the learning
-    rate.
-    """
+    """Return the largest finite change; one that is not finite has another cause."""
     return max((value for value in moved.values() if value is not None), default=0.0)
 
 

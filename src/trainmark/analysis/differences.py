@@ -1,6 +1,4 @@
-"""Differences between the compared machines, so that a driver's effect is not mistaken for a
-GPU's.
-"""
+"""Differences between the compared machines, lest a driver's effect be mistaken for a GPU's."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ class Difference:
 
 
 def differences(records: Iterable[Record]) -> tuple[Difference, ...]:
-    """Return all properties that differ between the machines of ``records``; none if there is only
-    one machine.
-    """
+    """Return all properties that differ between the machines of ``records``."""
     return tuple(fact for fact in facts(records) if fact.differs)
 
 
@@ -50,16 +46,20 @@ def facts(records: Iterable[Record], machine_of: MachineOf | None = None) -> tup
     records = list(records)
     machine_of = machine_of or tell_apart(records)
     by_machine = grouped(records, lambda record: machine_of(record).title)
-    packages = sorted({name for record in records for name in record.python.packages})
+    packages: set[str] = set()
+    for record in records:
+        packages |= record.python.packages.keys()
     known = [fact for fact in FACTS.values() if fact.machine]
-    known += [_version_of(name) for name in packages]
+    known += [_version_of(name) for name in sorted(packages)]
     found = []
     for fact in known:
-        values = {
-            machine: ", ".join(sorted({told for record in records if (told := fact.told(record))}))
-            or UNKNOWN
-            for machine, records in by_machine.items()
-        }
+        values = {machine: _values(fact, runs) for machine, runs in by_machine.items()}
         if set(values.values()) != {UNKNOWN}:
             found.append(Difference(fact.title, values))
     return tuple(found)
+
+
+def _values(fact: Fact, records: Iterable[Record]) -> str:
+    """Return the known values of a fact in these records, as text."""
+    values = {fact.told(record) for record in records}
+    return ", ".join(sorted(filter(None, values))) or UNKNOWN

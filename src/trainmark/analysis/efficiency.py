@@ -10,6 +10,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from trainmark.analysis import datasheet
 from trainmark.record.caveats import BUSY_SHARE
@@ -77,20 +78,30 @@ def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
     """Return the highest limits of every place in the records."""
     found: dict[Place, list[Limit]] = {}
     for record in records:
-        peaks = record.peaks
-        if peaks and (flops := _real(peaks.matmul_flops_per_second)):
-            busy = (peaks.others_share or 0.0) > BUSY_SHARE  # all that older records tell
-            copied = _real(peaks.copy_bytes_per_second)
-            limit = Limit(
-                flops, copied, record.backend.name, peaks.created, peaks.disturbed or busy
-            )
+        limit = _limit(record)
+        if limit is not None:
             found.setdefault(place_of(record), []).insert(0, limit)  # if equal, the newest counts
     best = {}
     for place, limits in found.items():
-        fastest = max(limits, key=lambda limit: limit.flops_per_second)
+        fastest = max(limits, key=attrgetter("flops_per_second"))
         copies = [limit.bytes_per_second for limit in limits if limit.bytes_per_second is not None]
         best[place] = dataclasses.replace(fastest, bytes_per_second=max(copies, default=None))
     return best
+
+
+def _limit(record: Record) -> Limit | None:
+    peaks = record.peaks
+    flops = _real(peaks.matmul_flops_per_second) if peaks else None
+    if peaks is None or flops is None:
+        return None
+    busy = (peaks.others_share or 0.0) > BUSY_SHARE  # all that older records tell
+    return Limit(
+        flops_per_second=flops,
+        bytes_per_second=_real(peaks.copy_bytes_per_second),
+        measured_by=record.backend.name,
+        measured_at=peaks.created,
+        disturbed=peaks.disturbed or busy,
+    )
 
 
 def _real(limit: float | None) -> float | None:
@@ -99,9 +110,7 @@ def _real(limit: float | None) -> float | None:
 
 
 def place_of(record: Record) -> Place:
-    """Return a key that is equal for records with the same device, precision and threads, and so
-    the same limits.
-    """
+    """Return a key that is equal for records with the same limits."""
     machine = record.machine
     device = record.device
     host = (
@@ -118,8 +127,7 @@ def place_of(record: Record) -> Place:
 def efficiency(
     record: Record, samples_per_second: float | None, limits: Mapping[Place, Limit]
 ) -> Efficiency | None:
-    """Return the efficiency of runs like ``record`` at a throughput; None if either the limit or
-    that is unknown.
+    """Return the efficiency of runs like ``record``; None if it can't be computed.
 
     Args:
         record: any of the runs.
@@ -151,6 +159,9 @@ def efficiency(
         roofline = max(flops / limit.flops_per_second, moved / limit.bytes_per_second)
         gap = batch / samples_per_second / roofline
     of_nanogpt = _nanogpt_flops(plan)
+    nanogpt_mfu = None
+    if of_nanogpt:
+        nanogpt_mfu = samples_per_second * of_nanogpt / limit.flops_per_second
     achieved = samples_per_second * model.training_flops_per_example
     sheet = datasheet.find(record.device.name) if record.device.kind == "accelerator" else {}
     return Efficiency(
@@ -164,9 +175,7 @@ def efficiency(
         intensity=flops / moved,
         roofline_seconds=roofline,
         gap=gap,
-        nanogpt_mfu=samples_per_second * of_nanogpt / limit.flops_per_second
-        if of_nanogpt
-        else None,
+        nanogpt_mfu=nanogpt_mfu,
     )
 
 
@@ -176,9 +185,11 @@ def _nanogpt_flops(plan: Model) -> int:
     Source: PaLM, Chowdhery et al. 2022, appendix B.
     """
     attending = [each for each in plan.every_layer if isinstance(each.layer, Attention)]
+    if not attending:
+        return 0
     positions = sum(
         each.parameters for each in plan.every_layer if isinstance(each.layer, PositionEmbedding)
     )
-    # heads · width of a head · length
+    # The size of an input is heads · width of a head · length.
     squares = sum(12 * math.prod(each.input_shape) for each in attending)
-    return plan.input_shape[0] * (6 * (plan.parameters - positions) + squares) if attending else 0
+    return plan.input_shape[0] * (6 * (plan.parameters - positions) + squares)

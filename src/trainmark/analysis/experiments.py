@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["change", "diagnosis", "learning"]
-"""A ``change`` to make, a ``diagnosis``, which is not a valid training, or one that affects
-``learning``."""
+"""Whether an experiment is a ``change`` to make, or affects ``learning``.
+
+A ``diagnosis`` is not a valid training.
+"""
 NOT_ENOUGH_TIME = "not enough time"
 """Why an experiment was left out; begins the reason."""
 Part = Literal[

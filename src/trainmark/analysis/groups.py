@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from trainmark.analysis.grouping import grouped
 from trainmark.analysis.machines import Told, tell_apart
@@ -45,8 +47,7 @@ def key_of(record: Record, machine: Told | None = None) -> Key:
 
 
 def group_records(records: Iterable[Record]) -> list[Repeats]:
-    """Group the records by key, in the order of each group's first measurement; duplicates count
-    once.
+    """Group the records by key, in the order of their first measurement; copies count once.
 
     A run that failed early has unknown fields (no framework version, no device name): it is counted
     with the group that has the same known fields. A run that failed after its slices has two
@@ -54,7 +55,7 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
     slices alone.
     """
     unique = {content(record): record for record in records if _counts(record)}  # a copy is equal
-    ordered = sorted(unique.values(), key=lambda record: (record.created, record.round, record.id))
+    ordered = sorted(unique.values(), key=attrgetter("created", "round", "id"))
     machine_of = tell_apart(ordered)
     whole = (record for record in ordered if record.outcome.status in MEASURED)
     measured = grouped(whole, lambda record: key_of(record, machine_of(record)))
@@ -64,12 +65,8 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
     slices_of_failed = {
         record.slices_in for record in ordered if record.outcome.status != "interrupted"
     }
-    succeeded = [
-        record
-        for records in measured.values()
-        for record in records
-        if record.id not in slices_of_failed
-    ]
+    complete = itertools.chain.from_iterable(measured.values())
+    succeeded = [record for record in complete if record.id not in slices_of_failed]
     kept = {record.id for record in succeeded}
     redone = {_run_of(record) for record in succeeded if _is_whole(record)}
     for record in ordered:
@@ -92,9 +89,10 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
 
 
 def _counts(record: Record) -> bool:
-    """Return whether the record counts as a run. A rank's data is also in the record of the whole,
-    and some runs of a scale study exist only for their losses: round 0 in float64, and in older
-    records those with nudged weights.
+    """Whether the record counts as a run.
+
+    A rank's data is also in the record of the whole, and some runs of a scale study exist only for
+    their losses: round 0 in float64, and in older records those with nudged weights.
     """
     group = record.group
     in_float64 = record.backend.precision == "fp64"
@@ -117,8 +115,9 @@ _PLANNED = (
 
 
 def _run_of(record: Record) -> tuple[object, ...]:
-    """Return what was planned, whether or not it succeeded; without a command's backend, known only
-    once it trains.
+    """Return what was planned, whether or not it succeeded.
+
+    The backend of a command is known only once it trains, so it is not included.
     """
     planned = (name for name in _PLANNED if record.process is None or name != "backend")
     return (record.group.id, record.group.trial, *(FACTS[name].of(record) for name in planned))
@@ -131,7 +130,7 @@ def _is_whole(record: Record) -> bool:
 
 def _fits(partial: Key, whole: Key) -> bool:
     """Return whether all known fields of ``partial`` equal those of ``whole``."""
-    # a command that ended before its framework was known
+    # This is a command that ended before its framework was known.
     if partial.precision is None and partial.version is None:
         partial = dataclasses.replace(partial, backend=whole.backend)
     pairs = zip(dataclasses.astuple(partial), dataclasses.astuple(whole), strict=True)

@@ -11,9 +11,11 @@ from trainmark.analysis.summary import summarize
 from trainmark.record.record import Record, Samples
 
 MOST_WINDOWS = 120
+"""Maximum number of windows, which is as many as a chart can show."""
 FEWEST_WINDOWS = 24
+"""Minimum number of windows, even if a machine has very many cores."""
 MOST_CELLS = 4_000
-"""Windows times cores that a chart can show."""
+"""Maximum number of windows times cores, so that a chart stays readable."""
 
 _Column = Sequence[float | None]
 
@@ -54,18 +56,15 @@ class Load:
 
 
 def load_of(records: Sequence[Record]) -> Load | None:
-    """Return the load of the run whose epochs are nearest to the median of ``records``; None if
-    none was sampled.
-    """
-    seen = [
-        record for record in records if record.samples is not None and len(record.samples.t) > 1
-    ]
-    runs = [(record, summarize(record)) for record in seen]
-    paces = [
-        (record, run.process_seconds if run.epoch_seconds is None else run.epoch_seconds)
-        for record, run in runs
-    ]
-    known = [(record, seconds) for record, seconds in paces if seconds is not None]
+    """Return the load of the sampled run whose epochs are nearest to the median, if any."""
+    known = []
+    for record in records:
+        if record.samples is None or len(record.samples.t) <= 1:
+            continue
+        run = summarize(record)
+        seconds = run.process_seconds if run.epoch_seconds is None else run.epoch_seconds
+        if seconds is not None:
+            known.append((record, seconds))
     if not known:
         return None
     middle = statistics.median_low([seconds for _, seconds in known])

@@ -1,5 +1,7 @@
-"""Find which records were made on the same machine. Host names are not enough: virtual machines and
-containers share them, and a machine keeps its name when its processor is replaced.
+"""Find which records were made on the same machine.
+
+Host names are not enough: virtual machines and containers share them, and a machine keeps its name
+when its processor is replaced.
 """
 
 from __future__ import annotations
@@ -8,14 +10,17 @@ import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import TypeAlias
 
 from trainmark.analysis.grouping import grouped
 from trainmark.record.record import Machine, Record
 
 MEMORY_STEP = 1.1
-"""Ratio of memory from which machines are different; less may be memory reserved by a kernel or
-firmware."""
+"""Ratio of memory from which machines are different.
+
+Less may be memory that a kernel or the firmware reserves.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,29 +42,31 @@ Splitter: TypeAlias = Callable[[Sequence[Machine]], list[list[Machine]]]
 
 
 def tell_apart(records: Iterable[Record]) -> MachineOf:
-    """Return a function that gives the machine of each of ``records``; numbers follow the order of
-    their first runs.
+    """Return a function that gives the machine of each of ``records``.
+
+    Machines with the same name are numbered in the order of their first runs.
 
     Two records are of one machine if all properties known in both are equal. One with unknown
     properties (such as no label) belongs to the others of its name if these all agree, and is
     separate if they don't.
     """
-    ordered = sorted(records, key=lambda record: (record.created, record.round, record.id))
-    # each once, in that order
+    ordered = sorted(records, key=attrgetter("created", "round", "id"))
+    # Each machine is here once, in the order of the first runs.
     every = {_seen(record.machine): record.machine for record in ordered}
     apart = [list(every.values())] if every else []
-    labels = sorted({key for machine in every.values() for key in machine.tags})
-    by_identity: Splitter = partial(_split, of=lambda machine: machine.identity)
+    labels: set[str] = set()
+    for machine in every.values():
+        labels |= machine.tags.keys()
     splitters: list[Splitter] = [
         partial(_split, of=_hardware),
         _by_memory,
-        by_identity,
-        *map(_by_label, labels),
+        partial(_split, of=attrgetter("identity")),
+        *map(_by_label, sorted(labels)),
     ]
     for split in splitters:
-        apart = [part for machines in apart for part in split(machines)]
-    first = {seen: number for number, seen in enumerate(every)}
-    apart.sort(key=lambda machines: first[_seen(machines[0])])
+        apart = list(itertools.chain.from_iterable(map(split, apart)))
+    order = list(every)
+    apart.sort(key=lambda machines: order.index(_seen(machines[0])))
     told: dict[Hashable, Told] = {}
     names = [machines[0].name for machines in apart]
     for number, machines in enumerate(apart):
@@ -67,7 +74,11 @@ def tell_apart(records: Iterable[Record]) -> MachineOf:
         title = name if names.count(name) == 1 else f"{name} ({names[: number + 1].count(name)})"
         best = max(machines, key=lambda machine: len(machine.tags))
         told.update((_seen(machine), Told(title, best.labelled)) for machine in machines)
-    return lambda record: told[_seen(record.machine)]
+
+    def machine_of(record: Record) -> Told:
+        return told[_seen(record.machine)]
+
+    return machine_of
 
 
 def _seen(machine: Machine) -> Hashable:
@@ -95,18 +106,22 @@ def _by_memory(machines: Sequence[Machine]) -> list[list[Machine]]:
     steps = [above for below, above in itertools.pairwise(sizes) if above > MEMORY_STEP * below]
 
     def size(machine: Machine) -> int | None:
-        return sum(machine.memory_bytes >= step for step in steps) if machine.memory_bytes else None
+        if not machine.memory_bytes:
+            return None
+        return sum(machine.memory_bytes >= step for step in steps)
 
     return _split(machines, size)
 
 
 def _by_label(key: str) -> Splitter:
-    return partial(_split, of=lambda machine: machine.tags.get(key))
+    def label(machine: Machine) -> str | None:
+        return machine.tags.get(key)
+
+    return partial(_split, of=label)
 
 
 def _split(machines: Sequence[Machine], of: Callable[[Machine], Hashable]) -> list[list[Machine]]:
     """Split by value; machines with an unknown value join the others if these all agree."""
-    known = {value for machine in machines if (value := of(machine)) is not None}
-    if len(known) <= 1:
+    if len({*map(of, machines)} - {None}) <= 1:
         return [list(machines)]
     return list(grouped(machines, of).values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
@@ -20,14 +21,14 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 
 POWER = 0.8
+"""Share of comparisons that detect the smallest difference."""
 HORIZONS = (60.0, 600.0, 3600.0)
 """Measurement times, in seconds, for which the smallest difference is reported."""
 
 
 @dataclass(frozen=True)
 class Smallest:
-    """The smallest difference that 80 % of comparisons of this many seconds detect; None if
-    unknown.
+    """The smallest difference that 80 % of comparisons of this many seconds detect.
 
     Args:
         rounds: number of rounds with undisturbed blocks in that time.
@@ -40,8 +41,9 @@ class Smallest:
 
 @dataclass(frozen=True)
 class Noise:
-    """The noise between two equal sides; its field names are the keys of ``trainmark noise
-    --json``.
+    """The noise between two equal sides.
+
+    Its field names are the keys of ``trainmark noise --json``.
 
     Args:
         side: framework with its version, style, precision and device.
@@ -103,7 +105,7 @@ def noise_of(
     first = one[0]
     every = len(sliced.rounds)
     kept = len(sliced.kept)
-    slices = [each for record in (*one, *other) for each in record.slices]
+    slices = list(itertools.chain.from_iterable(record.slices for record in (*one, *other)))
     found = deviations(sliced.ratios)
     spread = statistics.stdev(sliced.kept) if len(sliced.kept) >= FEWEST_FOR_INTERVAL else None
     return Noise(
@@ -138,12 +140,8 @@ def _side(record: Record) -> str:
     backend = record.backend
     device = record.device
     model = f"({device.name})" if device.kind == "accelerator" and device.name else None
-    return " ".join(
-        filter(
-            None,
-            (backend.name, backend.version, backend.style, backend.precision, device.id, model),
-        )
-    )
+    of_backend = (backend.name, backend.version, backend.style, backend.precision)
+    return " ".join(filter(None, (*of_backend, device.id, model)))
 
 
 def _smallest(spread: float | None, seconds: float, rounds: float) -> Smallest:
@@ -156,8 +154,11 @@ def _mean(shares: Iterable[float | None]) -> float | None:
 
 
 def smallest_difference(spread: float | None, rounds: float) -> float | None:
-    """Return the difference that this many rounds detect, given the standard deviation of their log
-    ratios.
+    """Return the difference that this many rounds detect; None if they are too few.
+
+    Args:
+        spread: standard deviation of their log ratios.
+        rounds: number of rounds.
     """
     if spread is None or rounds < FEWEST_FOR_INTERVAL:
         return None

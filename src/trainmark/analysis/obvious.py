@@ -41,8 +41,7 @@ normal, and in 0.2 % if they have the tails of Student's t with three degrees of
 
 
 def obvious_difference(log_ratios: Sequence[float]) -> Estimate | None:
-    """Return the ratio of two rounds with one bound, or None if they don't show an obvious
-    difference.
+    """Return the ratio of two rounds with one bound; None without an obvious difference.
 
     Args:
         log_ratios: one log ratio per round, in the order measured; only the first two count, so

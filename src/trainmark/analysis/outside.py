@@ -5,7 +5,6 @@ These are observations, not causes, since no component is removed to see what th
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 from collections.abc import Iterator
@@ -18,11 +17,11 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record, Samples
 
 _IDLE_SHARE = 0.25
-"""Share of the cores below which a command counts as idle, and of a GPU's time above which gaps are
-reported."""
+"""Share of the cores below which a command is idle, and of waiting above which it matters."""
 _GROWTH = 1.2
 """Ratio of memory at the end to that at the first quarter, from which on it counts as growing."""
 _FEWEST_ROWS = 8
+"""Fewest samples, after the first quarter, that show whether the memory grows."""
 _ADVICE = (
     "more workers or prefetching, cheaper preparation, or data prepared once and kept in "
     "memory would help"
@@ -47,10 +46,12 @@ class Observation:
 
 def observe(record: Record) -> tuple[Observation, ...]:
     """Return all observations of ``record``, the most informative first."""
-    return tuple(
-        itertools.chain(
-            _waiting(record), _start_up(record), _busy(record), _gpu(record), _memory(record)
-        )
+    return (
+        *_waiting(record),
+        *_start_up(record),
+        *_busy(record),
+        *_gpu(record),
+        *_memory(record),
     )
 
 
@@ -72,20 +73,17 @@ def _start_up(record: Record) -> Iterator[Observation]:
 
 
 def _waiting(record: Record) -> Iterator[Observation]:
-    if (share := _waiting_share(record)) is not None:
-        verdict = (
-            f"the loader is the bottleneck; {_ADVICE}"
-            if share > _IDLE_SHARE
-            else "the loader keeps up"
-        )
+    share = _waiting_share(record)
+    if share is not None:
+        verdict = "the loader keeps up"
+        if share > _IDLE_SHARE:
+            verdict = f"the loader is the bottleneck; {_ADVICE}"
         words = f"share of the steady epochs spent waiting for batches: {verdict}."
         yield Observation("data wait", share, "share", words)
 
 
 def _waiting_share(record: Record) -> float | None:
-    """Return the share of the steady epochs that a command waited for batches; None if it did not
-    report that.
-    """
+    """Return the share of the steady epochs that a command reported to have waited for batches."""
     epochs = [each for each in steady_epochs(record.epochs) if each.data_wait_seconds is not None]
     total = sum(each.seconds for each in epochs)
     return sum(each.data_wait_seconds or 0.0 for each in epochs) / total if total else None
@@ -127,53 +125,40 @@ def _gpu(record: Record) -> Iterator[Observation]:
     samples = record.samples
     gpu = record.device.gpu
     if Caveat.THROTTLED in record.caveats:
-        yield Observation(
-            "throttling",
-            1.0,
-            "seen",
-            "the device lowered its clocks because of heat or a power limit.",
-        )
+        words = "the device lowered its clocks because of heat or a power limit."
+        yield Observation("throttling", 1.0, "seen", words)
     if samples is None or gpu is None or samples.gpu_percent is None:
         return
-    table = samples.gpu_percent
-    busy = mean(
-        [table[row][gpu] for row in _while_it_ran(record, samples) if gpu < len(table[row])]
-    )
+    rows = [samples.gpu_percent[row] for row in _while_it_ran(record, samples)]
+    busy = mean([row[gpu] for row in rows if gpu < len(row)])
     if busy is None:
         return
     gap = 1 - busy / 100
-    words = "the GPU waits for the host" if gap > _IDLE_SHARE else "the GPU is kept busy"
-    yield Observation(
-        "GPU gaps", gap, "share", f"share of the time without a running kernel: {words}."
-    )
+    verdict = "the GPU waits for the host" if gap > _IDLE_SHARE else "the GPU is kept busy"
+    words = f"share of the time without a running kernel: {verdict}."
+    yield Observation("GPU gaps", gap, "share", words)
 
 
 def _memory(record: Record) -> Iterator[Observation]:
     samples = record.samples
     if samples is None or samples.tree_resident_bytes is None:
         return
-    sizes = [
-        size for row in _while_it_ran(record, samples) if (size := samples.tree_resident_bytes[row])
-    ]
+    read = (samples.tree_resident_bytes[row] for row in _while_it_ran(record, samples))
+    sizes = [size for size in read if size]
     steady = sizes[len(sizes) // 4 :]
     if len(steady) < _FEWEST_ROWS:
         return
     quarter = len(steady) // 4
     grown = statistics.median(steady[-quarter:]) / statistics.median(steady[:quarter])
-    words = (
-        "it grows during training: a leak or a cache."
-        if grown > _GROWTH
-        else "it stays about the same."
-    )
-    yield Observation(
-        "memory growth", grown, "times", f"memory at the end / memory after the start: {words}"
-    )
+    verdict = "it stays about the same."
+    if grown > _GROWTH:
+        verdict = "it grows during training: a leak or a cache."
+    words = f"memory at the end / memory after the start: {verdict}"
+    yield Observation("memory growth", grown, "times", words)
 
 
 def _while_it_ran(record: Record, samples: Samples) -> list[int]:
-    """Return the rows of samples within epochs; without epochs, those within the process, whose end
-    may be unknown.
-    """
+    """Return the rows of samples within epochs; without epochs, those within the process."""
     process = record.process
     windows = [
         (epoch.start_seconds, epoch.start_seconds + epoch.seconds) for epoch in record.epochs

@@ -13,11 +13,13 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 SHUFFLES = 999
+"""Number of random orders of the blocks that the found step is compared with."""
 LEAST_STEP = 0.03
 """Smallest step in the log ratio that is reported."""
 CHANCE = 0.005
 """Probability of a report without a change."""
 _FEWEST_BLOCKS = 4
+"""Fewest blocks of a round in which a step can be told from noise."""
 
 
 def changes_pace(rounds: Sequence[Sequence[float]]) -> bool:

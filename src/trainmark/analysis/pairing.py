@@ -44,9 +44,8 @@ class Match:
             return None
         if not self.paired:
             return unpaired_difference(self.reference, self.these, trimmed)
-        return paired_difference(
-            [a - b for a, b in zip(self.reference, self.these, strict=True)], trimmed
-        )
+        pairs = zip(self.reference, self.these, strict=True)
+        return paired_difference([a - b for a, b in pairs], trimmed)
 
 
 def match(
@@ -72,12 +71,12 @@ def match(
     shared = sorted(a.keys() & b.keys()) if pairs else []
     enough_unpaired = min(len(left), len(right)) >= FEWEST_FOR_INTERVAL
     if len(shared) >= FEWEST_FOR_INTERVAL or (shared and not enough_unpaired):
-        return Match(
-            tuple(a[round] for round in shared), tuple(b[round] for round in shared), paired=True
-        )
-    return Match(
-        tuple(value for _, value in left), tuple(value for _, value in right), paired=False
-    )
+        before = tuple(a[round] for round in shared)
+        after = tuple(b[round] for round in shared)
+        return Match(before, after, paired=True)
+    before = tuple(value for _, value in left)
+    after = tuple(value for _, value in right)
+    return Match(before, after, paired=False)
 
 
 def _known(runs: Sequence[RunSummary], of: Reading) -> list[tuple[Round, float]]:

@@ -6,6 +6,7 @@ import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from trainmark.record.checks import PARTS, Check, CheckedPart, StepChecks
 
@@ -35,6 +36,7 @@ SUSPECTS_OF_LAYERS = {
 }
 """For the first layer whose output is wrong."""
 _VECTORS = (".bias", ".scale", ".shift")
+"""Ends of the names of weights that weight decay often leaves out."""
 _SEEN = 1e-4
 """Smallest distance from 1 of a factor that is worth telling."""
 _SAME_FACTOR = 0.1
@@ -108,15 +110,18 @@ def judge(
 
 
 def _mistake(steps: Sequence[StepChecks]) -> Mistake | None:
-    wrong = [(step.step, check) for step in steps for check in step.checks if check.share > 1]
+    wrong: list[tuple[int | None, Check]] = []
+    for step in steps:
+        wrong += [(step.step, check) for check in step.checks if check.share > 1]
     if not wrong:
         return None
     part = min((check.part for _, check in wrong), key=PARTS.index)
-    checks = [(step, check) for step, check in wrong if check.part == part]
-    step = checks[0][0]
-    names = tuple(dict.fromkeys(check.name for at, check in checks if at == step))
-    worst = max((check for _, check in checks), key=lambda check: check.share)
-    return Mistake(part, names, step, worst, _suspects(part, [check for _, check in checks]))
+    of_part = [(step, check) for step, check in wrong if check.part == part]
+    first = of_part[0][0]
+    names = tuple(dict.fromkeys(check.name for step, check in of_part if step == first))
+    checks = [check for _, check in of_part]
+    worst = max(checks, key=attrgetter("share"))
+    return Mistake(part, names, first, worst, _suspects(part, checks))
 
 
 @dataclass(frozen=True)
@@ -169,11 +174,13 @@ def _suspects(part: CheckedPart, wrong: Sequence[Check]) -> str:
                 "update": "learning rate",
                 "dropout": "scale of dropout",
             }
-            scale = (
-                f"the {what.get(part, 'scale')}: the values are {middle:.6g} times the reference's"
-            )
-            return scale if part in what else f"{scale}; or {SUSPECTS[part]}"
+            times = f"the values are {middle:.6g} times the reference's"
+            if part in what:
+                return f"the {what[part]}: {times}"
+            return f"the scale: {times}; or {SUSPECTS[part]}"
     if part in ("update", "state") and all(check.name.endswith(_VECTORS) for check in wrong):
         return "weight decay of biases and scales: only they are wrong"
-    first = wrong[0].name.rstrip("0123456789")
-    return SUSPECTS_OF_LAYERS.get(first, SUSPECTS[part]) if part == "forward" else SUSPECTS[part]
+    if part == "forward":
+        layer = wrong[0].name.rstrip("0123456789")
+        return SUSPECTS_OF_LAYERS.get(layer, SUSPECTS[part])
+    return SUSPECTS[part]

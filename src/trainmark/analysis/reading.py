@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
+from operator import attrgetter
 
 from trainmark.analysis.grouping import grouped
 from trainmark.analysis.statistics import median
@@ -21,8 +23,8 @@ def chains_of(records: Sequence[Record], run: PublishedRun) -> list[Chain]:
     lacks one has no comparable states and is omitted, unless it ended because the loss became
     non-finite.
     """
-    plans = grouped(records, lambda record: record.group.id)
-    chains = [tuple(sorted(plan, key=lambda record: record.repeat)) for plan in plans.values()]
+    plans = grouped(records, attrgetter("group.id"))
+    chains = [tuple(sorted(plan, key=attrgetter("repeat"))) for plan in plans.values()]
     if run.protocol == "fresh":
         return chains
     cut = [chain[: run.repeats] for chain in chains]
@@ -36,8 +38,9 @@ def chains_of(records: Sequence[Record], run: PublishedRun) -> list[Chain]:
 def read_value(
     chains: Sequence[Chain], value: PublishedValue, run: PublishedRun
 ) -> tuple[float | None, str]:
-    """Return the measured counterpart of ``value``: the median over all repeats, or over each
-    chain's ``value.repeat``.
+    """Return the measured counterpart of ``value``, or why there is none.
+
+    It is the median over all repeats, or over each chain's ``value.repeat``.
 
     NaN if a network diverged before that position, since the published scripts crashed there and
     lost their results. None, with the reason, if there is no value to compare.
@@ -48,10 +51,11 @@ def read_value(
     if run.protocol == "continued" and any(len(chain) < needed for chain in chains):
         return math.nan, ""
     span = slice(None) if value.repeat is None else slice(value.repeat - 1, value.repeat)
-    read = [_read(record, value) for chain in chains for record in chain[span]]
-    found = (
-        math.nan if any(each is not None and math.isnan(each) for each in read) else median(read)
-    )
+    records = itertools.chain.from_iterable(chain[span] for chain in chains)
+    read = [_read(record, value) for record in records]
+    if any(each is not None and math.isnan(each) for each in read):
+        return math.nan, ""
+    found = median(read)
     return found, "not measured" if found is None else ""
 
 
@@ -61,20 +65,15 @@ def _whole(chain: Chain, repeats: int) -> bool:
 
 
 def _read(record: Record, value: PublishedValue) -> float | None:
-    found = (
-        _read_steps(record, value)
-        if value.quantity.startswith("step_")
-        else _read_epochs(record, value)
-    )
+    read = _read_steps if value.quantity.startswith("step_") else _read_epochs
+    found = read(record, value)
     if found is None and record.outcome.status == "diverged":
         return math.nan
     return found
 
 
 def _read_steps(record: Record, value: PublishedValue) -> float | None:
-    """Return the mean over steps; ``step_losses`` has total losses, ``step_l2_losses`` their L2
-    part.
-    """
+    """Return the mean over steps, of the total losses or of their L2 part."""
     losses = record.step_losses if value.quantity == "step_loss" else record.step_l2_losses
     if not losses:
         return None
@@ -85,9 +84,7 @@ def _read_steps(record: Record, value: PublishedValue) -> float | None:
 
 
 def _read_epochs(record: Record, value: PublishedValue) -> float | None:
-    """Return the mean over epochs, the value before the first step (epoch 0), or the value at the
-    end of the run.
-    """
+    """Return the mean over epochs, or the value before the first step or at the end of the run."""
     if value.epochs is None:
         final: float | None = getattr(record.final, value.quantity)
         return final

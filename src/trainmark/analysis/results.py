@@ -1,5 +1,6 @@
-"""The results of a comparison, as frozen data; field names are the keys of ``trainmark compare
---json``.
+"""The results of a comparison, as frozen data.
+
+Field names are the keys of ``trainmark compare --json``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from trainmark.analysis.agreement import PublishedResult
 from trainmark.analysis.cost import Cost
 from trainmark.analysis.differences import Difference
 from trainmark.analysis.efficiency import Efficiency
-from trainmark.analysis.grouping import grouped
 from trainmark.analysis.groups import Repeats
 from trainmark.analysis.statistics import LearningVerdict, SpeedVerdict, median, median_interval
 from trainmark.record.caveats import Caveat
@@ -22,9 +22,7 @@ from trainmark.record.facts import Dimension, Key
 
 @dataclass(frozen=True)
 class MedianInterval:
-    """A median over runs with the interval of
-    :func:`~trainmark.analysis.statistics.median_interval`.
-    """
+    """A median over runs; for its interval, see ``statistics.median_interval``."""
 
     median: float | None
     low: float | None
@@ -59,9 +57,7 @@ class Speedup:
 
     @property
     def at_least(self) -> float | None:
-        """How many times faster or slower it is at least; None if there is an interval, or no
-        bound.
-        """
+        """How many times faster or slower it is at least; None unless it has a single bound."""
         if self.verdict == "faster" and self.high is None:
             return self.low
         if self.verdict == "slower" and self.low is None and self.high is not None:
@@ -71,8 +67,9 @@ class Speedup:
 
 @dataclass(frozen=True)
 class Learning:
-    """Final accuracy minus the reference's, as a fraction, with its 95 % interval; for text, the
-    reference's final loss minus this one.
+    """Final accuracy minus the reference's, as a fraction, with its 95 % interval.
+
+    For text, it is the reference's final loss minus this one.
 
     Args:
         quantity: ``test_accuracy``, or ``train_accuracy`` if nothing was tested; for text, likewise
@@ -126,8 +123,9 @@ class BestThreads:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """One group compared with its reference. Figures are medians over its runs; accuracies are
-    means.
+    """One group compared with its reference.
+
+    Figures are medians over its runs; accuracies are means.
 
     Args:
         runs: number of measured runs.
@@ -179,9 +177,7 @@ class GroupResult:
 
     @property
     def conditions(self) -> Key:
-        """The key, with the number of CPU threads that was found for its runs instead of the user's
-        setting.
-        """
+        """The key, with the best number of CPU threads instead of the user's, if one was found."""
         if self.best_threads is None:
             return self.key
         return dataclasses.replace(self.key, threads=self.best_threads.chosen)
@@ -247,10 +243,10 @@ class Comparison:
     @property
     def works(self) -> list[list[int]]:
         """The positions of the groups, by workload and schedule, in the order measured."""
-        positions = range(len(self.groups))
-        return list(
-            grouped(positions, lambda position: self.groups[position].key.same_work).values()
-        )
+        works: dict[tuple[str, str, str], list[int]] = {}
+        for position, group in enumerate(self.groups):
+            works.setdefault(group.key.same_work, []).append(position)
+        return list(works.values())
 
     def is_reference(self, position: int) -> bool:
         """Return whether others are compared with the group at ``position``."""

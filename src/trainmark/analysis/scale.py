@@ -105,9 +105,6 @@ class Scaling:
     @property
     def passed(self) -> bool:
         """Whether every run finished, with the losses of one device."""
-        return all(
-            each.failed == 0
-            and each.reason is None
-            and (each.agreement is None or each.agreement.passed)
-            for each in self.layouts
-        )
+        finished = all(each.failed == 0 and each.reason is None for each in self.layouts)
+        agreements = (each.agreement for each in self.layouts)
+        return finished and all(each is None or each.passed for each in agreements)

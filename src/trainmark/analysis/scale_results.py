@@ -1,5 +1,4 @@
-"""Results of a scaling study: throughput, efficiency, share of communication, and agreement of the
-losses.
+"""Results of a scaling study: throughput, efficiency, communication, agreement of the losses.
 
 All from records of a ``scale`` plan: round 0 trained every layout to the end in float64, for its
 losses; in the other rounds the layouts were interleaved, so they are compared by slices.
@@ -8,7 +7,8 @@ losses; in the other rounds the layouts were interleaved, so they are compared b
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from trainmark.analysis.comparison import MARGIN, by_slices, ordered
 from trainmark.analysis.grouping import grouped
@@ -21,8 +21,7 @@ from trainmark.record.facts import tokens_of
 from trainmark.record.record import Record, Spread
 
 AGREEMENT_STEPS = 100
-"""Steps over which losses are compared; later, rounding alone may change some trainings
-arbitrarily."""
+"""Number of steps whose losses are compared; later, rounding alone may change some trainings."""
 AGREEMENT_BOUND = 1e-9
 """Largest relative difference of two losses in float64 that counts as rounding.
 
@@ -44,10 +43,8 @@ def results(records: Sequence[Record]) -> tuple[LayoutResult, ...]:
     together = _by_layout(record for record in wholes if _spread(record).all_reduce)
     apart = _by_layout(record for record in wholes if not _spread(record).all_reduce)
     alone = together.get((1, 1), [])
-    return tuple(
-        _result(key, together[key], apart.get(key, []), alone)
-        for key in sorted(together, key=lambda key: (key[0] * key[1], key))
-    )
+    keys = sorted(together, key=lambda key: (key[0] * key[1], key))
+    return tuple(_result(key, together[key], apart.get(key, []), alone) for key in keys)
 
 
 def _result(
@@ -57,13 +54,13 @@ def _result(
     ranks = data * pipeline
     speedup, found = _against(alone, runs)
     together, _ = _against(apart, runs)
-    seconds = [
-        statistics.median(each.seconds / each.timed_steps for each in run.slices)
-        for run in _timed(runs)
-    ]
+    seconds = [_step_seconds(run) for run in _timed(runs)]
     pace = _median([_batch(runs[0]) / each for each in seconds])
     tokens = tokens_of(runs[0])
     broken = [record for record in (*runs, *apart) if record.outcome.status != "ok"]
+    efficiency = _interval_of(speedup)
+    ratio_without = _interval_of(together)
+    caveats = found.union(*(record.caveats for record in runs))
     return LayoutResult(
         data=data,
         pipeline=pipeline,
@@ -75,25 +72,23 @@ def _result(
         tokens_per_second=pace.mapped(lambda rate: rate * tokens) if pace and tokens else None,
         step_seconds=_median(seconds),
         speedup=speedup,
-        efficiency=_of(speedup, lambda ratio: ratio / ranks),
-        communication=_of(together, lambda ratio: 1 - ratio),
+        efficiency=efficiency and efficiency.mapped(lambda ratio: ratio / ranks),
+        communication=ratio_without and ratio_without.mapped(lambda ratio: 1 - ratio),
         agreement=_agreement(runs, alone) if ranks > 1 else None,
         reason=f"{broken[0].outcome.status}: {broken[0].outcome.reason}" if broken else None,
-        caveats=ordered(found | {caveat for record in runs for caveat in record.caveats}),
+        caveats=ordered(caveats),
     )
 
 
 def _agreement(runs: list[Record], alone: list[Record]) -> Agreement | None:
-    run, reference = (
-        next((record for record in records if not record.round), None) for records in (runs, alone)
-    )
+    run = _round_0(runs)
+    reference = _round_0(alone)
     if run is None or reference is None:
         return None
     pairs = list(zip(run.step_losses, reference.step_losses, strict=False))[:AGREEMENT_STEPS]
     differences = [abs(a - b) / (max(abs(a), abs(b)) or 1.0) for a, b in pairs]
-    parts_at = next(
-        (step for step, each in enumerate(differences) if not each <= AGREEMENT_BOUND), None
-    )
+    apart = [step for step, each in enumerate(differences) if not each <= AGREEMENT_BOUND]
+    parts_at = apart[0] if apart else None
     broken = [each for each in (reference, run) if each.outcome.status != "ok"]
     reason = None
     if parts_at is not None:
@@ -107,8 +102,16 @@ def _agreement(runs: list[Record], alone: list[Record]) -> Agreement | None:
     return Agreement(len(differences), largest, AGREEMENT_BOUND, parts_at, reason is None, reason)
 
 
+def _round_0(records: Iterable[Record]) -> Record | None:
+    return next((record for record in records if not record.round), None)
+
+
+def _step_seconds(run: Record) -> float:
+    return statistics.median(each.seconds / each.timed_steps for each in run.slices)
+
+
 def _by_layout(records: Iterable[Record]) -> dict[LayoutKey, list[Record]]:
-    return grouped(records, lambda record: (_spread(record).data, _spread(record).pipeline))
+    return grouped(records, attrgetter("group.spread.data", "group.spread.pipeline"))
 
 
 def _spread(record: Record) -> Spread:
@@ -124,11 +127,9 @@ def _against(
     reference: Iterable[Record], these: Iterable[Record]
 ) -> tuple[Speedup | None, set[Caveat]]:
     sliced = compare_slices(_timed(reference), _timed(these))
-    return (
-        (None, set())
-        if sliced is None
-        else by_slices(sliced, MARGIN, SLICES_CONFIDENCE, learns=True)
-    )
+    if sliced is None:
+        return None, set()
+    return by_slices(sliced, MARGIN, SLICES_CONFIDENCE, learns=True)
 
 
 def _batch(record: Record) -> int:
@@ -144,8 +145,7 @@ def _median(values: Sequence[float]) -> Estimate | None:
     return None if found.median is None else Estimate(found.median, found.low, found.high)
 
 
-def _of(speedup: Speedup | None, figure: Callable[[float], float]) -> Estimate | None:
-    """Return a figure derived from the speed-up, with its interval."""
+def _interval_of(speedup: Speedup | None) -> Estimate | None:
     if speedup is None or speedup.ratio is None:
         return None
-    return Estimate(speedup.ratio, speedup.low, speedup.high).mapped(figure)
+    return Estimate(speedup.ratio, speedup.low, speedup.high)

@@ -29,8 +29,9 @@ from trainmark.record.record import Record, Slice, are_disturbed
 FEWEST_KEPT = 0.5
 """Smallest share of undisturbed blocks for a verdict."""
 FEWEST_BLOCKS = 4
+"""Minimum number of blocks of a round."""
 MOST_BLOCKS = 24
-"""Fewest and most blocks of a round."""
+"""Maximum number of blocks of a round."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class SliceComparison:
     @property
     def disturbed(self) -> int:
         """Number of excluded blocks."""
-        return sum(block.disturbed for blocks in self.rounds for block in blocks)
+        return sum(block.disturbed for block in itertools.chain.from_iterable(self.rounds))
 
     @property
     def ratios(self) -> list[list[float]]:
@@ -96,9 +97,9 @@ class SliceComparison:
         return paired_difference(of_rounds, ROUNDS_TRIMMED, confidence).exponential()
 
     def obvious(self, *, disturbed: bool = False) -> Estimate | None:
-        """Return the speed-up of the first blocks of the first two rounds, with its bound; None
-        unless it is obvious.
+        """Return the speed-up with its bound if the first two rounds show that it is obvious.
 
+        Only their first blocks count.
         No later block or round stands in for a disturbed one, because the rule may be looked at
         only once.
 
@@ -130,34 +131,38 @@ def compare_slices(reference: Sequence[Record], these: Sequence[Record]) -> Slic
 
 def _by_round(records: Iterable[Record]) -> dict[tuple[str, str, int], Mapping[int, list[Slice]]]:
     """Return the slices of each block, by round, in the order in which the rounds began."""
-    ordered = sorted(records, key=lambda record: (record.created, record.round))
-    return {
-        (record.group.id, record.group.session or "", record.round): grouped(
-            record.slices, attrgetter("block")
-        )
-        for record in ordered
-        if record.slices
-    }
+    rounds: dict[tuple[str, str, int], Mapping[int, list[Slice]]] = {}
+    for record in sorted(records, key=attrgetter("created", "round")):
+        if record.slices:
+            key = (record.group.id, record.group.session or "", record.round)
+            rounds[key] = grouped(record.slices, attrgetter("block"))
+    return rounds
 
 
 def _blocks(
     reference: Mapping[int, list[Slice]], these: Mapping[int, list[Slice]]
 ) -> Iterator[Block]:
     for number in sorted(reference.keys() & these.keys()):
-        pairs = reference[number], these[number]
-        if any(len(slices) != 2 for slices in pairs):
+        before = reference[number]
+        after = these[number]
+        if len(before) != 2 or len(after) != 2:
             continue  # a side ended during the block, so its order is not balanced
-        before, after = (
-            statistics.fmean(math.log(each.seconds / each.examples) for each in side)
-            for side in pairs
-        )
-        yield Block(number, before - after, are_disturbed(itertools.chain(*pairs)))
+        log_ratio = _log_seconds(before) - _log_seconds(after)
+        yield Block(number, log_ratio, are_disturbed([*before, *after]))
+
+
+def _log_seconds(slices: Iterable[Slice]) -> float:
+    """Return the mean logarithm of the seconds per example."""
+    return statistics.fmean(math.log(each.seconds / each.examples) for each in slices)
 
 
 @dataclass(frozen=True)
 class Deviations:
-    """Standard deviations of log ratios: between processes, and between blocks of the same
-    processes.
+    """Standard deviations of log ratios.
+
+    Args:
+        between: between processes.
+        within: between blocks of the same processes.
     """
 
     between: float

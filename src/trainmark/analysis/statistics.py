@@ -20,27 +20,27 @@ from typing import Literal
 from trainmark.analysis.student import t_quantile
 
 CONFIDENCE = 0.95
+"""Confidence of all intervals except those of slices."""
 SLICES_CONFIDENCE = 0.99
 """Confidence of the interval of slices that is printed.
 
 Rounds continue until there is a verdict, so the chances of an error add up (Bonferroni). The first
 look, after two rounds, may err in 0.5 % of all comparisons (:mod:`~trainmark.analysis.obvious`),
 each of the four that follow in 0.25 %, and the last interval in 1 %: at most 2.5 % of equal sides
-get a false verdict. Stopping early costs coverage:
-simulated, the printed interval held the true ratio in at least 97.0 % of 3,000 comparisons in each
-of 48 conditions (``bench/looks.py``, docs/results/verdict).
+get a false verdict. Stopping early costs coverage: simulated, the printed interval held the true
+ratio in at least 97.0 % of 3,000 comparisons in each of 48 conditions (``bench/looks.py``,
+docs/results/verdict).
 """
 LOOK_CONFIDENCE = 0.9975
 """Confidence of the interval of slices at a look that may end the measuring."""
 FEWEST_FOR_INTERVAL = 3
+"""Fewest values that give an interval; with two, it would be far too wide to be of use."""
 TRIMMED = 0.2
 """Share of the times trimmed at each end of a trimmed mean, rounded down: one of five."""
 ROUNDS_TRIMMED = 0.125
-"""Likewise for rounds of slices, which other processes hardly affect and which are few: one of
-eight."""
+"""Likewise for rounds of slices, which are few and hardly affected by others: one of eight."""
 WHOLE = 0.0
-"""No trimming, for learning results: if one of five runs learns nothing, that is not due to the
-machine."""
+"""No trimming, for learning: the machine is not why one of five runs learns nothing."""
 
 SpeedVerdict = Literal["faster", "slower", "same", "unclear"]
 LearningVerdict = Literal["same", "differs", "unclear"]
@@ -48,8 +48,9 @@ LearningVerdict = Literal["same", "differs", "unclear"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval. It has no bounds if there were too few values, or one if the other
-    is unknown.
+    """A value with its interval.
+
+    It has no bounds if there were too few values, or one if the other is unknown.
     """
 
     value: float
@@ -76,8 +77,9 @@ def mean(values: Iterable[float | None] | None) -> float | None:
 def paired_difference(
     differences: Sequence[float], trimmed: float = TRIMMED, confidence: float = CONFIDENCE
 ) -> Estimate:
-    """Return the trimmed mean of paired differences with its interval ``mean ± t·error`` (Tukey and
-    McLaughlin 1963).
+    """Return the trimmed mean of paired differences with its interval ``mean ± t·error``.
+
+    The method is that of Tukey and McLaughlin (1963).
 
     Needs at least one difference; with fewer than five, nothing is trimmed, and this is Student's
     interval.
@@ -97,8 +99,9 @@ def trimmed_mean(values: Sequence[float]) -> float:
 def unpaired_difference(
     these: Sequence[float], others: Sequence[float], trimmed: float = TRIMMED
 ) -> Estimate:
-    """Return the trimmed mean of ``these`` minus that of ``others``, for unequal variances (Yuen
-    1974).
+    """Return the trimmed mean of ``these`` minus that of ``others``.
+
+    The variances may be unequal (Yuen 1974).
 
     Each needs at least one value; with fewer than five, nothing is trimmed, and this is Welch's
     interval (1947).
@@ -111,18 +114,15 @@ def unpaired_difference(
     squared_error = first.squared_error + second.squared_error
     if squared_error == 0:
         return Estimate(difference, difference, difference)
-    degrees = squared_error**2 / sum(
-        each.squared_error**2 / (each.kept - 1) for each in (first, second)
-    )
+    uncertainty = sum(each.squared_error**2 / (each.kept - 1) for each in (first, second))
+    degrees = squared_error**2 / uncertainty
     half = t_quantile(CONFIDENCE, degrees) * math.sqrt(squared_error)
     return Estimate(difference, difference - half, difference + half)
 
 
 @dataclass(frozen=True)
 class _Middle:
-    """The mean of the ``kept`` values in the middle; its error is that of all values,
-    winsorised.
-    """
+    """The mean of the ``kept`` middle values; its error is that of all values, winsorised."""
 
     mean: float
     squared_error: float
@@ -143,17 +143,14 @@ def _middle(values: Sequence[float], trimmed: float) -> _Middle:
 
 
 def median(values: Iterable[float | None]) -> float | None:
-    """Return the median of the known values; NaN counts as worse than any number. None without
-    any.
-    """
+    """Return the median of the known values, if any; NaN counts as worse than any number."""
     known = (value for value in values if value is not None)
     ordered = sorted(known, key=lambda value: (math.isnan(value), value))
     return statistics.median(ordered) if ordered else None
 
 
 def lower_quartile(values: Sequence[float]) -> float:
-    """Return the lower quartile of at least one value: a quarter of the values are below or equal
-    to it.
+    """Return the lower quartile of at least one value.
 
     It is used for times in one process: other processes only ever add to them, so it is closer to
     the undisturbed time than the median, and more stable than the minimum.
@@ -162,12 +159,11 @@ def lower_quartile(values: Sequence[float]) -> float:
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the distribution-free interval of the median: two of the ordered values (David and
-    Nagaraja 2003, 7.1).
+    """Return the distribution-free interval of the median: two of the ordered values.
 
-    It is the narrowest symmetric pair that covers the median with at least 95 %. For 3, 4 or 5
-    values no pair does, so it is their whole range, which covers it with 75, 87.5 or 93.75 %. None
-    for fewer than 3.
+    See David and Nagaraja, 2003, 7.1. It is the narrowest symmetric pair that covers the median
+    with at least 95 %. For 3, 4 or 5 values no pair does, so it is their whole range, which covers
+    it with 75, 87.5 or 93.75 %. None for fewer than 3.
     """
     count = len(values)
     if count < FEWEST_FOR_INTERVAL:
@@ -196,12 +192,14 @@ def speed_verdict(ratio: Estimate, margin: float) -> SpeedVerdict:
         return "slower"
     if ratio.low is None or ratio.high is None:
         return "unclear"
-    return "same" if 1 / (1 + margin) <= ratio.low and ratio.high <= 1 + margin else "unclear"
+    is_within = 1 / (1 + margin) <= ratio.low and ratio.high <= 1 + margin
+    return "same" if is_within else "unclear"
 
 
 def learning_verdict(difference: Estimate, margin: float) -> LearningVerdict:
-    """Return the verdict on a difference of accuracies: an equivalence test first, since *same* is
-    the question.
+    """Return the verdict on a difference of accuracies.
+
+    The question is whether they are the same, so the test of equivalence comes first.
 
     ``same``: the interval is inside ``±margin``, even if it excludes 0. ``differs``: it excludes 0.
     Else, or without an interval, ``unclear``.

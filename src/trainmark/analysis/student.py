@@ -1,6 +1,4 @@
-"""Quantiles of Student's t distribution, for integer and fractional degrees of freedom, without
-SciPy.
-"""
+"""Quantiles of Student's t distribution, without SciPy."""
 
 from __future__ import annotations
 
@@ -25,11 +23,13 @@ def t_quantile(confidence: float, degrees: float) -> float:
         )
     low = 0.0
     high = 1.0
-    while low < (middle := (low + high) / 2) < high:
+    middle = 0.5
+    while low < middle < high:
         if incomplete_beta(degrees / 2, 0.5, middle) < 1 - confidence:
             low = middle
         else:
             high = middle
+        middle = (low + high) / 2
     return math.sqrt(degrees * (1 - high) / high)
 
 

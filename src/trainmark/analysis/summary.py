@@ -11,9 +11,12 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Epoch, Record
 
 _LARGEST_EXPONENT = 700
+"""Largest loss whose exponential is a finite float64."""
 MEASURED = ("ok", "diverged")
-"""Outcomes whose epochs count. The times of a diverged run are valid, so it is shown, as one that
-does not learn."""
+"""Outcomes whose epochs count.
+
+The times of a diverged run are valid, so it is shown, as one that does not learn.
+"""
 
 
 @dataclass(frozen=True)
@@ -64,19 +67,17 @@ def perplexity(loss: float | None) -> float | None:
 
 
 def whole_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:
-    """Return the epochs with the most steps; ``--steps`` may end a run in the middle of its last
-    one.
+    """Return the epochs with the most steps.
 
-    The first one may lack the first step, whose start is not observed.
+    ``--steps`` may end a run in the middle of its last one. The first one may lack the first step,
+    whose start is not observed.
     """
     most = max((epoch.steps or 0 for epoch in epochs), default=0)
     return [epoch for epoch in epochs if (epoch.steps or 0) >= most - (epoch is epochs[0])]
 
 
 def steady_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:
-    """Return the whole epochs except the first, which includes warm-up, unless it is the only
-    one.
-    """
+    """Return the whole epochs, without the first, which includes warm-up, if there are others."""
     whole = whole_epochs(epochs)
     return whole[1:] or whole
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from trainmark.analysis.grouping import grouped
 from trainmark.record.caveats import Caveat
@@ -45,7 +47,7 @@ class Sweep:
         side: their backend, style, device and precision.
         grid: the values of each key, in the order of the trials.
         trials: best first, by test accuracy, then by test loss; trials stopped early follow
-        complete ones, and failed ones are last.
+            complete ones, and failed ones are last.
         best: number of the best trial; None if none finished.
         side_by_side: whether trials were trained at the same time.
         is_text: whether the examples are windows of a text, without an accuracy.
@@ -69,8 +71,9 @@ def is_trial(record: Record) -> bool:
 
 
 def without_trials(records: Iterable[Record]) -> list[Record]:
-    """Return the records with comparable speeds: trials of a sweep differ in what they train, and
-    run in parallel.
+    """Return the records with comparable speeds.
+
+    Trials of a sweep differ in what they train, and may run in parallel.
     """
     return [record for record in records if not is_trial(record)]
 
@@ -81,8 +84,8 @@ def sweeps(records: Iterable[Record]) -> list[Sweep]:
     A repeated trial counts once: a finished one is preferred, then the newest.
     """
     trials = [record for record in records if is_trial(record) and record.group.rank is None]
-    ordered = sorted(trials, key=lambda each: (each.created, each.id))
-    return [_sweep(each) for each in grouped(ordered, lambda record: record.group.id).values()]
+    ordered = sorted(trials, key=attrgetter("created", "id"))
+    return [_sweep(each) for each in grouped(ordered, attrgetter("group.id")).values()]
 
 
 def _sweep(every: list[Record]) -> Sweep:
@@ -93,7 +96,7 @@ def _sweep(every: list[Record]) -> Sweep:
     first = records[0]
     results = sorted((_result(record) for record in records), key=_rank)
     points = [record.group.values or {} for record in records]
-    keys = dict.fromkeys(key for point in points for key in point)
+    keys = dict.fromkeys(itertools.chain.from_iterable(points))
     backend = first.backend
     precision = "" if backend.precision in (None, "fp32") else f" {backend.precision}"
     return Sweep(

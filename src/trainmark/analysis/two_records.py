@@ -45,13 +45,7 @@ class TwoRecords:
 
 def set_against(a: Record, b: Record) -> TwoRecords:
     """Return the differences between two runs."""
-    contrasts = [
-        Contrast(fact.title, first or UNKNOWN, second or UNKNOWN)
-        for fact in FACTS.values()
-        if fact.title
-        and (first := fact.told(a)) != (second := fact.told(b))
-        and (fact.machine or (first and second))  # unknown in a run that ended early: no difference
-    ]
+    contrasts = list(_of_facts(a, b))
     # Settings that only one of two backends has are not differences.
     only_shared = a.backend.name != b.backend.name
     settings = (_not_said(a.backend.settings), _not_said(b.backend.settings))
@@ -66,15 +60,19 @@ def set_against(a: Record, b: Record) -> TwoRecords:
     return TwoRecords(ratio, spread, tuple(contrasts), noise)
 
 
+def _of_facts(a: Record, b: Record) -> Iterator[Contrast]:
+    for fact in FACTS.values():
+        first = fact.told(a)
+        second = fact.told(b)
+        # A run that ended early may not know a fact of its own; that is no difference.
+        is_known = fact.machine or (first and second)
+        if fact.title and first != second and is_known:
+            yield Contrast(fact.title, first or UNKNOWN, second or UNKNOWN)
+
+
 def _paces(a: Record, b: Record) -> tuple[list[float], list[float]]:
-    """Return comparable seconds of both: per example, else per epoch, else of the whole process;
-    empty if unknown.
-    """
-    for of in (
-        _of_examples,
-        lambda record: [epoch.seconds for epoch in _steady(record)],
-        _of_process,
-    ):
+    """Return known seconds of both: per example, else per epoch, else of the whole process."""
+    for of in (_of_examples, _of_epochs, _of_process):
         first = of(a)
         second = of(b)
         if first and second:
@@ -89,6 +87,10 @@ def _steady(record: Record) -> list[Epoch]:
 def _of_examples(record: Record) -> list[float]:
     steady = [(epoch.seconds, epoch.examples) for epoch in _steady(record)]
     return [seconds / examples for seconds, examples in steady if examples and examples > 0]
+
+
+def _of_epochs(record: Record) -> list[float]:
+    return [epoch.seconds for epoch in _steady(record)]
 
 
 def _of_process(record: Record) -> list[float]:

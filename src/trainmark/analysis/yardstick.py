@@ -8,7 +8,9 @@ that name their hardware.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -50,9 +52,8 @@ class Yardstick(msgspec.Struct, frozen=True):
 
     def is_model_of(self, device: str | None, kind: str, cores: int | None) -> bool:
         """Return whether a device is the same model, and for CPUs has the same number of cores."""
-        return (
-            self.device == device and self.kind == kind and (kind != "cpu" or self.cores == cores)
-        )
+        same_cores = kind != "cpu" or self.cores == cores
+        return self.device == device and self.kind == kind and same_cores
 
 
 @functools.cache
@@ -64,8 +65,9 @@ def measured() -> tuple[Yardstick, ...]:
 def device_references(
     comparison: Comparison, known: Iterable[Yardstick] | None = None
 ) -> tuple[DeviceReference, ...]:
-    """Compare every group with the reference devices of its workload: the same model first, then
-    the fastest.
+    """Compare every group with the reference devices of its workload.
+
+    The same model comes first, then the fastest.
     """
     known = measured() if known is None else tuple(known)
     found: list[DeviceReference] = []
@@ -94,32 +96,28 @@ def _measured(
                 rate for rate in rates if (rate.backend, rate.style) == (key.backend, key.style)
             ]
         if rates:
-            best = max(rates, key=lambda rate: rate.samples_per_second)
+            best = max(rates, key=attrgetter("samples_per_second"))
+            cores = "" if yardstick.cores is None else f", {yardstick.cores} cores"
             yield DeviceReference(
-                position,
-                yardstick.device
-                if yardstick.cores is None
-                else f"{yardstick.device}, {yardstick.cores} cores",
-                same_model,
-                best.samples_per_second,
-                f"{best.backend} {best.version or ''} {best.style}",
-                yardstick.source,
-                pace / best.samples_per_second,
+                position=position,
+                device=f"{yardstick.device}{cores}",
+                same_model=same_model,
+                samples_per_second=best.samples_per_second,
+                how=f"{best.backend} {best.version or ''} {best.style}",
+                source=yardstick.source,
+                ratio=pace / best.samples_per_second,
             )
 
 
 def _published(position: int, group: GroupResult) -> Iterator[DeviceReference]:
-    """Yield published timings of the same steps that name their hardware; epochs cover the whole
-    dataset.
-    """
+    """Yield published timings of the same steps that name their hardware."""
     key = group.key
     listed = (catalog.find(name) for name in catalog.names() if ":" not in name)
-    workload = next(
-        (each for each in listed if each.step_fingerprint == key.step_fingerprint), None
-    )
+    same_steps = (each for each in listed if each.step_fingerprint == key.step_fingerprint)
+    workload = next(same_steps, None)
     if workload is None or workload.published is None or not key.train_examples:
         return
-    for timing in (each for run in workload.published.runs for each in run.timings):
+    for timing in itertools.chain.from_iterable(run.timings for run in workload.published.runs):
         if timing.quantity == "epoch_seconds" and "not named" not in timing.hardware:
             pace = key.train_examples / timing.value
             how = f"published, {timing.includes}"

@@ -1,3 +1,4 @@
-"""The command line: one file per verb, imported on use. Only this package turns errors into exit
-codes.
+"""The command line: one file per verb, imported on use.
+
+Only this package turns errors into exit codes.
 """

@@ -35,7 +35,7 @@ Examples:
 @click.option(
     "--by",
     metavar="[device|backend|style|machine|python]",
-    shell_complete=complete.one_of(lambda: ("device", "backend", "style", "machine", "python")),
+    shell_complete=complete.one_of(complete.dimensions),
     help="Compare only along this dimension, all else equal.",
 )
 @baseline_option
@@ -141,14 +141,14 @@ def _plot(path: Path, names: tuple[str, ...], comparison: Comparison) -> None:
 
     every = works(comparison)
     output.write_file(path, drawn(path, every, names))
-    if empty := [name for name in names if not charts(every, [name])]:
+    empty = [name for name in names if not charts(every, [name])]
+    if empty:
         output.say(f"nothing to draw for {', '.join(empty)}")
     output.say(f"wrote {path}")
 
 
 def _hold_against(bar: Bar, comparison: Comparison) -> int:
-    """Return the exit code of ``--fail-below``; print groups that miss the bar or can't be judged
-    on stderr.
+    """Return the exit code of ``--fail-below``; print on stderr which groups don't clear the bar.
 
     Raises:
         UsageError: no group could be judged, so none can miss the bar.
@@ -164,11 +164,9 @@ def _hold_against(bar: Bar, comparison: Comparison) -> int:
         output.say(f"{_named(group)} misses {the_bar}: {why}")
     for group in bar.unjudged:
         known = group.speedup.at_least
-        why = (
-            "it has no interval"
-            if known is None
-            else f"only its lower bound is known, {ratio(known)}"
-        )
+        why = "it has no interval"
+        if known is not None:
+            why = f"only its lower bound is known, {ratio(known)}"
         output.say(f"{_named(group)} can't be judged by {the_bar}: {why}")
     for group in bar.disturbed:
         output.say(

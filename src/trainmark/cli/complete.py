@@ -25,9 +25,7 @@ def one_of(names: Callable[[], Iterable[str]], *, files: bool = False) -> Comple
 
 
 def some_of(names: Callable[[], Iterable[str]]) -> Complete:
-    """Complete the last of several comma-separated ``names``; a name already given is not offered
-    again.
-    """
+    """Complete the last of several comma-separated ``names``, without those already given."""
 
     def complete(
         _context: click.Context, _parameter: click.Parameter, begun: str
@@ -44,12 +42,9 @@ def some_of(names: Callable[[], Iterable[str]]) -> Complete:
 
 
 def workloads() -> list[str]:
-    """Return the workloads' names from the names of their files; parsing the files would be too
-    slow here.
-    """
-    return sorted(
-        file.stem for file in (Path(__file__).parents[1] / "workload" / "catalog").glob("*.toml")
-    )
+    """Return the workloads' names from the names of their files, since parsing them is too slow."""
+    folder = Path(__file__).parents[1] / "workload" / "catalog"
+    return sorted(file.stem for file in folder.glob("*.toml"))
 
 
 def backends() -> list[str]:
@@ -60,20 +55,21 @@ def backends() -> list[str]:
 
 
 def devices() -> list[str]:
-    """Guess this machine's devices; only a framework knows for sure, and importing one takes
-    seconds.
+    """Guess this machine's devices.
+
+    Only a framework knows for sure, and importing one takes seconds.
     """
     import os
     import sys
 
     from trainmark.measure.vendors import VENDORS
 
-    gpus = [
-        device
-        for vendor in VENDORS
-        for device in vendor.devices(vendor.installed(Path("/"), os.environ))
-    ]
-    return ["cpu", *gpus, *(["mps"] if sys.platform == "darwin" else [])]
+    found = ["cpu"]
+    for vendor in VENDORS:
+        found += vendor.devices(vendor.installed(Path("/"), os.environ))
+    if sys.platform == "darwin":
+        found.append("mps")
+    return found
 
 
 def datasets() -> list[str]:
@@ -90,11 +86,21 @@ def precisions() -> tuple[str, ...]:
     return tuple(PRECISIONS)
 
 
+def styles() -> tuple[str, ...]:
+    """Return the styles of backends."""
+    return "idiomatic", "compiled", "fast"
+
+
+def dimensions() -> tuple[str, ...]:
+    """Return the dimensions of a comparison."""
+    return "device", "backend", "style", "machine", "python"
+
+
 workload_or_file = one_of(workloads, files=True)
 
 NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "--backend": backends,
-    "--style": lambda: ("idiomatic", "compiled", "fast"),
+    "--style": styles,
     "--device": devices,
     "--dataset": datasets,
     "--precision": precisions,

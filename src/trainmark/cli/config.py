@@ -45,12 +45,12 @@ def command(
     Without VERB, it shows only what a file or the environment sets.
     """
     group: Verbs = context.find_root().command  # type: ignore[assignment]  # the only group
-    names = (
-        [verb]
-        if verb is not None
-        else [name for name in group.list_commands(context) if name != "config"]
-    )
-    rows = [row for name in names for row in _rows(group, context, name, list(words))]
+    names = [name for name in group.list_commands(context) if name != "config"]
+    if verb is not None:
+        names = [verb]
+    rows = []
+    for name in names:
+        rows += _rows(group, context, name, list(words))
     if verb is None:
         rows = [row for row in rows if row["source"] != "default"]
     table = table_of(
@@ -88,7 +88,8 @@ def _row(group: Verbs, made: click.Context, verb: str, option: click.Option) -> 
         case _:  # not set, or without a source because the words could not be parsed
             source = where = "default"
     value = made.params.get(name)
-    value = str(value) if isinstance(value, Path) else value
+    if isinstance(value, Path):
+        value = str(value)
     return {
         "verb": verb,
         "option": key_of(option),
@@ -101,8 +102,8 @@ def _row(group: Verbs, made: click.Context, verb: str, option: click.Option) -> 
 def _written(value: Any) -> str:
     if value is None or value == ():
         return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, (tuple, list)):
         return ", ".join(map(str, value))
-    return (
-        {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
-    )
+    return str(value)

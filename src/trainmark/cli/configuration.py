@@ -1,9 +1,9 @@
-"""Defaults of options from a file: ``trainmark.toml``, or ``[tool.trainmark]`` in
-``pyproject.toml``.
+"""Defaults of options from a file.
 
-The nearest of this folder and those above it holds. A key is an option without its dashes and holds
-for every verb that has the option; a table named after a verb holds for that verb alone. What is
-typed wins, then an environment variable ``TRAINMARK_OPTION``, then the file.
+It is ``trainmark.toml``, or ``[tool.trainmark]`` in ``pyproject.toml``. The nearest of this folder
+and those above it holds. A key is an option without its dashes and holds for every verb that has
+the option; a table named after a verb holds for that verb alone. What is typed wins, then an
+environment variable ``TRAINMARK_OPTION``, then the file.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from trainmark import regular
 from trainmark.errors import UsageError, nearest
 
 NAME = "trainmark.toml"
+"""Name of the file that has options alone."""
 SHARED = "pyproject.toml"
+"""Name of the file that has them in a table, next to other tools' settings."""
 MOST_BYTES = 1 << 20
+"""Maximum size of a file, in bytes, so that a wrong one doesn't fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -84,27 +87,23 @@ class Configuration:
             return value
         given = value if isinstance(value, list) and option.multiple else [value]
         if any(isinstance(each, bool) or not isinstance(each, (str, int, float)) for each in given):
-            raise self._error(
-                path,
-                "a string or a number" + (", or a list of them" if option.multiple else ""),
-                value,
-            )
+            expected = "a string or a number"
+            if option.multiple:
+                expected += ", or a list of them"
+            raise self._error(path, expected, value)
         written = [str(each) for each in given] if option.multiple else str(value)
         try:
             option.type_cast_value(click.Context(click.Command("config")), written)
         except click.BadParameter as error:
-            raise self._error(
-                path, f"what --{key_of(option)} takes: {error.message}", value
-            ) from error
+            expected = f"what --{key_of(option)} takes: {error.message}"
+            raise self._error(path, expected, value) from error
         return written
 
     def _unknown(self, path: tuple[str, ...], known: Iterable[str]) -> UsageError:
         near = nearest(path[-1], known)
-        fix = (
-            f"Did you mean {' or '.join(near)}?"
-            if near
-            else "`trainmark run --help` lists options."
-        )
+        fix = "`trainmark run --help` lists options."
+        if near:
+            fix = f"Did you mean {' or '.join(near)}?"
         return UsageError(
             f"{self.place(*path)}: unknown key {path[-1]!r}",
             expected="an option or a verb",
@@ -123,10 +122,9 @@ def options_of(command: click.Command) -> dict[str, click.Option]:
 
 
 def key_of(option: click.Option) -> str:
-    """The longest of its names without dashes, such as ``data-dir``."""
-    return max(
-        option.opts, key=lambda flag: (flag.startswith("--"), -option.opts.index(flag))
-    ).lstrip("-")
+    """The first of its long names without dashes, such as ``data-dir``."""
+    long = [flag for flag in option.opts if flag.startswith("--")]
+    return (long or option.opts)[0].lstrip("-")
 
 
 def variable_of(option: click.Option) -> str:
@@ -135,13 +133,16 @@ def variable_of(option: click.Option) -> str:
 
 
 def read(folder: Path) -> Configuration:
-    """The nearest configuration of ``folder`` and those above it; raises
-    :class:`~trainmark.errors.UsageError`.
+    """The nearest configuration of ``folder`` and those above it.
+
+    Raises:
+        UsageError: a file can't be read.
     """
     for place in (folder, *folder.parents):
         for name, path in ((NAME, ()), (SHARED, ("tool", "trainmark"))):
             file = place / name
-            if regular.is_file(file) and (found := _read(file, path)) is not None:
+            found = _read(file, path) if regular.is_file(file) else None
+            if found is not None:
                 return found
     return Configuration()
 

@@ -27,6 +27,7 @@ Examples:
 """
 
 _TOKENS_SHOWN = 200
+"""Maximum number of tokens that ``show`` prints."""
 
 _SOURCES = {
     "named": "from --data-dir",
@@ -77,19 +78,18 @@ def command(
     if action == "show":
         _show(names, split, index, data_dir, as_json=as_json)
         return
-    rows = (
-        _listed(names, data_dir)
-        if action == "list"
-        else _located(names, data_dir, download=action == "fetch")
-    )
+    if action == "list":
+        rows = _listed(names, data_dir)
+        describe = _listing
+    else:
+        rows = _located(names, data_dir, download=action == "fetch")
+        describe = _sentence
     if as_json:
         print_json(rows)
         return
     screen = console()
     for row in rows:
-        screen.print(
-            _listing(row) if action == "list" else _sentence(row), soft_wrap=True, markup=False
-        )
+        screen.print(describe(row), soft_wrap=True, markup=False)
 
 
 def _show(
@@ -105,7 +105,8 @@ def _show(
     (row,) = _located(names, data_dir, download=True)
     known = find(row["name"])
     part = getattr(load(row["name"], row["directory"] and Path(row["directory"])), split)
-    what, count = ("token", len(part.tokens)) if known.is_text else ("example", len(part))
+    what = "token" if known.is_text else "example"
+    count = len(part.tokens) if known.is_text else len(part)
     if index >= count:
         raise UsageError(
             f"there is no {what} {index:,} in the {split} split of {row['name']}",
@@ -115,7 +116,8 @@ def _show(
     if known.is_text:  # from this token on
         tokens = part.tokens[index : index + _TOKENS_SHOWN].tolist()
         words = [str(known.classes[token]) for token in tokens]
-        text = ("" if all(len(word) == 1 for word in words) else " ").join(words)
+        between = "" if all(len(word) == 1 for word in words) else " "
+        text = between.join(words)
         data |= {"tokens": tokens, "text": text}
         where = f"tokens {index:,} to {index + len(tokens) - 1:,}"
     else:
@@ -138,16 +140,14 @@ def _listed(names: tuple[str, ...], data_dir: Path | None) -> list[dict[str, Any
     from trainmark.data.locate import glimpse
 
     wanted = [find(name).name for name in names] or list(CATALOG)
+    seen = partial(glimpse, named=data_dir, environment=environment_dir(), cache=cache_dir())
     rows = []
     for row in datasets():
         if row["name"] in wanted:
-            found = glimpse(
-                row["name"], named=data_dir, environment=environment_dir(), cache=cache_dir()
-            )
+            found = seen(row["name"])
             place = None if found.directory is None else str(found.directory)
-            rows.append(
-                row | asdict(found) | {"directory": place, "problem": found.problem or None}
-            )
+            own = {"directory": place, "problem": found.problem or None}
+            rows.append(row | asdict(found) | own)
     return rows
 
 
@@ -159,17 +159,17 @@ def _located(
     located = partial(
         locate, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=download
     )
-    there = (
-        []
-        if download
-        else [row["name"] for row in _listed((), data_dir) if row["directory"] or row["problem"]]
-    )
+    there = []
+    if not download:
+        listed = _listed((), data_dir)
+        there = [row["name"] for row in listed if row["directory"] or row["problem"]]
+    rows = []
     with terminal_progress().preparing() as progress:
-        every = [located(name, progress=progress) for name in names or there or CATALOG]
-    return [
-        asdict(found) | {"directory": None if found.directory is None else str(found.directory)}
-        for found in every
-    ]
+        for name in names or there or CATALOG:
+            found = located(name, progress=progress)
+            place = None if found.directory is None else str(found.directory)
+            rows.append(asdict(found) | {"directory": place})
+    return rows
 
 
 def _size(row: dict[str, Any]) -> str:
@@ -188,10 +188,8 @@ def _listing(row: dict[str, Any]) -> str:
         return f"{what}; {_SOURCES['memory']}"
     if CATALOG[row["name"]].drawn:
         return f"{what}; generated when needed"
-    return (
-        f"{what}; not found: use --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch "
-        f"{row['name']}"
-    )
+    fetch = f"trainmark data fetch {row['name']}"
+    return f"{what}; not found: use --data-dir DIR, TRAINMARK_DATA=DIR, or {fetch}"
 
 
 def _sentence(row: dict[str, Any]) -> str:
@@ -199,6 +197,5 @@ def _sentence(row: dict[str, Any]) -> str:
     if row["directory"] is None:
         return f"{row['name']}: {size}, {_SOURCES[row['source']]}"
     part = "" if row["complete"] else ", but only part of it"
-    return (
-        f"{row['name']}: verified{part}, {size}, in {row['directory']} ({_SOURCES[row['source']]})"
-    )
+    where = f"{row['directory']} ({_SOURCES[row['source']]})"
+    return f"{row['name']}: verified{part}, {size}, in {where}"

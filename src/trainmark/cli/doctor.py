@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import data_dir_option
 from trainmark.cli.output import json_option, show
 from trainmark.data.cache import cache_dir, environment_dir
-from trainmark.report.table import Cell, Field, Table, Tone, table_of
+from trainmark.report.table import Cell, Field, Table, Tone, table_of, text_of
 from trainmark.report.terminal import console
 from trainmark.units import many
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from trainmark.study.doctor.check import Check
 
 SCHEMA = 1
+"""Version of the output of ``--json``."""
 _TONES: dict[str, Tone] = {"FAIL": "bad", "WARN": "doubtful", "PASS": "good", "SKIP": "dim"}
 """The statuses in display order."""
 
@@ -55,21 +58,14 @@ def command(quick: bool, verbose: bool, data_dir: Path | None, as_json: bool) ->
     from trainmark.study import doctor
     from trainmark.study.options import working_folder
 
-    with console(to_stderr=True).status(
-        "Checking this machine" + ("" if quick else " and its frameworks")
-    ):
+    find = partial(
+        locate, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=False
+    )
+    what = "this machine" if quick else "this machine and its frameworks"
+    with console(to_stderr=True).status(f"Checking {what}"):
         facts = doctor.gather(quick=quick)
         checks = list(doctor.diagnose(facts))
-        checks += doctor.look_at_data(
-            lambda name: locate(
-                name,
-                named=data_dir,
-                environment=environment_dir(),
-                cache=cache_dir(),
-                download=False,
-            ),
-            (cache_dir(), working_folder()),
-        )
+        checks += doctor.look_at_data(find, (cache_dir(), working_folder()))
     show({"schema": SCHEMA, "checks": checks}, [_table(checks, verbose=verbose)], as_json=as_json)
     return FAILED if any(check.status == "FAIL" for check in checks) else OK
 
@@ -83,7 +79,7 @@ def _table(checks: list[Check], *, verbose: bool) -> Table:
         shown,
         (
             Field("status", lambda check: Cell(check.status, tone=_TONES[check.status])),
-            Field("check", lambda check: check.id),
+            Field("check", text_of("id")),
             Field("found", lambda check: Cell(check.found, f"→ {check.fix}" if check.fix else "")),
         ),
         title=platform.node(),
@@ -93,15 +89,14 @@ def _table(checks: list[Check], *, verbose: bool) -> Table:
 
 
 def _verdict(checks: list[Check]) -> Cell:
-    failed, doubtful, passed = (
-        sum(check.status == status for check in checks) for status in ("FAIL", "WARN", "PASS")
-    )
+    counts = Counter(check.status for check in checks)
+    failed = counts["FAIL"]
+    doubtful = counts["WARN"]
+    passed = f"{many(counts['PASS'], 'check')} passed"
     if failed:
         also = f" and {many(doubtful, 'warning')}" if doubtful else ""
         return Cell(f"This machine has {many(failed, 'problem')}{also}.", tone="bad")
     if doubtful:
-        text = (
-            f"This machine works, with {many(doubtful, 'warning')}; {many(passed, 'check')} passed."
-        )
-        return Cell(text, tone="doubtful")
-    return Cell(f"This machine is fine: {many(passed, 'check')} passed.", tone="good")
+        warnings = many(doubtful, "warning")
+        return Cell(f"This machine works, with {warnings}; {passed}.", tone="doubtful")
+    return Cell(f"This machine is fine: {passed}.", tone="good")

@@ -10,9 +10,9 @@ REMOVED = {
     "(docs/scaling.md)",
     "--prediction": "trainmark reports what it measured: run the layouts (docs/scaling.md)",
     "completion": 'Use eval "$(_TRAINMARK_COMPLETE=bash_source trainmark)" (docs/install.md)',
-    "container": "Build the CPU image in a clone: docker build -f docker/Dockerfile -t "
-    "trainmark:cpu "
-    "--build-arg TORCH_INDEX=URL . (docs/containers.md has the URL and the CUDA image)",
+    "container": "Build the CPU image in a clone: docker build -f docker/Dockerfile "
+    "-t trainmark:cpu --build-arg TORCH_INDEX=URL . (docs/containers.md has the URL and the CUDA "
+    "image)",
 }
 """Options and verbs of version 0.1."""
 
@@ -20,7 +20,7 @@ _COPY = (
     "It belongs to the workload: copy the workload's TOML file, change it, and run that "
     "(docs/workload-file.md)"
 )
-_BY_OPTION = {
+_BY_ANSWER = {
     _COPY: ("--optimizer",),
     f"{_COPY}, or try several: trainmark sweep WORKLOAD --grid learning_rate=0.1,0.01": (
         "--lr",
@@ -66,5 +66,7 @@ _BY_OPTION = {
     "Use compare": ("diff",),
     "Use doctor": ("check",),
 }
-ANSWERS = {name: answer for answer, names in _BY_OPTION.items() for name in names}
+ANSWERS: dict[str, str] = {}
+for _answer, _names in _BY_ANSWER.items():
+    ANSWERS.update(dict.fromkeys(_names, _answer))
 """Options and verbs of other tools."""

@@ -47,9 +47,7 @@ Exit codes: 0 done; 1 a process failed, or no explanation was found; 2 usage; 13
 
 
 class BeforeCommand(click.Command):
-    """Takes the words after ``--`` as a command, which could otherwise be mistaken for a
-    workload.
-    """
+    """Takes the words after ``--`` as a command, not as a workload."""
 
     KEY = "trainmark.command"
 
@@ -108,7 +106,8 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
     """
     from trainmark.study import explain
 
-    if words := click.get_current_context().meta.get(BeforeCommand.KEY):
+    words = click.get_current_context().meta.get(BeforeCommand.KEY)
+    if words:
         return _explain_command(words, target, options)
     _refuse(("only", "chart"), "these options need a COMMAND")
     if target is None:
@@ -122,7 +121,8 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
 
     progress = terminal_progress()
     request = shared.request_of(options)
-    if target.endswith(".json") or (regular.is_file(Path(target)) and not target.endswith(".toml")):
+    is_file = regular.is_file(Path(target))
+    if target.endswith(".json") or (is_file and not target.endswith(".toml")):
         _refuse(
             _OF_A_RUN,
             "a record is explained with the options of its run",
@@ -160,10 +160,10 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     commands.require_program(words[0], measured.directory)
     if not commands.is_protected(words):
         commands.require_small(measured.directory)
-    given = (
-        click.get_current_context().get_parameter_source("seconds") is not ParameterSource.DEFAULT
-    )
-    seconds = options["seconds"] if given else own_script.SECONDS
+    seconds = options["seconds"]
+    source = click.get_current_context().get_parameter_source("seconds")
+    if source is ParameterSource.DEFAULT:
+        seconds = own_script.SECONDS
     settings = Settings(
         seed=options["seed"], timeout=options["timeout"], threads=options["threads"]
     )
@@ -221,9 +221,7 @@ def _existing(name: str) -> Path:
 def _explain_record(
     path: Path, request: Request, progress: TerminalProgress, options: dict[str, Any]
 ) -> int:
-    """Explain what a record allows: why its run failed, why it is slow, or only what it
-    contains.
-    """
+    """Explain why a record's run failed or is slow, or only what the record contains."""
     from trainmark.record.store import read
     from trainmark.study import again
     from trainmark.study.explain.measure import ExplainedSide
@@ -238,14 +236,16 @@ def _explain_record(
     unlike = again.unlike(record, chosen)
     if isinstance(chosen, ExplainedSide):
         return _take_apart(chosen, unlike, progress, options)
-    if elsewhere := again.elsewhere(record):
+    elsewhere = again.elsewhere(record)
+    if elsewhere:
         unlike = (f"{elsewhere}; it was trained again here", *unlike)
     return _diagnose(record, chosen, unlike, progress, options)
 
 
 def _choose_again(record: Record, request: Request, watcher: Watcher) -> ChosenSide | str:
-    """Return the side that runs a record again: an ``ExplainedSide``, unless its run failed; or why
-    there is none.
+    """Return the side that runs a record again, or why there is none.
+
+    It is an ``ExplainedSide``, unless the run failed.
     """
     from trainmark.errors import (
         AbsentDevice,
@@ -297,9 +297,8 @@ def _take_apart(
     from trainmark.study import explain
 
     training = f"{subject.course.workload.name}, {subject.side.title}"
-    with progress.working(
-        f"{training}: {options['seconds']:g} s of measurement, plus start-up"
-    ) as tell:
+    duration = f"{options['seconds']:g} s of measurement, plus start-up"
+    with progress.working(f"{training}: {duration}") as tell:
         found = explain.explain(subject, tell, options["seconds"])
     show({**_data(found), "notes": unlike}, [_table(found, unlike)], as_json=options["as_json"])
     return OK
@@ -315,17 +314,13 @@ def _diagnose(
     from trainmark.report.diagnosis_table import diagnosis_tables
     from trainmark.study.explain import failure
 
-    with progress.working(
-        f"{record.id}: training again up to the step where it went wrong"
-    ) as tell:
+    title = f"{record.id}: training again up to the step where it went wrong"
+    with progress.working(title) as tell:
         found = failure.diagnose_run(record, chosen, tell)
     notes = (*found.notes, *unlike)
     data = {"record": record.id, **vars(found), "notes": notes}
-    show(
-        data,
-        diagnosis_tables(record.id, found.diagnosis, found.replay, notes),
-        as_json=options["as_json"],
-    )
+    tables = diagnosis_tables(record.id, found.diagnosis, found.replay, notes)
+    show(data, tables, as_json=options["as_json"])
     return FAILED if found.replay.stopped and found.diagnosis.cause == "not-found" else OK
 
 
@@ -340,8 +335,10 @@ def _tell_from_outside(record: Record, options: dict[str, Any]) -> int:
         "observations": found,
         "step_seconds": None,
         "shares": [],
+        "unexplained": None,
+        "advice": [],
+        "crossover_batch": None,
     }
-    data |= {"unexplained": None, "advice": [], "crossover_batch": None}
     show(data, [outside_table(record.id, found)], as_json=options["as_json"])
     return OK
 
@@ -372,11 +369,8 @@ def _tell_of_record(
         "advice": [],
         "crossover_batch": None,
     }
-    show(
-        data,
-        [explanation_table(record.id, (), attribution, rest="not measured")],
-        as_json=options["as_json"],
-    )
+    table = explanation_table(record.id, (), attribution, rest="not measured")
+    show(data, [table], as_json=options["as_json"])
     return OK
 
 
@@ -421,10 +415,8 @@ def _table(found: Explanation, unlike: tuple[str, ...]) -> Table:
     subject = found.subject
     side = subject.side
     dissection = found.found
-    how = (
-        f"{many(len(dissection.rounds), 'interleaved round')} in "
-        f"{many(len(dissection.sittings), 'process')}"
-    )
+    rounds = many(len(dissection.rounds), "interleaved round")
+    how = f"{rounds} in {many(len(dissection.sittings), 'process')}"
     given = subject.course.workload
     tokens = f" of {given.input.network_shape[0]:,} tokens" if given.is_text else ""
     size = f"{many(subject.batch, 'example')}{tokens} per step"

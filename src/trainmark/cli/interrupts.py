@@ -1,5 +1,6 @@
-"""Ctrl-C and SIGTERM (with which batch systems end jobs) interrupt a command anywhere, but wait for
-an import to end.
+"""Ctrl-C and SIGTERM interrupt a command anywhere, but wait for an import to end.
+
+Batch systems end jobs with SIGTERM.
 
 A compiled module may swallow an exception raised while it is imported: `numpy.random` does. The
 command would continue, and you would have to interrupt it again.
@@ -9,20 +10,22 @@ from __future__ import annotations
 
 import signal
 import time
+from functools import partial
 from types import FrameType
 
 LONGEST_IMPORT = 3.0
 """Seconds after which an import is interrupted anyway, since it may hang."""
 _LOOK_AGAIN = 0.02
+"""Seconds until the next look at whether the import has ended."""
 _AT_ONCE = 1.0
-"""Seconds within which several signals count as one: from a shell and a batch system, say, or
-repeated key presses."""
+"""Seconds within which several signals count as one.
+
+A shell and a batch system may both send one, and people press keys repeatedly.
+"""
 
 
 def hear() -> None:
-    """Make both signals raise KeyboardInterrupt. If the parent process ignores Ctrl-C, it stays
-    ignored.
-    """
+    """Make both signals raise KeyboardInterrupt; a Ctrl-C that the parent ignores stays ignored."""
     ends = _Ends()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, ends)
@@ -30,9 +33,7 @@ def hear() -> None:
 
 
 def forget() -> None:
-    """Ignore both signals, since the command has ended; a signal still waiting for an import is
-    dropped.
-    """
+    """Ignore both signals, since the command has ended, and drop one that is still waiting."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     for which in (signal.SIGINT, signal.SIGTERM):
         signal.signal(which, signal.SIG_IGN)
@@ -51,13 +52,17 @@ class _Ends:
             self._until = self._until or now + LONGEST_IMPORT
             if now < self._until:
                 # Sent again, not raised: by then other code may block signals.
-                signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(number))
+                signal.signal(signal.SIGALRM, partial(_send_again, number))
                 signal.setitimer(signal.ITIMER_REAL, _LOOK_AGAIN)
                 return
         self._until = None
         self._deaf_until = now + _AT_ONCE
         signal.setitimer(signal.ITIMER_REAL, 0)
         raise KeyboardInterrupt
+
+
+def _send_again(number: int, _alarm: int, _frame: FrameType | None) -> None:
+    signal.raise_signal(number)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -94,8 +95,9 @@ def workloads() -> list[dict[str, Any]]:
 
 
 def backends() -> list[dict[str, Any]]:
-    """Return one row per backend, installed or not. Only plug-ins are imported: they may need
-    another version.
+    """Return one row per backend, installed or not.
+
+    Only plug-ins are imported, since they may need another version of trainmark.
     """
     from trainmark.backends import registry
     from trainmark.execute.parent.examine import version_of
@@ -103,11 +105,10 @@ def backends() -> list[dict[str, Any]]:
 
     rows = []
     for entry in registry.entries().values():
-        found = version_of(entry) if entry.installed else None
+        version = version_of(entry) if entry.installed else None
         problem = probe(THIS, entry.name).problem if entry.plugin and entry.installed else None
-        rows.append(
-            _backend_row(entry.name, entry.installed and not problem, found, entry.install, problem)
-        )
+        works = entry.installed and not problem
+        rows.append(_backend_row(entry.name, works, version, entry.install, problem))
     return rows
 
 
@@ -115,7 +116,9 @@ def _backend_row(
     name: str, installed: bool, version: str | None, install: str, problem: str | None
 ) -> dict[str, Any]:
     row = {"name": name, "installed": installed, "version": version, "install": install}
-    return row | ({"problem": problem} if problem else {})
+    if problem:
+        row["problem"] = problem
+    return row
 
 
 def devices(watcher: Watcher) -> list[dict[str, Any]]:
@@ -144,9 +147,9 @@ def _device_rows(name: str, seen: Seen) -> list[dict[str, Any]]:
         }
         for device in seen.devices
     ]
-    return rows + (
-        [{"backend": name, "device": None, "name": seen.problem}] if seen.problem else []
-    )
+    if seen.problem:
+        rows.append({"backend": name, "device": None, "name": seen.problem})
+    return rows
 
 
 def _there(interpreter: Interpreter, watcher: Watcher) -> list[tuple[Seen, str]]:
@@ -162,10 +165,9 @@ def _there(interpreter: Interpreter, watcher: Watcher) -> list[tuple[Seen, str]]
         watcher.asking(f"{name}@{interpreter.label}")
         found.append((probe(interpreter, name), install))
     built_in = {entry.name for entry in registry.entries().values() if not entry.plugin}
-    working = [each for each in found if not each[0].problem]
-    return [
-        each for each in found if each in working or not working or each[0].backend not in built_in
-    ]
+    if all(seen.problem for seen, _ in found):
+        return found
+    return [each for each in found if not each[0].problem or each[0].backend not in built_in]
 
 
 def datasets() -> list[dict[str, Any]]:
@@ -184,10 +186,12 @@ def datasets() -> list[dict[str, Any]]:
 
 
 def _table(title: str, rows: list[dict[str, Any]]) -> Table:
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = list(dict.fromkeys(itertools.chain.from_iterable(rows)))
     if all(row.get(_TESTED, True) for row in rows):  # the usual case, which needs no column
         names = [name for name in names if name != _TESTED]
-    numbers = {name for row in rows for name, value in row.items() if type(value) is int}
+    numbers: set[str] = set()
+    for row in rows:
+        numbers |= {name for name, value in row.items() if type(value) is int}
     fields = [
         Field(
             name.replace("_", " "),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import sys
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,15 @@ if TYPE_CHECKING:
     from trainmark.cli.configuration import Configuration
 
 OK = 0
+"""Exit code of a command that did what it was asked."""
 FAILED = 1
+"""Exit code if a run or a check failed."""
 USAGE = 2
+"""Exit code if the command line or its input is wrong, as click has it."""
 MISSED_BAR = 3
+"""Exit code of ``compare --fail-below`` if a group is too slow."""
 INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
 
 VERBS = {
     "doctor": "Check this machine, and print a fix for each problem.",
@@ -59,8 +65,9 @@ Options may also come from TRAINMARK_OPTION or a file: `trainmark config --help`
 
 
 class Verbs(click.Group):
-    """Looks up verbs by name; a verb's file is imported when it is called, so that ``--help`` is
-    quick.
+    """Looks up verbs by name.
+
+    A verb's file is imported when it is called, so that ``--help`` is quick.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -82,16 +89,14 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve as click does, but suggest the nearest verbs and apply options from the file and
-        the environment.
-        """
+        """Resolve as click does, but suggest verbs, and apply options from file and environment."""
         if args and args[0] == "help":
             args = [*args[1:2], "--help"] if args[1:] else []
         if not args:
             raise click.exceptions.NoArgsIsHelpError(ctx)
         if args[0] not in VERBS and not ctx.resilient_parsing:
             raise unknown("command", args[0], VERBS)
-        # behind it, a command has its own options
+        # Behind the two dashes, a command has its own options.
         own = args[: args.index("--")] if "--" in args else args
         if not ctx.resilient_parsing and not {"--help", "-h"}.intersection(own):
             self.configured(ctx, args[0])
@@ -109,8 +114,7 @@ class Verbs(click.Group):
         return found
 
     def configured(self, ctx: click.Context, verb: str) -> click.Command:
-        """Return the command of ``verb``, whose options take their defaults from the environment
-        and the file.
+        """Return the command of ``verb``, with defaults from the environment and the file.
 
         Raises:
             UsageError: no such verb, or the file has a value that its option does not accept.
@@ -178,9 +182,7 @@ def command() -> None:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """Return the error for an unknown option or verb, with what to use instead or the nearest
-    names.
-    """
+    """Return the error for an unknown option or verb, with what to use instead."""
     from trainmark.cli.elsewhere import ANSWERS, REMOVED
 
     if name in REMOVED:
@@ -188,9 +190,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     if name in ANSWERS:
         return UsageError(f"unknown {kind} {name}", fix=ANSWERS[name])
     near = nearest(name, known)
-    return UsageError(
-        f"unknown {kind} {name[:100]!r}", fix=f"Did you mean {' or '.join(near)}?" if near else ""
-    )
+    fix = f"Did you mean {' or '.join(near)}?" if near else ""
+    return UsageError(f"unknown {kind} {name[:100]!r}", fix=fix)
 
 
 def _in_our_words(error: click.ClickException) -> UsageError:
@@ -201,9 +202,8 @@ def _in_our_words(error: click.ClickException) -> UsageError:
     if context is None:
         return found
     if isinstance(error, click.NoSuchOption):
-        known = [
-            flag for each in context.command.params for flag in each.opts if flag.startswith("--")
-        ]
+        flags = itertools.chain.from_iterable(each.opts for each in context.command.params)
+        known = [flag for flag in flags if flag.startswith("--")]
         found = unknown("option", error.option_name, known)
     found.fix = found.fix or f"See `{context.command_path} --help`."
     return found

@@ -1,6 +1,4 @@
-"""``trainmark measure``: any command in interleaved rounds, on each device and with each varied
-value.
-"""
+"""``trainmark measure``: any command in interleaved rounds, with each device and varied value."""
 
 from __future__ import annotations
 
@@ -90,12 +88,9 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     settings = Settings(
         seed=options["seed"], timeout=options["timeout"], prices=prices, command=typed
     )
-    sides = commands.sides(
-        measured,
-        options["device"],
-        _varied(options["vary"]),
-        _varied(options["vary_env"], "--vary-env"),
-    )
+    varied = _varied(options["vary"])
+    environment = _varied(options["vary_env"], "--vary-env")
+    sides = commands.sides(measured, options["device"], varied, environment)
     progress = terminal_progress(quiet=options["quiet"])
     rounds = shared.round_options(options)
     records, earlier = measure(

@@ -11,6 +11,7 @@ from trainmark.cli.complete import workload_or_file
 from trainmark.cli.output import json_option, show, terminal_progress
 
 FOLDER = "noise"
+"""Name of the folder in ``--out`` that gets the records."""
 
 EPILOG = """\b
 Examples:

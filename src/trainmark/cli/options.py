@@ -80,9 +80,8 @@ def split_names(
     value: tuple[str, ...],
 ) -> tuple[str, ...]:
     """Merge ``a,b`` and repeated options: each name once, in order."""
-    return tuple(
-        dict.fromkeys(name.strip() for part in value for name in part.split(",") if name.strip())
-    )
+    names = (name.strip() for name in ",".join(value).split(","))
+    return tuple(dict.fromkeys(filter(None, names)))
 
 
 def names_option(flag: str, text: str, metavar: str) -> Decorator:
@@ -165,16 +164,13 @@ def budget_option(default: float = 90.0) -> Decorator:
     """Return ``--budget``, with its default."""
     text = (
         "Seconds for the whole comparison, start-up included: rounds are added until the verdict "
-        "is decided or the "
-        "time is used up."
+        "is decided or the time is used up."
     )
     return number_option("--budget", text, click.FloatRange(0), default=default, metavar="S")
 
 
 def conditions_options(command: Any) -> Any:
-    """Add the options of a study's conditions: --precision, --threads, --python, --dataset,
-    --timeout.
-    """
+    """Add --precision, --threads, --python, --dataset and --timeout, a study's conditions."""
     for option in (timeout_option, dataset_option, python_option, threads_option, precision_option):
         command = option(command)
     return command
@@ -187,10 +183,9 @@ def seed_option(of: str) -> Decorator:
 
 def repeats_option(text: str = "Rounds.", default: int | None = 5) -> Decorator:
     """Return ``--repeats``, with its help and the names that other tools use for it."""
-    most = click.IntRange(1, MOST_ROUNDS)
-    return number_option(
-        "--repeats", text, most, "-n", "--runs", "--rounds", "repeats", default=default
-    )
+    kind = click.IntRange(1, MOST_ROUNDS)
+    others = ("-n", "--runs", "--rounds", "repeats")
+    return number_option("--repeats", text, kind, *others, default=default)
 
 
 backends_option: Decorator = names_option(
@@ -217,16 +212,13 @@ quiet_option: Decorator = click.option(
 
 def results_options(command: Any) -> Any:
     """Add the options for results: --out, --dry-run, the exports, --legend, --quiet, --json."""
-    for option in (
-        json_option,
-        quiet_option,
-        legend_option,
-        export_options,
-        dry_run_option,
-        out_option(),
-    ):
-        command = option(command)
-    return command
+    # Options are listed in the reverse order in which they are added.
+    command = json_option(command)
+    command = quiet_option(command)
+    command = legend_option(command)
+    command = export_options(command)
+    command = dry_run_option(command)
+    return out_option()(command)
 
 
 def _read_labels(
@@ -250,8 +242,10 @@ label_option: Decorator = click.option(
 
 
 def request_of(options: Mapping[str, Any]) -> Request:
-    """Return the request that a verb's options make; raises
-    :class:`~trainmark.errors.UsageError`.
+    """Return the request that a verb's options make.
+
+    Raises:
+        UsageError: an option can't be read or is out of bounds.
     """
     from trainmark.study.options import request_of
 

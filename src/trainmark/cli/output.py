@@ -51,7 +51,8 @@ def export_options(command: Any) -> Any:
 def export(comparison: Comparison, options: Mapping[str, Any]) -> None:
     """Write ``comparison`` to the requested files."""
     for form in EXPORTS:
-        if (file := options[f"export_{form}"]) is not None:
+        file = options[f"export_{form}"]
+        if file is not None:
             write_file(file, text_of(comparison, form).encode())
             say(f"wrote {file}")
 
@@ -64,7 +65,8 @@ def text_of(comparison: Comparison, form: str) -> str:
 
     if form == "json":
         return f"{as_json(comparison.data)}\n"
-    return (to_markdown if form == "markdown" else to_csv)(tables_of(comparison))
+    written = to_markdown if form == "markdown" else to_csv
+    return written(tables_of(comparison))
 
 
 legend_option: Callable[[Any], Any] = click.option(
@@ -73,18 +75,17 @@ legend_option: Callable[[Any], Any] = click.option(
 
 
 def comparable(records: list[Record]) -> list[Record]:
-    """Return ``records`` without trials of a sweep, unless there are only trials. Prints how many
-    it omits.
+    """Return ``records`` without trials of a sweep, unless there are only trials.
+
+    Prints how many it omits.
     """
     from trainmark.analysis.sweep import without_trials
 
     kept = without_trials(records)
     if not kept or len(kept) == len(records):
         return records
-    say(
-        f"ignored {many(len(records) - len(kept), 'trial')} of a sweep; `trainmark report` shows "
-        "them"
-    )
+    trials = many(len(records) - len(kept), "trial")
+    say(f"ignored {trials} of a sweep; `trainmark report` shows them")
     return kept
 
 
@@ -136,7 +137,5 @@ def as_json(value: Any) -> str:
 
 
 def print_file(text: str) -> None:
-    """Print text that may be redirected to a file, such as CSV: UTF-8 whatever the terminal's
-    encoding.
-    """
+    """Print text that may go to a file, such as CSV, in UTF-8 whatever the terminal's encoding."""
     click.echo(text.encode(errors="replace"), nl=False)

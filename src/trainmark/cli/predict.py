@@ -91,7 +91,8 @@ def command(path: Path, **options: Any) -> None:
         _continue(model, progress, _OF_TEXT | of_text, options)
         return
     source = click.get_current_context().get_parameter_source
-    if typed := [name for name in of_text if source(name) is ParameterSource.COMMANDLINE]:
+    typed = [name for name in of_text if source(name) is ParameterSource.COMMANDLINE]
+    if typed:
         raise UsageError(
             f"--{typed[0]} is only for text", found=f"a record of {record.workload.name}"
         )
@@ -167,22 +168,26 @@ def _continue(
         write_file(picture, png(attention_image(shares)))
         say(f"wrote {picture}")
     if options["as_json"]:
-        data = {name: asked[name] for name in ("temperature", "seed", "attention")}
-        data |= {
+        data = {
+            "temperature": asked["temperature"],
+            "seed": asked["seed"],
+            "attention": asked["attention"],
             "record": model.record.id,
             "prompt": prompt,
             "text": found.text,
             "notes": model.notes,
+            "next": [{"character": each, "probability": share} for each, share in likeliest],
+            "attention_shares": None if shares is None else shares.tolist(),
         }
-        data["next"] = [{"character": each, "probability": share} for each, share in likeliest]
-        print_json(data | {"attention_shares": None if shares is None else shares.tolist()})
+        print_json(data)
         return
     screen = console()
     screen.print(f"{prompt}{found.text}", markup=False, highlight=False, soft_wrap=True)
     if asked["top"] is not None:
         draw(screen, next_table(likeliest, prompt))
-    for line in () if shares is None else attention_lines(shares, prompt):
-        screen.print(line, markup=False, highlight=False, no_wrap=True)
+    if shares is not None:
+        for line in attention_lines(shares, prompt):
+            screen.print(line, markup=False, highlight=False, no_wrap=True)
 
 
 def _layer_and_head(text: str) -> tuple[int, int]:
@@ -249,10 +254,8 @@ def _show(
 
     screen = console()
     if index is None:
-        draw(
-            screen,
-            confusion_table(found, names, model.chosen.side.title, model.record, model.notes),
-        )
+        side = model.chosen.side.title
+        draw(screen, confusion_table(found, names, side, model.record, model.notes))
         return
     draw_image(screen, images[index])
     screen.print()

@@ -37,9 +37,8 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.names_option(
     "--style",
     "idiomatic (the framework's tutorial loop), compiled (the same loop through its compiler; "
-    "PyTorch's may take a "
-    "minute or more to start), fast (the fastest loop "
-    "of its public API); examples/recipes has each as a short script.  [default: idiomatic,fast]",
+    "PyTorch's may take a minute or more to start), fast (the fastest loop of its public API); "
+    "examples/recipes has each as a short script.  [default: idiomatic,fast]",
     "a,b",
 )
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: all that the backend sees]", "a,b")
@@ -111,8 +110,10 @@ def command(**options: Any) -> int:
 def show_records(
     records: list[Record], earlier: list[Record], store: Store, options: dict[str, Any]
 ) -> int:
-    """Print the new records as JSON, or compare them with the earlier ones of the same plan;
-    returns the exit code.
+    """Print the new records as JSON, or compare them with the earlier ones of the same plan.
+
+    Returns:
+        The exit code.
     """
     from trainmark.analysis.comparison import compare
     from trainmark.report.tables import tables_of
@@ -135,13 +136,12 @@ def show_records(
         return code
     news = "Nothing to do: every run already has a record"
     if records:
-        news = (
-            f"{many(len(records), 'new record')}, {len(list(store.folder.glob('*.json'))):,} in all"
-        )
+        in_all = len(list(store.folder.glob("*.json")))
+        news = f"{many(len(records), 'new record')}, {in_all:,} in all"
     folder = shlex.quote(str(store.folder))
-    again = (
-        "trainmark compare" if store.folder == shared.DEFAULT_OUT else f"trainmark compare {folder}"
-    )
+    again = "trainmark compare"
+    if store.folder != shared.DEFAULT_OUT:
+        again += f" {folder}"
     if records and records[-1].process is not None:
         again += f"; to explain one: trainmark explain {folder}/{records[-1].id}.json"
     screen.print(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trainmark.study.scale.question import Question
 
 FOLDER = "scale"
+"""Name of the folder in ``--out`` that gets the records."""
 
 EPILOG = """\b
 Examples:
@@ -125,17 +126,17 @@ def command(**options: Any) -> int:
 
         require_drawable(options["plot"])
     with progress.preparing() as watcher:
-        training = {
-            name: value for name, value in options.items() if name not in ("repeats", "steps")
-        }
+        training = {**options}
+        for name in ("repeats", "steps"):
+            del training[name]
         plan = scale.prepare(shared.request_of(training), _question(options), watcher)
     for notice in plan.notices:
         progress.say(f"note: {notice}")
-    # they may share a disk, but must not wait for each other's lock
-    several = plan.question.rendezvous.nodes > 1
-    store = Store(
-        options["out"] / FOLDER / safe_name(platform.node()) if several else options["out"] / FOLDER
-    )
+    folder = options["out"] / FOLDER
+    if plan.question.rendezvous.nodes > 1:
+        # Machines may share a disk, but must not wait for each other's lock.
+        folder /= safe_name(platform.node())
+    store = Store(folder)
     with store.locked():
         progress.say(_announcement(plan))
         earlier = earlier_records(store, progress) if options["resume"] else []
@@ -147,9 +148,8 @@ def command(**options: Any) -> int:
         _plot(found, options["plot"], progress)
     progress.say(f"Records: {store.folder}")
     # A machine without rank 0 has no record of the whole training, only those of its ranks.
-    return (
-        OK if found.passed and all(record.outcome.status == "ok" for record in records) else FAILED
-    )
+    all_finished = all(record.outcome.status == "ok" for record in records)
+    return OK if found.passed and all_finished else FAILED
 
 
 def _question(options: dict[str, Any]) -> Question:
@@ -176,8 +176,9 @@ def _question(options: dict[str, Any]) -> Question:
 
 
 def _require_meant(options: dict[str, Any]) -> None:
-    """Refuse options without effect; otherwise two machines could each train alone and report
-    success.
+    """Refuse options without effect.
+
+    Otherwise two machines could each train alone and report success.
     """
     if options["rdzv_endpoint"] and not options["nnodes"]:
         raise UsageError("--rdzv-endpoint has no effect here", expected="--nnodes N as well")

@@ -46,9 +46,7 @@ def command(what: str, as_json: bool) -> None:
 
 
 def refuse_others(what: str) -> None:
-    """Raise :class:`~trainmark.errors.UsageError` for a folder or a program, with what to do
-    instead.
-    """
+    """Raise :class:`~trainmark.errors.UsageError` for a folder or a program."""
     from trainmark.workload import catalog
 
     path = Path(what)

@@ -1,5 +1,6 @@
-"""Make stdin, stdout and stderr safe: they may be closed, full, without a reader, or unable to
-encode a character.
+"""Make stdin, stdout and stderr safe.
+
+They may be closed, full, without a reader, or unable to encode a character.
 
 A failed write to stdout is an error. A failed write to stderr is ignored, so that it never ends a
 run.
@@ -39,7 +40,7 @@ class _Printed(io.FileIO):
         try:
             return super().write(content)
         except OSError as error:
-            # later writes would fail again
+            # Later writes would fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             if isinstance(error, BrokenPipeError):
                 raise ReaderGone from error

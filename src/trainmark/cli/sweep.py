@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trainmark.study.sweep.tuning import Cluster
 
 FOLDER = "sweep"
+"""Name of the folder in ``--out`` that gets the records."""
 
 EPILOG = """\b
 Examples:
@@ -44,9 +45,7 @@ Exit codes: 0 every trial finished or was stopped by --asha; 1 a trial failed or
 
 
 class _SeveralWords(click.Command):
-    """Lets several values follow one ``--grid`` or ``--range``, which click's options don't
-    allow.
-    """
+    """Lets several values follow one ``--grid`` or ``--range``, which click doesn't allow."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Repeat the option before each of its words."""
@@ -57,7 +56,10 @@ class _SeveralWords(click.Command):
             if option and is_pair and written[-1] != option:
                 written.append(option)
             written.append(word)
-            option = word if word in ("--grid", "--range") else option if is_pair else ""
+            if word in ("--grid", "--range"):
+                option = word
+            elif not is_pair:
+                option = ""
         return super().parse_args(ctx, written)
 
 

@@ -15,6 +15,7 @@ from trainmark import units
 FIRST_SECONDS = 10.0
 """Seconds until the first line, and between any two lines."""
 EVERY_SECONDS = 30.0
+"""Seconds from one line about progress to the next."""
 
 
 class PlainLines:
@@ -37,7 +38,10 @@ class PlainLines:
     def look(self) -> None:
         """Print a line, if one is due."""
         now = time.monotonic()
-        if self._wanted and now >= self._due and (words := self._words()):
+        if not self._wanted or now < self._due:
+            return
+        words = self._words()
+        if words:
             spent = f"{units.seconds(float(round(now - self._started)))} so far"
             self._screen.print(f"{words}; {spent}", soft_wrap=True, markup=False, highlight=False)
             self._due = now + EVERY_SECONDS

@@ -39,11 +39,11 @@ from trainmark.report.pace import pace
 from trainmark.workload.tokens import Tokens
 
 _LONGEST_WORDS = 200
+"""Maximum length of the last output of a command that failed, in characters."""
 
 
 class RunProgress(ProgressLine, Observer):
-    """Shows a live line per process, a permanent line per finished run and, on Ctrl-C, what is
-    kept.
+    """Shows a live line per process, a line per finished run and, on Ctrl-C, what is kept.
 
     Args:
         folder: folder of the records.
@@ -55,14 +55,12 @@ class RunProgress(ProgressLine, Observer):
     ) -> None:
         # The most important columns come first; on a narrow terminal, only the last ones are
         # truncated.
+        wide = Column(no_wrap=True, min_width=29)
+        narrow = Column(no_wrap=True, min_width=12)
         super().__init__(
             screen,
-            TextColumn(
-                "{task.fields[live]}", style="bold", table_column=Column(no_wrap=True, min_width=29)
-            ),
-            TextColumn(
-                "{task.fields[left]}", style="cyan", table_column=Column(no_wrap=True, min_width=12)
-            ),
+            TextColumn("{task.fields[live]}", style="bold", table_column=wide),
+            TextColumn("{task.fields[left]}", style="cyan", table_column=narrow),
             BarColumn(bar_width=16 if screen.width >= 120 else 6),
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             TextColumn("{task.fields[facts]}", table_column=Column(no_wrap=True)),
@@ -78,7 +76,7 @@ class RunProgress(ProgressLine, Observer):
         self._bars: dict[int, TaskID] = {}
 
     def __enter__(self) -> Self:
-        # without a thread for plain lines: they are printed when steps are counted
+        # Plain lines need no thread here: they are printed when steps are counted.
         self._progress.start()
         return self
 
@@ -98,7 +96,8 @@ class RunProgress(ProgressLine, Observer):
     def task_started(self, task: Task[Any]) -> None:
         """Follow a new process."""
         time_left = self._left.started(kind_of(task))
-        self._followed[id(task)] = self._shown = FollowedTask(len(task.runs), time_left)
+        self._shown = FollowedTask(len(task.runs), time_left)
+        self._followed[id(task)] = self._shown
         self._bars[id(task)] = self._progress.add_task(
             "", total=None, visible=False, live="", facts="", left=""
         )
@@ -123,7 +122,8 @@ class RunProgress(ProgressLine, Observer):
         """Update the number of steps, as counted by the process, and the time left."""
         now = time.monotonic()
         before = self._looked_at
-        self._shown = (shown := self._followed[id(task)])
+        shown = self._followed[id(task)]
+        self._shown = shown
         self._looked_at = now
         shown.count(steps, now - before)
         left = self._left.estimate()
@@ -176,15 +176,18 @@ class FollowedTask:
         self._runs = runs
         self.time = time
         self._ready = False
-        self._epochs = self._tokens = 0
+        self._epochs = 0
+        self._tokens = 0
         self._loss: float | None = None
         self._rate: float | None = None
         self._rate_of = ""
         self._to_the_end = True
         self._pace = Throughput()
-        self.description = self.turn = ""
+        self.description = ""
+        self.turn = ""
         self.facts = "starting, reading the data"
-        self.steps = self.done = 0
+        self.steps = 0
+        self.done = 0
         self.use = ""
 
     @property
@@ -195,18 +198,21 @@ class FollowedTask:
 
     def pace(self, samples_per_second: float) -> str:
         """Return a rate in tokens for a text, else in samples."""
-        return units.rate(
-            samples_per_second * (self._tokens or 1), "tokens/s" if self._tokens else "samples/s"
-        )
+        if self._tokens:
+            return units.rate(samples_per_second * self._tokens, "tokens/s")
+        return units.rate(samples_per_second, "samples/s")
 
     def run_started(self, run: Run | CommandRun, *, replayed: bool) -> None:
         """Start a run."""
         self.turn = run.turn
         self._to_the_end = not run.blocks
-        if isinstance(run, Run) and isinstance(given := run.course.workload.input, Tokens):
-            self._tokens = given.length
-        if isinstance(run, Run) and isinstance(size := run.course.workload.batches.size, int):
-            self._pace = Throughput(float(size))
+        if isinstance(run, Run):
+            given = run.course.workload.input
+            if isinstance(given, Tokens):
+                self._tokens = given.length
+            size = run.course.workload.batches.size
+            if isinstance(size, int):
+                self._pace = Throughput(float(size))
         self.description = f"{run.title}, {run.turn}{' (replayed)' if replayed else ''}"
 
     def hear(self, answer: Answer) -> None:
@@ -220,7 +226,7 @@ class FollowedTask:
                 self.facts = "compiling" if answer.epochs else "running"
             case Compiled():
                 self.facts = f"epoch 1/{self._epochs}" if self._epochs else "measuring speed"
-                # without the time of the compilation
+                # The time of the compilation must not count.
                 self._pace = Throughput(self._pace.samples_a_step)
             case EpochEnded():
                 self._epoch_ended(answer)
@@ -235,11 +241,9 @@ class FollowedTask:
                 self.facts += f" · test acc {units.percent(answer.test_accuracy, 1)}"
 
     def count(self, steps: int, seconds: float) -> None:
-        """Update the total number of steps, and add the seconds of computing since the last
-        call.
-        """
+        """Update the number of steps, and add the seconds of computing since the last call."""
         self.done = steps
-        # else it was measured: without the time of evaluations and of other sides
+        # A rate that was measured is better: it leaves out evaluations and other sides.
         if not self._rate_of:
             self._rate = self._pace.rate(steps) or self._rate
         self.time.share = steps / self.steps if self.steps else 0.0
@@ -251,10 +255,10 @@ class FollowedTask:
             self._rate = epoch.examples / epoch.seconds
             self._rate_of = "epoch"
         done = epoch.index + 1
+        self.facts = f"{units.many(done, 'epoch')} done"
         of = self._epochs  # the total is unknown for a command
-        self.facts = (
-            f"epoch {min(done + 1, of)}/{of}" if of else f"{units.many(done, 'epoch')} done"
-        )
+        if of:
+            self.facts = f"epoch {min(done + 1, of)}/{of}"
         loss = epoch.losses[-1] if epoch.losses else epoch.train_loss
         self._loss = self._loss if loss is None else loss
         if epoch.train_accuracy is not None and not self._tokens:
@@ -272,28 +276,24 @@ def use(rows: Sequence[Row], gpu: int | None) -> str:
     if len(rows) < 2:
         return ""
     gpus = rows[-1].gpus
-    shares = {
-        "cpu": tree_percent(rows[-2], rows[-1]),
-        "gpu": gpus[gpu].percent if gpu is not None and gpu < len(gpus) else None,
-    }
-    return " · ".join(
-        f"{name} {share:.0f} %" for name, share in shares.items() if share is not None
-    )
+    shares = {"cpu": tree_percent(rows[-2], rows[-1])}
+    if gpu is not None and gpu < len(gpus):
+        shares["gpu"] = gpus[gpu].percent
+    known = {name: share for name, share in shares.items() if share is not None}
+    return " · ".join(f"{name} {share:.0f} %" for name, share in known.items())
 
 
 def _summary(record: Record, turn: str) -> str:
     layout = ""
-    if spread := record.group.spread:
-        layout = f" {spread.data}×{spread.pipeline}" + (
-            "" if spread.all_reduce else ", without averaging"
-        )
+    spread = record.group.spread
+    if spread:
+        layout = f" {spread.data}×{spread.pipeline}"
+        if not spread.all_reduce:
+            layout += ", without averaging"
     which = f"{side_of(record)}{layout}, {turn}"
     if record.outcome.status != "ok":
-        last = (
-            (record.outcome.stderr_tail or "").strip().rpartition("\n")[2].strip()
-            if record.process
-            else ""
-        )
+        printed = record.outcome.stderr_tail if record.process else None
+        last = (printed or "").strip().rpartition("\n")[2].strip()
         words = f"; its last output: {last[:_LONGEST_WORDS]}" if last else ""
         return f"{which}: {record.outcome.status}, {record.outcome.reason}{words}"
     facts = []
@@ -307,7 +307,8 @@ def _summary(record: Record, turn: str) -> str:
         steps = sum(epoch.steps or 0 for epoch in record.epochs)
         came = length(len(record.epochs), steps, by_steps=asks_for_steps(record))
         facts.append(f"{came} in {units.seconds(record.final.training_seconds)}")
-        if (rate := summarize(record).samples_per_second) is not None:
+        rate = summarize(record).samples_per_second
+        if rate is not None:
             facts.append(pace(rate, record))
     if tokens_of(record) and record.final.test_loss is not None:
         facts.append(f"test loss {units.loss(record.final.test_loss)}")

@@ -44,7 +44,5 @@ class StudyProgress(ProgressLine):
         if not 0.05 < self._share < 1:  # too early to estimate the time left
             return self._doing
         left = (time.monotonic() - self._started) * (1 - self._share) / self._share
-        return (
-            f"{self._doing}, {units.percent(self._share, 0)} done, "
-            f"~{units.seconds(whole_seconds(left))} left"
-        )
+        done = units.percent(self._share, 0)
+        return f"{self._doing}, {done} done, ~{units.seconds(whole_seconds(left))} left"

@@ -49,27 +49,32 @@ class TimeLeft:
 
     def estimate(self) -> float | None:
         """Return the seconds left; None if unknown."""
-        known = [(task, rest) for task in self._running if (rest := self._rest(task)) is not None]
-        if len(known) < len(self._running):
-            return None
-        typical = max([*self._took.values(), *(task.elapsed + rest for task, rest in known)])
-        soon = {task.kind: task.elapsed + rest for task, rest in known}
-        return sum(rest for _, rest in known) + sum(
-            self._took.get(kind, soon.get(kind, typical)) for kind in self._waiting
-        )
+        left = 0.0
+        durations = [*self._took.values()]
+        soon: dict[str, float] = {}
+        for task in self._running:
+            rest = self._rest(task)
+            if rest is None:
+                return None
+            left += rest
+            soon[task.kind] = task.elapsed + rest
+            durations.append(task.elapsed + rest)
+        typical = max(durations)
+        for kind in self._waiting:
+            left += self._took.get(kind, soon.get(kind, typical))
+        return left
 
     def _rest(self, task: TaskTime) -> float | None:
-        # Early on, the pace is that of the first steps only; at the end, no steps remain but other
-        # work does.
+        # Early on, the pace is that of the first steps only; at the end, no steps remain, but
+        # other work does.
         rest = task.trained * (1 - task.share) / task.share if 0.15 < task.share < 1 else None
         known = self._took.get(task.kind)
         if known is not None and known > task.elapsed:
             return max(known - task.elapsed, rest or 0.0)  # at least as long as the last time
-        return (
-            0.0
-            if rest is None and known is not None and (self._waiting or len(self._running) > 1)
-            else rest
-        )
+        has_others = bool(self._waiting) or len(self._running) > 1
+        if rest is None and known is not None and has_others:
+            return 0.0
+        return rest
 
 
 def kind_of(task: Task[Any]) -> str:

@@ -61,11 +61,9 @@ def _summary(record: Record) -> str:
     which = f"trial {record.group.trial}, {title(record.group.values or {})}"
     if record.outcome.status != "ok":
         return f"{which}: {record.outcome.status}, {record.outcome.reason}"
-    early = (
-        f", stopped after epoch {len(record.epochs)}"
-        if Caveat.STOPPED_EARLY in record.caveats
-        else ""
-    )
+    early = ""
+    if Caveat.STOPPED_EARLY in record.caveats:
+        early = f", stopped after epoch {len(record.epochs)}"
     learnt = f"test accuracy {units.percent(record.final.test_accuracy)}"
     if tokens_of(record) is not None:
         learnt = f"test loss {units.loss(record.final.test_loss)}"

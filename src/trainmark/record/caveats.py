@@ -21,7 +21,7 @@ class Caveat(str, Enum):
         member.meaning = meaning
         return member
 
-    # about one run
+    # These are about one run.
     SUBSTITUTED_DATASET = (
         "substituted-dataset",
         "synthetic digits replaced the workload's own dataset",
@@ -84,9 +84,8 @@ class Caveat(str, Enum):
     DEFAULT_THREADS = (
         "default-threads",
         "next to an accelerator, the CPU's best number of threads was not determined, so another "
-        "may be faster; "
-        "--threads N sets one for a workload, --vary-env OMP_NUM_THREADS=1,2,4 compares several "
-        "for a script",
+        "may be faster; --threads N sets one for a workload, --vary-env OMP_NUM_THREADS=1,2,4 "
+        "compares several for a script",
     )
     OVERSUBSCRIBED = (
         "oversubscribed",
@@ -100,14 +99,14 @@ class Caveat(str, Enum):
     STEP_NOT_COMPILED = (
         "step-not-compiled",
         "the step could not be compiled, so it ran eager; `trainmark show` of its record has the "
-        "reason; "
-        "PyTorch needs the package triton and a C compiler on a GPU, a C++ compiler on a CPU",
+        "reason; PyTorch needs the package triton and a C compiler on a GPU, a C++ compiler on a "
+        "CPU",
     )
     STEP_NOT_CAPTURED = (
         "step-not-captured",
         "the step could not be captured in a CUDA graph, so Python launched each kernel; "
-        "`trainmark show` of its "
-        "record has the reason; TRAINMARK_CUDA_GRAPHS=0 trains without graphs from the start",
+        "`trainmark show` of its record has the reason; TRAINMARK_CUDA_GRAPHS=0 trains without "
+        "graphs from the start",
     )
     SHORT_FOR_COMPILING = (
         "short-for-compiling",
@@ -121,10 +120,9 @@ class Caveat(str, Enum):
     SHARED_PROCESS = (
         "shared-process",
         "other configurations may have trained earlier in the same process and slowed this one "
-        "down; "
-        "for a verdict, compare configurations with `trainmark run`",
+        "down; for a verdict, compare configurations with `trainmark run`",
     )
-    # about a comparison
+    # These are about a comparison.
     FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"
     WIDE_SPREAD = "wide-spread", "the slowest round took over 20 % longer than the fastest"
     DISTURBED = (
@@ -134,8 +132,7 @@ class Caveat(str, Enum):
     TOO_DISTURBED = (
         "too-disturbed",
         "other processes disturbed so many blocks, or changed the result so much, that there is "
-        "no verdict; "
-        "fewer --threads, or another time, would help",
+        "no verdict; fewer --threads, or another time, would help",
     )
     PACE_CHANGED = (
         "pace-changed",

@@ -8,8 +8,7 @@ from typing import Literal, get_args
 
 CheckedPart = Literal["input", "forward", "loss", "gradient", "update", "state", "order", "dropout"]
 PARTS: tuple[CheckedPart, ...] = get_args(CheckedPart)
-"""Parts of a training in which a mistake can be, in the order of computation: a later one inherits
-it."""
+"""Parts of a training, in the order of computation: later ones inherit a mistake."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,9 @@ class Check:
         """The error as a share of its bound; above 1 is a mistake."""
         if not math.isfinite(self.error + self.bound):
             return math.inf
-        return (
-            self.error / self.bound if self.bound else math.inf * self.error if self.error else 0.0
-        )
+        if not self.error:
+            return 0.0
+        return self.error / self.bound if self.bound else math.inf * self.error
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -19,13 +20,12 @@ from trainmark.record.migrations import migrated
 from trainmark.record.record import SCHEMA_VERSION, Record
 
 _DEEPEST = 64
+"""Maximum depth of nested values, far below the limit of Python's recursion."""
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def encode(record: Record) -> bytes:
-    """Return the JSON text of ``record``, with one line per top-level key to be both readable and
-    small.
-    """
+    """Return the JSON text of ``record``: readable, but small, with one line per top-level key."""
     lines = (
         f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False, allow_nan=False)}"
         for key, value in to_plain(record).items()
@@ -43,9 +43,7 @@ def content(record: Record) -> bytes:
 
 
 def to_plain(value: Any) -> Any:
-    """Convert to plain lists, dictionaries, strings and finite numbers; non-finite numbers become
-    strings.
-    """
+    """Convert to plain lists, dictionaries, numbers and strings; other numbers become strings."""
     return _without_non_finite(msgspec.to_builtins(value))
 
 
@@ -63,9 +61,8 @@ def decode(text: bytes, origin: str) -> Record:
     try:
         data = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise _foreign(
-            origin, f"a file that is not JSON ({error})" if text.strip() else "an empty file"
-        ) from error
+        found = f"a file that is not JSON ({error})" if text.strip() else "an empty file"
+        raise _foreign(origin, found) from error
     if not isinstance(data, dict) or "schema_version" not in data:
         raise _foreign(origin, "JSON without the key 'schema_version'")
     version = data["schema_version"]
@@ -79,7 +76,7 @@ def decode(text: bytes, origin: str) -> Record:
             fix="Update trainmark: pip install --upgrade trainmark",
         )
     try:
-        # else there is nothing to convert
+        # Converting takes time, and most records have no such number.
         if any(f'"{name}"'.encode() in text for name in _NON_FINITE):
             data = _with_non_finite(data, inspect.type_info(Record))
         record = msgspec.convert(data, Record)
@@ -100,27 +97,23 @@ def decode(text: bytes, origin: str) -> Record:
 def require_shallow(*values: Any) -> None:
     """Raise RecursionError for lists and tables that are nested too deeply to process safely."""
     layer = list(values)
-    depth = 0
-    while layer := [item for value in layer for item in _inside(value)]:
-        depth += 1
-        if depth > _DEEPEST:
-            raise RecursionError(f"nested deeper than {_DEEPEST}")
+    for _ in range(_DEEPEST + 1):
+        layer = list(chain.from_iterable(map(_inside, layer)))
+        if not layer:
+            return
+    raise RecursionError(f"nested deeper than {_DEEPEST}")
 
 
 def _inside(value: Any) -> Iterable[Any]:
-    return (
-        value.values()
-        if isinstance(value, dict)
-        else value
-        if isinstance(value, (list, tuple))
-        else ()
-    )
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a record."""
     described = _with_string_numbers(msgspec.json.schema(Record))
-    # it has a default, but readers need it
+    # The version has a default, but readers need it.
     described["$defs"]["Record"]["required"].insert(0, "schema_version")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -151,7 +144,9 @@ def _foreign(origin: str, found: str) -> ForeignRecord:
 
 def _without_non_finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+        if math.isnan(value):
+            return "nan"
+        return "inf" if value > 0 else "-inf"
     if isinstance(value, dict):
         return {key: _without_non_finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -160,9 +155,7 @@ def _without_non_finite(value: Any) -> Any:
 
 
 def _with_non_finite(value: Any, kind: inspect.Type) -> Any:
-    """Convert strings back to numbers, only where the schema has a number, since a name may be
-    'nan'.
-    """
+    """Convert strings back to numbers, where the schema has one: a name may be 'nan', too."""
     kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
     if isinstance(value, str) and any(isinstance(each, inspect.FloatType) for each in kinds):
         return _NON_FINITE.get(value, value)

@@ -11,6 +11,7 @@ import dataclasses
 import shlex
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args
 
 from trainmark import units
@@ -86,8 +87,60 @@ def _computed_on(record: Record) -> str | None:
     return " ".join(filter(None, (record.device.id, record.device.name))) or None
 
 
-def _of_gpus(record: Record, value: str | None) -> str | None:
-    return value or (None if record.machine.gpus else "none")
+def _gpu_driver(record: Record) -> str | None:
+    return record.machine.gpu_driver or _none_without_gpus(record)
+
+
+def _cuda(record: Record) -> str | None:
+    return record.machine.cuda or _none_without_gpus(record)
+
+
+def _none_without_gpus(record: Record) -> str | None:
+    return None if record.machine.gpus else "none"
+
+
+def _framework(record: Record) -> str:
+    return f"{record.backend.name} {record.backend.version or ''}".strip()
+
+
+def _data(record: Record) -> str | None:
+    dataset = record.dataset
+    return None if dataset is None else f"{dataset.name} {dataset.sha256[:12]}"
+
+
+def _memory_bytes(record: Record) -> int | None:
+    return record.machine.memory_bytes or None
+
+
+def _threads_chosen(record: Record) -> int | str | None:
+    return record.threads or (None if record.process else "default")
+
+
+def _accelerator(record: Record) -> str | None:
+    return record.device.name if record.device.kind == "accelerator" else None
+
+
+def _cores(record: Record) -> int | None:
+    return record.machine.usable_cores or record.machine.logical_cores
+
+
+def _program(record: Record) -> str | None:
+    """Return the start of the checksum of a command's script; None if there is none."""
+    checksum = record.process and record.process.program_sha256
+    return (checksum or "")[:8] or None
+
+
+def _nudge(record: Record) -> int | None:
+    return record.group.trial if record.group.kind != "sweep" else None
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _dataset(name: str) -> Fact:
+    """Return the fact that reads this field of a record's dataset; None without a dataset."""
+    return Fact(lambda record: record.dataset and getattr(record.dataset, name))
 
 
 def _machine(
@@ -98,96 +151,67 @@ def _machine(
 
 FACTS: dict[str, Fact] = {
     # Tables of differences use this order: the most likely reasons for different speeds come first.
-    "workload": Fact(lambda record: record.workload.name, "workload"),
-    "step_fingerprint": Fact(
-        lambda record: record.workload.step_fingerprint, "arithmetic of a step"
-    ),
-    "schedule_fingerprint": Fact(lambda record: record.workload.schedule_fingerprint, "schedule"),
-    "outcome": Fact(lambda record: record.outcome.status, "outcome"),
-    "framework": Fact(
-        lambda record: f"{record.backend.name} {record.backend.version or ''}".strip(), "backend"
-    ),
-    "style": Fact(
-        lambda record: record.backend.style, "style (input path, compilation)", unknown="as is"
-    ),
-    "compile_cache": Fact(
-        lambda record: record.backend.compile_cache, "compile cache", unknown="none"
-    ),
-    "machine": Fact(lambda record: record.machine.name, "machine"),
-    "data": Fact(
-        lambda record: record.dataset and f"{record.dataset.name} {record.dataset.sha256[:12]}",
-        "data",
-    ),
+    "workload": Fact(attrgetter("workload.name"), "workload"),
+    "step_fingerprint": Fact(attrgetter("workload.step_fingerprint"), "arithmetic of a step"),
+    "schedule_fingerprint": Fact(attrgetter("workload.schedule_fingerprint"), "schedule"),
+    "outcome": Fact(attrgetter("outcome.status"), "outcome"),
+    "framework": Fact(_framework, "backend"),
+    "style": Fact(attrgetter("backend.style"), "style (input path, compilation)", unknown="as is"),
+    "compile_cache": Fact(attrgetter("backend.compile_cache"), "compile cache", unknown="none"),
+    "machine": Fact(attrgetter("machine.name"), "machine"),
+    "data": Fact(_data, "data"),
     "command": Fact(_command, "command", lambda command: shlex.join(command[0])),
     "load_before": Fact(
-        lambda record: record.machine.load_before,
+        attrgetter("machine.load_before"),
         "CPU load by others before the run",
         lambda share: units.percent(round(share, 1), 0),
     ),
-    "caveats": Fact(
-        lambda record: record.caveats, "caveats", lambda caveats: ", ".join(caveats) or "none"
-    ),
-    "labels": _machine("labels", lambda record: record.machine.labelled),
-    "price_per_hour": _machine(
-        "price per hour", lambda record: record.price_per_hour, units.significant
-    ),
+    "caveats": Fact(attrgetter("caveats"), "caveats", _listed),
+    "labels": _machine("labels", attrgetter("machine.labelled")),
+    "price_per_hour": _machine("price per hour", attrgetter("price_per_hour"), units.significant),
     "computed_on": _machine("device", _computed_on, unknown=units.MISSING),
-    "cpu": _machine("CPU", lambda record: record.machine.cpu),
-    "usable_cores": _machine("cores", lambda record: record.machine.usable_cores),
+    "cpu": _machine("CPU", attrgetter("machine.cpu")),
+    "usable_cores": _machine("cores", attrgetter("machine.usable_cores")),
     "cpu_quota": _machine(
-        "CPU quota", lambda record: record.machine.cpu_quota, "{:g} cores".format, unknown="none"
+        "CPU quota", attrgetter("machine.cpu_quota"), "{:g} cores".format, unknown="none"
     ),
-    "cpu_governors": _machine(
-        "CPU governor", lambda record: record.machine.cpu_governors, ", ".join
-    ),
+    "cpu_governors": _machine("CPU governor", attrgetter("machine.cpu_governors"), ", ".join),
     "cpu_turbo": _machine(
-        "CPU turbo", lambda record: record.machine.cpu_turbo, lambda on: "on" if on else "off"
+        "CPU turbo", attrgetter("machine.cpu_turbo"), lambda on: "on" if on else "off"
     ),
-    "memory_bytes": _machine(
-        "memory", lambda record: record.machine.memory_bytes or None, units.bytes_
-    ),
-    "gpus": _machine(
-        "GPUs", lambda record: record.machine.gpus, lambda gpus: ", ".join(gpus) or "none"
-    ),
-    "gpu_driver": _machine(
-        "GPU driver", lambda record: _of_gpus(record, record.machine.gpu_driver)
-    ),
-    "cuda": _machine("CUDA of the driver", lambda record: _of_gpus(record, record.machine.cuda)),
-    "os": _machine("system", lambda record: record.machine.os),
-    "python_version": _machine("Python", lambda record: record.python.version),
-    "trainmark": _machine("trainmark", lambda record: record.trainmark),
-    "precision": _machine("precision", lambda record: record.backend.precision),
-    "threads_chosen": _machine(
-        "threads", lambda record: record.threads or (None if record.process else "default")
-    ),
-    # Not in tables of differences.
-    "backend": Fact(lambda record: record.backend.name),
-    "version": Fact(lambda record: record.backend.version),
-    "protocol": Fact(lambda record: record.protocol),
-    "device": Fact(lambda record: record.device.id, unknown=units.MISSING),
-    "device_name": Fact(lambda record: record.device.name),
-    "accelerator": Fact(
-        lambda record: record.device.name if record.device.kind == "accelerator" else None
-    ),
-    "cores": Fact(lambda record: record.machine.usable_cores or record.machine.logical_cores),
-    "threads": Fact(lambda record: record.threads),
-    "memory_fraction": Fact(lambda record: record.memory_fraction),
-    "weights_from": Fact(lambda record: record.weights_from),
-    "dataset": Fact(lambda record: record.dataset and record.dataset.name),
-    "dataset_sha256": Fact(lambda record: record.dataset and record.dataset.sha256),
-    "train_examples": Fact(lambda record: record.dataset and record.dataset.train_examples),
-    "test_examples": Fact(lambda record: record.dataset and record.dataset.test_examples),
-    "program": Fact(
-        lambda record: (record.process and (record.process.program_sha256 or "")[:8]) or None
-    ),
+    "memory_bytes": _machine("memory", _memory_bytes, units.bytes_),
+    "gpus": _machine("GPUs", attrgetter("machine.gpus"), _listed),
+    "gpu_driver": _machine("GPU driver", _gpu_driver),
+    "cuda": _machine("CUDA of the driver", _cuda),
+    "os": _machine("system", attrgetter("machine.os")),
+    "python_version": _machine("Python", attrgetter("python.version")),
+    "trainmark": _machine("trainmark", attrgetter("trainmark")),
+    "precision": _machine("precision", attrgetter("backend.precision")),
+    "threads_chosen": _machine("threads", _threads_chosen),
+    # Tables of differences don't show these.
+    "backend": Fact(attrgetter("backend.name")),
+    "version": Fact(attrgetter("backend.version")),
+    "protocol": Fact(attrgetter("protocol")),
+    "device": Fact(attrgetter("device.id"), unknown=units.MISSING),
+    "device_name": Fact(attrgetter("device.name")),
+    "accelerator": Fact(_accelerator),
+    "cores": Fact(_cores),
+    "threads": Fact(attrgetter("threads")),
+    "memory_fraction": Fact(attrgetter("memory_fraction")),
+    "weights_from": Fact(attrgetter("weights_from")),
+    "dataset": _dataset("name"),
+    "dataset_sha256": _dataset("sha256"),
+    "train_examples": _dataset("train_examples"),
+    "test_examples": _dataset("test_examples"),
+    "program": Fact(_program),
     "layout": Fact(_layout),
     "spread": Fact(_spread),
-    "python": Fact(lambda record: record.python.label, unknown="default"),
-    "executable": Fact(lambda record: record.python.executable),
-    "seed": Fact(lambda record: record.seed),
-    "repeat": Fact(lambda record: record.repeat),
-    "round": Fact(lambda record: record.round),
-    "nudge": Fact(lambda record: record.group.trial if record.group.kind != "sweep" else None),
+    "python": Fact(attrgetter("python.label"), unknown="default"),
+    "executable": Fact(attrgetter("python.executable")),
+    "seed": Fact(attrgetter("seed")),
+    "repeat": Fact(attrgetter("repeat")),
+    "round": Fact(attrgetter("round")),
+    "nudge": Fact(_nudge),
     "logged": Fact(lambda record: Caveat.LOGGED_STEPS in record.caveats),
     "slices_alone": Fact(lambda record: bool(record.slices) and not record.epochs),
     "tokens": Fact(tokens_of),
@@ -249,15 +273,13 @@ class Key:
     @classmethod
     def of(cls, record: Record, machine: str, instance: str | None) -> Key:
         """Return the key of ``record``, with this title and these labels of its machine."""
-        names = {field.name for field in dataclasses.fields(cls)} - {
-            "machine",
-            "instance",
-            "device_name",
+        given = {
+            "machine": machine,
+            "instance": instance,
+            "device_name": FACTS["accelerator"].of(record),
         }
-        device_name = FACTS["accelerator"].of(record)
-        return cls(
-            **facts_of(record, names), machine=machine, instance=instance, device_name=device_name
-        )
+        names = {field.name for field in dataclasses.fields(cls)} - given.keys()
+        return cls(**facts_of(record, names), **given)
 
     def words(self, name: str) -> str:
         """Return a field as text, even if unknown."""
@@ -270,20 +292,16 @@ class Key:
         return self.workload, self.step_fingerprint, self.schedule_fingerprint
 
     def without(self, dimension: Dimension) -> tuple[object, ...]:
-        """Return everything except what varies along ``dimension``; equal for groups that only
-        differ along it.
-        """
+        """Return everything that doesn't vary along ``dimension``, to find comparable groups."""
         varies = _VARIES_WITH[dimension]
         rest = tuple(
             getattr(self, field.name)
             for field in dataclasses.fields(self)
             if field.name not in varies
         )
-        return (
-            (*rest, "accelerator" if self.device_name else self.device)
-            if dimension == "machine"
-            else rest
-        )
+        if dimension != "machine":
+            return rest
+        return (*rest, "accelerator" if self.device_name else self.device)
 
 
 _VARIES_WITH: dict[Dimension, frozenset[str]] = {
@@ -311,8 +329,9 @@ _VARIES_WITH: dict[Dimension, frozenset[str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RunKey:
-    """Equal for two runs, planned or recorded, that measure the same thing; the fields are names of
-    facts.
+    """Equal for two runs, planned or recorded, that measure the same thing.
+
+    The fields are names of facts.
 
     Args:
         repeat: number of the repeat; of a command, its round.
@@ -348,9 +367,7 @@ class RunKey:
 
     @property
     def of_side(self) -> RunKey:
-        """The same for all runs of a side in one study, also if their script was changed in
-        between.
-        """
+        """The same for all runs of a side in one study, even if their script has changed."""
         command = self.command and (*self.command[:2], None)
         return dataclasses.replace(self, repeat=0, seed=None, slices_alone=False, command=command)
 

@@ -21,8 +21,7 @@ def migrated(record: Record) -> Record:
 
 
 def _with_fingerprints(ref: WorkloadRef) -> WorkloadRef:
-    """Recompute fingerprints from the workload in the record, since version 1 also hashed fields at
-    their default.
+    """Recompute the fingerprints: version 1 also hashed fields at their default.
 
     A workload that this trainmark can't read keeps its fingerprints, and only groups with other
     such records.
@@ -38,13 +37,11 @@ def _with_fingerprints(ref: WorkloadRef) -> WorkloadRef:
 
 def _without_placeholders(record: Record) -> Record:
     """Replace the placeholder words of version 1 for what a command does not report."""
-    style = record.backend.style
-    device = record.device.id
+    style = None if record.backend.style == "as is" else record.backend.style
+    device = None if record.device.id == "not told" else record.device.id
     return structs.replace(
         record,
-        backend=structs.replace(
-            record.backend, style=None if style == "as is" else style, compile_cache=None
-        ),
-        device=structs.replace(record.device, id=None if device == "not told" else device),
+        backend=structs.replace(record.backend, style=style, compile_cache=None),
+        device=structs.replace(record.device, id=device),
         python=structs.replace(record.python, label=None),
     )

@@ -1,5 +1,6 @@
-"""The steps of a measured command; the measured process reports them, too, so this needs the
-standard library alone.
+"""The steps of a measured command.
+
+The measured process reports them, too, so this module needs the standard library alone.
 """
 
 from __future__ import annotations
@@ -75,11 +76,10 @@ class Observed:
 
     @property
     def all_seconds(self) -> float:
-        """Duration of all steps but the first, and of evaluation, which is in ``seconds`` only if
-        it is frequent.
-        """
-        rare = self.evaluations < IN_EVERY_STEP * self.steps
-        return self.seconds + (self.evaluation_seconds or 0.0) * rare
+        """Duration of all steps but the first, and of evaluation."""
+        # ``seconds`` includes evaluation only if it is frequent.
+        is_rare = self.evaluations < IN_EVERY_STEP * self.steps
+        return self.seconds + (self.evaluation_seconds or 0.0) * is_rare
 
     @property
     def on_gpu(self) -> bool:

@@ -1,8 +1,11 @@
 """The record of one run, as frozen data.
 
-History of the format 1   2026-11: the first. Added later without a new number:
-    ``machine.identity``, ``machine.labels``, ``trainmark``. 2   2026-11: fingerprints leave out
-    fields at their default; what a command does not report is null.
+History of the format:
+
+1.  2026-11: the first. Added later without a new number: ``machine.identity``, ``machine.labels``,
+    ``trainmark``.
+2.  2026-11: fingerprints leave out fields at their default; what a command does not report is
+    null.
 
 :mod:`trainmark.record.migrations` reads the older ones.
 
@@ -361,18 +364,14 @@ class Slice(Struct, frozen=True):
         Raises:
             ValueError: steps, seconds or examples are not positive and finite.
         """
-        if not (
-            0 < self.timed_steps <= self.steps
-            and 0 < self.seconds < math.inf
-            and 0 < self.examples < math.inf
-        ):
+        has_steps = 0 < self.timed_steps <= self.steps
+        has_speed = 0 < self.seconds < math.inf and 0 < self.examples < math.inf
+        if not (has_steps and has_speed):
             raise ValueError("a slice needs timed steps, seconds and examples above 0")
 
     @property
     def external_share(self) -> float | None:
-        """Share of the cores' time that was stolen, or taken by others from cores that a side uses;
-        None if unknown.
-        """
+        """Share of the cores' time that others took from the side, or the host stole, if known."""
         if self.others_share is None:
             return self.stolen_share
         in_spare_cores = min(self.spare_share, max(self.others_share, 0.0))
@@ -380,8 +379,7 @@ class Slice(Struct, frozen=True):
 
 
 def are_disturbed(block: Iterable[Slice]) -> bool:
-    """Check whether other processes took so much during the slices of a block that it must not
-    count.
+    """Check whether other processes took too much during a block for it to count.
 
     The slices are judged together, since the system counts in ticks of 10 ms, which is too coarse
     for one.
@@ -392,10 +390,14 @@ def are_disturbed(block: Iterable[Slice]) -> bool:
     Returns:
         Whether the block is disturbed; False if nothing is known.
     """
-    known = [(share, each.seconds) for each in block if (share := each.external_share) is not None]
-    return sum(share * seconds for share, seconds in known) > EXTERNAL_SHARE * sum(
-        seconds for _, seconds in known
-    )
+    others = 0.0
+    whole = 0.0
+    for each in block:
+        share = each.external_share
+        if share is not None:
+            others += share * each.seconds
+            whole += each.seconds
+    return others > EXTERNAL_SHARE * whole
 
 
 class LogLine(Struct, frozen=True):

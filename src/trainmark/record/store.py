@@ -23,6 +23,7 @@ from trainmark.record.record import Record
 from trainmark.regular import write_atomically
 
 LOCK_NAME = ".trainmark.lock"
+"""Name of the file in the folder that a running trainmark locks."""
 MOST_BYTES = 512 << 20
 """Maximum size of a record; what a measured process may report of its run is half of that."""
 
@@ -110,8 +111,7 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder for a ``with`` block, so that no second run writes into it and disturbs
-        the first's clock.
+        """Lock the folder for a ``with`` block: a second run would disturb the first one's clock.
 
         Raises:
             OutputError: another process has locked it, or the file system has no locks.
@@ -129,14 +129,14 @@ class Store:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 lock.seek(0)
+                process = (lock.read(20) or b"").decode(errors="replace").strip()
                 raise OutputError(
                     f"another trainmark is running into {self.folder}",
-                    found="process "
-                    f"{(lock.read(20) or b'').decode(errors='replace').strip() or 'unknown'}",
+                    found=f"process {process or 'unknown'}",
                     fix="Wait for it: two runs at once disturb each other's clock. Or give "
                     "another folder with --out.",
                 ) from None
-            # some shared file systems know no locks, or are mounted without them
+            # Some shared file systems know no locks, or are mounted without them.
             except OSError as error:
                 raise OutputError(
                     f"{self.folder} can't be locked",
@@ -155,9 +155,7 @@ class Store:
             lock.truncate(0)
 
     def _sweep(self) -> None:
-        """Remove unfinished files of a process that was killed; no other process writes into a
-        locked folder.
-        """
+        """Remove unfinished files of a killed process; no other one writes to a locked folder."""
         for kind in ("json", "safetensors"):
             for part in self.folder.glob(f".*.{kind}.*part"):
                 part.unlink(missing_ok=True)
@@ -200,10 +198,11 @@ def load(paths: Iterable[Path]) -> list[Record]:
     for file in files:
         try:
             record = read(file)
-            # a copy in another folder is the same run
-            if (text := codec.content(record)) not in seen:
+            # A copy in another folder is the same run.
+            content = codec.content(record)
+            if content not in seen:
                 records.append(record)
-            seen.add(text)
+            seen.add(content)
         except ForeignRecord as error:
             strays.append(error)
     if strays:
@@ -236,9 +235,7 @@ def together(lost: Sequence[RecordNotKept]) -> RecordNotKept:
 
 
 def _all_of(strays: list[ForeignRecord]) -> ForeignRecord:
-    """Combine the errors of several files, so that the user does not have to find them one by
-    one.
-    """
+    """Combine the errors of several files, so that users need not find them one by one."""
     if len(strays) == 1:
         return strays[0]
     return ForeignRecord(
@@ -271,8 +268,9 @@ def read(path: Path) -> Record:
 
 
 def _rescued(name: str, content: bytes) -> str:
-    """Write a record elsewhere if its disk is full, since it may take hours to make again; return
-    what to do.
+    """Write a record elsewhere, for example if its disk is full; return what to do.
+
+    It may take hours to make it again.
     """
     lost = "Make room there, or give another folder with --out."
     try:

@@ -20,7 +20,9 @@ from trainmark.errors import DamagedData, DataError
 from trainmark.workload.model import MOST_PARAMETERS, Model, Weights
 
 _MOST_HEADER_BYTES = 1 << 20
+"""Maximum size of the header, in bytes; it has about a hundred per tensor."""
 _MOST_BYTES = _MOST_HEADER_BYTES + 4 * MOST_PARAMETERS
+"""Maximum size of a file, in bytes: the header, and the largest network that can be described."""
 
 
 def save(weights: Weights, path: Path) -> None:
@@ -81,10 +83,9 @@ def load_for(model: Model, path: Path) -> Weights:
 
 
 def require_fit(weights: Weights, model: Model, path: Path) -> None:
-    """Raise :class:`~trainmark.errors.DataError` unless ``weights`` are exactly those of
-    ``model``.
-    """
-    if extra := sorted(weights.keys() - model.weights.keys()):
+    """Raise :class:`~trainmark.errors.DataError` unless these are all weights of ``model``."""
+    extra = sorted(weights.keys() - model.weights.keys())
+    if extra:
         raise DataError(
             f"the weights in {path} don't fit the network", found=f"an unknown tensor {extra[0]!r}"
         )
@@ -118,27 +119,22 @@ def _parse(content: bytes) -> Weights:
     for name, entry in sorted(tensors.items(), key=lambda each: each[1]["data_offsets"]):
         (start, end) = entry["data_offsets"]
         shape = tuple(entry["shape"])
-        if not all(
-            type(number) is int and 0 <= number <= len(content) for number in (start, end, *shape)
-        ):
+        numbers = (start, end, *shape)
+        if not all(type(number) is int and 0 <= number <= len(content) for number in numbers):
             raise ValueError(
                 f"tensor {name[:100]!r}: its shape and offsets must be integers within the file"
             )
-        if (
-            entry["dtype"] != "F32"
-            or end - start != 4 * math.prod(shape)
-            or not start <= end <= len(body)
-        ):
+        has_its_size = end - start == 4 * math.prod(shape)
+        if entry["dtype"] != "F32" or not has_its_size or not start <= end <= len(body):
             raise ValueError(
                 f"tensor {name!r} of type {entry['dtype']}, shape {shape}, bytes {start} to {end}"
             )
-        # required by the format; else a few bytes could serve any number of tensors
+        # The format requires this; otherwise a few bytes could serve any number of tensors.
         if start != at:
             raise ValueError(
                 f"tensor {name!r} starts at byte {start}, the previous one ends at {at}"
             )
         at = end
-        weights[name] = (
-            np.frombuffer(body[start:end], dtype="<f4").reshape(shape).astype(np.float32)
-        )
+        tensor = np.frombuffer(body[start:end], dtype="<f4").reshape(shape)
+        weights[name] = tensor.astype(np.float32)
     return weights

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from trainmark import units
 from trainmark.analysis.changes import SAMPLED, Curve, Finding
 from trainmark.analysis.experiments import NOT_ENOUGH_TIME, experiment, words
 from trainmark.record.observed import Observed
-from trainmark.report.table import Cell, Field, Table, interval, table_of
+from trainmark.report.table import Cell, Field, Table, Tone, interval, table_of
 
 _MOST_LINES = 3
+"""Maximum number of slow lines that the last sentence names."""
 _LEAST_SHARE = 0.1
+"""Share of the time from which on a line counts as slow."""
 _MAY_HELP = 1.1
 """A change whose interval reaches above this is unclear; the others are not worth it."""
 _LEARNING: dict[Curve, str] = {
@@ -57,14 +59,12 @@ def changes_table(
     return table_of(
         findings,
         (
-            Field(
-                "change", lambda each: Cell(each.change, tone="strong" if each.wins else "plain")
-            ),
+            Field("change", _change),
             Field("speed-up", _speedup, "right"),
             Field("learning", _learning),
             Field("memory", _memory, "right", optional=True),
             Field("where", lambda each: each.place or "", optional=True),
-            Field("description", lambda each: Cell(_does(each), tone="dim"), optional=True),
+            Field("description", _description, optional=True),
         ),
         title=name,
         conditions=(
@@ -87,10 +87,9 @@ def answers(
     unclear = [
         each for each in findings if not each.wins and (each.speedup.high or math.inf) > _MAY_HELP
     ]
-    noisy = (
-        f"Too noisy to tell (stop other programs, or increase --seconds): {_names(unclear, times)}."
-    )
-    once = _names((each for each in findings if each.wins and not each.fresh), times)
+    uncertain = _names_with_times(unclear)
+    noisy = f"Too noisy to tell (stop other programs, or increase --seconds): {uncertain}."
+    once = _names_with_times(each for each in findings if each.wins and not each.fresh)
     unconfirmed = f"Measured only once, so not confirmed: {once}."
     late = sum(why.startswith(NOT_ENOUGH_TIME) for why in left_out.values())
     said = [_advice(each) for each in winners if each.helps]
@@ -118,9 +117,11 @@ def answers(
     if unclear and said[0] != noisy:
         said.append(noisy)
     idle = [each for each in findings if not each.wins and each not in unclear]
-    if no_use := _names(each for each in idle if each.kind != "diagnosis"):
+    no_use = _names(each for each in idle if each.kind != "diagnosis")
+    if no_use:
         said.append(f"Not worth it: {no_use}.")
-    if cheap := _names(each for each in idle if each.kind == "diagnosis"):
+    cheap = _names(each for each in idle if each.kind == "diagnosis")
+    if cheap:
         said.append(f"Not the bottleneck: {cheap}.")
     slow = [
         f"{place} {units.percent(share, 0)}"
@@ -133,9 +134,7 @@ def answers(
 
 
 def shares(observed: Observed) -> dict[str, float]:
-    """Return the shares of the time that were observed, if they were not sampled; they may
-    overlap.
-    """
+    """Return the observed shares of the time, if they were not sampled; they may overlap."""
     seconds = {
         "loader wait": observed.loader_wait_seconds,
         "copies": observed.copy_seconds,
@@ -153,15 +152,17 @@ def _advice(found: Finding) -> str:
     where = f" ({found.place})" if found.place else ""
     text = words(about.advice, found.change).removesuffix(".")
     if found.kind == "diagnosis":
-        return (
-            f"{text}{where}. The gain is {'about' if found.proof == SAMPLED else 'at most'} "
-            f"{times(found)}."
-        )
+        about_or_most = "about" if found.proof == SAMPLED else "at most"
+        return f"{text}{where}. The gain is {about_or_most} {times(found)}."
     return f"{text}{where}. This is {times(found)} faster{_learns(found)}."
 
 
-def _names(found: Iterable[Finding], more: Callable[[Finding], str] = lambda _: "") -> str:
-    return ", ".join(f"{each.change} {more(each)}".rstrip() for each in found)
+def _names(found: Iterable[Finding]) -> str:
+    return ", ".join(each.change for each in found)
+
+
+def _names_with_times(found: Iterable[Finding]) -> str:
+    return ", ".join(f"{each.change} {times(each)}" for each in found)
 
 
 def _learns(found: Finding) -> str:
@@ -173,12 +174,13 @@ def times(found: Finding) -> str:
     return f"{found.speedup.value:.2f}×{interval(found.speedup.low, found.speedup.high)}"
 
 
+def _change(found: Finding) -> Cell:
+    return Cell(found.change, tone="strong" if found.wins else "plain")
+
+
 def _speedup(found: Finding) -> Cell:
-    return Cell(
-        times(found),
-        tone="good" if found.wins and not found.harms else "plain",
-        value=found.speedup.value,
-    )
+    tone: Tone = "good" if found.wins and not found.harms else "plain"
+    return Cell(times(found), tone=tone, value=found.speedup.value)
 
 
 def _learning(found: Finding) -> Cell:
@@ -191,5 +193,5 @@ def _memory(found: Finding) -> Cell:
     return Cell("" if found.memory is None else f"{found.memory:.2f}×", value=found.memory)
 
 
-def _does(found: Finding) -> str:
-    return words(experiment(found.change).does, found.change)
+def _description(found: Finding) -> Cell:
+    return Cell(words(experiment(found.change).does, found.change), tone="dim")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 from trainmark import units
 from trainmark.analysis.grouping import grouped
@@ -13,7 +14,15 @@ from trainmark.record.facts import Key
 from trainmark.report.conditions import share_of_peak, split, threads, when_measured
 from trainmark.report.flat import flat_group
 from trainmark.report.length import length, which_epoch
-from trainmark.report.table import Cell, Field, Table, Tone, number, span, table_of
+from trainmark.report.table import (
+    Cell,
+    Field,
+    Table,
+    Tone,
+    number_of,
+    span,
+    table_of,
+)
 from trainmark.report.who import HARDWARE, GroupRow, same_side, who, who_by_machine
 
 SPEED_TONES: dict[str, Tone] = {
@@ -26,23 +35,21 @@ _LEARNING_TONES: dict[str, Tone] = {"same": "plain", "differs": "bad", "unclear"
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
-    """Return one table per workload, in the order measured; with ``by``, compared groups are
-    adjacent.
-    """
+    """Return one table per workload, in the order measured, with compared groups adjacent."""
     return [_table(comparison, positions) for positions in comparison.works]
 
 
 def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
     families = grouped(positions, lambda position: comparison.groups[position].reference)
     starts = {members[0] for members in families.values()}
-    ordered = [position for members in families.values() for position in members]
     rows = [
-        GroupRow(comparison.groups[each], each, comparison.is_reference(each)) for each in ordered
+        GroupRow(comparison.groups[each], each, comparison.is_reference(each))
+        for each in chain.from_iterable(families.values())
     ]
     groups = [row.group for row in rows]
     by_machine = comparison.by == "machine"
     conditions, facts = split(groups, HARDWARE if by_machine else ())
-    met = dict.fromkeys(caveat for group in groups for caveat in group.caveats)
+    met = dict.fromkeys(chain.from_iterable(group.caveats for group in groups))
     marks = {caveat: str(place) for place, caveat in enumerate(met, 1)}
     first = who_by_machine(groups, facts) if by_machine else who(groups, facts)
     return table_of(
@@ -65,9 +72,8 @@ def title_of(groups: Sequence[GroupResult]) -> str:
     words = length(longest.epochs, longest.steps, by_steps=longest.by_steps)
     if not words:
         ran = "slices" if any(group.runs for group in groups) else "no finished run"
-        whole = longest.process_seconds.median is not None and not any(
-            each.speedup.of == "slice" for each in groups
-        )
+        has_slices = any(each.speedup.of == "slice" for each in groups)
+        whole = longest.process_seconds.median is not None and not has_slices
         words = "whole processes" if whole else ran
     return f"{longest.key.workload} · {words}"
 
@@ -75,8 +81,7 @@ def title_of(groups: Sequence[GroupResult]) -> str:
 def _fields(
     comparison: Comparison, rows: Sequence[GroupRow], marks: dict[Caveat, str], *, whole: bool
 ) -> list[Field[GroupRow]]:
-    """Return the columns worth showing, the most important first; a narrow terminal drops the
-    optional ones.
+    """Return the columns worth showing, the most important first.
 
     Args:
         whole: don't drop the columns of epochs.
@@ -89,16 +94,12 @@ def _fields(
         Field(f"{'tokens' if text else 'samples'}\nper s", _rate, "right"),
         Field(
             "process",
-            lambda row: _timed(row.group.process_seconds),
+            _process,
             "right",
             meaning=f"whole command, {_RANGE}",
         ),
-        Field(
-            "to\ntarget", lambda row: _to_target(row.group), "right", meaning=_of_targets(groups)
-        ),
-        Field(
-            "cost", lambda row: number(row.group.cost.money, units.money), "right", meaning=_PRICED
-        ),
+        Field("to\ntarget", _to_target, "right", meaning=_of_targets(groups)),
+        Field("cost", number_of("group.cost.money", units.money), "right", meaning=_PRICED),
         *(_LEARNT_OF_TEXT if text else _learnt(groups)),
         Field(
             "learns",
@@ -111,15 +112,15 @@ def _fields(
         ),
         Field(
             "epoch",
-            lambda row: _timed(row.group.epoch_seconds),
+            _epoch,
             "right",
             not whole,
             f"{which_epoch(groups)}, {_RANGE}",
         ),
-        Field("of\npeak", lambda row: _of_peak(row.group), "right", True, _of_peaks(groups)),
+        Field("of\npeak", _of_peak, "right", True, _of_peaks(groups)),
         Field(
             "energy",
-            lambda row: number(row.group.cost.joules, units.joules),
+            number_of("group.cost.joules", units.joules),
             "right",
             True,
             _of_energy(groups),
@@ -127,61 +128,51 @@ def _fields(
         Field("runs", lambda row: Cell(_runs(row.group), value=row.group.runs), "right", True),
         Field(
             "training",
-            lambda row: number(row.group.training_seconds, units.seconds),
+            number_of("group.training_seconds", units.seconds),
             "right",
             True,
             _TRAINING,
         ),
-        Field(
-            "compile", lambda row: number(row.group.compile_seconds, units.seconds), "right", True
-        ),
-        Field("train\nloss", lambda row: number(row.group.train_loss, units.loss), "right", True),
+        Field("compile", number_of("group.compile_seconds", units.seconds), "right", True),
+        Field("train\nloss", number_of("group.train_loss", units.loss), "right", True),
         Field(
             "notes",
             lambda row: Cell(" ".join(marks[c] for c in row.group.caveats), tone="doubtful"),
         ),
     ]
-    # "reference" alone needs no column
+    # A column with nothing but "reference" is not worth showing.
     told = [dataclasses.replace(row, is_reference=False) for row in rows]
-    shown = [
-        each
-        for each in fields
-        if any(each.cell(row).text not in ("", units.MISSING) for row in told)
-    ]
-    same_runs = len({_runs(group) for group in groups}) == 1 and not any(
-        group.failed for group in groups
-    )
-    return [each for each in shown if not (same_runs and each.title == "runs")]
+    shown = [field for field in fields if _has_values(field, told)]
+    if any(group.failed for group in groups) or len({_runs(group) for group in groups}) > 1:
+        return shown
+    return [field for field in shown if field.title != "runs"]
+
+
+def _has_values(field: Field[GroupRow], rows: Sequence[GroupRow]) -> bool:
+    """Whether a column has any value."""
+    return any(field.cell(row).text not in ("", units.MISSING) for row in rows)
 
 
 def _learnt(groups: Sequence[GroupResult]) -> tuple[Field[GroupRow], ...]:
     tested = any(group.test_accuracy is not None for group in groups)
     return (
         Field(
-            "test\nacc.",
-            lambda row: number(row.group.test_accuracy, units.percent),
-            "right",
-            meaning=_MEAN,
+            "test\nacc.", number_of("group.test_accuracy", units.percent), "right", meaning=_MEAN
         ),
-        Field(
-            "train\nacc.",
-            lambda row: number(row.group.train_accuracy, units.percent),
-            "right",
-            tested,
-        ),
+        Field("train\nacc.", number_of("group.train_accuracy", units.percent), "right", tested),
     )
 
 
 _LEARNT_OF_TEXT: tuple[Field[GroupRow], ...] = (
     Field(
         "test\nloss",
-        lambda row: number(row.group.test_loss, units.loss),
+        number_of("group.test_loss", units.loss),
         "right",
         meaning="median over runs.",
     ),
     Field(
         "perplexity",
-        lambda row: number(row.group.test_perplexity, units.loss),
+        number_of("group.test_perplexity", units.loss),
         "right",
         True,
         "exp(test loss).",
@@ -203,14 +194,23 @@ def _rate(row: GroupRow) -> Cell:
     return Cell(units.rate(rate), value=rate)
 
 
+def _process(row: GroupRow) -> Cell:
+    return _timed(row.group.process_seconds)
+
+
+def _epoch(row: GroupRow) -> Cell:
+    return _timed(row.group.epoch_seconds)
+
+
 def _timed(spread: MedianInterval) -> Cell:
-    bounds = (
-        "" if spread.low is None else span(units.seconds(spread.low), units.seconds(spread.high))
-    )
+    bounds = ""
+    if spread.low is not None:
+        bounds = span(units.seconds(spread.low), units.seconds(spread.high))
     return Cell(units.seconds(spread.median), bounds, value=spread.median)
 
 
-def _to_target(group: GroupResult) -> Cell:
+def _to_target(row: GroupRow) -> Cell:
+    group = row.group
     reached = group.reached
     if reached is None:
         return Cell(units.MISSING)
@@ -222,8 +222,8 @@ def _to_target(group: GroupResult) -> Cell:
     )
 
 
-def _of_peak(group: GroupResult) -> Cell:
-    known = group.efficiency
+def _of_peak(row: GroupRow) -> Cell:
+    known = row.group.efficiency
     return Cell(units.MISSING) if known is None else Cell(share_of_peak(known), value=known.mfu)
 
 
@@ -238,18 +238,14 @@ def _speedup(row: GroupRow) -> Cell:
 
 
 def bounds_of(speedup: Speedup) -> str:
-    """Return the bounds of a speed-up: ``1.15–1.23×``, or ``≥ 1.81×`` if one is known; empty
-    without any.
-    """
+    """Return the known bounds of a speed-up: ``1.15–1.23×``, ``≥ 1.81×`` or nothing."""
     if speedup.low is not None and speedup.high is not None:
         return f"{units.significant(speedup.low)}–{units.ratio(speedup.high)}"
     if speedup.at_least is None:
         return ""
-    return (
-        f"≥ {units.ratio(speedup.low)}"
-        if speedup.verdict == "faster"
-        else f"≤ {units.ratio(speedup.high)}"
-    )
+    if speedup.verdict == "faster":
+        return f"≥ {units.ratio(speedup.low)}"
+    return f"≤ {units.ratio(speedup.high)}"
 
 
 def _learning(row: GroupRow) -> Cell:
@@ -284,9 +280,7 @@ def _points(difference: float) -> str:
 
 
 def _lower(difference: float) -> str:
-    """Return by how much a loss is above the reference's, with its sign, from how much it is
-    below.
-    """
+    """Return a loss that is lower by ``difference``, relative to the reference's, with its sign."""
     return f"{0.0 - difference:+.4f}".replace("-", "−")
 
 
@@ -305,11 +299,8 @@ def _notes(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:
         lines.append(
             f"Groups without a speed-up have no counterpart with {'='.join(comparison.baseline)}."
         )
-    lines += (
-        [_AT_MOST]
-        if any(group.efficiency and group.efficiency.disturbed for group in groups)
-        else []
-    )
+    if any(group.efficiency and group.efficiency.disturbed for group in groups):
+        lines.append(_AT_MOST)
     lines += _cheapest(groups)
     references = {group.reference for group in groups if group.reference is not None}
     if not all(comparison.groups[reference].learns for reference in references):
@@ -319,23 +310,20 @@ def _notes(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:
 
 def _of_speedups(comparison: Comparison, rows: Sequence[GroupRow]) -> str:
     """Return what speed-ups are ratios of, and what their verdicts mean."""
+    how = how_compared([row.group for row in rows if not row.is_reference])
     return (
-        f"{how_compared([row.group for row in rows if not row.is_reference])} same: within "
-        f"±{100 * comparison.margin:g} %; unclear: the interval allows both; too few: a verdict "
-        "needs 3 rounds, or 2 "
-        "if the difference is obvious."
+        f"{how} same: within ±{100 * comparison.margin:g} %; unclear: the interval allows both; "
+        "too few: a verdict needs 3 rounds, or 2 if the difference is obvious."
     )
 
 
 def how_compared(groups: Sequence[GroupResult]) -> str:
-    """Return what the speed-ups of these groups are ratios of, how runs are matched, and what the
-    intervals cover.
-    """
+    """Return what the speed-ups are ratios of, how runs are matched, what the intervals cover."""
     epoch = which_epoch(groups)
     found = dict.fromkeys(
         _how_compared(group, epoch) for group in groups if group.speedup.ratio is not None
     )
-    return f"{' '.join(filter(None, ('reference / this', '; or '.join(found))))}."
+    return f"reference / this {'; or '.join(found)}".rstrip() + "."
 
 
 def _how_compared(group: GroupResult, epoch: str) -> str:
@@ -369,9 +357,8 @@ def _of_targets(groups: Sequence[GroupResult]) -> str:
     targets = dict.fromkeys(str(group.reached.target) for group in groups if group.reached)
     return (
         f"training until {', '.join(targets)}, without compilation and evaluation; median of all "
-        "runs (a miss counts "
-        "as never); below it lowest and highest (with 6 and more runs: 95 % interval), and how "
-        "many reached it."
+        "runs (a miss counts as never); below it lowest and highest (with 6 and more runs: 95 % "
+        "interval), and how many reached it."
     )
 
 
@@ -387,16 +374,20 @@ def _of_peaks(groups: Sequence[GroupResult]) -> str:
         promised = known.datasheet_flops_per_second
         sheet = f"; datasheet: {units.flops(promised)}/s" if promised else ""
         place = "".join(f", {of(key)}" for of in several)
-        peaks[
+        described = (
             f"{units.flops(known.peak_flops_per_second)}/s that matrix products of "
             f"{known.measured_by} reach on {key.device_name or key.device} in "
-            f"{key.precision}{place}, "
-            f"{when_measured(known)}{sheet}"
-        ] = None
+            f"{key.precision}{place}, {when_measured(known)}{sheet}"
+        )
+        peaks[described] = None
     return f"share of the {', or of the '.join(peaks)}."
 
 
-_PLACES: tuple[Callable[[Key], str], ...] = (threads, lambda key: f"machine {key.machine}")
+def _machine(key: Key) -> str:
+    return f"machine {key.machine}"
+
+
+_PLACES: tuple[Callable[[Key], str], ...] = (threads, _machine)
 """What else a peak depends on, shown if the groups differ in it."""
 
 

@@ -57,64 +57,69 @@ def _protocol(key: Key) -> str:
 
 
 def _cpu(key: Key) -> str:
-    return ", ".join(
-        [
-            key.cpu or "CPU not known",
-            *([] if key.cores is None else [units.many(key.cores, "core")]),
-        ]
-    )
+    name = key.cpu or "CPU not known"
+    return name if key.cores is None else f"{name}, {units.many(key.cores, 'core')}"
+
+
+def _known(name: str, before: str = "") -> Callable[[Key], str]:
+    """Return a function that gives a field of a key as text; empty if it is unknown.
+
+    Args:
+        name: the field.
+        before: precedes a known value.
+    """
+
+    def words(key: Key) -> str:
+        value = getattr(key, name)
+        return f"{before}{value}" if value else ""
+
+    return words
 
 
 SIDE: dict[str, Callable[[Key], str]] = {
-    "backend": lambda key: key.backend,
-    "style": lambda key: key.style or "",
-    "device": lambda key: key.device or "",
+    name: _known(name) for name in ("backend", "style", "device")
 }
 """Facts that every row of a table and every label shows."""
 
 
 CONDITIONS = (
     Condition("dataset", _data),
-    Condition("precision", lambda key: key.precision or ""),
+    Condition("precision", _known("precision")),
     Condition("threads", threads),
-    Condition("layout", lambda key: key.layout or ""),
+    Condition("layout", _known("layout")),
     Condition("protocol", _protocol),
-    Condition(
-        "weights", lambda key: f"weights from {key.weights_from}" if key.weights_from else ""
-    ),
-    Condition("machine", lambda key: key.machine, 1, preposition="on"),
+    Condition("weights", _known("weights_from", "weights from ")),
+    Condition("machine", _known("machine"), 1, preposition="on"),
     Condition("CPU", _cpu, 1, ("machine",)),
-    Condition("device name", lambda key: key.device_name or "", 1, ("device",)),
-    Condition("version", lambda key: key.version or "", 2, ("backend", "python")),
-    Condition("python", lambda key: f"python {key.python}" if key.python else "", 2),
-    Condition(
-        "program", lambda key: f"program {key.program}" if key.program else "", 2, ("style",)
-    ),
-    Condition(
-        "memory fraction",
-        lambda key: f"memory fraction {key.memory_fraction}" if key.memory_fraction else "",
-    ),
+    Condition("device name", _known("device_name"), 1, ("device",)),
+    Condition("version", _known("version"), 2, ("backend", "python")),
+    Condition("python", _known("python", "python "), 2),
+    Condition("program", _known("program", "program "), 2, ("style",)),
+    Condition("memory fraction", _known("memory_fraction", "memory fraction ")),
 )
 """Every fact that separates groups is in one of these, or in ``SIDE``."""
 
 
 def share_of_peak(known: Efficiency, mfu: float | None = None) -> str:
-    """Return ``30.7 %``, or, rounded up, ``≤ 31 %`` if the peak was disturbed, so that it may be
-    too low; ``mfu`` by another formula.
+    """Return ``30.7 %``, or ``≤ 31 %``, rounded up, if a disturbed peak may be too low.
+
+    Args:
+        known: the efficiency.
+        mfu: replaces its share, by another formula.
     """
     mfu = known.mfu if mfu is None else mfu
     return f"≤ {units.percent(mfu + 0.005, 0)}" if known.disturbed else units.percent(mfu, 1)
 
 
 def when_measured(known: Efficiency) -> str:
-    """Return when the peak was measured, as ``measured on 2026-11-21 17:12 UTC``, and whether it
-    was disturbed.
-    """
+    """Return ``measured on 2026-11-21 17:12 UTC``, and whether the peak was disturbed."""
     words = f"measured on {units.moment(known.measured_at)}" if known.measured_at else "measured"
-    disturbed = (
-        " while other programs used the machine or the device, so the true peak may be higher"
+    if not known.disturbed:
+        return words
+    return (
+        f"{words} while other programs used the machine or the device, so the true peak may be "
+        "higher"
     )
-    return words + disturbed * known.disturbed
 
 
 def split(

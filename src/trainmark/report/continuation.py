@@ -15,6 +15,9 @@ _SHADES = " ░▒▓█"
 _PIXELS = 8
 """Side of a cell of the image, in pixels."""
 _LONGEST = 64
+"""Maximum number of characters in a drawing, and so of its rows and columns."""
+_BAR_WIDTH = 24
+"""Length of the bar of a certain character, in characters."""
 
 
 def next_table(likeliest: Sequence[tuple[str, float]], prompt: str) -> Table:
@@ -24,27 +27,24 @@ def next_table(likeliest: Sequence[tuple[str, float]], prompt: str) -> Table:
         (
             Field("next", lambda row: Cell(visible(row[0]), tone="strong")),
             Field("probability", lambda row: units.percent(row[1]), "right"),
-            Field("", lambda row: "█" * round(24 * row[1])),
+            Field("", lambda row: "█" * round(_BAR_WIDTH * row[1])),
         ),
         title=f"after {prompt[-20:]!r}",
     )
 
 
 def attention_lines(shares: NDArray[np.float64], text: str) -> list[str]:
-    """Draw attention weights in shades: a row for each of the last characters, a column for each
-    attended one.
-    """
+    """Draw attention weights in shades: rows attend to columns, one for each character."""
     text = text[-len(shares) :]
     shares = shares / shares.max(axis=1, keepdims=True)
     text = text[-_LONGEST:]
     shares = shares[-_LONGEST:, -_LONGEST:]
     shades = np.minimum((shares * len(_SHADES)).astype(int), len(_SHADES) - 1)
     rows = ("".join(_SHADES[shade] for shade in row).rstrip() for row in shades)
-    head = "".join(map(visible, text))
-    return [
-        f"  {head}",
-        *(f"{visible(each)} {row}".rstrip() for each, row in zip(text, rows, strict=True)),
-    ]
+    lines = ["  " + "".join(map(visible, text))]
+    for each, row in zip(text, rows, strict=True):
+        lines.append(f"{visible(each)} {row}".rstrip())
+    return lines
 
 
 def attention_image(shares: NDArray[np.float64]) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Iterable
 
 from trainmark.analysis.grouping import grouped
@@ -15,13 +16,14 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "|", "＝", "＋", "－", "＠")
 
 
 def to_csv(tables: Iterable[Table]) -> str:
-    """Return the tables as CSV: tables with the same keys share a header; the next header follows
-    an empty line.
+    """Return the tables as CSV; those with the same keys share a header.
 
+    An empty line precedes the next header.
     Durations are in seconds, accuracies and margins are fractions; unknown values are empty.
     """
     written = []
-    for keys, rows in grouped((row.data for table in tables for row in table.rows), tuple).items():
+    data = itertools.chain.from_iterable(table.rows for table in tables)
+    for keys, rows in grouped((row.data for row in data), tuple).items():
         text = io.StringIO()
         writer = csv.DictWriter(text, keys, lineterminator="\n")
         writer.writeheader()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trainmark import units
 from trainmark.analysis.diagnosis import Diagnosis, Replay
 from trainmark.record.inspection import StepInspection
-from trainmark.report.table import Cell, Field, Table, table_of
+from trainmark.report.table import Cell, Field, Table, table_of, text_of
 
 
 def diagnosis_tables(
@@ -48,18 +48,20 @@ def _largest_move(opened: StepInspection) -> str:
     return units.percent(max(moves), 3) if moves else units.MISSING
 
 
+def _gap(opened: StepInspection) -> str:
+    return units.MISSING if opened.gap is None else units.significant(opened.gap)
+
+
+def _unchanged(opened: StepInspection) -> str:
+    return ", ".join(opened.unchanged) or "none"
+
+
 _FIELDS: tuple[Field[StepInspection], ...] = (
-    Field("step", lambda opened: units.count(opened.step), "right"),
-    Field("loss", lambda opened: units.loss(opened.loss), "right"),
-    Field("reference\nloss", lambda opened: units.loss(opened.reference_loss), "right"),
+    Field("step", text_of("step", units.count), "right"),
+    Field("loss", text_of("loss", units.loss), "right"),
+    Field("reference\nloss", text_of("reference_loss", units.loss), "right"),
     Field("first non-finite\ntensor", _first_bad),
-    Field(
-        "logit gap",
-        lambda opened: units.MISSING if opened.gap is None else units.significant(opened.gap),
-        "right",
-    ),
+    Field("logit gap", _gap, "right"),
     Field("largest change\nof a weight", _largest_move, "right"),
-    Field(
-        "unchanged\nweights", lambda opened: ", ".join(opened.unchanged) or "none", optional=True
-    ),
+    Field("unchanged\nweights", _unchanged, optional=True),
 )

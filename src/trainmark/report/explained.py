@@ -10,6 +10,7 @@ from trainmark import regular
 from trainmark.errors import RecordError
 
 MOST_BYTES = 16 << 20
+"""Maximum size of a file, in bytes, so that a wrong one doesn't fill the memory."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -42,9 +43,8 @@ class Explained(msgspec.Struct, frozen=True):
     @property
     def parts(self) -> list[Part]:
         """The causes within a step, the largest first and the unexplained part last."""
-        inner = sorted(
-            (each for each in self.shares if not each.on_top), key=lambda each: -each.share
-        )
+        inner = [part for part in self.shares if not part.on_top]
+        inner.sort(key=lambda part: -part.share)
         return [*inner, Part("unexplained", self.unexplained)]
 
 

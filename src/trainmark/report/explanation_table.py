@@ -11,7 +11,9 @@ from trainmark.report.explained import Part
 from trainmark.report.table import Cell, Field, Table, interval, table_of
 
 _BAR_WIDTH = 24
+"""Length of the bar of a whole step, in characters."""
 _ABOUT = 0.9
+"""A share that is at least this multiple of the largest cause's counts as about as large."""
 
 
 def explanation_table(
@@ -40,11 +42,11 @@ def explanation_table(
     return table_of(
         parts,
         (
-            Field("cause", lambda part: Cell(part.cause, tone="dim" if part.on_top else "strong")),
+            Field("cause", _cause),
             Field("share of\na step", _share, "right"),
             Field("95 % interval", _interval, "right"),
             Field("time in\na step", lambda part: _time(part, step.value), "right"),
-            Field("", lambda part: Cell(_bar(part), tone="dim" if part.on_top else "plain")),
+            Field("", _bar),
             Field("description", lambda part: _what_it_is(part, rest), optional=True),
         ),
         title=title,
@@ -65,8 +67,7 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
     if largest is None:
         return [
             "Too noisy to tell: no cause exceeds both the noise and the unexplained share. Try "
-            "more --seconds, "
-            "or an idle machine."
+            "more --seconds, or an idle machine."
         ]
     cause = (
         f"The largest cause is {largest.cause}, {_percent(largest.share)} of a step: "
@@ -79,8 +80,7 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
         above_all = f"{largest.cause} ({_percent(largest.share)}): {WORDS[largest.cause][0]}"
         cause = (
             f"The main problem is that the batch is too small: {_percent(best.fixed or 0.0)} of "
-            "a step doesn't depend "
-            f"on the number of examples, mainly {above_all}."
+            f"a step doesn't depend on the number of examples, mainly {above_all}."
         )
     if best.cause != largest.cause:
         cause += f" You can't reduce it; the next is {best.cause}."
@@ -90,9 +90,7 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
 
 
 def _batch_is_too_small(best: Advice, largest: Share) -> bool:
-    """Return whether to report this first: it is certain, and about as large as the largest cause
-    or larger.
-    """
+    """Whether to report this first: it is certain, and at least about the largest cause."""
     if best.fixed is None or best.low is None or best.low <= 1:
         return False
     return best.fixed >= _ABOUT * largest.share
@@ -114,30 +112,31 @@ def crossing_sentence(crossing: Crossing, device: str) -> str:
 
 def _of_noise(attribution: Attribution) -> tuple[str, ...]:
     """Return a note if the interval of any cause includes 0."""
-    return (
-        ("More --seconds narrow the intervals.",)
-        if any(map(_too_noisy, attribution.shares))
-        else ()
-    )
+    if any(map(_too_noisy, attribution.shares)):
+        return ("More --seconds narrow the intervals.",)
+    return ()
 
 
 def _too_noisy(part: Share | Part) -> bool:
-    """Return whether the interval of a cause includes 0; the unexplained part never counts as
-    noisy.
-    """
+    """Whether the interval of a cause includes 0; the unexplained part never counts as noisy."""
     return not isinstance(part, Part) and part.low is not None and part.low < 0
 
 
+def _cause(part: Share | Part) -> Cell:
+    return Cell(part.cause, tone="dim" if part.on_top else "strong")
+
+
 def _share(part: Share | Part) -> str:
-    return (
-        units.MISSING if _too_noisy(part) else f"{'+' if part.on_top else ''}{_percent(part.share)}"
-    )
+    if _too_noisy(part):
+        return units.MISSING
+    share = _percent(part.share)
+    return f"+{share}" if part.on_top else share
 
 
 def _time(part: Share | Part, step_seconds: float) -> str:
-    return (
-        units.MISSING if _too_noisy(part) else units.seconds(round(part.share * step_seconds, 12))
-    )
+    if _too_noisy(part):
+        return units.MISSING
+    return units.seconds(round(part.share * step_seconds, 12))
 
 
 def _interval(part: Share | Part) -> str:
@@ -150,13 +149,14 @@ def _interval(part: Share | Part) -> str:
 
 def _what_it_is(part: Share | Part, rest: str) -> Cell:
     words = rest if isinstance(part, Part) else WORDS[part.cause][0]
-    return Cell(
-        words + (" (outside the steps, averaged over them)" if part.on_top else ""), tone="dim"
-    )
+    if part.on_top:
+        words += " (outside the steps, averaged over them)"
+    return Cell(words, tone="dim")
 
 
-def _bar(part: Share | Part) -> str:
-    return "" if _too_noisy(part) else "█" * round(_BAR_WIDTH * min(max(part.share, 0.0), 1.0))
+def _bar(part: Share | Part) -> Cell:
+    length = 0 if _too_noisy(part) else round(_BAR_WIDTH * min(max(part.share, 0.0), 1.0))
+    return Cell("█" * length, tone="dim" if part.on_top else "plain")
 
 
 def _percent(share: float) -> str:
@@ -166,7 +166,5 @@ def _percent(share: float) -> str:
 def _seconds(estimate: Estimate) -> str:
     if estimate.low is None or estimate.high is None:
         return units.seconds(estimate.value)
-    return (
-        f"{units.seconds(estimate.value)} [{units.seconds(estimate.low)}, "
-        f"{units.seconds(estimate.high)}]"
-    )
+    bounds = f"{units.seconds(estimate.low)}, {units.seconds(estimate.high)}"
+    return f"{units.seconds(estimate.value)} [{bounds}]"

@@ -21,9 +21,7 @@ _NEEDED: dict[Extra, tuple[str, dict[str, str]]] = {
 
 
 def require_extras(extra: Extra) -> None:
-    """Raise :class:`~trainmark.errors.NotInstalled` unless everything that ``extra`` needs is
-    installed.
-    """
+    """Raise :class:`~trainmark.errors.NotInstalled` unless the packages of ``extra`` are there."""
     what, packages = _NEEDED[extra]
     absent = [
         package for module, package in packages.items() if importlib.util.find_spec(module) is None

@@ -15,7 +15,9 @@ from trainmark.report.extras import require_extras
 
 ENDINGS = (".svg", ".png")
 WIDTH = 640
+"""Width of the plot of a chart, in pixels."""
 _PNG_SCALE = 2.0
+"""Pixels of a PNG per pixel of a chart, for sharp text on high-resolution screens."""
 
 
 def drawn(path: Path, works: Sequence[MeasuredWork], names: Sequence[str]) -> bytes:
@@ -31,9 +33,7 @@ def drawn(path: Path, works: Sequence[MeasuredWork], names: Sequence[str]) -> by
 
 
 def require_drawable(path: Path) -> None:
-    """Raise UsageError if no image can be written there, NotInstalled if the drawing libraries are
-    missing.
-    """
+    """Raise UsageError if no image can be written there, NotInstalled without the libraries."""
     if path.suffix not in ENDINGS:
         raise UsageError(
             f"can't draw {path}", expected=f"a file name that ends in {' or '.join(ENDINGS)}"
@@ -46,9 +46,7 @@ def require_drawable(path: Path) -> None:
 
 
 def in_format_of(path: Path, every: Sequence[Chart]) -> bytes:
-    """Return the charts below each other in the format of ``path``'s suffix, with titles; PNG at
-    double resolution.
-    """
+    """Return the charts below each other, with titles, in the format of ``path``'s suffix."""
     import vl_convert
 
     spec = together(every).to_dict(validate=False)

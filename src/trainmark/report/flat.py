@@ -24,8 +24,7 @@ _OPTIONAL: dict[str, Any] = {
     "reached": Reached,
     "best_threads": BestThreads,
 }
-"""Parts of a group that may be unknown, with their classes, so that they have their columns even
-then."""
+"""Parts of a group that may be unknown, with their classes; even then they have their columns."""
 
 
 def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
@@ -36,11 +35,10 @@ def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
     for name, kind in _OPTIONAL.items():
         data[name] = data[name] or dict.fromkeys(field.name for field in dataclasses.fields(kind))
     for name, value in data.items():
-        flat |= (
-            {f"{name}_{key}": each for key, each in value.items()}
-            if isinstance(value, dict)
-            else {name: value}
-        )
+        if isinstance(value, dict):
+            flat |= {f"{name}_{key}": each for key, each in value.items()}
+        else:
+            flat[name] = value
     return {**flat, "caveats": caveats}
 
 

@@ -16,9 +16,13 @@ from trainmark.report.png import as_address
 from trainmark.report.printable import printable
 
 SIDE = 84
+"""Side of an example, in pixels."""
 GAP = 14
+"""Space between examples, in pixels."""
 CAPTION = 40
+"""Height of the two lines below an example, in pixels."""
 COLUMNS = 8
+"""Maximum number of examples in a line."""
 
 
 def picture(found: Predictions, images: NDArray[Any], names: Sequence[str], title: str = "") -> str:
@@ -30,24 +34,21 @@ def picture(found: Predictions, images: NDArray[Any], names: Sequence[str], titl
     """
     wrong = np.flatnonzero(~found.right)
     surest = wrong[np.argsort(-found.probabilities[wrong].max(axis=1), kind="stable")]
-    parts, top = ([_text(title, GAP, 26, 16)], 44) if title else ([], GAP)
-    for heading, chosen in (
-        ("Recognised", np.flatnonzero(found.right)),
-        ("Mistakes, most confident first", surest),
-    ):
-        parts.append(
-            _text(heading if len(chosen) else f"{heading}: none", GAP, top + 12, 13, LIGHT.quiet)
-        )
+    parts = [_text(title, GAP, 26, 16)] if title else []
+    top = 44 if title else GAP
+    lines = {"Recognised": np.flatnonzero(found.right), "Mistakes, most confident first": surest}
+    for heading, chosen in lines.items():
+        words = heading if len(chosen) else f"{heading}: none"
+        parts.append(_text(words, GAP, top + 12, 13, LIGHT.quiet))
         for column, index in enumerate(chosen[:COLUMNS]):
-            parts.append(
-                _example(found, int(index), images, names, GAP + column * (SIDE + GAP), top + 24)
-            )
+            left = GAP + column * (SIDE + GAP)
+            parts.append(_example(found, int(index), images, names, left, top + 24))
         top += 24 + (SIDE + CAPTION if len(chosen) else 0)
     width = GAP + COLUMNS * (SIDE + GAP)
     height = top + GAP
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 '
-        f'{width} {height}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}">'
         f'<rect width="100%" height="100%" fill="{LIGHT.background}"/>{"".join(parts)}</svg>'
     )
 
@@ -57,21 +58,17 @@ def _example(
 ) -> str:
     label = names[int(found.labels[index])]
     predicted = names[int(found.predicted[index])]
-    return (
+    answer = label if label == predicted else f"{label} → {predicted}"
+    confidence = units.percent(float(found.probabilities[index].max()), 1)
+    image = (
         f"<g><title>test example {index}: {escape(printable(label))}</title>"
         f'<image x="{left}" y="{top}" width="{SIDE}" height="{SIDE}" '
-        'style="image-rendering:pixelated" '
-        f'href="{as_address(images[index])}"/></g>'
-        + _text(
-            label if label == predicted else f"{label} → {predicted}", left, top + SIDE + 15, 12
-        )
-        + _text(
-            units.percent(float(found.probabilities[index].max()), 1),
-            left,
-            top + SIDE + 30,
-            11,
-            LIGHT.quiet,
-        )
+        f'style="image-rendering:pixelated" href="{as_address(images[index])}"/></g>'
+    )
+    return (
+        image
+        + _text(answer, left, top + SIDE + 15, 12)
+        + _text(confidence, left, top + SIDE + 30, 11, LIGHT.quiet)
     )
 
 

@@ -11,17 +11,15 @@ from trainmark.report.table import Cell, Field, Table, TableRow
 
 
 def to_html(tables: Iterable[Table]) -> str:
-    """Return the tables below each other, each with its title, answer, conditions, notes and
-    legend.
-    """
+    """Return the tables below each other, each with everything that belongs to it."""
     return "\n".join(_one(table) for table in tables)
 
 
 def _one(table: Table) -> str:
     about = "".join(f"<br><small>{_escaped(line)}</small>" for line in table.conditions)
-    answer = (
-        "" if table.answer is None else f"<p><strong>{_escaped(table.answer.text)}</strong></p>"
-    )
+    answer = ""
+    if table.answer is not None:
+        answer = f"<p><strong>{_escaped(table.answer.text)}</strong></p>"
     lines = [f"{answer}<p><strong>{_escaped(table.title)}</strong>{about}</p>"]
     if table.rows:
         head = "".join(
@@ -30,7 +28,8 @@ def _one(table: Table) -> str:
         )
         body = "".join(f"<tr>{_cells(row, table.columns)}</tr>" for row in table.rows)
         lines.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
-    if notes := (*table.notes, *table.legend()):
+    notes = (*table.notes, *table.legend())
+    if notes:
         lines.append(f"<p><small>{'<br>'.join(map(_escaped, notes))}</small></p>")
     return "".join(lines)
 

@@ -6,20 +6,25 @@ from collections.abc import Callable, Sequence
 
 from trainmark.record.facts import Key
 from trainmark.record.record import Record
-from trainmark.report.conditions import CONDITIONS, SIDE
+from trainmark.report.conditions import CONDITIONS, SIDE, Condition
 
 _LONGEST = 60
+"""Maximum length of a label, in characters."""
 
 
 def side_of(record: Record) -> str:
     """Return the record's workload, backend, style and device on one line."""
     backend = None if record.process else record.backend.name
-    return " ".join(
-        filter(None, (record.workload.name, backend, record.backend.style, record.device.id))
-    )
+    parts = (record.workload.name, backend, record.backend.style, record.device.id)
+    return " ".join(filter(None, parts))
 
 
-_ALWAYS: tuple[Callable[[Key], str], ...] = (*SIDE.values(), lambda key: key.layout or "")
+def _layout(key: Key) -> str:
+    return key.layout or ""
+
+
+_ALWAYS: tuple[Callable[[Key], str], ...] = (*SIDE.values(), _layout)
+"""What every label says."""
 _FIRST = (
     "threads",
     "precision",
@@ -31,18 +36,22 @@ _FIRST = (
     "protocol",
     "dataset",
 )
+"""Titles of the conditions that labels try first, in this order."""
+
+
+def _rank(condition: Condition) -> int:
+    """Return the position of a condition in ``_FIRST``; others come last."""
+    return _FIRST.index(condition.title) if condition.title in _FIRST else len(_FIRST)
+
+
 _WHERE_NEEDED = sorted(
-    (condition for condition in CONDITIONS if condition.title != "layout"),
-    key=lambda condition: (
-        _FIRST.index(condition.title) if condition.title in _FIRST else len(_FIRST)
-    ),
+    (condition for condition in CONDITIONS if condition.title != "layout"), key=_rank
 )
+"""What a label says only where it tells groups apart."""
 
 
 def labels(keys: Sequence[Key]) -> list[str]:
-    """Return a unique name for each: backend, style and device, and whatever else is needed to tell
-    them apart.
-    """
+    """Return a unique name for each: backend, style, device and whatever else tells them apart."""
     parts = list(_ALWAYS)
     for condition in _WHERE_NEEDED:
         if len({_joined(key, parts) for key in keys}) == len(keys):
@@ -57,26 +66,27 @@ def labels(keys: Sequence[Key]) -> list[str]:
 
 
 def apart(these: Key, those: Key) -> tuple[str, str, str]:
-    """Return names for two groups, of all that differs, and what they share, such as `` with torch
-    fast on cpu``.
+    """Return names for two groups, of all that differs, and what they share.
+
+    What they share is text such as `` with torch fast on cpu``.
     """
     pairs = [(of(these), of(those)) for of in _ALWAYS]
     told = [pair for pair in pairs if pair[0] != pair[1]]
     for condition in _WHERE_NEEDED:
         pair = condition.label(these), condition.label(those)
-        if pair[0] != pair[1] and all(
-            getattr(these, name) == getattr(those, name) for name in condition.follows
-        ):
+        implied = any(getattr(these, name) != getattr(those, name) for name in condition.follows)
+        if pair[0] != pair[1] and not implied:
             told.append(pair)
-    here, there = (_short(" ".join(filter(None, (pair[side] for pair in told)))) for side in (0, 1))
+    this = _short(" ".join(a for a, _ in told if a))
+    that = _short(" ".join(b for _, b in told if b))
     *how, where, _ = (a if a == b else "" for a, b in pairs)
     shared = " ".join(filter(None, how))
     said = (f" with {shared}" if shared else "") + (f" on {where}" if where else "")
-    return (here or "this", there or "that", said)
+    return (this or "this", that or "that", said)
 
 
 def _joined(key: Key, parts: Sequence[Callable[[Key], str]]) -> str:
-    return " ".join(word for of in parts if (word := of(key)))
+    return " ".join(filter(None, (words_of(key) for words_of in parts)))
 
 
 def _short(name: str) -> str:

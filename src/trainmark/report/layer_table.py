@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainmark import units
-from trainmark.report.table import Cell, Field, Table, TableRow, table_of
+from trainmark.report.table import Cell, Field, Table, TableRow, table_of, text_of
 from trainmark.workload.layers import written
 from trainmark.workload.losses import Loss, sums
 from trainmark.workload.model import LayerPlan, lay_out
@@ -15,10 +15,15 @@ from trainmark.workload.optimizers import Optimizer
 from trainmark.workload.spec import Workload
 
 
+class _Nested(NamedTuple):
+    """A layer, with how deep it lies inside others."""
+
+    depth: int
+    plan: LayerPlan
+
+
 def layer_table(workload: Workload) -> Table:
-    """Return the table of the layers of ``workload``: shapes, parameters, FLOPs per example, and
-    totals.
-    """
+    """Return the table of a workload's layers: shapes, parameters, FLOPs per example, totals."""
     model = lay_out(workload)
     layers = table_of(
         _nested(model.layers),
@@ -72,26 +77,45 @@ def layer_data(workload: Workload) -> dict[str, Any]:
     }
 
 
-def _nested(plans: Iterable[LayerPlan], depth: int = 0) -> Iterator[tuple[int, LayerPlan]]:
-    """Yield each layer with how deep it lies inside others, which come before it."""
+def _nested(plans: Iterable[LayerPlan], depth: int = 0) -> Iterator[_Nested]:
+    """Yield each layer; those around it come before it."""
     for plan in plans:
-        yield depth, plan
+        yield _Nested(depth, plan)
         yield from _nested((*plan.body, *plan.shortcut), depth + 1)
 
 
+def _indented(layer: _Nested) -> str:
+    return "  " * layer.depth + layer.plan.name
+
+
+def _kernel(plan: LayerPlan) -> str:
+    return written(plan.kernel_shape) if plan.kernel_shape else ""
+
+
+def _parameters(plan: LayerPlan) -> str:
+    return units.count(plan.parameters) if plan.parameters else ""
+
+
+def _forward(plan: LayerPlan) -> str:
+    return _flops(plan, plan.forward_macs)
+
+
+def _training(plan: LayerPlan) -> str:
+    return _flops(plan, plan.training_macs)
+
+
 def _flops(plan: LayerPlan, macs: int) -> str:
+    """Return the FLOPs; empty for a layer with others inside, which have rows of their own."""
     return units.flops(2 * macs) if macs and not plan.body else ""
 
 
-_FIELDS: tuple[Field[tuple[int, LayerPlan]], ...] = (
-    Field("layer", lambda of: "  " * of[0] + of[1].name),
-    Field("output", lambda of: written(of[1].output_shape)),
-    Field("kernel", lambda of: written(of[1].kernel_shape) if of[1].kernel_shape else ""),
-    Field(
-        "parameters", lambda of: units.count(of[1].parameters) if of[1].parameters else "", "right"
-    ),
-    Field("forward", lambda of: _flops(of[1], of[1].forward_macs), "right"),
-    Field("training", lambda of: _flops(of[1], of[1].training_macs), "right"),
+_FIELDS: tuple[Field[_Nested], ...] = (
+    Field("layer", _indented),
+    Field("output", text_of("plan.output_shape", written)),
+    Field("kernel", text_of("plan", _kernel)),
+    Field("parameters", text_of("plan", _parameters), "right"),
+    Field("forward", text_of("plan", _forward), "right"),
+    Field("training", text_of("plan", _training), "right"),
 )
 
 
@@ -99,10 +123,10 @@ def _layer_data(plan: LayerPlan) -> dict[str, Any]:
     return {
         "name": plan.name,
         "kind": plan.layer.kind,
-        **{
-            name: getattr(plan, name)
-            for name in ("input_shape", "output_shape", "kernel_shape", "parameters")
-        },
+        "input_shape": plan.input_shape,
+        "output_shape": plan.output_shape,
+        "kernel_shape": plan.kernel_shape,
+        "parameters": plan.parameters,
         "forward_flops_per_example": 2 * plan.forward_macs,
         "training_flops_per_example": 2 * plan.training_macs,
     }
@@ -127,9 +151,7 @@ def _conditions(workload: Workload) -> tuple[str, ...]:
 
 
 def _with_settings(part: Loss | Optimizer) -> str:
-    """Return ``adam, learning rate 0.001, beta1 0.9``: the kind and its numbers; zeros (off) are
-    omitted.
-    """
+    """Return the kind and its numbers that aren't 0, as ``adam, learning rate 0.001``."""
     return ", ".join([part.kind, *_numbers(dataclasses.asdict(part))])
 
 
@@ -139,7 +161,8 @@ def _numbers(settings: dict[str, Any], of: str = "") -> Iterator[str]:
             yield from _numbers(value, f"{name} ")
         elif isinstance(value, tuple) and value:
             parts = (each.values() if isinstance(each, dict) else each for each in value)
-            yield " ".join((f"{of}{name}", *(f"({', '.join(map(str, each))})" for each in parts)))
+            listed = (f"({', '.join(map(str, part))})" for part in parts)
+            yield " ".join((f"{of}{name}", *listed))
         elif value is True and name == "nesterov":
             yield name
         elif isinstance(value, int | float) and not isinstance(value, bool) and value:

@@ -17,16 +17,15 @@ def asks_for_steps(record: Record) -> bool:
 
 def length(epochs: int, steps: int, *, by_steps: bool) -> str:
     """Return ``2 epochs, 938 steps``, or ``40 steps`` if steps were requested; empty if unknown."""
-    parts = ((epochs, "epoch"), (steps, "step"))
-    return ", ".join(
-        units.many(number, noun) for number, noun in parts[by_steps and steps > 0 :] if number
-    )
+    parts = []
+    if epochs and not (by_steps and steps > 0):
+        parts.append(units.many(epochs, "epoch"))
+    if steps:
+        parts.append(units.many(steps, "step"))
+    return ", ".join(parts)
 
 
 def which_epoch(groups: Iterable[GroupResult]) -> str:
     """Return the kind of epoch that times and rates refer to."""
-    return (
-        "the only epoch"
-        if any(Caveat.ONE_EPOCH in group.caveats for group in groups)
-        else "a steady epoch"
-    )
+    has_one = any(Caveat.ONE_EPOCH in group.caveats for group in groups)
+    return "the only epoch" if has_one else "a steady epoch"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from trainmark.analysis.differences import Difference, facts
 from trainmark.analysis.machines import MachineOf
 from trainmark.record.record import Record
-from trainmark.report.table import Cell, Field, Table, table_of
+from trainmark.report.table import Cell, Field, Table, table_of, toned
 
 
 def machines_table(records: Sequence[Record], machine_of: MachineOf | None = None) -> Table:
@@ -27,7 +27,7 @@ def differences_table(differences: Sequence[Difference]) -> Table:
     """Return the table of the differences between machines, to show above the results."""
     return table_of(
         differences,
-        (Field("", lambda each: Cell(each.what, tone="strong")), *_by_machine(differences)),
+        (Field("", toned("what", "strong")), *_by_machine(differences)),
         title="Differences between the machines",
         data=lambda each: {"what": each.what, **each.values},
     )
@@ -38,7 +38,9 @@ def _marked(fact: Difference) -> Cell:
 
 
 def _by_machine(found: Sequence[Difference]) -> list[Field[Difference]]:
-    def of(machine: str) -> Field[Difference]:
-        return Field(machine, lambda each: each.values[machine])
+    """Return a column with the values of each machine."""
+    return [_values_of(machine) for machine in found[0].values] if found else []
 
-    return [of(machine) for machine in found[0].values] if found else []
+
+def _values_of(machine: str) -> Field[Difference]:
+    return Field(machine, lambda difference: difference.values[machine])

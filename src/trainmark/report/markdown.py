@@ -14,9 +14,7 @@ _LINKING = re.compile(r":(?=//)|www(?=\.)|@(?=\S)|#(?=\d)|(?<![a-z])gh(?=-\d)", 
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
-    """Return the tables below each other, each with its title, answer, conditions, notes and
-    legend.
-    """
+    """Return the tables below each other, each with everything that belongs to it."""
     return "\n".join(_one(table) for table in tables)
 
 

@@ -9,7 +9,7 @@ from trainmark import units
 from trainmark.analysis.noise import Noise, Smallest
 from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL
 from trainmark.record.caveats import EXTERNAL_SHARE
-from trainmark.report.table import Cell, Field, Table, interval, table_of
+from trainmark.report.table import Cell, Field, Table, interval, table_of, text_of
 
 _TIMES = {60.0: "a minute", 600.0: "ten minutes", 3600.0: "an hour"}
 
@@ -20,8 +20,8 @@ def noise_table(found: Noise) -> Table:
         found.smallest,
         (
             Field("measuring for", lambda each: Cell(_TIMES[each.seconds], tone="strong")),
-            Field("rounds", lambda each: f"{each.rounds:,}", "right"),
-            Field("smallest difference", lambda each: _percent(each.difference), "right"),
+            Field("rounds", text_of("rounds", "{:,}".format), "right"),
+            Field("smallest difference", text_of("difference", _percent), "right"),
         ),
         title=f"{found.workload} compared with itself",
         conditions=(_conditions(found),),
@@ -34,17 +34,15 @@ def _conditions(found: Noise) -> str:
     """Return everything that a publication has to state, on one line."""
     cores = units.MISSING if found.cores is None else units.many(found.cores, "usable core")
     threads = "default threads" if found.threads is None else units.many(found.threads, "thread")
-    versions = (("Python", found.python), ("trainmark", found.trainmark))
+    measured = [found.workload, found.side]
+    if found.python:
+        measured.append(f"Python {found.python}")
+    if found.trainmark:
+        measured.append(f"trainmark {found.trainmark}")
     return " · ".join(
         (
             f"{found.machine}, {cores}, {threads}",
-            ", ".join(
-                [
-                    found.workload,
-                    found.side,
-                    *(f"{name} {version}" for name, version in versions if version),
-                ]
-            ),
+            ", ".join(measured),
             found.date,
             f"{units.many(found.rounds, 'round')} in {units.seconds(found.seconds)}, "
             f"{units.many(found.blocks, 'block')}, {found.disturbed} excluded",
@@ -92,13 +90,12 @@ def _notes(found: Noise) -> Iterator[str]:
     if found.between_processes is not None and found.between_blocks is not None:
         yield (
             "Standard deviation between pairs of processes: "
-            f"{_percent(found.between_processes)}; between blocks of "
-            f"the same processes: {_percent(found.between_blocks)}."
+            f"{_percent(found.between_processes)}; between blocks of the same processes: "
+            f"{_percent(found.between_blocks)}."
         )
     yield (
         f"Other programs took {_percent(found.others)} of the cores' time, the virtual machine's "
-        "host "
-        f"{_percent(found.stolen)}. Excluded: blocks in which both together took more than "
+        f"host {_percent(found.stolen)}. Excluded: blocks in which both together took more than "
         f"{_percent(EXTERNAL_SHARE)}."
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainmark import units
 from trainmark.analysis.outside import Observation
-from trainmark.report.table import Cell, Field, Table, table_of
+from trainmark.report.table import Field, Table, table_of, text_of, toned
 
 
 def outside_table(title: str, found: tuple[Observation, ...]) -> Table:
@@ -14,16 +14,17 @@ def outside_table(title: str, found: tuple[Observation, ...]) -> Table:
     return table_of(
         found,
         (
-            Field("observed", lambda each: Cell(each.what, tone="strong")),
+            Field("observed", toned("what", "strong")),
             Field("value", _value, "right"),
-            Field("meaning", lambda each: each.words),
+            Field("meaning", text_of("words")),
         ),
         title=title,
         conditions=(f"measured from outside, so step time can't be broken down{more}",),
-        notes=()
-        if found
-        else ("No observations: the command ended too soon, or failed immediately.",),
+        notes=() if found else (_NOTHING,),
     )
+
+
+_NOTHING = "No observations: the command ended too soon, or failed immediately."
 
 
 def _value(observation: Observation) -> str:

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 
 def png(image: NDArray[Any]) -> bytes:
-    """Encode ``[height, width, channels]`` of bytes, one channel for grey or three for RGB (PNG
-    specification, 1.2).
+    """Encode an image as PNG (specification 1.2).
+
+    Args:
+        image: ``[height, width, channels]`` of bytes, one channel for grey or three for RGB.
     """
     height, width, channels = image.shape
-    # each begins with its filter type: none
+    # Each line begins with its filter type, and 0 is none.
     lines = np.zeros((height, 1 + width * channels), np.uint8)
     lines[:, 1:] = image.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)

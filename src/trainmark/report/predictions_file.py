@@ -9,8 +9,7 @@ from trainmark.analysis.predictions import Predictions
 
 
 def predictions_file(found: Predictions, ending: str) -> bytes:
-    """Return a file with one row per example: index, label, predicted, right, and the probability
-    of each class.
+    """Return a file with one row per example: label, prediction and all probabilities.
 
     Args:
         ending: ``.csv``, or ``.parquet``, which needs polars.

@@ -6,7 +6,7 @@ import re
 
 STEERING = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except tab and newline
-    # changes of text direction (Unicode's Bidi_Control)
+    # These change the direction of text (Unicode's Bidi_Control).
     r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
     r"\u2028\u2029\ud800-\udfff]"  # line and paragraph separators, and surrogates
 )

@@ -11,7 +11,17 @@ from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueRes
 from trainmark.analysis.grouping import grouped
 from trainmark.record.facts import Key
 from trainmark.report.flat import flat_published
-from trainmark.report.table import Cell, Field, Table, Tone, number, span, table_of
+from trainmark.report.table import (
+    Cell,
+    Field,
+    Table,
+    Tone,
+    number,
+    number_of,
+    span,
+    table_of,
+    text_of,
+)
 
 _TONES: dict[str, Tone] = {"agrees": "good", "differs": "bad", "not judged": "doubtful"}
 _NAMES = {
@@ -24,26 +34,26 @@ _NAMES = {
 
 
 def published_tables(results: Iterable[PublishedResult]) -> list[Table]:
-    """Return a table of figures and one of timings per published run and group; one line for
-    unmeasured runs.
-    """
+    """Return tables of figures and of timings per published run and group; unmeasured runs last."""
     results = list(results)
     several = len({result.key.machine for result in results if result.key is not None}) > 1
     tables: list[Table] = []
     for result in results:
         if result.key is not None:
             tables += _measured_tables(result, result.key, several=several)
-    unmeasured = grouped(
-        (result for result in results if result.key is None), lambda result: result.workload
-    )
-    return tables + [
-        _unmeasured_table(workload, missing) for workload, missing in unmeasured.items()
-    ]
+    without_key = (result for result in results if result.key is None)
+    unmeasured = grouped(without_key, lambda result: result.workload)
+    tables += [_unmeasured_table(workload, missing) for workload, missing in unmeasured.items()]
+    return tables
 
 
 def _measured_tables(result: PublishedResult, key: Key, *, several: bool) -> Iterator[Table]:
-    """Yield the tables of figures and of timings; their titles name the machine if there are
-    ``several``.
+    """Yield the tables of figures and of timings.
+
+    Args:
+        result: a published run next to a group.
+        key: of the group.
+        several: whether the titles name the machine, since there are several.
     """
     machine = f" of {key.machine}" if several else ""
     heading = f"{result.workload}, {result.run}, {key.backend} {key.style} on {key.device}{machine}"
@@ -91,6 +101,18 @@ def _time(timing: TimingResult, value: float | None) -> Cell:
     return Cell(units.rate(value, "samples/s") if rate else units.seconds(value), value=value)
 
 
+def _quantity(row: ValueResult | TimingResult) -> Cell:
+    return Cell(_name(row.quantity), tone="strong")
+
+
+def _verdict(value: ValueResult) -> Cell:
+    return Cell(value.verdict, value.reason, _TONES[value.verdict])
+
+
+def _hardware(timing: TimingResult) -> Cell:
+    return Cell(timing.hardware, timing.includes)
+
+
 def _unmeasured_table(workload: str, missing: Sequence[PublishedResult]) -> Table:
     """Return a table without rows that names the published runs with no measured counterpart."""
     names = ", ".join(f"{result.run!r}" for result in missing)
@@ -105,23 +127,20 @@ def _name(quantity: str) -> str:
 
 
 _VALUE: tuple[Field[ValueResult], ...] = (
-    Field("figure", lambda value: Cell(_name(value.quantity), tone="strong")),
-    Field("at", lambda value: value.where),
-    Field("of", lambda value: value.statistic),
+    Field("figure", _quantity),
+    Field("at", text_of("where")),
+    Field("of", text_of("statistic")),
     Field("on", lambda value: value.device or "any"),
     Field("published", lambda value: number(value.published, _printed(value)), "right"),
     Field("tolerance", _tolerance, "right"),
     Field("measured", lambda value: number(value.measured, _printed(value)), "right"),
-    Field("verdict", lambda value: Cell(value.verdict, value.reason, _TONES[value.verdict])),
+    Field("verdict", _verdict),
 )
 _TIMING: tuple[Field[TimingResult], ...] = (
-    Field("timing", lambda timing: Cell(_name(timing.quantity), tone="strong")),
-    Field("on", lambda timing: timing.device),
+    Field("timing", _quantity),
+    Field("on", text_of("device")),
     Field("published", lambda timing: _time(timing, timing.published), "right"),
     Field("measured", lambda timing: _time(timing, timing.measured), "right"),
-    Field("speed-up", lambda timing: number(timing.ratio, units.ratio), "right"),
-    Field(
-        "published hardware; what its times include",
-        lambda timing: Cell(timing.hardware, timing.includes),
-    ),
+    Field("speed-up", number_of("ratio", units.ratio), "right"),
+    Field("published hardware; what its times include", _hardware),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainmark import units
 from trainmark.analysis.efficiency import Efficiency, efficiency, limits_of
@@ -17,7 +17,7 @@ from trainmark.record.record import Energy, Epoch, Final, Process, Record, Sampl
 from trainmark.report.conditions import share_of_peak, when_measured
 from trainmark.report.labels import side_of
 from trainmark.report.pace import pace, per_example
-from trainmark.report.table import Cell, Field, Table, table_of
+from trainmark.report.table import Field, Table, table_of, text_of, toned
 from trainmark.workload.grid import title
 
 _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
@@ -29,10 +29,21 @@ _CHOSEN_BY = {
 _FIGURES_OF_TEXT = ("train_loss", "test_loss", "test_perplexity")
 
 
+class _EpochRow(NamedTuple):
+    number: int
+    epoch: Epoch
+
+
+class _Total(NamedTuple):
+    """A row of the totals: the name of a figure, its value with unit, and what it covers."""
+
+    figure: str
+    value: str
+    about: str
+
+
 def record_tables(record: Record) -> list[Table]:
-    """Return the record's epochs with its outcome and conditions, and its final figures with its
-    caveats.
-    """
+    """Return the tables of the epochs, with outcome and conditions, and of the final figures."""
     return [_epochs_table(record), _final_table(record)]
 
 
@@ -47,13 +58,13 @@ def _epochs_table(record: Record) -> Table:
         f"{record.device.id}"
     )
     return table_of(
-        enumerate(record.epochs, 1),
+        (_EpochRow(number, epoch) for number, epoch in enumerate(record.epochs, 1)),
         (
-            Field("epoch", lambda of: str(of[0]), "right"),
-            Field("time", lambda of: units.seconds(of[1].seconds), "right"),
-            Field(unit, lambda of: _pace(of[1], count), "right"),
+            Field("epoch", text_of("number"), "right"),
+            Field("time", text_of("epoch.seconds", units.seconds), "right"),
+            Field(unit, lambda row: _pace(row.epoch, count), "right"),
             *map(_figure, _figures(record)),
-            Field("evaluation", lambda of: units.seconds(of[1].evaluation_seconds), "right"),
+            Field("evaluation", text_of("epoch.evaluation_seconds", units.seconds), "right"),
         ),
         title=f"{side_of(record) if record.process else which}: {record.outcome.status}",
         conditions=(*_outcome(record), *_conditions(record)),
@@ -66,9 +77,9 @@ def _pace(epoch: Epoch, count: int) -> str:
     return units.rate(pace)
 
 
-def _figure(figure: str) -> Field[tuple[int, Epoch]]:
+def _figure(figure: str) -> Field[_EpochRow]:
     title = figure.replace("_", " ").replace("accuracy", "acc.")
-    return Field(title, lambda of: _shown(figure, of[1]), "right")
+    return Field(title, lambda row: _shown(figure, row.epoch), "right")
 
 
 def _step(settings: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -93,7 +104,7 @@ def _final_table(record: Record) -> Table:
         (each.replace("_", " "), _shown(each, final), _how(record, each))
         for each in _figures(record)
     ]
-    pairs = [
+    rows: list[tuple[str, str, str]] = [
         *(_process(record.process) if record.process else ()),
         *(_observed(record.observed) if record.observed else ()),
         (
@@ -127,12 +138,13 @@ def _final_table(record: Record) -> Table:
         ("energy", units.joules(energy.joules), energy.source or ""),
         *_against_limit(efficiency(record, run.samples_per_second, limits_of([record]))),
     ]
+    totals = [_Total(*row) for row in rows]
     return table_of(
-        [pair for pair in pairs if pair[1] != units.MISSING],
+        [total for total in totals if total.value != units.MISSING],
         (
-            Field("figure", lambda pair: Cell(pair[0], tone="strong")),
-            Field("value", lambda pair: pair[1], "right"),
-            Field("", lambda pair: Cell(pair[2], tone="dim")),
+            Field("figure", toned("figure", "strong")),
+            Field("value", text_of("value"), "right"),
+            Field("", toned("about", "dim")),
         ),
         title="Totals",
         notes=tuple(
@@ -160,11 +172,9 @@ def _conditions(record: Record) -> Iterator[str]:
     dataset = record.dataset
     backend = record.backend
     threads = "default threads" if record.threads is None else units.many(record.threads, "thread")
-    cores = (
-        units.many(machine.usable_cores, "usable core")
-        if machine.usable_cores
-        else "cores not known"
-    )
+    cores = "cores not known"
+    if machine.usable_cores:
+        cores = units.many(machine.usable_cores, "usable core")
     memory = units.bytes_(machine.memory_bytes)
     device_memory = units.bytes_(device.memory_bytes)
     yield f"record {record.id}, {record.created}"
@@ -211,25 +221,20 @@ def _conditions(record: Record) -> Iterator[str]:
 def _how(record: Record, figure: str) -> str:
     if figure.startswith("test") or record.metrics is None:
         return ""
-    how = (
-        "mean over the last epoch's batches"
-        if record.metrics.train == "running"
-        else "of the whole training set"
-    )
-    if (record.workload.spec.get("metrics") or {}).get(
-        "sample"
-    ) and record.metrics.train == "exact":
+    sampled = (record.workload.spec.get("metrics") or {}).get("sample")
+    if record.metrics.train == "running":
+        how = "mean over the last epoch's batches"
+    elif record.metrics.train == "exact" and sampled:
         how = "of random batches"
+    else:
+        how = "of the whole training set"
     return f"{how}, with L2" if figure == "train_loss" and record.metrics.loss_includes_l2 else how
 
 
 def _shown(figure: str, of: Epoch | Final) -> str:
     if figure == "test_perplexity":
-        return (
-            units.significant(value)
-            if (value := perplexity(of.test_loss)) is not None
-            else units.MISSING
-        )
+        value = perplexity(of.test_loss)
+        return units.MISSING if value is None else units.significant(value)
     value = getattr(of, figure)
     return units.percent(value) if figure.endswith("accuracy") else units.loss(value)
 
@@ -244,6 +249,15 @@ def _process(process: Process) -> Iterator[tuple[str, str, str]]:
             units.seconds(process.user_seconds + process.system_seconds),
             f"{system} of it in the kernel",
         )
+
+
+_OBSERVED_PARTS = (
+    ("loader wait", "loader"),
+    ("optimizer", "optimizer"),
+    ("saving", "save"),
+    ("sync", ""),
+)
+"""The observed parts of a step, each with the place in the script that it names, if any."""
 
 
 def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
@@ -261,12 +275,7 @@ def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
     for name, count in (("examples", seen.examples_per_step), ("tokens", seen.tokens_per_step)):
         if count is not None:
             yield f"{name} per step", f"{count:,.4g}", seen.places.get("loader", "")
-    for name, place in (
-        ("loader wait", "loader"),
-        ("optimizer", "optimizer"),
-        ("saving", "save"),
-        ("sync", ""),
-    ):
+    for name, place in _OBSERVED_PARTS:
         seconds = getattr(seen, f"{name.replace(' ', '_')}_seconds")
         if seconds is not None:
             yield name, units.seconds(seconds), seen.places.get(place, "")

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from trainmark import units
 from trainmark.analysis.machines import MachineOf, tell_apart
 from trainmark.analysis.summary import RunSummary, summarize
 from trainmark.record.facts import FACTS, facts_of, tokens_of
 from trainmark.record.record import Record, Status
-from trainmark.report.table import Cell, Field, Scalar, Table, Tone, number, table_of
+from trainmark.report.table import (
+    Cell,
+    Field,
+    Scalar,
+    Table,
+    Tone,
+    number,
+    number_of,
+    table_of,
+    text_of,
+)
+
+
+class _Run(NamedTuple):
+    record: Record
+    summary: RunSummary
+
 
 _TONES: dict[Status, Tone] = {"ok": "plain", "diverged": "bad", "failed": "bad"}
 
@@ -18,17 +35,15 @@ def runs_table(records: Sequence[Record], machine_of: MachineOf | None = None) -
     """Return the table of runs, in the order measured."""
     machine_of = machine_of or tell_apart(records)
     return table_of(
-        ((record, summarize(record)) for record in records),
+        (_Run(record, summarize(record)) for record in records),
         _FIELDS,
         title="Every run",
-        data=lambda run: _data(*run, machine_of(run[0]).title),
+        data=lambda run: _data(*run, machine_of(run.record).title),
     )
 
 
 def _part(record: Record) -> str:
-    """Return the layout and rank, or the trial, that the run is part of; empty for an ordinary
-    run.
-    """
+    """Return the layout and rank, or the trial, of a run; empty for an ordinary run."""
     group = record.group
     words = []
     if group.spread is not None:
@@ -78,29 +93,38 @@ def _count(count: int | None) -> Cell:
     return Cell(units.MISSING if count is None else str(count), value=count)
 
 
-_FIELDS: tuple[Field[tuple[Record, RunSummary]], ...] = (
-    Field("record", lambda of: of[0].id),
-    Field("workload", lambda of: of[0].workload.name),
-    Field("backend", lambda of: f"{of[0].backend.name} {of[0].backend.version or ''}".strip()),
-    Field("style", lambda of: FACTS["style"].told(of[0])),
-    Field("device", lambda of: FACTS["device"].told(of[0])),
-    Field("part", lambda of: _part(of[0])),
-    Field("round", lambda of: _count(of[0].round), "right"),
-    Field("seed", lambda of: _count(of[0].seed), "right"),
-    Field("outcome", lambda of: outcome_cell(of[0].outcome.status, of[0].outcome.reason)),
-    Field("process", lambda of: number(of[1].process_seconds, units.seconds), "right"),
-    Field("epochs", lambda of: _count(len(of[0].epochs)), "right"),
-    Field("epoch", lambda of: number(of[1].epoch_seconds, units.seconds), "right"),
-    Field("training", lambda of: number(of[1].training_seconds, units.seconds), "right"),
-    Field(
-        "test\nacc.",
-        lambda of: number(None if tokens_of(of[0]) else of[1].test_accuracy, units.percent),
-        "right",
-    ),
-    Field(
-        "test\nloss",
-        lambda of: number(of[1].test_loss if tokens_of(of[0]) else None, units.loss),
-        "right",
-    ),
-    Field("caveats", lambda of: _caveats(of[0])),
+def _fact(name: str) -> Callable[[_Run], str]:
+    """Return a function that gives a fact of a run as text."""
+    return lambda run: FACTS[name].told(run.record)
+
+
+def _outcome(run: _Run) -> Cell:
+    return outcome_cell(run.record.outcome.status, run.record.outcome.reason)
+
+
+def _accuracy(run: _Run) -> Cell:
+    return number(None if tokens_of(run.record) else run.summary.test_accuracy, units.percent)
+
+
+def _loss(run: _Run) -> Cell:
+    return number(run.summary.test_loss if tokens_of(run.record) else None, units.loss)
+
+
+_FIELDS: tuple[Field[_Run], ...] = (
+    Field("record", text_of("record.id")),
+    Field("workload", _fact("workload")),
+    Field("backend", _fact("framework")),
+    Field("style", _fact("style")),
+    Field("device", _fact("device")),
+    Field("part", text_of("record", _part)),
+    Field("round", lambda run: _count(run.record.round), "right"),
+    Field("seed", lambda run: _count(run.record.seed), "right"),
+    Field("outcome", _outcome),
+    Field("process", number_of("summary.process_seconds", units.seconds), "right"),
+    Field("epochs", lambda run: _count(len(run.record.epochs)), "right"),
+    Field("epoch", number_of("summary.epoch_seconds", units.seconds), "right"),
+    Field("training", number_of("summary.training_seconds", units.seconds), "right"),
+    Field("test\nacc.", _accuracy, "right"),
+    Field("test\nloss", _loss, "right"),
+    Field("caveats", text_of("record", _caveats)),
 )

@@ -10,7 +10,7 @@ from trainmark.analysis.scale_results import AGREEMENT_STEPS
 from trainmark.analysis.statistics import Estimate, SpeedVerdict
 from trainmark.report.caveat_notes import caveat_notes
 from trainmark.report.comparison_table import SPEED_TONES
-from trainmark.report.table import Cell, Field, Table, interval, number, table_of
+from trainmark.report.table import Cell, Field, Table, interval, number, table_of, text_of
 
 _ANSWERS: dict[SpeedVerdict, str] = {
     "faster": "More devices are faster than one",
@@ -24,15 +24,13 @@ def scale_tables(scaling: Scaling) -> list[Table]:
     """Return the table of measured layouts, if any."""
     if not scaling.layouts:
         return []
-    threads = (
-        "" if scaling.threads is None else f", {units.many(scaling.threads, 'thread')} per rank"
-    )
+    threads = ""
+    if scaling.threads is not None:
+        threads = f", {units.many(scaling.threads, 'thread')} per rank"
     machines = "" if scaling.nodes == 1 else f", {scaling.nodes} machines"
-    growth = (
-        "the batch grows with the copies"
-        if scaling.mode == "weak"
-        else "the copies share the batch"
-    )
+    growth = "the copies share the batch"
+    if scaling.mode == "weak":
+        growth = "the batch grows with the copies"
     judged = any(each.agreement for each in scaling.layouts)
     losses = f"; losses of {units.many(scaling.steps, 'step')} in fp64" if judged else ""
     table = table_of(
@@ -41,11 +39,9 @@ def scale_tables(scaling: Scaling) -> list[Table]:
         title=f"{scaling.workload}: scaling to several devices",
         conditions=(
             f"{scaling.backend} {scaling.style} on {scaling.device}, {scaling.dataset}, "
-            f"{scaling.precision}{threads}"
-            f"{machines}",
+            f"{scaling.precision}{threads}{machines}",
             f"{scaling.mode} scaling: {growth}, {units.count(scaling.batch)} examples on one "
-            "device; "
-            f"{units.many(scaling.repeats, 'interleaved round')}{losses}",
+            f"device; {units.many(scaling.repeats, 'interleaved round')}{losses}",
         ),
         notes=tuple(_notes(scaling)),
         answer=_answer(scaling),
@@ -56,6 +52,11 @@ def scale_tables(scaling: Scaling) -> list[Table]:
 def _runs(each: LayoutResult) -> Cell:
     failed = f" + {each.failed} failed" if each.failed else ""
     return Cell(f"{each.runs}{failed}", tone="bad" if each.failed else "plain")
+
+
+def _step_time(each: LayoutResult) -> Cell:
+    seconds = each.step_seconds
+    return number(None if seconds is None else seconds.value, units.seconds)
 
 
 def _pace(each: LayoutResult) -> str:
@@ -112,25 +113,20 @@ def _layout(unit: str) -> tuple[Field[LayoutResult], ...]:
         Field("copies", lambda each: Cell(str(each.data), tone="strong")),
         Field("stages", lambda each: Cell(str(each.pipeline), tone="strong"), "right"),
         Field("rounds", _runs, "right"),
-        Field(
-            "step\ntime",
-            lambda each: number(each.step_seconds and each.step_seconds.value, units.seconds),
-            "right",
-        ),
+        Field("step\ntime", _step_time, "right"),
         Field(f"{unit}/s", _pace, "right"),
         Field(
             "efficiency\n[95 %]",
-            lambda each: _percent(each.efficiency),
+            text_of("efficiency", _percent),
             "right",
             meaning=f"{unit}/s per device as a share of one device's, from interleaved slices.",
         ),
         Field(
             "communication\n[95 %]",
-            lambda each: _percent(each.communication),
+            text_of("communication", _percent),
             "right",
             meaning="the share of a step saved by not averaging gradients, including "
-            "synchronisation wait; negative "
-            "values are noise.",
+            "synchronisation wait; negative values are noise.",
         ),
         Field(
             "losses agree",

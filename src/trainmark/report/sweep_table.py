@@ -9,7 +9,7 @@ from trainmark.analysis.sweep import Sweep, TrialResult, Value
 from trainmark.record.caveats import Caveat
 from trainmark.report.caveat_notes import caveat_notes
 from trainmark.report.runs_table import outcome_cell
-from trainmark.report.table import Cell, Field, Table, Tone, number, table_of
+from trainmark.report.table import Cell, Field, Scalar, Table, Tone, number_of, table_of
 
 _DATA = ("test_accuracy", "test_loss", "training_seconds", "outcome", "reason", "record")
 
@@ -23,39 +23,39 @@ def sweep_table(sweep: Sweep) -> Table:
         return of_the_best if trial.trial == sweep.best else "plain"
 
     def varied(key: str) -> Field[TrialResult]:
-        return Field(
-            key, lambda trial: _value(trial.values.get(key), tone(trial, "strong")), "right"
-        )
+        def value(trial: TrialResult) -> Cell:
+            return _value(trial.values.get(key), tone(trial, "strong"))
+
+        return Field(key, value, "right")
+
+    def number(trial: TrialResult) -> Cell:
+        return Cell(str(trial.trial), "", tone(trial, "strong"), trial.trial)
 
     def accuracy(trial: TrialResult) -> Cell:
-        return Cell(
-            units.percent(trial.test_accuracy), "", tone(trial, "good"), trial.test_accuracy
-        )
+        words = units.percent(trial.test_accuracy)
+        return Cell(words, "", tone(trial, "good"), trial.test_accuracy)
 
     return table_of(
         sweep.trials,
         (
-            Field(
-                "trial",
-                lambda trial: Cell(str(trial.trial), "", tone(trial, "strong"), trial.trial),
-                "right",
-            ),
+            Field("trial", number, "right"),
             *map(varied, sweep.grid),
             *(() if sweep.is_text else (Field("test\nacc.", accuracy, "right"),)),
-            Field("test\nloss", lambda trial: number(trial.test_loss, units.loss), "right"),
-            Field("training", lambda trial: number(trial.training_seconds, units.seconds), "right"),
+            Field("test\nloss", number_of("test_loss", units.loss), "right"),
+            Field("training", number_of("training_seconds", units.seconds), "right"),
             Field("outcome", _outcome),
         ),
         title=f"{sweep.workload}: {units.many(len(sweep.trials), 'trial')}, best first",
         conditions=(f"{sweep.side}, {sweep.dataset}{failed}",),
         notes=tuple(_notes(sweep)),
         answer=Cell(sentence(sweep), tone="plain" if sweep.best is not None else "bad"),
-        data=lambda trial: {
-            "trial": trial.trial,
-            **trial.values,
-            **{name: getattr(trial, name) for name in _DATA},
-        },
+        data=_data,
     )
+
+
+def _data(trial: TrialResult) -> dict[str, Scalar]:
+    figures = {name: getattr(trial, name) for name in _DATA}
+    return {"trial": trial.trial, **trial.values, **figures}
 
 
 def sentence(sweep: Sweep) -> str:
@@ -84,9 +84,9 @@ def _outcome(trial: TrialResult) -> Cell:
 
 
 def _value(value: Value | None, tone: Tone) -> Cell:
-    number = (
-        float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-    )
+    number = None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        number = float(value)
     return Cell(units.MISSING if value is None else str(value), "", tone, number)
 
 
@@ -94,8 +94,7 @@ def _notes(sweep: Sweep) -> Iterator[str]:
     if sweep.side_by_side:
         yield (
             "Trials trained at the same time and slowed each other down: don't compare their "
-            "timings "
-            "(trainmark run measures one at a time)."
+            "timings (trainmark run measures one at a time)."
         )
     told = {str(trial.trial): trial.caveats for trial in sweep.trials}
     yield from caveat_notes(told, without=Caveat.SIDE_BY_SIDE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Generic, Literal, TypeVar
 
 from trainmark import units
@@ -15,8 +16,13 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Cell:
-    """One number or word. ``detail``, such as its interval, is shown below or after it; ``value``
-    is the sort key.
+    """One number or word.
+
+    Args:
+        text: the number, with its unit, or the word.
+        detail: shown below or after it, such as its interval.
+        tone: what its colour says.
+        value: the sort key.
     """
 
     text: str
@@ -97,21 +103,52 @@ def table_of(
     title: str,
     conditions: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
-    data: Callable[[Item], Mapping[str, Scalar]] = lambda _: {},
-    starts_section: Callable[[Item], bool] = lambda _: False,
+    data: Callable[[Item], Mapping[str, Scalar]] | None = None,
+    starts_section: Callable[[Item], bool] | None = None,
     answer: Cell | None = None,
 ) -> Table:
     """Return a table with a row per item.
 
     Args:
-        data: returns an item's unrounded values by JSON key.
-        starts_section: whether to draw a line above an item's row.
+        data: returns an item's unrounded values by JSON key; None for none.
+        starts_section: whether to draw a line above an item's row; None for no lines.
     """
-    rows = (
-        TableRow(tuple(field.cell(item) for field in fields), data(item), starts_section(item))
-        for item in items
-    )
+    rows = []
+    for item in items:
+        cells = tuple(field.cell(item) for field in fields)
+        values = {} if data is None else data(item)
+        rows.append(TableRow(cells, values, starts_section is not None and starts_section(item)))
     return Table(title, conditions, tuple(fields), tuple(rows), notes, answer)
+
+
+def text_of(path: str, written: Callable[[Any], str] = str) -> Callable[[Any], str]:
+    """Return a function for a :class:`Field`: the text of an item's attribute, such as ``a.b``."""
+    read = attrgetter(path)
+
+    def text(item: Any) -> str:
+        return written(read(item))
+
+    return text
+
+
+def number_of(path: str, written: Callable[[float | None], str]) -> Callable[[Any], Cell]:
+    """Return a function for a :class:`Field`: the :func:`number` in an item's attribute."""
+    read = attrgetter(path)
+
+    def cell(item: Any) -> Cell:
+        return number(read(item), written)
+
+    return cell
+
+
+def toned(path: str, tone: Tone) -> Callable[[Any], Cell]:
+    """Return a function for a :class:`Field`: the text in an item's attribute, in this tone."""
+    read = attrgetter(path)
+
+    def cell(item: Any) -> Cell:
+        return Cell(read(item), tone=tone)
+
+    return cell
 
 
 def number(value: float | None, written: Callable[[float | None], str]) -> Cell:
@@ -121,18 +158,13 @@ def number(value: float | None, written: Callable[[float | None], str]) -> Cell:
 
 def interval(low: float | None, high: float | None) -> str:
     """Return `` [1.21, 1.34]``, to append to an estimate; empty if a bound is unknown."""
-    return (
-        ""
-        if low is None or high is None
-        else f" [{units.significant(low)}, {units.significant(high)}]"
-    )
+    if low is None or high is None:
+        return ""
+    return f" [{units.significant(low)}, {units.significant(high)}]"
 
 
 def span(low: str, high: str) -> str:
     """Return ``7.20–7.44 s`` for ``7.20 s`` and ``7.44 s``: a common unit only once."""
     number, _, unit = low.partition(" ")
-    return (
-        f"{number}–{high}"
-        if unit and high.endswith(f" {unit}") and " " not in unit
-        else f"{low}–{high}"
-    )
+    has_common_unit = unit and high.endswith(f" {unit}") and " " not in unit
+    return f"{number}–{high}" if has_common_unit else f"{low}–{high}"

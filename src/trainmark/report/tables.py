@@ -16,18 +16,21 @@ from trainmark.report.yardstick_table import yardstick_table
 
 
 def tables_of(comparison: Comparison) -> list[Table]:
-    """Return the differences between machines, a table with its answer per workload, the published
-    figures, and the reference devices; each only if the comparison has them.
+    """Return all tables of a comparison, each only if the comparison has something for it.
+
+    These are the differences between machines, a table with its answer per workload, the published
+    figures, and the reference devices.
     """
-    differing = [differences_table(comparison.differences)] if comparison.differences else []
-    known = [yardstick_table(comparison)] if comparison.references else []
-    answered = [
-        dataclasses.replace(table, answer=Cell(found.text, tone=found.tone))
-        for table, found in zip(
-            comparison_tables(comparison), map(verdict, works(comparison)), strict=True
-        )
-    ]
-    return [*differing, *answered, *published_tables(comparison.published), *known]
+    tables: list[Table] = []
+    if comparison.differences:
+        tables.append(differences_table(comparison.differences))
+    for table, work in zip(comparison_tables(comparison), works(comparison), strict=True):
+        found = verdict(work)
+        tables.append(dataclasses.replace(table, answer=Cell(found.text, tone=found.tone)))
+    tables += published_tables(comparison.published)
+    if comparison.references:
+        tables.append(yardstick_table(comparison))
+    return tables
 
 
 def comparison_markdown(comparison: Comparison) -> str:

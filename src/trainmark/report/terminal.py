@@ -28,9 +28,7 @@ _STYLES: dict[Tone, str] = {
 
 
 def console(*, to_stderr: bool = False, quiet: bool = False) -> Console:
-    """Return a console as wide as the terminal or as COLUMNS says; piped output is
-    :data:`PIPED_WIDTH` wide.
-    """
+    """Return a console as wide as the terminal, as COLUMNS says, or as :data:`PIPED_WIDTH`."""
     from rich.console import Console, RenderableType
     from rich.segment import Segment
 
@@ -41,9 +39,10 @@ def console(*, to_stderr: bool = False, quiet: bool = False) -> Console:
             self, renderable: RenderableType, options: ConsoleOptions | None = None
         ) -> Iterator[Segment]:
             for segment in super().render(renderable, options):
-                yield (
-                    segment if segment.control else Segment(printable(segment.text), segment.style)
-                )
+                if segment.control:
+                    yield segment
+                else:
+                    yield Segment(printable(segment.text), segment.style)
 
     made = Screen(stderr=to_stderr, soft_wrap=False, highlight=False, quiet=quiet)
     if not made.is_terminal and "COLUMNS" not in os.environ:
@@ -54,9 +53,7 @@ def console(*, to_stderr: bool = False, quiet: bool = False) -> Console:
 
 
 def draw_all(console: Console, tables: Iterable[Table], *, legend: bool = False) -> None:
-    """Print each table as it comes, with an empty line between them, and once how to get the
-    ``legend``.
-    """
+    """Print each table as it comes, then how to get the ``legend`` if it was not asked for."""
     explains = False
     for number, table in enumerate(tables):
         if number:
@@ -68,8 +65,9 @@ def draw_all(console: Console, tables: Iterable[Table], *, legend: bool = False)
 
 
 def draw(console: Console, table: Table, *, legend: bool = False) -> None:
-    """Print answer, title, conditions, grid and notes of ``table``. Optional columns that don't fit
-    are listed instead.
+    """Print answer, title, conditions, grid and notes of ``table``.
+
+    Optional columns that don't fit are listed instead.
 
     Args:
         legend: explain the columns that are shown.
@@ -101,9 +99,10 @@ def _fitting(console: Console, table: Table) -> list[int]:
     kept = list(range(len(table.columns)))
     droppable = [position for position in kept if table.columns[position].optional]
     unbounded = console.options.update(width=10_000)
-    while (
-        droppable and console.measure(_grid(table, kept), options=unbounded).maximum > console.width
-    ):
+    while droppable:
+        width = console.measure(_grid(table, kept), options=unbounded).maximum
+        if width <= console.width:
+            break
         kept.remove(droppable.pop())
     return kept
 

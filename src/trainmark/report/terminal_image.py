@@ -19,11 +19,8 @@ def draw_image(screen: Console, image: NDArray[Any]) -> None:
 
     if screen.color_system is None:
         for greys in image.mean(axis=2):
-            screen.print(
-                Text(
-                    "".join(2 * _SHADES[int(grey * len(_SHADES) / 256)] for grey in greys).rstrip()
-                )
-            )
+            shades = (_SHADES[int(grey * len(_SHADES) / 256)] for grey in greys)
+            screen.print(Text("".join(2 * shade for shade in shades).rstrip()))
         return
     colours = np.broadcast_to(image, (*image.shape[:2], 3))
     for row in range(0, len(colours), 2):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainmark import units
 from trainmark.analysis.two_records import TwoRecords
-from trainmark.report.table import Cell, Field, Table, table_of
+from trainmark.report.table import Cell, Field, Table, table_of, text_of, toned
 
 
 def two_records_table(a: str, b: str, found: TwoRecords) -> Table:
@@ -12,9 +12,9 @@ def two_records_table(a: str, b: str, found: TwoRecords) -> Table:
     return table_of(
         found.contrasts,
         (
-            Field("what differs", lambda each: Cell(each.what, tone="strong")),
-            Field("a", lambda each: each.a),
-            Field("b", lambda each: each.b),
+            Field("what differs", toned("what", "strong")),
+            Field("a", text_of("a")),
+            Field("b", text_of("b")),
         ),
         title=f"a: {a}\nb: {b}",
         notes=(_conclusion(found),),

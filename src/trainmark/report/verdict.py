@@ -1,6 +1,4 @@
-"""The answer in one sentence per workload: how much faster, how certain, and whether both learn the
-same.
-"""
+"""The answer in one sentence per workload: how much faster, how certain, and learns the same?"""
 
 from __future__ import annotations
 
@@ -17,20 +15,18 @@ from trainmark.report.table import Tone, interval
 
 HARMLESS = frozenset(
     {
-        *(
-            Caveat.SHORT_ENERGY_WINDOW,
-            Caveat.UNKNOWN_PEAK,
-            Caveat.UNTESTED_VERSION,
-            Caveat.TARGET_MISSED,
-        ),
-        *(
-            Caveat.ODD_REPORTS,
-            Caveat.LEFT_PROCESSES,
-            Caveat.STARTED_FROM_RECORD,
-            Caveat.DISTURBED,
-            Caveat.FAILED_RUNS,
-        ),
-        *(Caveat.PARTIAL_DATASET, Caveat.SUBSTITUTED_DATASET, Caveat.RANDOM_DATA),
+        Caveat.SHORT_ENERGY_WINDOW,
+        Caveat.UNKNOWN_PEAK,
+        Caveat.UNTESTED_VERSION,
+        Caveat.TARGET_MISSED,
+        Caveat.ODD_REPORTS,
+        Caveat.LEFT_PROCESSES,
+        Caveat.STARTED_FROM_RECORD,
+        Caveat.DISTURBED,
+        Caveat.FAILED_RUNS,
+        Caveat.PARTIAL_DATASET,
+        Caveat.SUBSTITUTED_DATASET,
+        Caveat.RANDOM_DATA,
         Caveat.SHORT_FOR_COMPILING,
     }
 )
@@ -49,8 +45,10 @@ class Verdict:
 
 
 def verdict(work: MeasuredWork) -> Verdict:
-    """Return the answer for ``work``: the pair chosen by :mod:`~trainmark.analysis.answer`, or the
-    first side alone if there is none.
+    """Return the answer for ``work``.
+
+    It is about the pair chosen by :mod:`~trainmark.analysis.answer`, or the first side alone if
+    there is none.
     """
     pair = work.answer
     measured = [side for side in work.sides if side.result.runs]
@@ -64,10 +62,8 @@ def verdict(work: MeasuredWork) -> Verdict:
     if any(group.failed for group in pair or [measured[0].result]):
         caveats.add(Caveat.FAILED_RUNS)
     others = [side for side in work.sides if side.result not in (pair or ())]
-    lost = "".join(map(_lost, others))
-    return Verdict(
-        found.text + lost, found.tone, tuple(caveat for caveat in Caveat if caveat in caveats)
-    )
+    text = found.text + "".join(map(_lost, others))
+    return Verdict(text, found.tone, tuple(caveat for caveat in Caveat if caveat in caveats))
 
 
 def _lost(side: MeasuredSide) -> str:
@@ -83,11 +79,12 @@ def _lost(side: MeasuredSide) -> str:
 def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     here, there, how = (name.removeprefix("on ") for name in apart(these.key, those.key))
     caveats = (*these.caveats, *those.caveats)
-    lazy = " and ".join(name for name, side in ((here, these), (there, those)) if not side.learns)
+    sides = ((here, these), (there, those))
+    lazy = " and ".join(name for name, side in sides if not side.learns)
     if lazy:
         text = f"{lazy}: some runs did not learn {workload}{how}; speeds are not compared."
         return Verdict(text, "bad", caveats)
-    broken = " and ".join(name for name, side in ((here, these), (there, those)) if side.breaks)
+    broken = " and ".join(name for name, side in sides if side.breaks)
     if broken:
         what = "run" if these.key.dataset is None else "training"
         text = f"{broken}: no {what} of {workload}{how} was completed; speeds are not compared."
@@ -98,22 +95,19 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     disturbed = Caveat.TOO_DISTURBED in caveats
     unit = "" if _is_trained(these, those) else " per step"
     accelerator = here if these.best_threads is None else there
-    speed = _speed(here, there, these.speedup, unit, disturbed=disturbed) + _threads(
-        these, those, accelerator
-    )
+    speed = _speed(here, there, these.speedup, unit, disturbed=disturbed)
+    threads = _threads(these, those, accelerator)
     learning = _learning(these.learning)
     if Caveat.RANDOM_DATA in caveats:
         learning = "; the data are random, so learning is not judged"
     elif not _is_trained(these, those):
         learning = "; learning not judged yet"
     again = " Measure again when the machine is idle." if disturbed else ""
-    return Verdict(f"{speed}{learning} ({workload}{how}{whole}).{again}", tone, caveats)
+    return Verdict(f"{speed}{threads}{learning} ({workload}{how}{whole}).{again}", tone, caveats)
 
 
 def _threads(these: GroupResult, those: GroupResult, accelerator: str) -> str:
-    """Return the number of threads with which the CPU was compared with the accelerator, if a
-    search found it.
-    """
+    """Return the number of threads of the CPU, if a search found it, next to an accelerator."""
     known = [side.best_threads for side in (these, those) if side.best_threads is not None]
     ratio = these.speedup.ratio
     if len(known) != 1 or ratio is None:
@@ -131,9 +125,7 @@ def _threads(these: GroupResult, those: GroupResult, accelerator: str) -> str:
 
 
 def _is_trained(these: GroupResult, those: GroupResult) -> bool:
-    """Return whether both sides have a complete training; always for a command, whose learning is
-    not compared.
-    """
+    """Whether both sides have a complete training; a command needs none."""
     is_command = these.key.dataset is None
     return is_command or (these.trainings > 0 and those.trainings > 0)
 
@@ -153,11 +145,9 @@ def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
         learnt = " (random data)"
     if rate is None and seconds is not None:
         pace = f" in {units.seconds(seconds)} from start to end"
-    others = " The other results can't be compared with it." if len(measured) > 1 else ""
-    text = (
-        f"{side.label} trained {workload}{pace}{learnt}; there is nothing to compare it "
-        f"with.{others}"
-    )
+    text = f"{side.label} trained {workload}{pace}{learnt}; there is nothing to compare it with."
+    if len(measured) > 1:
+        text += " The other results can't be compared with it."
     return Verdict(text, "plain", side.result.caveats)
 
 
@@ -174,11 +164,8 @@ def _speed(here: str, there: str, speedup: Speedup, unit: str, *, disturbed: boo
             f"No verdict, because other programs disturbed the machine: {here} and {there}, {times}"
         )
     if speedup.at_least is not None:
-        bound = f"at least {units.ratio(speedup.at_least)}"
-        return (
-            f"{here} is {bound} {speedup.verdict}{unit} than {there} ({units.ratio(ratio)} in "
-            "two rounds)"
-        )
+        bound = f"at least {units.ratio(speedup.at_least)} {speedup.verdict}{unit}"
+        return f"{here} is {bound} than {there} ({units.ratio(ratio)} in two rounds)"
     if speedup.verdict in ("faster", "slower"):
         return f"{here} is {times} {speedup.verdict}{unit} than {there}"
     if speedup.verdict == "same":
@@ -198,12 +185,9 @@ def _learning(learning: Learning) -> str:
     quantity = (learning.quantity or "accuracy").replace("_", " ")
     is_loss = quantity.endswith("loss")
     where = "higher" if (learning.difference > 0) is not is_loss else "lower"
-    by = (
-        f"{abs(learning.difference):.4f}"
-        if is_loss
-        else f"{100 * abs(learning.difference):.2f} points"
-    )
+    difference = abs(learning.difference)
+    by = f"{difference:.4f}" if is_loss else f"{100 * difference:.2f} points"
     if learning.verdict == "differs":
         return f"; but its {quantity} is {by} {where}"
-    shown = f" ({by} of {quantity} {where})" if abs(learning.difference) >= 0.00005 else ""
+    shown = f" ({by} of {quantity} {where})" if difference >= 0.00005 else ""
     return f"; no clear difference in learning{shown}"

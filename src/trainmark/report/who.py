@@ -1,6 +1,4 @@
-"""The first columns of a comparison: backend, style and device, or the machines with their hardware
-and price.
-"""
+"""The first columns of a comparison: backend, style, device, or machines, hardware and price."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from trainmark import units
 from trainmark.analysis.results import GroupResult
 from trainmark.record.facts import Key
 from trainmark.report.conditions import SIDE, Condition
-from trainmark.report.table import Cell, Field, Tone, number
+from trainmark.report.table import Cell, Field, Tone, number_of, text_of, toned
 
 
 @dataclass(frozen=True)
@@ -28,39 +26,35 @@ HARDWARE = ("machine", "CPU", "device name")
 
 
 def who(groups: Sequence[GroupResult], conditions: Sequence[Condition]) -> list[Field[GroupRow]]:
-    """Return columns for backend, style, device and other conditions that differ; for one group,
-    its backend.
+    """Return columns for whatever differs of backend, style, device and other conditions.
+
+    If nothing differs, this is the backend.
     """
-    varied = _varied([group.key for group in groups]) or ([] if conditions else ["backend"])
-    return [_side_column(name) for name in varied] + [
-        _condition_column(each) for each in conditions
-    ]
+    varied = _varied([group.key for group in groups])
+    if not varied and not conditions:
+        varied = ["backend"]
+    return [*map(_side_column, varied), *map(_condition_column, conditions)]
 
 
 def who_by_machine(
     groups: Sequence[GroupResult], conditions: Sequence[Condition]
 ) -> list[Field[GroupRow]]:
-    """Return columns for the machine, its hardware, instance and price, and for other conditions
-    that differ.
-    """
+    """Return columns for the machine, its hardware and price, and for conditions that differ."""
     keys = [group.key for group in groups]
     varied = _varied(keys)
-    if len({(key.machine, key.device_name) for key in keys}) == len(
-        {(key.machine, key.device) for key in keys}
-    ):
-        varied = [name for name in varied if name != "device"]  # the hardware column shows it
+    hardware = {(key.machine, key.device_name) for key in keys}
+    devices = {(key.machine, key.device) for key in keys}
+    if len(hardware) == len(devices):
+        # The column of the hardware tells the devices apart.
+        varied = [name for name in varied if name != "device"]
     return [
-        Field("machine", lambda row: Cell(row.group.key.machine, tone="strong")),
+        Field("machine", toned("group.key.machine", "strong")),
         Field("computed on", lambda row: _hardware(row.group.key)),
         Field("cores", lambda row: _cores(row.group.key), "right"),
-        Field("instance", lambda row: row.group.key.instance or units.MISSING),
-        Field(
-            "price\nper hour",
-            lambda row: number(row.group.cost.price_per_hour, units.money),
-            "right",
-        ),
-        *(_side_column(name) for name in varied),
-        *(_condition_column(each) for each in conditions),
+        Field("instance", text_of("group.key.instance", _or_missing)),
+        Field("price\nper hour", number_of("group.cost.price_per_hour", units.money), "right"),
+        *map(_side_column, varied),
+        *map(_condition_column, conditions),
     ]
 
 
@@ -74,10 +68,16 @@ def _varied(keys: Sequence[Key]) -> list[str]:
     return [name for name in SIDE if len({getattr(key, name) for key in keys}) > 1]
 
 
+def _or_missing(words: str | None) -> str:
+    return words or units.MISSING
+
+
 def _hardware(key: Key) -> Cell:
     if key.device_name:
         return Cell(key.device_name, key.cpu or "")
-    return Cell(key.cpu or "CPU not known" if key.device in ("cpu", None) else key.device)
+    if key.device in ("cpu", None):
+        return Cell(key.cpu or "CPU not known")
+    return Cell(key.device)
 
 
 def _cores(key: Key) -> Cell:
@@ -91,6 +91,7 @@ def _side_column(name: str) -> Field[GroupRow]:
 
 
 def _condition_column(condition: Condition) -> Field[GroupRow]:
-    return Field(
-        condition.title, lambda row: condition.words(row.group.conditions) or units.MISSING
-    )
+    def words(row: GroupRow) -> str:
+        return condition.words(row.group.conditions) or units.MISSING
+
+    return Field(condition.title, words)

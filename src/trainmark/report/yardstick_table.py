@@ -6,7 +6,7 @@ import dataclasses
 
 from trainmark import units
 from trainmark.analysis.results import Comparison, DeviceReference
-from trainmark.report.table import Cell, Field, Table, table_of
+from trainmark.report.table import Cell, Field, Table, table_of, text_of, toned
 
 
 def yardstick_table(comparison: Comparison) -> Table:
@@ -24,13 +24,10 @@ def yardstick_table(comparison: Comparison) -> Table:
         (
             Field("measured here", side),
             Field("samples\nper s", here, "right"),
-            Field(
-                "reference device",
-                lambda row: Cell(row.device, "same model" if row.same_model else ""),
-            ),
-            Field("samples\nper s", lambda row: units.rate(row.samples_per_second), "right"),
+            Field("reference device", _device),
+            Field("samples\nper s", text_of("samples_per_second", units.rate), "right"),
             Field("here / there", _ratio, "right"),
-            Field("how", lambda row: Cell(row.how, tone="dim"), optional=True),
+            Field("how", toned("how", "dim"), optional=True),
         ),
         title="Compared with reference devices",
         notes=(
@@ -41,6 +38,10 @@ def yardstick_table(comparison: Comparison) -> Table:
     )
 
 
+def _device(row: DeviceReference) -> Cell:
+    return Cell(row.device, "same model" if row.same_model else "")
+
+
 def _ratio(row: DeviceReference) -> str:
     return units.percent(row.ratio, 0) if row.same_model else units.ratio(row.ratio)
 
@@ -49,6 +50,5 @@ def _sentence(comparison: Comparison, row: DeviceReference) -> str:
     key = comparison.groups[row.position].key
     return (
         f"{key.device} reaches {units.percent(row.ratio, 0)} of the reference for the same model "
-        f"in {key.workload}, "
-        f"{key.backend} {key.style}."
+        f"in {key.workload}, {key.backend} {key.style}."
     )

@@ -17,8 +17,11 @@ from trainmark.workload.spec import Workload
 
 
 def request_of(record: Record, asked: Request) -> Request:
-    """Return the request that would run ``record`` again, with the data folder and time limit of
-    ``asked``.
+    """Return the request that would run ``record`` again.
+
+    Args:
+        record: the record.
+        asked: gives the data folder and the time limit.
 
     Raises:
         ForeignRecord: the record is of a command or of several devices, or its workload can't be
@@ -73,14 +76,13 @@ def unlike(record: Record, here: ChosenSide) -> tuple[str, ...]:
     version = here.side.version
     device = here.device.name if here.device else None
     if record.device.kind == "accelerator" and record.device.name != device:
-        said.append(
-            f"{record.device.id} is {device or 'of an unknown model'} here, and was "
-            f"{record.device.name}"
-        )
+        model = device or "of an unknown model"
+        said.append(f"{record.device.id} is {model} here, and was {record.device.name}")
     if record.dataset and record.dataset.sha256 != here.course.dataset.sha256:
         said.append("the data here differs from the record's")
     if record.backend.version != version:
-        was, now = (each or "of unknown version" for each in (record.backend.version, version))
+        was = record.backend.version or "of unknown version"
+        now = version or "of unknown version"
         said.append(f"{record.backend.name} is {now} here, and was {was}")
     if record.outcome.status in ("interrupted", "timeout", "failed"):
         steps = sum(epoch.steps or 0 for epoch in record.epochs)
@@ -97,7 +99,5 @@ def elsewhere(record: Record) -> str | None:
     if (here.name, here.cpu, here.usable_cores) == (there.name, there.cpu, there.usable_cores):
         return None
     cores = f"{there.usable_cores or 'an unknown number of'} usable cores"
-    return (
-        f"the record was made on another machine ({there.name}, {there.cpu or 'unknown CPU'}, "
-        f"{cores})"
-    )
+    what = f"{there.name}, {there.cpu or 'unknown CPU'}, {cores}"
+    return f"the record was made on another machine ({what})"

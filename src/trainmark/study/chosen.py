@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Unpack
 
 from trainmark.backends.base import Device, Options
@@ -51,10 +52,14 @@ class ChosenSide:
         return self.side.options(self.settings.seed, self.settings)
 
     def ask(self, request: Request, **options: Unpack[AskOptions]) -> tuple[list[Answer], Ending]:
-        """Send ``request`` to a new process, by default with the threads and the time limit of the
-        settings.
+        """Send ``request`` to a new process, with the threads and the time limit of the settings.
 
-        Returns its answers and how it ended.
+        Args:
+            request: what to do.
+            options: override the threads and the time limit, among others.
+
+        Returns:
+            Its answers and how it ended.
         """
         limits: AskOptions = {"threads": self.settings.threads, "timeout": self.settings.timeout}
         return ask(self.side.interpreter.path, request, **limits | options)
@@ -63,7 +68,7 @@ class ChosenSide:
 def choose(
     request: requests.Request,
     watcher: Watcher | None,
-    pick: Callable[[Sequence[Side]], Side] = lambda sides: sides[0],
+    pick: Callable[[Sequence[Side]], Side] = itemgetter(0),
 ) -> ChosenSide:
     """Find the side and its data.
 

@@ -15,7 +15,7 @@ from trainmark.execute.protocol.answers import Answer, Continued
 from trainmark.execute.protocol.requests import Generate
 from trainmark.record import weights as weight_files
 from trainmark.study.predict import TrainedModel
-from trainmark.study.progress import Tell
+from trainmark.study.progress import Tell, tell_nothing
 from trainmark.workload.model import lay_out
 
 
@@ -35,9 +35,7 @@ class Continuation:
 
 
 def characters_of(model: TrainedModel) -> str:
-    """Return the vocabulary; raises UsageError if the tokens of the record's data aren't
-    characters.
-    """
+    """Return the vocabulary; raises UsageError if the tokens aren't characters."""
     dataset = model.chosen.course.dataset.name
     classes = find(dataset).classes
     if not isinstance(classes, str):
@@ -54,7 +52,7 @@ def generate(
     length: int,
     temperature: float,
     seed: int,
-    tell: Tell = lambda *_: None,
+    tell: Tell = tell_nothing,
 ) -> Continuation:
     """Generate ``length`` characters after ``prompt`` with the backend.
 
@@ -86,27 +84,21 @@ def generate(
     )
     _, ending = chosen.ask(request, hear=hear)
     known = all(answer.token < len(characters) for answer in found)
-    if (
-        ending.status != "done"
-        or len(found) != length
-        or not known
-        or found[0].probabilities is None
-    ):
+    whole = ending.status == "done" and len(found) == length
+    if not whole or not known or found[0].probabilities is None:
         reason = ending.reason or ("no answer" if known else "tokens outside the vocabulary")
-        raise PredictionFailed(
-            f"{side.title} can't continue a text with {model.weights.name}", found=reason
-        )
+        problem = f"{side.title} can't continue a text with {model.weights.name}"
+        raise PredictionFailed(problem, found=reason)
     text = "".join(characters[answer.token] for answer in found)
-    return Continuation(
-        prompt, text, np.array(found[0].probabilities[: len(characters)]), characters
-    )
+    probabilities = np.array(found[0].probabilities[: len(characters)])
+    return Continuation(prompt, text, probabilities, characters)
 
 
 def attention(model: TrainedModel, text: str, layer: int, head: int) -> NDArray[np.float64]:
-    """Return the attention weights between the last characters of ``text``, ``[characters,
-    characters]``.
+    """Return the attention weights between the last characters of ``text``.
 
-    Computed with the NumPy reference; ``layer`` and ``head`` count from 1.
+    They are ``[characters, characters]``, computed with the NumPy reference; ``layer`` and ``head``
+    count from 1.
 
     Raises:
         UsageError: there is no such layer or head, or a character is not in the vocabulary.
@@ -122,12 +114,10 @@ def attention(model: TrainedModel, text: str, layer: int, head: int) -> NDArray[
         x = module.forward(x, False)
     heads = [each.probabilities[0] for each in _attending(modules)]
     if not 0 < layer <= len(heads) or not 0 < head <= len(heads[layer - 1]):
-        raise UsageError(
-            f"there is no attention head {layer}:{head}",
-            expected=f"LAYER:HEAD from 1:1 to {len(heads)}:{len(heads[-1])}"
-            if heads
-            else "a network with attention",
-        )
+        expected = "a network with attention"
+        if heads:
+            expected = f"LAYER:HEAD from 1:1 to {len(heads)}:{len(heads[-1])}"
+        raise UsageError(f"there is no attention head {layer}:{head}", expected=expected)
     return np.asarray(heads[layer - 1][head - 1], np.float64)
 
 
@@ -142,11 +132,10 @@ def _attending(modules: list[layers.Module]) -> Iterator[layers.AttentionModule]
 def _tokens(text: str, characters: str) -> tuple[int, ...]:
     unknown = "".join(dict.fromkeys(each for each in text if each not in characters))
     if unknown or not text:
+        problem = "the prompt is empty"
+        if unknown:
+            problem = "the prompt has characters outside the vocabulary"
         raise UsageError(
-            "the prompt has characters outside the vocabulary"
-            if unknown
-            else "the prompt is empty",
-            expected=f"characters of {characters!r}",
-            found=repr(unknown or text),
+            problem, expected=f"characters of {characters!r}", found=repr(unknown or text)
         )
     return tuple(characters.index(each) for each in text)

@@ -1,6 +1,4 @@
-"""A layout for a workload: whether its batch and its network can be divided, and into how many
-pieces.
-"""
+"""A layout for a workload: whether its batch and its network can be divided, and how."""
 
 from __future__ import annotations
 
@@ -17,7 +15,9 @@ from trainmark.workload.spec import Workload
 from trainmark.workload.stages import cut
 
 DEFAULT_MICROBATCHES = 4
+"""Maximum number of microbatches that is chosen for a pipeline."""
 _PATIENCE_SECONDS = 20.0
+"""Seconds that a rank waits for the others, for each rank that shares the cores."""
 _UNCUT = {"batch-norm", "clipping", "sum"}
 """These need the whole batch or all gradients at once."""
 
@@ -74,13 +74,13 @@ def require_divisible(
     *,
     weak: bool = False,
 ) -> None:
-    """Raise :class:`~trainmark.errors.UsageError` if the batch or the network can't be divided like
-    this.
+    """Raise :class:`~trainmark.errors.UsageError` if batch or network can't be divided like this.
 
     :func:`require_shareable` handles a batch of the whole dataset.
     """
     if stages > 1:
-        if unfit := _UNCUT & set(kinds_of(workload)):
+        unfit = _UNCUT & set(kinds_of(workload))
+        if unfit:
             raise Unsupported(f"a network with {', '.join(sorted(unfit))} can't be cut into stages")
         cut(lay_out(workload), stages)
     batch = workload.batches.size
@@ -111,9 +111,7 @@ def require_divisible(
 
 
 def require_shareable(workload: Workload, data: int, dataset: Located) -> None:
-    """Raise :class:`~trainmark.errors.UsageError` if a step uses the whole dataset and the copies
-    can't share it.
-    """
+    """Raise :class:`~trainmark.errors.UsageError` if copies can't share a whole dataset a step."""
     if workload.batches.size == "full" and dataset.train_examples % data:
         raise UsageError(
             f"the {dataset.train_examples:,} examples of {dataset.name} can't be shared by "

@@ -37,12 +37,10 @@ def measure(
     seconds = time.perf_counter() - start
     found = noise_of(one, other, seconds, budget.margin)
     if found is None:
-        broken = next(
-            (record.outcome.reason for record in [*one, *other] if record.outcome.status != "ok"),
-            None,
-        )
+        failed = [record for record in [*one, *other] if record.outcome.status != "ok"]
+        reason = failed[0].outcome.reason if failed else None
         raise NoiseFailed(
             f"{chosen.side.title} can't be compared with itself",
-            found=broken or "no slice in common",
+            found=reason or "no slice in common",
         )
     return found

@@ -20,6 +20,7 @@ from trainmark.workload.schedule import Quantity, Target
 from trainmark.workload.size import Size
 
 _LONGEST_LABEL = 200
+"""Maximum length of a label, in characters."""
 
 
 class RunOptions(ResourceOptions, total=False):
@@ -87,7 +88,9 @@ _NAMES = {
     "style": "styles",
     "device": "devices",
 }
+"""Options with several names, and their fields of :class:`Request`."""
 _PATHS = ("weights_from", "data_dir")
+"""Options that are paths, with the names of their fields."""
 _VALUES = (
     "repeats",
     "epochs",
@@ -98,7 +101,9 @@ _VALUES = (
     "published",
     "precision",
 )
+"""Options whose fields have their names and values."""
 _SETTINGS = ("seed", *ResourceOptions.__annotations__, "log_every", "save_weights", "timeout")
+"""Options that are fields of :class:`Settings`."""
 
 
 def require_known(options: Iterable[str]) -> None:
@@ -135,14 +140,13 @@ def request_of(options: Mapping[str, Any], command: str) -> Request:
     asked |= {name: Path(options[name]) for name in _PATHS if options.get(name) is not None}
     asked |= {name: options[name] for name in _VALUES if name in options}
     settings = {name: options[name] for name in _SETTINGS if name in options}
+    prices = read_prices(_tuple(options.get("prices")))
     return Request(
         interpreters=tuple(map(read_interpreter, _tuple(options.get("pythons")))),
         until=read_target(options.get("until")),
         size=read_size(options.get("size")),
         environment=environment_dir(),
-        settings=Settings(
-            prices=read_prices(_tuple(options.get("prices"))), command=command, **settings
-        ),
+        settings=Settings(prices=prices, command=command, **settings),
         **asked,
     )
 
@@ -307,7 +311,7 @@ def read_interpreter(text: str) -> Interpreter:
             expected="LABEL=/path/to/bin/python",
             found=repr(text),
         )
-    # Not resolved: a virtual environment's python is a link, and following it would leave the
-    # environment. Path.expanduser raises if there is no such user
+    # This is not resolved: a virtual environment's python is a link, and following it would leave
+    # the environment. Path.expanduser raises if there is no such user.
     place = Path(os.path.expanduser(path))  # noqa: PTH111
     return Interpreter(label, place if place.is_absolute() else working_folder() / place)

@@ -28,32 +28,27 @@ def compare_settings(
     tell: Callable[[str], None],
     labels: Mapping[str, str] | None = None,
 ) -> list[list[Record]]:
-    """Run ``chosen`` with each of ``settings`` in rounds until the budget is used up; returns the
-    records.
+    """Run ``chosen`` with each of ``settings`` in rounds until the budget is used up.
 
     Args:
         settings: settings by label; in the records, the label is that of the interpreter.
         running: follows the runs of some tasks.
         tell: called with the reason why there are no more rounds.
         labels: labels of this machine, for the records.
+
+    Returns:
+        The records of each setting.
     """
     path = chosen.side.interpreter.path
     sides = [
         dataclasses.replace(chosen.side, interpreter=Interpreter(label, path)) for label in settings
     ]
     seen = {(chosen.side.backend, label): chosen.seen for label in settings}
-    planned = [
-        slices_alone(
-            Task(
-                (
-                    dataclasses.replace(
-                        task.first, settings=settings[task.first.side.interpreter.label]
-                    ),
-                )
-            )
-        )
-        for task in in_rounds([(chosen.course, sides)], chosen.settings)
-    ]
+    planned: list[Task[Run]] = []
+    for task in in_rounds([(chosen.course, sides)], chosen.settings):
+        own = settings[task.first.side.interpreter.label]
+        run = dataclasses.replace(task.first, settings=own)
+        planned.append(slices_alone(Task((run,))))
     apart = list[object]()
     following = running(planned)
 
@@ -61,15 +56,8 @@ def compare_settings(
         tasks: list[Task[Run]], opening: OpeningListener | None = None, /
     ) -> list[Record]:
         with following as observer:
-            return execute(
-                tasks,
-                seen,
-                store,
-                observer,
-                partial(look_around, labels),
-                apart=apart,
-                opening=opening,
-            )
+            here = partial(look_around, labels)
+            return execute(tasks, seen, store, observer, here, apart=apart, opening=opening)
 
     records = rounds_within(budget, planned, carry_out, tell, looks=())
     return [[record for record in records if record.python.label == label] for label in settings]

@@ -1,5 +1,4 @@
-"""Do backends, styles and devices compute what the definition says? Step by step, from the same
-state.
+"""Check step by step that backends, styles and devices compute what the definition says.
 
 The reference computes the steps once, in float64. Every side then computes them in a fresh process,
 and compares.
@@ -30,7 +29,7 @@ from trainmark.execute.protocol.answers import (
     of_kind,
 )
 from trainmark.execute.protocol.requests import CheckSteps, Rehearse
-from trainmark.study.progress import Tell
+from trainmark.study.progress import Tell, tell_nothing
 
 DEFAULT_DEVICES = ("cpu",)
 """Every backend supports it."""
@@ -79,7 +78,7 @@ def prepare(request: Request, free_steps: int, watcher: Watcher | None = None) -
     return ParityPlan(request, course, sides, free_steps, tuple(selection.refused))
 
 
-def measure(plan: ParityPlan, tell: Tell = lambda *_: None) -> Parity:
+def measure(plan: ParityPlan, tell: Tell = tell_nothing) -> Parity:
     """Compute the steps with the reference, and compare every side with it.
 
     Raises:
@@ -103,9 +102,8 @@ def measure(plan: ParityPlan, tell: Tell = lambda *_: None) -> Parity:
             THIS.path, rehearsal, hear=hear, threads=settings.threads, timeout=settings.timeout
         )
         if ending.status != "done":
-            raise ParityFailed(
-                "the reference could not compute the steps", found=ending.reason or "no answer"
-            )
+            found = ending.reason or "no answer"
+            raise ParityFailed("the reference could not compute the steps", found=found)
         sides = []
         tell(plan.sides[0].title, 1 / parts)
         for number, side in enumerate(_judged(plan, place), start=2):
@@ -135,13 +133,19 @@ def _judged(plan: ParityPlan, place: str) -> Iterator[SideParity]:
         questions, at_once=at_once, threads=settings.threads, timeout=settings.timeout
     )
     for side, (heard, ending) in zip(plan.sides, answered, strict=True):
-        how = "timeout" if ending.status == "timeout" else "failed"
+        losses: list[float] = []
+        for answer in of_kind(heard, FreeLosses):
+            losses += answer.losses
+        trouble = None
+        if ending.status != "done":
+            how = "timeout" if ending.status == "timeout" else "failed"
+            trouble = f"{how}, {ending.reason}"
         yield judge(
             side.title,
             [answer.checks for answer in of_kind(heard, StepChecked)],
             [answer.what for answer in of_kind(heard, NotChecked)],
-            [loss for answer in of_kind(heard, FreeLosses) for loss in answer.losses],
-            None if ending.status == "done" else f"{how}, {ending.reason}",
+            losses,
+            trouble,
         )
 
 

@@ -17,7 +17,7 @@ from trainmark.record.record import Record
 from trainmark.record.weights import average_of
 from trainmark.study import again
 from trainmark.study.chosen import ChosenSide, choose
-from trainmark.study.progress import Tell
+from trainmark.study.progress import Tell, tell_nothing
 from trainmark.workload.losses import probabilities
 from trainmark.workload.spec import Workload
 
@@ -57,8 +57,10 @@ def prepare(
 
 
 def _weights(record: Record, path: Path) -> Path:
-    """Find the weights that evaluation of ``record`` used; raises UsageError if there are none next
-    to ``path``.
+    """Find the weights next to ``path`` that evaluation of ``record`` used.
+
+    Raises:
+        UsageError: there are none.
     """
     weights = path.with_suffix(".safetensors")
     if regular.is_file(weights) and Workload.from_data(record.workload.spec).weight_average:
@@ -72,7 +74,7 @@ def _weights(record: Record, path: Path) -> Path:
     return weights
 
 
-def predict(model: TrainedModel, tell: Tell = lambda *_: None) -> Predictions:
+def predict(model: TrainedModel, tell: Tell = tell_nothing) -> Predictions:
     """Let the backend compute its outputs for the whole test set.
 
     Raises:

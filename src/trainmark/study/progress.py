@@ -1,6 +1,4 @@
-"""Progress of a study: the caller passes an observer; the study itself never writes to the
-screen.
-"""
+"""Progress of a study, which never writes to the screen itself: the caller passes an observer."""
 
 from __future__ import annotations
 
@@ -15,6 +13,10 @@ from trainmark.execute.parent.task import Task
 
 Tell: TypeAlias = Callable[[str, float], None]
 """Called with the current step and the share done, 0 to 1."""
+
+
+def tell_nothing(_what: str, _share: float) -> None:
+    """Ignore the progress."""
 
 
 class Progress:
@@ -42,4 +44,4 @@ class Progress:
     def working(self, title: str) -> AbstractContextManager[Tell]:
         """Follow work that leaves no records."""
         del title
-        return nullcontext(lambda *_: None)
+        return nullcontext(tell_nothing)

@@ -31,10 +31,9 @@ def report(
         warn: called with a sentence about what the page lacks.
     """
     try:
-        published = [
-            result for result in agree(trainings(without_trials(records))) if result.key is not None
-        ]
-    # another trainmark wrote the workload; the rest of the page is still useful
+        every = agree(trainings(without_trials(records)))
+        published = [result for result in every if result.key is not None]
+    # Another trainmark wrote the workload; the rest of the page is still useful.
     except RecordError as error:
         warn(f"published figures are missing from the page: {error}")
         published = []

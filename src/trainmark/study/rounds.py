@@ -12,6 +12,7 @@ a wider interval; so does the final one (:data:`~trainmark.analysis.statistics.S
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import statistics
 import time
@@ -49,20 +50,20 @@ from trainmark.report.works import works
 from trainmark.units import many, percent, seconds
 
 LOOKS = (2, 3, 6, 12, 24)
-"""Numbers of rounds after which the verdict may end the measuring. Two rounds show an obvious
-difference only."""
+"""Numbers of rounds after which the verdict may end the measuring.
+
+Two rounds show an obvious difference only.
+"""
 MOST_LOAD = 0.75
 """Share of the cores' time in use by others above which fewer threads would not help."""
 BLOCKS = 12
+"""Blocks of a round of slices on the CPU, until we can estimate the best number."""
 GPU_BLOCKS = 4
-"""Blocks of a round that does not train to the end, until we can estimate the best number. GPU
-slices are longer, so there are fewer."""
+"""Likewise with a GPU, whose slices are longer, so there are fewer."""
 SLOW_START_SECONDS = 10.0
-"""If processes take at least this long to start, a round has at least :data:`LEAST_SLICES_SECONDS`
-of slices."""
+"""Start of processes, in seconds, that makes :data:`LEAST_SLICES_SECONDS` the least of a round."""
 LEAST_SLICES_SECONDS = 15.0
-"""Least duration of the slices of a round whose processes start slowly; otherwise most of the time
-would be starts."""
+"""Least seconds of slices in a round that starts slowly; otherwise starts would take most time."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +93,15 @@ class MeasurePeaks(Protocol):
     """Finds the peak speeds of the devices."""
 
     def __call__(self, *, only_kept: bool = False) -> None:
-        """Measure the peaks; with ``only_kept``, take only those that an earlier command has
-        measured.
-        """
+        """Measure the peaks; with ``only_kept``, take only those that are known already."""
 
 
 def _no_peaks(*, only_kept: bool = False) -> None:
     """Commands have no peaks."""
+
+
+def _tell_nothing(_text: str) -> None:
+    """Ignore a message."""
 
 
 class Execute(Protocol[AnyRun]):
@@ -114,7 +117,7 @@ def rounds_within(
     budget: Budget,
     planned: Sequence[Task[AnyRun]],
     execute: Execute[AnyRun],
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], None] = _tell_nothing,
     clock: Callable[[], float] = time.perf_counter,
     looks: Sequence[int] = LOOKS,
     neighbours: Neighbours | None = None,
@@ -193,9 +196,7 @@ class _Rounds(Generic[AnyRun]):
     # Planned rounds
 
     def carry_out_planned(self) -> None:
-        """Carry out the planned rounds, the first two of each subject with an opening if there is
-        one.
-        """
+        """Carry out the planned rounds; the first two of each subject may have an opening."""
         left = list(self._planned)
         if self._budget.seconds:
             for rounds in _openings(self._planned):
@@ -220,18 +221,14 @@ class _Rounds(Generic[AnyRun]):
         self._tell_if_cut()
 
     def _has_time_for_round(self) -> bool:
-        """Whether another planned round would probably end within the budget, or takes place in any
-        case.
-        """
+        """Whether another planned round takes place: always, or since the budget allows it."""
         budget = self._budget
         if budget.keeps_repeats or not budget.seconds:
             return True
         return self._passed + self._round_seconds <= budget.seconds
 
     def _tell_if_cut(self) -> None:
-        """Report how many of the planned trainings the budget allowed, unless it allowed all of
-        them.
-        """
+        """Report how many of the planned trainings the budget allowed, unless it allowed all."""
         if not _all_ok(self.records):
             return
         planned: dict[str, set[int]] = {}
@@ -253,8 +250,9 @@ class _Rounds(Generic[AnyRun]):
             )
 
     def _still_needed(self, tasks: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
-        """Return what is still needed of a planned round: decided sides train without blocks, or
-        are left out.
+        """Return what is still needed of a planned round.
+
+        Decided sides train without blocks, or are left out.
         """
         needed: list[Task[AnyRun]] = []
         blocks = self.most_blocks(tasks[0].first.blocks)
@@ -264,12 +262,8 @@ class _Rounds(Generic[AnyRun]):
                 if not is_decided:
                     needed.append(slices_alone(task, blocks))
             elif is_decided:
-                needed.append(
-                    Task(
-                        tuple(dataclasses.replace(run, decided=True) for run in task.runs),
-                        task.done,
-                    )
-                )
+                runs = tuple(dataclasses.replace(run, decided=True) for run in task.runs)
+                needed.append(Task(runs, task.done))
             else:
                 needed.append(task)
         return needed
@@ -283,23 +277,24 @@ class _Rounds(Generic[AnyRun]):
     def _add(self, records: Sequence[Record]) -> None:
         is_first = not self.records
         self.records.extend(records)
-        has_more = len({task.round for task in self._planned}) > len(
-            {record.round for record in self.records}
-        )
+        planned = {task.round for task in self._planned}
+        has_more = len(planned) > len({record.round for record in self.records})
         if is_first and has_more:  # otherwise reported at the end
             _tell_disturbed(self.records, self._neighbours, self._tell, above=FEWEST_KEPT)
 
     # The opening
 
     def opened(self, records: Sequence[tuple[Task[Any], Record]]) -> Collection[str]:
-        """Report the answer of the opening; returns the ids of the records whose speed is
-        decided.
+        """Report the answer of the opening.
+
+        Returns:
+            The ids of the records whose speed is decided.
         """
         opened = [record for _, record in records]
         self._opened = opened
         computing = math.fsum(_seconds(_slices_by_block([record]).values()) for record in opened)
         self._start_seconds = max(self._clock() - self._latest_mark - computing, 0.0)
-        # otherwise the others failed, which was reported
+        # With a single side, the others failed, which was reported.
         if len({task.first.title for task, _ in records}) > 1:
             self._tell_answers(opened)
         _tell_disturbed(opened, self._neighbours, self._tell, above=FEWEST_KEPT)
@@ -327,8 +322,9 @@ class _Rounds(Generic[AnyRun]):
 
     @property
     def _further_rounds_are_alike(self) -> bool:
-        """Whether the second round does what the first one does; after a single training it has
-        slices alone.
+        """Whether the second round does what the first one does.
+
+        After a single planned training, it has slices alone.
         """
         run = self._planned[0].first
         return run.blocks is not None or len({task.round for task in self._planned}) > 1
@@ -340,10 +336,9 @@ class _Rounds(Generic[AnyRun]):
             return planned
         blocks = _slices_by_block(self._opened)
         block_seconds = _seconds(blocks.values()) / max(len(blocks), 1)
-        not_started = min(
-            self._rounds_left, len({task.round for task in self._planned}) - OPENING_ROUNDS
-        )
-        starts = self._start_seconds * max(not_started, 0)
+        after_opening = len({task.round for task in self._planned}) - OPENING_ROUNDS
+        not_started = max(min(self._rounds_left, after_opening), 0)
+        starts = self._start_seconds * not_started
         share = (self._budget.seconds - self._passed - starts) / max(self._rounds_left, 1)
         self._rounds_left -= 1
         fitting = int(share / block_seconds) if block_seconds else 0
@@ -362,7 +357,10 @@ class _Rounds(Generic[AnyRun]):
         first_look = max(number, self._looks[0]) if self._looks else 0
         looks = {first_look, *self._looks[1:]} if self._looks else set()
         self._round_seconds = self._round_seconds or self._passed / number
-        while records := self._comparable():
+        while True:
+            records = self._comparable()
+            if not records:
+                break
             passed = self._passed
             after = f"after {many(number, 'round')} in {seconds(passed)}"
             if number in looks and self._decide(records):
@@ -374,11 +372,8 @@ class _Rounds(Generic[AnyRun]):
                 self._tell_spent(after, smallest)
                 break
             if number == first_look and smallest is not None:
-                shown = percent(smallest, 1)
-                self._tell(
-                    f"{after} the verdict is open; the budget can show differences from "
-                    f"about {shown} on"
-                )
+                shown = f"differences from about {percent(smallest, 1)} on"
+                self._tell(f"{after} the verdict is open; the budget can show {shown}")
             tasks = self._next_round(records, number, self._budget.seconds - passed)
             if not tasks:  # the speed of every side is decided, but one of them does not learn
                 self._tell(f"{after} the verdict on speed is decided")
@@ -391,11 +386,9 @@ class _Rounds(Generic[AnyRun]):
     def _tell_spent(self, after: str, smallest: float | None) -> None:
         if not self._budget.seconds:
             return
-        hope = (
-            ""
-            if smallest is None
-            else f"; differences below {percent(smallest, 1)} need a longer one"
-        )
+        hope = ""
+        if smallest is not None:
+            hope = f"; differences below {percent(smallest, 1)} need a longer one"
         budget = seconds(self._budget.seconds)
         why = f"another round would not fit into the budget of {budget}"
         if self._passed >= self._budget.seconds:
@@ -436,8 +429,10 @@ class _Rounds(Generic[AnyRun]):
         return all(task.first.title in self._decided for task in self._planned)
 
     def _decide(self, records: Sequence[Record]) -> bool:
-        """Mark the sides whose speed these records decide, for good; returns whether they decide
-        every side.
+        """Mark the sides whose speed these records decide, for good.
+
+        Returns:
+            Whether they decide every side.
         """
         decided_now = {self._title(record) for record in decided(records, self._budget.margin)}
         self._decided |= decided_now
@@ -477,14 +472,10 @@ def _opening_of(tasks: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
 
 
 def first_round_apart(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]]]:
-    """Return the tasks of the first round separately from all others, since the first round may
-    fail.
-    """
-    first = planned[0].round
-    parts = (
-        [each for each in planned if (each.round == first) is wanted] for wanted in (True, False)
-    )
-    return [part for part in parts if part]
+    """Return the tasks of the first round, which may fail, separately from all others."""
+    first = [task for task in planned if task.round == planned[0].round]
+    others = [task for task in planned if task.round != planned[0].round]
+    return [first, others] if others else [first]
 
 
 def decided(records: Sequence[Record], margin: float) -> list[Record]:
@@ -502,26 +493,21 @@ def decided(records: Sequence[Record], margin: float) -> list[Record]:
     printed = compare(records, margin=margin)
     open_keys: set[Key] = set()
     for position, (early, late) in enumerate(zip(look.groups, printed.groups, strict=True)):
-        if (
-            early.reference is not None
-            and not look.is_reference(position)
-            and not _is_decided(early, late)
-        ):
+        if early.reference is None or look.is_reference(position):
+            continue
+        if not _is_decided(early, late):
             open_keys |= {early.key, look.groups[early.reference].key}
     for positions in printed.works:
         open_keys |= _open_answer(look, printed, positions)
-    return [
-        record
-        for group in printed.measured
-        if group.key not in open_keys
-        for record in group.records
-    ]
+    found: list[Record] = []
+    for group in printed.measured:
+        if group.key not in open_keys:
+            found += group.records
+    return found
 
 
 def _open_answer(look: Comparison, printed: Comparison, positions: Sequence[int]) -> set[Key]:
-    """Return the two groups that answer the user's question; nothing if their comparison is
-    decided.
-    """
+    """Return the two groups that answer the user's question, if that is still open."""
     early = answering_pair(look, positions, LOOK_CONFIDENCE)
     late = answering_pair(printed, positions)
     if early is None or late is None:
@@ -534,34 +520,29 @@ def _open_answer(look: Comparison, printed: Comparison, positions: Sequence[int]
 
 def _is_decided(look: GroupResult, printed: GroupResult) -> bool:
     """Whether a comparison by slices has the same verdict by both intervals."""
-    return (
-        look.speedup.of == "slice" and look.speedup.verdict == printed.speedup.verdict != "unclear"
-    )
+    same_verdict = look.speedup.verdict == printed.speedup.verdict != "unclear"
+    return look.speedup.of == "slice" and same_verdict
 
 
 def warn_if_busy(neighbours: Neighbours, run: AnyRun, tell: Callable[[str], None]) -> None:
-    """Say how much of the machine others use, and what helps: fewer threads, if there is a free
-    core for each.
-    """
+    """Say how much of the machine others use, and what would help."""
     load = neighbours.load()
     cores = len(usable_core_numbers())
     if not load.is_high:
         return
     free = max(int(cores * (1 - load.taken)), 1)
-    fewer = (
-        isinstance(run, Run) and load.taken < MOST_LOAD and free < (run.settings.threads or cores)
-    )
+    fewer = isinstance(run, Run) and free < (run.settings.threads or cores)
     named = _named(neighbours, "uses")
-    facts = [
-        f"{percent(load.taken, 0)} of the CPU is in use by others{f' ({named})' if named else ''}"
-    ]
+    taken = f"{percent(load.taken, 0)} of the CPU is in use by others"
+    facts = [f"{taken} ({named})" if named else taken]
     if load.stolen > EXTERNAL_SHARE:
         facts.append(f"the host of this virtual machine takes {percent(load.stolen, 0)}")
     if load.waiting is not None and load.waiting > EXTERNAL_SHARE:
         facts.append(f"processes wait for a core {percent(load.waiting, 0)} of the time")
-    facts.append(
-        f"--threads {free} would be steadier" if fewer else "stop other programs, or measure later"
-    )
+    if fewer and load.taken < MOST_LOAD:
+        facts.append(f"--threads {free} would be steadier")
+    else:
+        facts.append("stop other programs, or measure later")
     tell(f"note: {'; '.join(facts)}")
 
 
@@ -570,7 +551,7 @@ def _all_ok(records: Iterable[Record]) -> bool:
 
 
 def _slices_by_block(records: Iterable[Record]) -> dict[tuple[str, int, int], list[Slice]]:
-    """Those of all sides, by workload, round and block."""
+    """Return the slices of all sides, by workload, round and block."""
     found: dict[tuple[str, int, int], list[Slice]] = {}
     for record in records:
         for each in record.slices:
@@ -584,16 +565,14 @@ def _tell_disturbed(
     tell: Callable[[str], None],
     above: float = 0.0,
 ) -> None:
-    """Say how many blocks others disturbed, and who, if their share of all blocks is ``above``
-    this.
-    """
-    slices = _slices_by_block(records)
-    if (disturbed := sum(map(are_disturbed, slices.values()))) <= above * len(slices):
+    """Say how many blocks others disturbed, and who, if their share is ``above`` this."""
+    blocks = _slices_by_block(records)
+    disturbed = sum(map(are_disturbed, blocks.values()))
+    if disturbed <= above * len(blocks):
         return
-    named = (
-        _named(neighbours, "used") or "processes that have ended, or that can't be seen from here"
-    )
-    tell(f"other processes disturbed {disturbed} of {many(len(slices), 'block')}: {named}")
+    named = _named(neighbours, "used")
+    named = named or "processes that have ended, or that can't be seen from here"
+    tell(f"other processes disturbed {disturbed} of {many(len(blocks), 'block')}: {named}")
 
 
 def _named(neighbours: Neighbours, verb: str) -> str:
@@ -604,34 +583,34 @@ def _named(neighbours: Neighbours, verb: str) -> str:
 
 
 def _comparisons(records: Sequence[Record]) -> list[SliceComparison]:
-    """Every side against the first one of its workload."""
+    """Compare every side with the first one of its workload."""
     comparison = compare(records)
-    compared = [
-        compare_slices(
-            comparison.measured[group.reference].records, comparison.measured[position].records
-        )
-        for position, group in enumerate(comparison.groups)
-        if group.reference not in (None, position)
-    ]
-    return [sliced for sliced in compared if sliced is not None]
+    measured = comparison.measured
+    found: list[SliceComparison] = []
+    for position, group in enumerate(comparison.groups):
+        if group.reference is None or group.reference == position:
+            continue
+        sliced = compare_slices(measured[group.reference].records, measured[position].records)
+        if sliced is not None:
+            found.append(sliced)
+    return found
 
 
 def _spread(records: Sequence[Record]) -> float | None:
-    """The largest standard deviation of a log ratio between rounds; None where there are too
-    few.
-    """
-    known = [
-        sliced.kept for sliced in _comparisons(records) if len(sliced.kept) >= FEWEST_FOR_INTERVAL
-    ]
+    """Return the largest standard deviation of a log ratio between rounds, if there are enough."""
+    kept = (sliced.kept for sliced in _comparisons(records))
+    known = [ratios for ratios in kept if len(ratios) >= FEWEST_FOR_INTERVAL]
     return max(map(statistics.stdev, known), default=None)
 
 
 def _blocks(records: Sequence[Record], left: float) -> int | None:
-    """How many blocks of a round pay; as many as the side that needs most. None where there are too
-    few to tell.
+    """Return the best number of blocks of a round; None if there are too few to tell.
+
+    The side that needs most blocks decides.
 
     Args:
-        left: seconds of the budget.
+        records: the records so far.
+        left: seconds left of the budget.
     """
     rounds = {record.round for record in records}
     starts = statistics.fmean(
@@ -644,29 +623,37 @@ def _blocks(records: Sequence[Record], left: float) -> int | None:
         worthwhile = math.ceil(LEAST_SLICES_SECONDS / block_seconds)
         fitting = int((left - starts) / block_seconds)
         fewest = max(fewest, min(worthwhile, fitting))
+    spreads = (deviations(sliced.ratios) for sliced in _comparisons(records))
     needed = [
-        blocks_that_pay(deviation, starts, block_seconds, len(rounds), left, fewest)
-        for sliced in _comparisons(records)
-        if (deviation := deviations(sliced.ratios)) is not None
+        blocks_that_pay(spread, starts, block_seconds, len(rounds), left, fewest)
+        for spread in spreads
+        if spread is not None
     ]
     return max(needed, default=None)
 
 
 def _start_seconds(of_a_round: Sequence[Record]) -> float:
-    """Processes start at the same time, and compile one after the other."""
+    """Return the seconds until all processes of a round are ready.
+
+    They start at the same time, and compile one after the other.
+    """
     slowest = max(each.setup_seconds or 0.0 for each in of_a_round)
     return slowest + sum(each.compile_seconds or 0.0 for each in of_a_round)
 
 
 def _seconds(blocks: Iterable[Sequence[Slice]]) -> float:
-    """With the steps that were not timed."""
-    return sum(each.seconds * each.steps / each.timed_steps for slices in blocks for each in slices)
+    """Return the duration of these blocks, with the steps that were not timed."""
+    slices = itertools.chain.from_iterable(blocks)
+    return sum(each.seconds * each.steps / each.timed_steps for each in slices)
 
 
 def _round(
     planned: Sequence[Task[AnyRun]], number: int, blocks: int, *, observed: bool = False
 ) -> list[Task[AnyRun]]:
-    """One more round of every side; of a training, or of an ``observed`` command, slices alone."""
+    """Return one more round of every side.
+
+    A training, or an ``observed`` command, has slices alone.
+    """
     last = max(task.round for task in planned)
     again: list[Task[Any]] = [task.in_round(number) for task in planned if task.round == last]
     return [
@@ -676,17 +663,13 @@ def _round(
 
 
 def slices_alone(task: Task[AnyRun], blocks: int | None = None) -> Task[AnyRun]:
-    """The same without a training to the end."""
-    return Task(
-        tuple(dataclasses.replace(run, blocks=blocks or _first_blocks([task])) for run in task.runs)
-    )
+    """Return the task without a training to the end."""
+    blocks = blocks or _first_blocks([task])
+    return Task(tuple(dataclasses.replace(run, blocks=blocks) for run in task.runs))
 
 
 def _first_blocks(tasks: Iterable[Task[Any]]) -> int:
-    """More of a command, whose slices are those of a CPU unless it was given a device."""
+    """Return the number of blocks of a first round; a command counts as one on the CPU."""
     runs = (task.first for task in tasks)
-    return (
-        GPU_BLOCKS
-        if any(isinstance(run, Run) and run.side.device != "cpu" for run in runs)
-        else BLOCKS
-    )
+    on_gpu = any(isinstance(run, Run) and run.side.device != "cpu" for run in runs)
+    return GPU_BLOCKS if on_gpu else BLOCKS

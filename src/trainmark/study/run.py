@@ -93,9 +93,7 @@ def run(
     before = read_driver()
 
     def look_now() -> Here:
-        """Read the machine's state, with its GPUs as they were before trainmark's own processes
-        used them.
-        """
+        """Read the machine's state, with its GPUs as they were before trainmark used them."""
         return dataclasses.replace(look_around(), driver=before)
 
     def peaks(tasks: list[Task[Run]], *, only_kept: bool) -> dict[Key, Peaks]:
@@ -113,8 +111,7 @@ def run(
 def with_fair_cpu(
     tasks: Sequence[Task[Run]], seen: Mapping[tuple[str, str], Seen]
 ) -> list[Task[Run]]:
-    """Mark the runs on the CPU that are compared with an accelerator, so that they get their best
-    number of threads.
+    """Mark the CPU's runs that are compared with an accelerator, to find their best threads.
 
     Args:
         tasks: the plan.
@@ -139,9 +136,7 @@ def with_fair_cpu(
 
 
 def with_fair_cpu_of_command(tasks: Sequence[Task[CommandRun]]) -> list[Task[CommandRun]]:
-    """Mark a command's runs on the CPU that are compared with an accelerator; see
-    :func:`with_fair_cpu`.
-    """
+    """Mark a command's runs on the CPU, as :func:`with_fair_cpu` does those of a workload."""
     is_compared = any(task.first.side.device not in ("cpu", None) for task in tasks)
     marked: list[Task[CommandRun]] = []
     for task in tasks:
@@ -174,37 +169,27 @@ def measure(
     if command.scratch:
         require_small(command.directory)
     if options.budget and options.budget.seconds and command.inject:
-        tasks = [
-            slices_alone(task, _blocks_within(options.budget.seconds / repeats, sides))
-            for task in tasks
-        ]
+        blocks = _blocks_within(options.budget.seconds / repeats, sides)
+        tasks = [slices_alone(task, blocks) for task in tasks]
     for program in dict.fromkeys((task.first.words or [""])[0] for task in tasks):
         require_program(program, command.directory)
     records, earlier = _in_rounds(
         tasks, {}, store, progress, options, _command_announcement, _no_peaks, began
     )
     ended = [record for record in records if record.outcome.status == "ok"]
-    if (
-        command.inject
-        and is_python(command.template)
-        and ended
-        and not any(record.observed for record in ended)
-    ):
-        attached = any(record.process and record.process.attached for record in ended)
-        why = (
-            "no supported framework made a step"
-            if attached
-            else "this Python did not load it, as with -I, -E or -S"
-        )
+    is_observable = command.inject and is_python(command.template)
+    if is_observable and ended and not any(record.observed for record in ended):
+        why = "this Python did not load it, as with -I, -E or -S"
+        if any(record.process and record.process.attached for record in ended):
+            why = "no supported framework made a step"
         progress.say(f"note: the observer saw no training ({why}), so whole processes are measured")
     return records, earlier
 
 
 def _blocks_within(seconds: float, sides: Sequence[CommandSide]) -> int:
-    """The number of blocks of a round of commands that end after them, if they don't end before."""
-    length = (
-        SLICE_SECONDS if all(side.device in ("cpu", None) for side in sides) else GPU_SLICE_SECONDS
-    )
+    """Return the number of blocks of a round of commands that end after them."""
+    on_cpu = all(side.device in ("cpu", None) for side in sides)
+    length = SLICE_SECONDS if on_cpu else GPU_SLICE_SECONDS
     return max(round(seconds / (2 * length * len(sides))), FEWEST_BLOCKS)
 
 
@@ -212,9 +197,7 @@ class FindPeaks(Protocol[AnyRun]):
     """Finds the peak speeds of the devices of tasks."""
 
     def __call__(self, tasks: list[Task[AnyRun]], /, *, only_kept: bool) -> dict[Key, Peaks]:
-        """Measure the peaks; with ``only_kept``, take only those that an earlier command has
-        measured.
-        """
+        """Measure the peaks; with ``only_kept``, take only those that are known already."""
 
 
 def _no_peaks(_: list[Task[CommandRun]], /, *, only_kept: bool) -> dict[Key, Peaks]:  # noqa: ARG001
@@ -293,9 +276,8 @@ def _in_rounds(
                 measure_peaks=measure_peaks,
                 began=began,
             )
-        if repeats_failure() and len({record.round for record in records}) < len(
-            {task.round for task in tasks}
-        ):
+        done = {record.round for record in records}
+        if repeats_failure() and len(done) < len({task.round for task in tasks}):
             progress.say(
                 "A run failed, so the other rounds were skipped; --ignore-failure runs them anyway."
             )
@@ -337,8 +319,6 @@ def _command_announcement(tasks: Sequence[Task[CommandRun]]) -> str:
     sides = dict.fromkeys(
         task.first.side.title if task.first.side.style else "unchanged" for task in tasks
     )
-    rounds = 1 + max(task.round for task in tasks)
-    return (
-        f"{many(len(tasks), 'run')}: {tasks[0].first.of.name}, {'; '.join(sides)}, "
-        f"{many(rounds, 'round')}."
-    )
+    rounds = many(1 + max(task.round for task in tasks), "round")
+    name = tasks[0].first.of.name
+    return f"{many(len(tasks), 'run')}: {name}, {'; '.join(sides)}, {rounds}."

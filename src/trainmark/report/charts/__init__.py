@@ -51,10 +51,11 @@ def charts(works: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
     """Return all charts with these names, in the order of the names."""
     every = of_all(works)
     for work in works:
-        every += [*of_work(work), *(chart for side in work.sides for chart in of_side(side))]
-    return sorted(
-        (chart for chart in every if chart.name in names), key=lambda chart: names.index(chart.name)
-    )
+        every += of_work(work)
+        for side in work.sides:
+            every += of_side(side)
+    asked = (chart for chart in every if chart.name in names)
+    return sorted(asked, key=lambda chart: names.index(chart.name))
 
 
 def _worth_drawing(charts: Iterable[Chart]) -> list[Chart]:

@@ -10,9 +10,7 @@ from trainmark.report.explained import Explained
 
 
 def breakdown(explained: Sequence[Explained]) -> Chart | None:
-    """Return a stacked bar per explained step, one part per cause; None if there is nothing to
-    draw.
-    """
+    """Return a stacked bar per explained step, one part per cause; None without any."""
     import altair as alt
 
     titles = [each.title for each in explained]
@@ -21,22 +19,14 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
         for number, title in enumerate(titles, 1)
     ]
     named = list(zip(names, explained, strict=True))
-    rows: Rows = [
-        {
-            "step": name,
-            "cause": part.cause,
-            "share": part.share,
-            "words": units.percent(part.share, 1),
-            "order": order,
-        }
-        for name, each in named
-        for order, part in enumerate(each.parts)
-    ]
+    rows: Rows = []
+    for name, each in named:
+        rows += _parts(name, each)
     if not rows:
         return None
-    warned = [
+    warnings = "".join(
         f" Caveats of {name}: {', '.join(each.caveats)}." for name, each in named if each.caveats
-    ]
+    )
     causes = list(dict.fromkeys(row["cause"] for row in rows))
     bars = alt.Chart(data(row for row in rows if row["share"] > 0)).mark_bar()
     x = alt.X("share:Q", title="share of a step", axis=alt.Axis(format="%"))
@@ -52,6 +42,19 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
         points=len(rows),
         height=44 * len({row["step"] for row in rows}),
         note="Measured by removing one component at a time. Negative shares are listed in the "
-        "description, not drawn: "
-        "they are noise, or causes that take longer alone than together." + "".join(warned),
+        "description, not drawn: they are noise, or causes that take longer alone than together."
+        f"{warnings}",
     )
+
+
+def _parts(name: str, explained: Explained) -> Rows:
+    return [
+        {
+            "step": name,
+            "cause": part.cause,
+            "share": part.share,
+            "words": units.percent(part.share, 1),
+            "order": order,
+        }
+        for order, part in enumerate(explained.parts)
+    ]

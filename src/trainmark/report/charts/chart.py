@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     import altair as alt
 
 HEIGHT = 260
+"""Height of a plot, in pixels."""
 FEWEST_SIDES = 2
+"""Fewest sides that are worth a chart that compares sides."""
 _MOST_SAID = 8
+"""Maximum number of parts that the description of a chart lists."""
 _ROOM = 1.35
 """Length of an axis relative to its longest bar, so that the label fits."""
 _LOG_FROM = 20.0
@@ -91,17 +94,16 @@ class Chart:
     height: int = HEIGHT
 
     def described(self, **properties: Any) -> alt.TopLevelMixin:
-        """Return the drawing with its description, its height, and these properties of
-        Vega-Lite.
-        """
+        """Return the drawing with its description, height and these properties of Vega-Lite."""
         described = printable(f"{self.title}. {self.text}")
         return self.drawing.properties(description=described, height=self.height, **properties)
 
     def spec(self) -> dict[str, Any]:
-        """Return the Vega-Lite specification, without a theme; finite numbers only, since JSON has
-        no others.
+        """Return the Vega-Lite specification, without a theme.
+
+        It has finite numbers only, since JSON has no others.
         """
-        # its parts are validated
+        # Altair validated the parts when they were made.
         spec: dict[str, Any] = self.described(width="container").to_dict(validate=False)
         del spec["$schema"], spec["config"]
         return spec
@@ -161,7 +163,9 @@ def said(parts: Iterable[str]) -> str:
 def _drawable(value: Any) -> Any:
     if isinstance(value, str):
         return printable(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def bars(
@@ -173,9 +177,7 @@ def bars(
     words: Callable[[float | None], str],
     note: str,
 ) -> Chart:
-    """Return a bar chart with a bar per side whose amount is known, labelled with the amount in
-    ``words``.
-    """
+    """Return a chart with a bar per side whose amount is known, labelled with its words."""
     import altair as alt
 
     rows: Rows = [
@@ -183,9 +185,8 @@ def bars(
         for side, amount in amounts.items()
         if is_known(amount) and amount > 0
     ]
-    room = alt.Scale(
-        domain=[0.0, _ROOM * max((row["amount"] for row in rows), default=1.0)], nice=False
-    )
+    longest = max((row["amount"] for row in rows), default=1.0)
+    room = alt.Scale(domain=[0.0, _ROOM * longest], nice=False)
     x = alt.X("amount:Q", title=axis, axis=alt.Axis(format="~s", tickCount=5), scale=room)
     base = alt.Chart(data(rows)).encode(x, alt.Y("side:N", title=None, sort=work.labels))
     drawn = base.mark_bar().encode(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import Any
 
 from trainmark import units
@@ -11,6 +12,7 @@ from trainmark.analysis.statistics import median
 from trainmark.record.facts import FACTS
 from trainmark.report.charts.chart import (
     Chart,
+    MeasuredSide,
     MeasuredWork,
     Rows,
     colour,
@@ -22,27 +24,22 @@ from trainmark.report.charts.chart import (
 )
 
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995)
+"""Test accuracies whose times are drawn."""
 
 
 def curve(work: MeasuredWork, quantity: str, over: str) -> Chart:
-    """Return the chart of ``loss`` or ``accuracy`` over ``epoch`` or over ``seconds`` of
-    training.
+    """Return a chart of the training's course.
+
+    Args:
+        work: the workload.
+        quantity: ``loss`` or ``accuracy``.
+        over: ``epoch`` or ``seconds``.
     """
     import altair as alt
 
-    rows: Rows = [
-        {
-            "side": side.label,
-            "of": split,
-            "epoch": station.epoch,
-            "seconds": station.elapsed_seconds,
-            quantity: value,
-        }
-        for side in work.sides
-        for station in side.stations
-        for split in ("test", "train")
-        if is_known(value := getattr(station, f"{split}_{quantity}"))
-    ]
+    rows: Rows = []
+    for side in work.sides:
+        rows += _values(side, quantity)
     epochs = {row["epoch"] for row in rows}
     name = quantity
     where = "epochs"
@@ -56,12 +53,10 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart:
     in_words = units.percent if quantity == "accuracy" else units.loss
     y = alt.Y("loss:Q", title="loss", scale=scale_of(row[quantity] for row in rows))
     if quantity == "accuracy":
-        y = alt.Y(
-            "accuracy:Q", title="accuracy", axis=alt.Axis(format="~%"), scale=alt.Scale(zero=False)
-        )
-    dash = alt.StrokeDash(
-        "of:N", legend=None, scale=alt.Scale(domain=["test", "train"], range=[[1, 0], [5, 4]])
-    )
+        percent = alt.Axis(format="~%")
+        y = alt.Y("accuracy:Q", title="accuracy", axis=percent, scale=alt.Scale(zero=False))
+    dashes = alt.Scale(domain=["test", "train"], range=[[1, 0], [5, 4]])
+    dash = alt.StrokeDash("of:N", legend=None, scale=dashes)
     tooltip = [
         "side:N",
         "of:N",
@@ -80,32 +75,45 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart:
     )
 
 
+def _values(side: MeasuredSide, quantity: str) -> Rows:
+    """Return the side's known values of a quantity, one for each epoch and split of the data."""
+    rows: Rows = []
+    for station in side.stations:
+        for split in ("test", "train"):
+            value = getattr(station, f"{split}_{quantity}")
+            if is_known(value):
+                rows.append(
+                    {
+                        "side": side.label,
+                        "of": split,
+                        "epoch": station.epoch,
+                        "seconds": station.elapsed_seconds,
+                        quantity: value,
+                    }
+                )
+    return rows
+
+
 def time_to_accuracy(work: MeasuredWork) -> Chart:
     """Return the chart of training seconds until the test accuracy first reached each level."""
     import altair as alt
 
-    first = [
-        record.epochs[0].test_accuracy
-        for side in work.sides
-        for record in side.records
-        if record.epochs
-    ]
+    records = chain.from_iterable(side.records for side in work.sides)
+    first = [record.epochs[0].test_accuracy for record in records if record.epochs]
     lowest = min((value for value in first if is_known(value)), default=math.inf)
     rows: Rows = []
     for side in work.sides:
-        for level in (level for level in _LEVELS if level >= lowest):
-            reached = [
-                seconds_to(each, level)
-                for each in side.records
-                if not FACTS["slices_alone"].of(each)
-            ]
+        trainings = [each for each in side.records if not FACTS["slices_alone"].of(each)]
+        for level in _LEVELS:
+            if level < lowest:
+                continue
+            reached = [seconds_to(each, level) for each in trainings]
             middle = median([math.inf if seconds is None else seconds for seconds in reached])
             if is_known(middle):
                 rows.append({"side": side.label, "accuracy": level, "seconds": middle})
     x = alt.X("accuracy:O", title="test accuracy", axis=alt.Axis(format=".3~%", labelAngle=0))
-    y = alt.Y(
-        "seconds:Q", title="seconds of training", scale=scale_of(row["seconds"] for row in rows)
-    )
+    scale = scale_of(row["seconds"] for row in rows)
+    y = alt.Y("seconds:Q", title="seconds of training", scale=scale)
     tooltip = [
         "side:N",
         alt.Tooltip("accuracy:Q", format=".3~%"),

@@ -12,12 +12,11 @@ from trainmark.analysis.statistics import mean
 from trainmark.report.charts.chart import Chart, MeasuredSide, Rows, data, said
 
 _HEIGHT = 120
+"""Height of a plot over time, in pixels; a page has several of them per side."""
 
 
 def loads(side: MeasuredSide) -> Iterator[Chart]:
-    """Yield the charts of the side's typical run: a heat strip of CPU cores, then processes, GPUs,
-    memory and power.
-    """
+    """Yield the charts of the side's typical run: CPU cores, processes, then GPUs."""
     found = load_of(side.records)
     if found is not None:
         yield from (_cores(side.label, found), _processes(side.label, found))
@@ -34,17 +33,12 @@ _OF_GPUS = (
 def _cores(label: str, load: Load) -> Chart:
     import altair as alt
 
-    rows: Rows = [
-        {
-            "from": round(window.start, 3),
-            "to": round(window.end, 3),
-            "core": core,
-            "percent": round(percent, 1),
-        }
-        for window in load.windows
-        for core, percent in enumerate(window.cores)
-        if percent is not None
-    ]
+    rows: Rows = []
+    for window in load.windows:
+        times = {"from": round(window.start, 3), "to": round(window.end, 3)}
+        for core, percent in enumerate(window.cores):
+            if percent is not None:
+                rows.append({**times, "core": core, "percent": round(percent, 1)})
     means = _means(rows, "core", "percent")
     cells = alt.Chart(data(rows)).mark_rect()
     x = _seconds("from:Q")
@@ -108,12 +102,12 @@ def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str)
     import altair as alt
 
     divisor = 2**30 if unit == "GiB" else 1
-    rows: Rows = [
-        {"second": window.end, "gpu": f"GPU {number}", "value": value / divisor}
-        for window in load.windows
-        for number, value in enumerate(getattr(window, column))
-        if value is not None
-    ]
+    rows: Rows = []
+    for window in load.windows:
+        for number, value in enumerate(getattr(window, column)):
+            if value is not None:
+                gpu = f"GPU {number}"
+                rows.append({"second": window.end, "gpu": gpu, "value": value / divisor})
     lines = alt.Chart(data(rows)).mark_line(strokeWidth=2)
     x = _seconds("second:Q")
     y = alt.Y("value:Q", title=unit, scale=alt.Scale(domainMin=0))
@@ -148,8 +142,6 @@ def _means(rows: Rows, by: str, of: str) -> dict[Any, float]:
 def _note(load: Load) -> str:
     note = f"Run {load.record.id}, sampled from outside"
     if load.rows > len(load.windows):
-        note += (
-            f"; {load.rows:,} samples, averaged into {len(load.windows)} points (the record "
-            "has all)"
-        )
+        points = len(load.windows)
+        note += f"; {load.rows:,} samples, averaged into {points} points (the record has all)"
     return f"{note}."

@@ -1,5 +1,6 @@
-"""Roofline charts: achieved FLOPs and a device's limits by intensity (Williams, Waterman and
-Patterson 2009).
+"""Roofline charts: achieved FLOPs and a device's limits by intensity.
+
+See Williams, Waterman and Patterson, 2009.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from trainmark import units
 from trainmark.analysis.efficiency import Efficiency
@@ -25,7 +27,7 @@ from trainmark.report.conditions import share_of_peak
 def rooflines(works: Sequence[MeasuredWork]) -> Iterator[Chart]:
     """Yield one chart per measured peak, with a point for every side it applies to."""
     roofs: dict[tuple[object, ...], list[tuple[MeasuredSide, Efficiency]]] = {}
-    for side in (side for work in works for side in work.sides):
+    for side in chain.from_iterable(work.sides for work in works):
         key = side.result.key
         known = side.result.efficiency
         if known is not None and known.roofline_seconds is not None:
@@ -59,25 +61,18 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredSide, Efficiency]]) -> 
         for intensity in sorted({left, *corner, right})
     ]
     # Anything further below the peak was not measured, and a logarithmic scale can't show zero.
-    lowest = max(
-        min(min(row["flops"] for row in rows), roof[0]["flops"]), peak * 1e-12, sys.float_info.min
-    )
-    x = alt.X(
-        "intensity:Q",
-        title="intensity (FLOPs per byte)",
-        scale=alt.Scale(type="log", domain=[left, right]),
-    )
-    domain = [10 ** math.floor(math.log10(lowest)), 10 ** math.ceil(math.log10(peak))]
-    y = alt.Y(
-        "flops:Q",
-        title="FLOP/s",
-        axis=alt.Axis(format="~s"),
-        scale=alt.Scale(type="log", domain=domain),
-    )
+    drawn = min(roof[0]["flops"], *(row["flops"] for row in rows))
+    lowest = max(drawn, peak * 1e-12, sys.float_info.min)
+    across = alt.Scale(type="log", domain=[left, right])
+    x = alt.X("intensity:Q", title="intensity (FLOPs per byte)", scale=across)
+    decades = [10 ** math.floor(math.log10(lowest)), 10 ** math.ceil(math.log10(peak))]
+    up = alt.Scale(type="log", domain=decades)
+    y = alt.Y("flops:Q", title="FLOP/s", axis=alt.Axis(format="~s"), scale=up)
     works = alt.Scale(domain=list(dict.fromkeys(row["work"] for row in rows)))
     line = alt.Chart(data(roof)).mark_line(strokeWidth=2.5, clip=True).encode(x, y)
     points_of_sides = alt.Chart(data(rows)).mark_point(filled=True, size=90, opacity=0.9, clip=True)
-    colour, shape = (kind("work:N", title=None, scale=works) for kind in (alt.Color, alt.Shape))
+    colour = alt.Color("work:N", title=None, scale=works)
+    shape = alt.Shape("work:N", title=None, scale=works)
     marks = points_of_sides.encode(
         x, y, color=colour, shape=shape, tooltip=["work:N", "side:N", "words:N"]
     )
@@ -97,12 +92,6 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredSide, Efficiency]]) -> 
 
 def _bandwidth(points: Sequence[tuple[MeasuredSide, Efficiency]]) -> float | None:
     """Return the measured bandwidth of these points, in bytes per second."""
-    known = [
-        record.peaks.copy_bytes_per_second
-        for side, _ in points
-        for record in side.records
-        if record.peaks
-    ]
-    return max(
-        (bandwidth for bandwidth in known if bandwidth is not None and bandwidth > 0), default=None
-    )
+    records = chain.from_iterable(side.records for side, _ in points)
+    known = [record.peaks.copy_bytes_per_second for record in records if record.peaks]
+    return max((each for each in known if each is not None and each > 0), default=None)

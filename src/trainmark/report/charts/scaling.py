@@ -8,9 +8,7 @@ from trainmark.report.charts.chart import Chart, Rows, data, said
 
 
 def scaling_chart(scaling: Scaling) -> Chart | None:
-    """Return the chart of examples or tokens per second by devices; None if nothing was
-    measured.
-    """
+    """Return the chart of the throughput by devices; None if nothing was measured."""
     import altair as alt
 
     points = _points(scaling)
@@ -47,9 +45,7 @@ def scaling_chart(scaling: Scaling) -> Chart | None:
 
 
 def _perfect(points: Rows) -> Rows:
-    """Return the rate of one device times the number of devices; nothing if one device was not
-    measured.
-    """
+    """Return the rate of one device, if measured, times the number of devices."""
     alone = next((point["rate"] for point in points if point["devices"] == 1), None)
     if alone is None:
         return []
@@ -60,18 +56,20 @@ def _perfect(points: Rows) -> Rows:
 
 
 def _points(scaling: Scaling) -> Rows:
-    return [
-        {
-            "kind": "measured",
-            "layout": f"{each.data} × {each.pipeline}",
-            "devices": each.ranks,
-            "rate": each.pace.value,
-            "low": each.pace.low,
-            "high": each.pace.high,
-            "efficiency": units.percent(each.efficiency.value, 1)
-            if each.efficiency
-            else units.MISSING,
-        }
-        for each in scaling.layouts
-        if each.pace
-    ]
+    rows: Rows = []
+    for each in scaling.layouts:
+        if not each.pace:
+            continue
+        efficiency = units.percent(each.efficiency.value, 1) if each.efficiency else units.MISSING
+        rows.append(
+            {
+                "kind": "measured",
+                "layout": f"{each.data} × {each.pipeline}",
+                "devices": each.ranks,
+                "rate": each.pace.value,
+                "low": each.pace.low,
+                "high": each.pace.high,
+                "efficiency": efficiency,
+            }
+        )
+    return rows

@@ -51,16 +51,15 @@ def speedup(work: MeasuredWork) -> Chart:
                 "words": words,
             }
         )
-    ends = [end for row in rows for end in (row["ratio"], row["low"], row["high"]) if end]
-    domain = [min([0.8, *(0.9 * end for end in ends)]), max([1.25, *(1.1 * end for end in ends)])]
-    # the words begin at the point on the left of the chart, and end at it on the right
+    left, right = _domain(rows)
+    # The words of a point on the left of the chart begin at it; those on the right end at it.
     for row in rows:
-        share = math.log(row["ratio"] / domain[0]) / math.log(domain[1] / domain[0])
+        share = math.log(row["ratio"] / left) / math.log(right / left)
         before = min(max(1.5 * share - 0.25, 0.0), 1.0)
         if row["words"] == "reference":
             before = round(before)  # or the vertical line would cross it
         row["dx"] = _AWAY - before * (_LETTER * len(row["words"]) + 2 * _AWAY)
-    scale = alt.Scale(type="log", domain=domain, nice=False)
+    scale = alt.Scale(type="log", domain=[left, right], nice=False)
     title = "speed-up over the reference"
     sides = alt.Y("side:N", title=None, sort=work.labels)
     colours = colour(work.labels, legend=None)
@@ -85,3 +84,11 @@ def speedup(work: MeasuredWork) -> Chart:
         fewest=FEWEST_SIDES,
         height=44 * len(rows),
     )
+
+
+def _domain(rows: Rows) -> tuple[float, float]:
+    """Return the ends of the axis: 0.8 and 1.25, or beyond the points and their intervals."""
+    ends: list[float] = []
+    for row in rows:
+        ends += filter(None, (row["ratio"], row["low"], row["high"]))
+    return min([0.8, *(0.9 * end for end in ends)]), max([1.25, *(1.1 * end for end in ends)])

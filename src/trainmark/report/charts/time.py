@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from trainmark import units
 from trainmark.analysis.statistics import median
 from trainmark.report.charts.chart import (
@@ -34,12 +36,14 @@ def epochs(work: MeasuredWork) -> Chart:
             rows.append(
                 {"side": side.label, "epoch": 0, "seconds": compiled, "kind": "compilation"}
             )
-        for spread, epoch in ((station.seconds, station.epoch) for station in side.stations):
+        for station in side.stations:
+            spread = station.seconds
             if is_known(spread.median):
                 seconds = {"seconds": spread.median, "low": spread.low, "high": spread.high}
-                kind = "first epoch" if epoch == 1 else "epoch"
-                rows.append({"side": side.label, "epoch": epoch, **seconds, "kind": kind})
-    first, last = (pick((row["epoch"] for row in rows), default=0) for pick in (min, max))
+                kind = "first epoch" if station.epoch == 1 else "epoch"
+                rows.append({"side": side.label, "epoch": station.epoch, **seconds, "kind": kind})
+    first = min((row["epoch"] for row in rows), default=0)
+    last = max((row["epoch"] for row in rows), default=0)
     scale = scale_of(row["seconds"] for row in rows)
     title = "seconds"
     y = alt.Y("seconds:Q", title=title, scale=scale)
@@ -51,18 +55,16 @@ def epochs(work: MeasuredWork) -> Chart:
         band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.18)
         layers.append(band.encode(alt.Y("low:Q", title=title, scale=scale), y2="high:Q"))
     lines = base.transform_filter("datum.epoch > 0").mark_line(strokeWidth=2).encode(y)
+    shapes = alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values()))
     points = base.mark_point(size=70 if last <= _FEW else 20, filled=True, opacity=1.0).encode(
         y,
-        shape=alt.Shape(
-            "kind:N",
-            legend=None,
-            scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())),
-        ),
+        shape=alt.Shape("kind:N", legend=None, scale=shapes),
         tooltip=["side:N", "kind:N", "epoch:Q", alt.Tooltip("seconds:Q", format=".4~s")],
     )
     steady = (
         f"{side.label} {units.seconds(side.result.epoch_seconds.median)}" for side in work.sides
     )
+    compilation = "; triangle at 0: compilation" if first == 0 else ""
     return Chart(
         name="epochs",
         title="Time per epoch",
@@ -70,9 +72,7 @@ def epochs(work: MeasuredWork) -> Chart:
         drawing=alt.layer(*layers, lines, points),
         points=last,
         note="Line: median over runs; band: range (95 % interval from 6 runs). Diamond: first "
-        "epoch, including warm-up"
-        + ("; triangle at 0: compilation." if first == 0 else ".")
-        + " Evaluation excluded.",
+        f"epoch, including warm-up{compilation}. Evaluation excluded.",
     )
 
 
@@ -125,4 +125,4 @@ def pace(work: MeasuredWork) -> Chart:
     what = "tokens" if any(side.result.tokens for side in work.sides) else "examples"
     title = f"Training {what} per second"
     note = f"Median over runs, of {work.epoch}."
-    return bars(work, "pace", title, title.lower(), paces, lambda each: units.rate(each, ""), note)
+    return bars(work, "pace", title, title.lower(), paces, partial(units.rate, unit=""), note)

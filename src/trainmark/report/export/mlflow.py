@@ -9,13 +9,14 @@ from trainmark.record.record import Record
 from trainmark.report.export.scalars import facts, points, results, start_of
 
 EXPERIMENT = "trainmark"
+"""Name of MLflow's experiment that has the runs."""
 _MOST_AT_ONCE = 1000
+"""Maximum number of metrics in one request, which MLflow limits."""
 _ENDINGS = {"ok": "FINISHED", "interrupted": "KILLED"}
 
 
 def to_mlflow(records: Iterable[Record], uri: str) -> list[str]:
-    """Log each new record to a tracking server or store, and return the ids of the runs. Needs
-    mlflow.
+    """Log each new record to a tracking server or store, and return the ids of the runs.
 
     Args:
         uri: as ``MLFLOW_TRACKING_URI``: ``http://...``, ``sqlite:///mlflow.db``, or a folder.
@@ -32,12 +33,10 @@ def to_mlflow(records: Iterable[Record], uri: str) -> list[str]:
         if client.search_runs([place], f"attributes.run_name = '{quoted}'", max_results=1):
             continue
         start = start_of(record)
-        run = client.create_run(
-            place, start_time=_milliseconds(start), run_name=record.id
-        ).info.run_id
-        client.log_batch(
-            run, params=[Param(name, value[:500]) for name, value in facts(record).items()]
-        )
+        made_run = client.create_run(place, start_time=_milliseconds(start), run_name=record.id)
+        run = made_run.info.run_id
+        params = [Param(name, value[:500]) for name, value in facts(record).items()]
+        client.log_batch(run, params=params)
         metrics = [
             Metric(point.name, point.value, _milliseconds(start + point.seconds), point.step)
             for point in points(record)

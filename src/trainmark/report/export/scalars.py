@@ -30,8 +30,7 @@ class ScalarPoint:
 
 
 def points(record: Record) -> Iterator[ScalarPoint]:
-    """Yield every epoch's figures, every step's loss, and the samples taken from outside; unknown
-    ones are omitted.
+    """Yield the known figures of every epoch, step and sample taken from outside.
 
     The steps of an epoch are spread evenly over its duration, since only its start and end were
     timed.
@@ -41,7 +40,8 @@ def points(record: Record) -> Iterator[ScalarPoint]:
         end = epoch.start_seconds + epoch.seconds
         yield ScalarPoint("epoch/seconds", epoch.index + 1, end, epoch.seconds)
         for name in _OF_AN_EPOCH:
-            if (value := getattr(epoch, name)) is not None:
+            value = getattr(epoch, name)
+            if value is not None:
                 yield ScalarPoint(f"epoch/{name}", epoch.index + 1, end, value)
         steps = epoch.steps or 0
         for number, loss in enumerate(record.step_losses[first : first + steps]):
@@ -105,19 +105,14 @@ def results(record: Record) -> dict[str, float]:
 
 
 def _samples(samples: Samples) -> Iterator[ScalarPoint]:
-    for column, name in (
-        ("tree_cpu_percent", "cpu_percent"),
-        ("tree_resident_bytes", "resident_bytes"),
-    ):
-        for row, (second, value) in enumerate(
-            zip(samples.t, getattr(samples, column) or (), strict=False)
-        ):
+    whole = {"cpu_percent": samples.tree_cpu_percent, "resident_bytes": samples.tree_resident_bytes}
+    for name, column in whole.items():
+        for row, (second, value) in enumerate(zip(samples.t, column or (), strict=False)):
             if value is not None:
                 yield ScalarPoint(f"seen/{name}", row, second, value)
-    for column in ("gpu_percent", "gpu_memory_bytes", "gpu_watts"):
-        for row, (second, values) in enumerate(
-            zip(samples.t, getattr(samples, column) or (), strict=False)
-        ):
+    for name in ("gpu_percent", "gpu_memory_bytes", "gpu_watts"):
+        rows = getattr(samples, name) or ()
+        for row, (second, values) in enumerate(zip(samples.t, rows, strict=False)):
             for gpu, value in enumerate(values):
                 if value is not None:
-                    yield ScalarPoint(f"seen/{column}/{gpu}", row, second, value)
+                    yield ScalarPoint(f"seen/{name}/{gpu}", row, second, value)

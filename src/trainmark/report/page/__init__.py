@@ -6,6 +6,7 @@ import base64
 import contextlib
 import hashlib
 import importlib.metadata
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -78,7 +79,7 @@ def page(
         title=title,
         about=_about(records, machine_of),
         sections=[_section(work, table) for work, table in zip(every, tables, strict=True)],
-        legend=list(dict.fromkeys(line for table in tables for line in table.legend())),
+        legend=_legend(tables),
         sweeps=[
             {"sweep": each, "answer": sentence(each), "table": sweep_table(each)}
             for each in sweeps(records)
@@ -126,15 +127,22 @@ class _Charts:
         )
 
 
+def _legend(tables: Sequence[Table]) -> list[str]:
+    """Return the meaning of the columns of all tables, each once."""
+    lines = itertools.chain.from_iterable(table.legend() for table in tables)
+    return list(dict.fromkeys(lines))
+
+
 def _section(work: MeasuredWork, table: Table) -> dict[str, Any]:
     """Return what the page shows about a workload: answer, table and charts."""
     seen = [side for side in work.sides if any(record.samples for record in side.records)]
+    loads = [(side.label, of_side(side)) for side in seen[:_MOST_LOADS]]
     return {
         "work": work,
         "verdict": verdict(work),
         "table": table,
         "charts": of_work(work),
-        "loads": [(side.label, drawn) for side in seen[:_MOST_LOADS] if (drawn := of_side(side))],
+        "loads": [(label, drawn) for label, drawn in loads if drawn],
         "loads_left_out": max(len(seen) - _MOST_LOADS, 0),
     }
 
@@ -143,9 +151,9 @@ def _about(records: Sequence[Record], machine_of: MachineOf) -> str:
     machines = list(dict.fromkeys(machine_of(record).title for record in records))
     first = min(record.created for record in records)
     last = max(record.created for record in records)
-    when = (
-        units.moment(first) if first == last else f"{units.moment(first)} to {units.moment(last)}"
-    )
+    when = units.moment(first)
+    if last != first:
+        when += f" to {units.moment(last)}"
     where = machines[0] if len(machines) == 1 else f"{len(machines)} machines"
     return f"{units.many(len(records), 'run')} on {where}, {when}"
 
@@ -156,16 +164,12 @@ def _as_link(table: Table) -> str:
 
 
 def _printable(value: Any) -> Any:
-    """Replace control characters, which HTML must not contain; text that is HTML already
-    (``__html__``) is kept.
-    """
+    """Replace control characters, which HTML must not contain, unless ``value`` is HTML already."""
     return printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _hash(script: str) -> str:
-    """Return the hash that lets the browser run this script; it runs no other script on the
-    page.
-    """
+    """Return the hash that lets the browser run this script, and no other one on the page."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
@@ -182,23 +186,21 @@ def _colours(theme: Theme) -> str:
 
 def _vega(cache: Path | None) -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script, so that the page needs no network.
+
     Building it takes a second or two, so it is cached.
     """
     import vl_convert
 
-    kept = (
-        None
-        if cache is None
-        else cache / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
-    )
+    version = importlib.metadata.version("vl-convert-python")
+    kept = None if cache is None else cache / f"vega-{version}.js"
     if kept is not None:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             return kept.read_text(encoding="utf-8")
-    # Its stub knows no default
+    # The function's stub lacks its default.
     bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     bundle = bundle.replace("</script", "<\\/script")
     if kept is not None:
-        # if the cache is not writable, the script is built again next time
+        # If the cache is not writable, the script is built again next time.
         with contextlib.suppress(OSError):
             kept.parent.mkdir(parents=True, exist_ok=True)
             regular.write_atomically(kept, bundle.encode())

@@ -23,7 +23,9 @@ from trainmark.study.doctor.check import Check, skipped
 OF_VENDOR: dict[str, Callable[[Host, Driver], Iterator[Check]]] = {"NVIDIA": nvidia.checks}
 """Vendors with their own checks."""
 DATASETS = ("mnist", "cifar10")
+"""Datasets that are looked for."""
 _LOOK_AT_LOAD_SECONDS = 0.5
+"""Duration of the measurement of the CPU's load, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,21 @@ class Facts:
     frameworks: tuple[Framework, ...] | None = None
 
 
+def _read_busy() -> float:
+    return read_load(_LOOK_AT_LOAD_SECONDS).taken
+
+
+def _examine(at_once: bool) -> tuple[Framework, ...]:
+    return examine_all(at_once=at_once)
+
+
 def gather(
     *,
     quick: bool = False,
     read_host: Callable[[], Host] = read_host,
     read_driver: Callable[[], Driver] = read_driver,
-    busy: Callable[[], float] = lambda: read_load(_LOOK_AT_LOAD_SECONDS).taken,
-    examine: Callable[[bool], tuple[Framework, ...]] = lambda at_once: examine_all(at_once=at_once),
+    busy: Callable[[], float] = _read_busy,
+    examine: Callable[[bool], tuple[Framework, ...]] = _examine,
 ) -> Facts:
     """Gather the current facts.
 
@@ -77,11 +87,13 @@ def diagnose(facts: Facts) -> Iterator[Check]:
     yield Check("host.shared-memory", *host.shared_memory(machine.shared_memory_bytes))
     yield Check("host.energy", *host.energy(machine.energy_problem))
     yield Check("host.rosetta", *host.rosetta(machine.translated))
-    if of_vendor := OF_VENDOR.get(maker := vendor_of(facts.driver).name):
-        yield from of_vendor(machine, facts.driver)
+    maker = vendor_of(facts.driver).name
+    if maker in OF_VENDOR:
+        yield from OF_VENDOR[maker](machine, facts.driver)
     else:
         yield Check("gpu.driver", *skipped(f"no checks for {maker} GPUs"))
-    if others := host.other_gpus(machine):
+    others = host.other_gpus(machine)
+    if others:
         yield Check("gpu.other-makers", *others)
     if facts.frameworks is not None:
         yield from frameworks.checks(facts.frameworks, machine, facts.driver)
@@ -96,8 +108,9 @@ def look_at_data(locate: Callable[[str], Located], places: tuple[Path, ...]) -> 
     """
     for name in DATASETS:
         yield Check(f"data.{name}", *data.dataset(name, locate))
-    free = [(place, free) for place in places if (free := _free(place)) is not None]
-    yield Check("data.disk-space", *data.disk(free))
+    free = [(place, _free(place)) for place in places]
+    known = [(place, size) for place, size in free if size is not None]
+    yield Check("data.disk-space", *data.disk(known))
 
 
 def _free(place: Path) -> int | None:

@@ -15,8 +15,11 @@ from trainmark.measure.vendors import vendor_of
 from trainmark.study.doctor.check import Check, Finding, failed, passed, skipped, warned
 
 _LONG_FIRST_USE_SECONDS = 30.0
+"""Seconds from which on the first product on a device counts as slow."""
 _MACHINE_CODE = re.compile(r"sm_(\d+)(\d)([af]?)$")
+"""Architecture of code that runs as it is: major and minor number, and a letter."""
 _TO_BE_COMPILED = re.compile(r"compute_(\d+)(\d)")
+"""Architecture of code that the driver compiles: major and minor number."""
 _MISSING_LIBRARY = re.compile(
     r"lib[\w-]+\.so[.\d]*(?=: cannot open shared object)|(?<=Could not load library )lib[\w.-]+"
 )
@@ -25,7 +28,8 @@ _AGAIN = "Import it by hand to see its error; then, in a fresh environment: {}"
 _NEWER_DRIVER = (
     "Install a newer driver (WSL: on Windows; container: on the host): sudo ubuntu-drivers install"
 )
-_JETSON = ((7, 2), (8, 7))  # these run only code built for exactly them
+_JETSON = ((7, 2), (8, 7))
+"""Compute capabilities of GPUs that run only code that was built for exactly them."""
 
 
 def checks(frameworks: Sequence[Framework], host: Host, driver: Driver) -> Iterator[Check]:
@@ -40,7 +44,8 @@ def _findings(framework: Framework, host: Host, driver: Driver) -> Iterator[tupl
     yield "import", imports(framework)
     if not framework.installed:
         return
-    if (examination := framework.examination) is not None:
+    examination = framework.examination
+    if examination is not None:
         yield "cuda-driver", cuda(examination, driver)
         yield "gpu", sees_gpu(framework, examination, host, driver)
         yield "architecture", architecture(framework, examination, host, driver)
@@ -61,10 +66,8 @@ def imports(framework: Framework) -> Finding:
         problem, update, how = (framework.problem or "no output").partition(registry.UPDATE)
         found = f"{framework.name}{version} failed: {problem.removesuffix('. ')}"
         return failed(found, f"{update}{how}" or _AGAIN.format(framework.install))
-    return passed(
-        f"{framework.name} {framework.version} (import and test: "
-        f"{units.seconds(framework.seconds)})"
-    )
+    took = units.seconds(framework.seconds)
+    return passed(f"{framework.name} {framework.version} (import and test: {took})")
 
 
 def cuda(examination: Examination, driver: Driver) -> Finding:
@@ -100,10 +103,8 @@ def sees_gpu(framework: Framework, examination: Examination, host: Host, driver:
         fix = _for_driver(framework.install_gpu, driver)
         return failed(f"{lacking}: this {framework.name} was built for the CPU only", fix)
     if examination.hidden_by is not None:
-        return warned(
-            f"{lacking}: {examination.hidden_by}",
-            f"unset {examination.hidden_by.partition('=')[0]}",
-        )
+        variable = examination.hidden_by.partition("=")[0]
+        return warned(f"{lacking}: {examination.hidden_by}", f"unset {variable}")
     if not seen and any(gpu.mig for gpu in expected):
         return failed(
             f"{lacking}: MIG is enabled, and there may be no MIG instance",
@@ -117,10 +118,10 @@ def architecture(
     framework: Framework, examination: Examination, host: Host, driver: Driver
 ) -> Finding:
     """Whether its GPU code fits the GPUs, must be compiled at first use, or is missing."""
-    names = examination.architectures
+    names = examination.architectures or ()
     shown = vendor_of(driver).shown(driver, host.environment)
     gpus = [(gpu, gpu.compute_capability) for gpu in shown if gpu.compute_capability is not None]
-    if not names or not gpus or not any(name.startswith(("sm_", "compute_")) for name in names):
+    if not gpus or not any(name.startswith(("sm_", "compute_")) for name in names):
         return skipped("no GPU, or its architectures are not reported")
     built = f"{framework.name} was compiled for {', '.join(names)}"
     built_with = _cuda_of(examination)
@@ -148,19 +149,14 @@ def architecture(
 def libraries(framework: Framework, host: Host) -> Finding:
     """Whether the GPU's libraries are present and loaded once."""
     blind = framework.examination.blind if framework.examination else None
-    said = (
-        blind,
-        framework.problem,
-        *(product.problem for product in framework.products),
-        framework.printed,
-    )
+    problems = [product.problem for product in framework.products]
+    said = (blind, framework.problem, *problems, framework.printed)
     missing = _MISSING_LIBRARY.search("\n".join(filter(None, said)))
     if missing and missing[0].startswith("libcuda.so"):
         return skipped(f"{missing[0]}, which comes with the driver, is missing", "See gpu.driver")
     if missing:
-        return failed(
-            f"{missing[0]} is missing", _AFRESH.format(framework.install_gpu or framework.install)
-        )
+        fix = _AFRESH.format(framework.install_gpu or framework.install)
+        return failed(f"{missing[0]} is missing", fix)
     twice = {name: files for name, files in framework.libraries.items() if len(files) > 1}
     if twice:
         listed = "; ".join(f"{name}: {', '.join(files)}" for name, files in twice.items())
@@ -175,11 +171,8 @@ def libraries(framework: Framework, host: Host) -> Finding:
 
 def agree(frameworks: Sequence[Framework]) -> Finding:
     """Whether all frameworks built for GPUs see the same number of them."""
-    seen = {
-        each.name: len(each.gpus)
-        for each in frameworks
-        if each.examination and each.examination.built_for
-    }
+    of_gpus = [each for each in frameworks if each.examination and each.examination.built_for]
+    seen = {each.name: len(each.gpus) for each in of_gpus}
     if len(seen) < 2 or not any(seen.values()):
         return skipped("fewer than two frameworks are built for GPUs, or none sees a GPU")
     if len(set(seen.values())) > 1:
@@ -192,26 +185,22 @@ def agree(frameworks: Sequence[Framework]) -> Finding:
 
 
 def runs_on(architectures: Sequence[str], capability: tuple[int, int]) -> bool:
-    """Whether one of ``architectures`` is machine code for a GPU of ``capability``: the same
-    generation and not newer; with a letter after it, exactly the same.
+    """Whether one of ``architectures`` is machine code for a GPU of ``capability``.
+
+    It must be of the same generation and not newer; with a letter after it, exactly the same.
     """
     major, minor = capability
-    codes = [
-        code
-        for name in architectures
-        if (code := _MACHINE_CODE.fullmatch(name)) and int(code[1]) == major
-    ]
+    matches = (_MACHINE_CODE.fullmatch(name) for name in architectures)
+    codes = [code for code in matches if code and int(code[1]) == major]
     if any(int(code[2]) == minor for code in codes):
         return True
-    return capability not in _JETSON and any(
-        int(code[2]) < minor and code[3] != "a" for code in codes
-    )
+    if capability in _JETSON:
+        return False
+    return any(int(code[2]) < minor and code[3] != "a" for code in codes)
 
 
 def compiles_for(architectures: Sequence[str], capability: tuple[int, int]) -> bool:
-    """Whether one of ``architectures`` can be compiled for a GPU of ``capability`` by the
-    driver.
-    """
+    """Whether the driver can compile one of ``architectures`` for a GPU of ``capability``."""
     found = (_TO_BE_COMPILED.fullmatch(name) for name in architectures)
     return any((int(code[1]), int(code[2])) <= capability for code in found if code)
 
@@ -223,10 +212,10 @@ def _cuda_of(examination: Examination) -> tuple[int, int] | None:
 
 
 def _for_driver(install: str, driver: Driver) -> str:
-    """Return the install command for the driver's CUDA version: ``jax[cuda13]`` needs a driver for
-    CUDA 13.
-    """
-    return install.replace("cuda13", "cuda12") if driver.cuda and driver.cuda[0] == 12 else install
+    """Return the install command for the driver's CUDA version; ``jax[cuda13]`` needs CUDA 13."""
+    if driver.cuda and driver.cuda[0] == 12:
+        return install.replace("cuda13", "cuda12")
+    return install
 
 
 def _product(framework: str, product: DeviceProduct) -> Finding:
@@ -234,9 +223,8 @@ def _product(framework: str, product: DeviceProduct) -> Finding:
         fix = f"See {framework}.architecture and {framework}.libraries"
         return failed(f"a small matrix multiplication failed: {product.problem}", fix)
     if product.values != EXPECTED:
-        gave, right = (
-            " ".join(f"{value:g}" for value in values) for values in (product.values, EXPECTED)
-        )
+        gave = " ".join(f"{value:g}" for value in product.values)
+        right = " ".join(f"{value:g}" for value in EXPECTED)
         fix = "Don't trust this device: run its vendor's diagnostics (dcgmi diag -r 3)"
         return failed(f"the 2×3 by 3×2 product of 1…6 is {gave}, not {right}", fix)
     if product.device != "cpu" and product.placed_on and "cpu" in product.placed_on.lower():

@@ -14,12 +14,19 @@ from trainmark.record.caveats import BUSY_SHARE
 from trainmark.study.doctor.check import Finding, failed, passed, skipped, warned
 
 MIB = 2**20
+"""Bytes of a mebibyte."""
 GIB = 2**30
+"""Bytes of a gibibyte."""
 _COARSE_CLOCK_SECONDS = 1e-3
+"""Step of a clock, in seconds, that is too coarse to time short steps."""
 _SMALL_MEMLOCK = 64 * MIB
+"""Lockable memory, in bytes, below which copies between GPUs may fail."""
 _SMALL_STACK = 4 * MIB
+"""Stack of a thread, in bytes, below which compilers may fail."""
 _SMALL_SHARED = GIB
+"""Size of ``/dev/shm``, in bytes, below which loaders with several processes may fail."""
 _LITTLE_MEMORY = 2 * GIB
+"""Available memory, in bytes, below which training may fail."""
 
 
 def clock(resolution: float | None) -> Finding:
@@ -132,30 +139,23 @@ def energy(problem: str | None) -> Finding:
     """Whether the CPU's energy can be read."""
     if problem is None:
         return passed("RAPL counters are readable")
-    fix = (
-        "sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj"
-        if "permission" in problem
-        else ""
-    )
+    fix = ""
+    if "permission" in problem:
+        fix = "sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj"
     return skipped(problem, fix)
 
 
 def other_gpus(host: Host) -> Finding | None:
-    """Return the GPUs of other makers, which only the frameworks can check; None if there are
-    none.
-    """
+    """Return the GPUs of other makers, if any, which only the frameworks can check."""
     known = {vendor.name for vendor in VENDORS}
-    others = {
-        maker: number
-        for maker, number in (host.gpus_on_bus or {}).items()
-        if maker not in known and number
-    }
-    listed = ", ".join(units.many(number, f"{maker} GPU") for maker, number in others.items())
-    return (
-        skipped(f"{listed}: only the frameworks check these; power and clocks are not sampled")
-        if others
-        else None
-    )
+    others = []
+    for maker, number in (host.gpus_on_bus or {}).items():
+        if maker not in known and number:
+            others.append(units.many(number, f"{maker} GPU"))
+    if not others:
+        return None
+    listed = ", ".join(others)
+    return skipped(f"{listed}: only the frameworks check these; power and clocks are not sampled")
 
 
 def rosetta(translated: bool | None) -> Finding:

@@ -12,8 +12,8 @@ from trainmark.measure.vendor import Driver, Gpu, Installed
 from trainmark.study.doctor.check import Check, Finding, failed, passed, skipped, warned
 
 _INSTALL_DRIVER = (
-    "sudo ubuntu-drivers install (elsewhere your distribution's package of "
-    "NVIDIA's driver), then reboot"
+    "sudo ubuntu-drivers install (elsewhere your distribution's package of NVIDIA's driver), then "
+    "reboot"
 )
 _PASS_IN = {
     "docker": "docker run --gpus all, with the NVIDIA Container Toolkit on the host",
@@ -87,11 +87,12 @@ def driver(host: Host, found: Driver) -> Finding:
             f"({host.container}): {problem}",
             _PASS_IN.get(host.container, _PASS_IN["docker"]),
         )
-    if tool := _installed(host).tool:
+    tool = _installed(host).tool
+    if tool:
         return failed(
             f"nvidia-smi is at {tool}, but NVML does not answer: {problem}",
-            "Run nvidia-smi: if it fails too, sudo modprobe nvidia; "
-            "otherwise add the folder of libnvidia-ml.so.1 to LD_LIBRARY_PATH",
+            "Run nvidia-smi: if it fails too, sudo modprobe nvidia; otherwise add the folder of "
+            "libnvidia-ml.so.1 to LD_LIBRARY_PATH",
         )
     return failed(f"an NVIDIA GPU is on the bus, but no driver answers: {problem}", _INSTALL_DRIVER)
 
@@ -151,9 +152,7 @@ def _under_wsl(host: Host, problem: str) -> Finding:
 
 
 def _has_gpu(host: Host) -> bool:
-    """Whether the bus or a device file shows an NVIDIA GPU; a command or a package does not
-    count.
-    """
+    """Whether the bus or a device file shows an NVIDIA GPU; a package does not count."""
     return bool((host.gpus_on_bus or {}).get(NAME)) or bool(_installed(host).device_files)
 
 
@@ -163,9 +162,8 @@ def _installed(host: Host) -> Installed:
 
 def _foreign(host: Host, gpu: Gpu) -> Finding:
     if gpu.processes is None or (host.container and not gpu.processes):
-        return skipped(
-            "other users' processes are not visible" + (" in a container" if host.container else "")
-        )
+        where = " in a container" if host.container else ""
+        return skipped(f"other users' processes are not visible{where}")
     if gpu.processes:
         listed = ", ".join(map(str, gpu.processes))
         return warned(f"other processes are using it: {listed}", "Wait, or stop them: nvidia-smi")

@@ -13,7 +13,7 @@ from trainmark.analysis.crossing import Crossing, crossing
 from trainmark.analysis.statistics import Estimate
 from trainmark.backends import registry
 from trainmark.errors import ExplanationFailed
-from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.here import Here, look_around
 from trainmark.execute.parent.peaks import Keep, find_peaks
 from trainmark.execute.parent.plan import Side
 from trainmark.execute.parent.request import Request, Watcher
@@ -58,9 +58,11 @@ def prepare(request: Request, watcher: Watcher) -> ExplainedSide:
     place = (side, chosen.settings.threads)
     here = look_around()
     seen = {(side.backend, side.interpreter.label): chosen.seen}
-    peaks = find_peaks(
-        [place], seen, Keep(request.cache / "limits"), lambda: here, watcher.measuring
-    )
+
+    def look() -> Here:
+        return here
+
+    peaks = find_peaks([place], seen, Keep(request.cache / "limits"), look, watcher.measuring)
     size = _peak_size(peaks.get(place), accelerator=chosen.accelerator)
     return ExplainedSide(
         **vars(chosen), busy=here.is_busy, cores=here.machine.usable_cores or 1, peak_size=size
@@ -80,9 +82,10 @@ def explain(subject: ExplainedSide, tell: Tell, seconds: float = measure.SECONDS
     found = measure.dissect(subject, tell, seconds)
     attribution = attribute(found)
     require_steady(attribution.step_seconds)
-    overtaking, why_not = (
-        _overtaking(subject, tell, seconds) if subject.accelerator else (None, None)
-    )
+    overtaking = None
+    why_not = None
+    if subject.accelerator:
+        overtaking, why_not = _overtaking(subject, tell, seconds)
     recipe = registry.recipe(subject.side.backend)
     return Explanation(
         subject, found, attribution, advise(found, attribution, recipe), overtaking, why_not
@@ -90,14 +93,12 @@ def explain(subject: ExplainedSide, tell: Tell, seconds: float = measure.SECONDS
 
 
 def require_steady(step: Estimate) -> None:
-    """Raise :class:`~trainmark.errors.ExplanationFailed` if noise could make the time of a step
-    negative.
-    """
+    """Raise :class:`~trainmark.errors.ExplanationFailed` if the time of a step may be negative."""
     if step.value <= 0 or (step.low is not None and step.low <= 0):
+        bounds = f"{units.seconds(step.low)}, {units.seconds(step.high)}"
         raise ExplanationFailed(
             "the rounds differ by more than a whole step, so its time can't be attributed",
-            found=f"a step of {units.seconds(step.value)} [{units.seconds(step.low)}, "
-            f"{units.seconds(step.high)}]",
+            found=f"a step of {units.seconds(step.value)} [{bounds}]",
             fix="Use more --seconds on an idle machine.",
         )
 
@@ -105,12 +106,10 @@ def require_steady(step: Estimate) -> None:
 def _overtaking(
     subject: ExplainedSide, tell: Tell, seconds: float
 ) -> tuple[Crossing | None, str | None]:
-    """Find the batch size at which the device overtakes the CPU, or the reason why it can't be
-    found.
-    """
+    """Find the batch size at which the device overtakes the CPU, or why it can't be found."""
     try:
         swept = measure.sweep_devices(subject, tell, seconds)
-    # such as a precision that the CPU lacks; the rest is still useful
+    # The CPU may lack the precision, for example; the rest is still useful.
     except ExplanationFailed as failed:
         return None, str(failed)
     cpu = swept.get("cpu", {})
@@ -128,9 +127,8 @@ def _the_one(request: Request, sides: Sequence[Side]) -> Side:
 
 
 def _peak_size(peaks: Peaks | None, *, accelerator: bool) -> int | None:
-    """Return the size of the matrix product that measures the peak in every round; None if no limit
-    is known.
-    """
-    if peaks is None or not isinstance(size := peaks.conditions.get("matmul_size"), int):
+    """Return the size of the matrix product that measures the peak in every round, if known."""
+    size = None if peaks is None else peaks.conditions.get("matmul_size")
+    if not isinstance(size, int):
         return None
     return size if accelerator else min(size, _LARGEST_ON_CPU)

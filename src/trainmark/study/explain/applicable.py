@@ -11,9 +11,11 @@ from trainmark.record.observed import IN_EVERY_STEP, Observed
 from trainmark.units import percent
 
 _MORE_BATCH = 8
+"""How many times larger the batch of the change ``batch`` is."""
 _MOST_WORKERS = 8
+"""Maximum number of loader processes that is tried."""
 _LARGE_SHARE = 0.25
-"""Of the time of the unchanged script: changes to a part at least this large are tried first."""
+"""Share of the time from which on changes to a part of the script are tried first."""
 _WHY_NOT_JAX = (
     "JAX is not supported yet; try donated buffers (donate_argnums) and several steps "
     "per call (lax.scan)"
@@ -25,8 +27,7 @@ _SLOW_SECONDS = 300.0
 def choose(
     seen: Observed, facts: Mapping[str, Any], seconds: float, only: Sequence[str] = ()
 ) -> tuple[list[str], dict[str, str], dict[str, str]]:
-    """Return the changes to try, why others are left out that an option would try, and why the rest
-    doesn't apply.
+    """Return the changes to try, why others need an option, and why the rest doesn't apply.
 
     Args:
         seen: what the unchanged script does.
@@ -39,25 +40,20 @@ def choose(
         return [], {"all": _WHY_NOT_JAX}, {}
     if only:
         return _with_values(only, seen, facts), {}, {}
-    own = (
-        OF_KERAS
-        if seen.framework == "keras"
-        else [name for name in EXPERIMENTS if name not in ONLY_KERAS]
-    )
+    own = [name for name in EXPERIMENTS if name not in ONLY_KERAS]
+    if seen.framework == "keras":
+        own = list(OF_KERAS)
     reasons = _reasons(seen, facts, seconds)
-    why_not = {name: why for name in own if (why := reasons.get(name))}
+    why_not = {name: reasons[name] for name in own if reasons.get(name)}
     slow = {
         "loader": seen.loader_wait_seconds,
         "evaluation": seen.evaluation_seconds,
         "save": seen.saving_seconds,
     }
-    large = {
-        part for part, spent in slow.items() if (spent or 0.0) > _LARGE_SHARE * seen.all_seconds
-    }
-    names = sorted(
-        (name for name in own if name not in why_not),
-        key=lambda name: experiment(name).part not in large,
-    )
+    least = _LARGE_SHARE * seen.all_seconds
+    large = {part for part, spent in slow.items() if (spent or 0.0) > least}
+    names = [name for name in own if name not in why_not]
+    names.sort(key=lambda name: experiment(name).part not in large)
     left_out = {name: why for name, why in why_not.items() if "--" in why}
     unsuitable = {name: why for name, why in why_not.items() if name not in left_out}
     return _with_values(names, seen, facts), left_out, unsuitable
@@ -67,27 +63,29 @@ def why_rare(seen: Observed, times: int, seconds: float | None) -> str:
     """Return why leaving something out can't be measured; empty if it happens in enough steps."""
     if times >= IN_EVERY_STEP * seen.steps:
         return ""
-    # no time is known of a training in a single call
+    if not times:
+        return "none observed"
+    # A training in a single call has no known time.
     share = (seconds or 0.0) / (seen.all_seconds or 1.0)
-    return f"{percent(share, 0)} of the time, but too rare to measure" if times else "none observed"
+    return f"{percent(share, 0)} of the time, but too rare to measure"
 
 
 def _with_values(names: Iterable[str], seen: Observed, facts: Mapping[str, Any]) -> list[str]:
-    """Return changes such as ``workers=2`` for their names; none for ``line``, which is sampled
-    instead.
-    """
+    """Return changes such as ``workers=2`` for their names; ``line`` is sampled instead."""
     cores = len(usable_core_numbers())
+    now = seen.threads or cores
     values: dict[str, list[str]] = {
         "line": [],
         "workers": [f"workers={_workers()}"],
-        "threads": [
-            f"threads={number}" for number in (cores, 1) if number != (seen.threads or cores)
-        ],
+        "threads": [f"threads={number}" for number in (cores, 1) if number != now],
         "batch": [f"batch={_MORE_BATCH}"],
         "no-accumulation": [f"no-accumulation={facts.get('accumulates', 2)}"],
         "steps-per-execution": ["steps-per-execution=8"],
     }
-    return [change for name in names for change in values.get(name, [name])]
+    changes: list[str] = []
+    for name in names:
+        changes += values.get(name, [name])
+    return changes
 
 
 def _workers() -> int:
@@ -100,24 +98,27 @@ def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[s
     evaluation = why_rare(seen, seen.evaluations, seen.evaluation_seconds)
     no_loader = "" if seen.framework == "keras" or workers is not None else "no DataLoader found"
     no_gpu = "" if seen.on_gpu else "no GPU"
-    other = (
-        ""
-        if seen.precision == "float32"
-        else f"it computes in {seen.precision or 'an unknown precision'}"
-    )
-    late = (
-        ""
-        if seconds >= _SLOW_SECONDS
-        else f"needs time to compile; use --seconds {_SLOW_SECONDS:g} or --only"
-    )
+    other = ""
+    if seen.precision != "float32":
+        other = f"it computes in {seen.precision or 'an unknown precision'}"
+    late = ""
+    if seconds < _SLOW_SECONDS:
+        late = f"needs time to compile; use --seconds {_SLOW_SECONDS:g} or --only"
+    no_workers = no_loader
+    if facts.get("iterable"):
+        no_workers = "the dataset is an IterableDataset"
+    elif not no_loader and workers == _workers():
+        no_workers = f"the loader already has {workers} workers"
+    no_accumulation = ""
+    if facts.get("accumulates", 1) <= 1:
+        no_accumulation = "the script doesn't accumulate gradients"
+    of_torch = ""
+    if not facts.get("handwritten"):
+        of_torch = f"{facts.get('optimizer')} is a PyTorch optimiser"
     return {
-        "workers": "the dataset is an IterableDataset"
-        if facts.get("iterable")
-        else no_loader or f"the loader already has {workers} workers" * (workers == _workers()),
+        "workers": no_workers,
         "batch": no_loader,
-        "no-accumulation": ""
-        if facts.get("accumulates", 1) > 1
-        else "the script doesn't accumulate gradients",
+        "no-accumulation": no_accumulation,
         "prefetch": no_loader or "the loader already has worker processes" * bool(workers),
         "pin": no_gpu or no_loader,
         "tf32": no_gpu or other,
@@ -127,9 +128,7 @@ def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[s
         "fp32": "" if seen.precision == "float64" else f"it computes in {seen.precision}",
         "fused": _flag(facts, "fused"),
         "foreach": _flag(facts, "foreach"),
-        "torch-optimizer": ""
-        if facts.get("handwritten")
-        else f"{facts.get('optimizer')} is a PyTorch optimiser",
+        "torch-optimizer": of_torch,
         "no-evaluation": evaluation,
         "no-grad": evaluation if facts.get("graded") else "no evaluation records gradients",
         "no-saves": why_rare(seen, seen.saves, seen.saving_seconds),

@@ -69,9 +69,7 @@ def diagnose_run(record: Record, chosen: ChosenSide, tell: Tell) -> DiagnosedRun
 def replay_of(
     heard: Sequence[Answer], workload: Workload, precision: str, stopped: str | None
 ) -> Replay:
-    """Collect the answers of the replaying process; ``stopped`` says why it ended early, if it
-    did.
-    """
+    """Collect the answers of the replaying process; ``stopped`` says why it ended early, if so."""
     said = next(iter(of_kind(heard, Replayed)), None)
     return Replay(
         losses=tuple(said.losses) if said else (),
@@ -85,9 +83,7 @@ def replay_of(
 
 
 def _steps(record: Record, chosen: ChosenSide) -> int:
-    """Return the steps to replay: up to where the run diverged, else the steps it made or planned,
-    up to a limit.
-    """
+    """Return the steps to replay: up to where the run diverged, or those made, up to a limit."""
     if record.outcome.step is not None:
         return record.outcome.step + 1
     workload = chosen.course.workload

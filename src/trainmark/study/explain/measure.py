@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,18 +32,30 @@ from trainmark.workload.reduce import ablated, with_batch
 from trainmark.workload.schedule import epoch_sizes
 
 SECONDS = 100.0
+"""Default duration of the measurement, in seconds, without start-up."""
 ROUNDS = 25
+"""Number of rounds, each of which times every variant once."""
 SITTINGS = 5
-"""Consecutive processes that these rounds are spread over; fewer if start-up is slow, but never
-two."""
+"""Consecutive processes that these rounds are spread over.
+
+They are fewer if start-up is slow, but never two.
+"""
 _SETTLING_SHARE = 0.3
+"""Share of the measurement time that all processes may take to start, which limits their number."""
 _THREADS_SHARE = 0.3
+"""Share of the measurement time that comparing numbers of threads takes on top."""
 _SWEEP_SHARE = 0.15
+"""Share of the measurement time that trying batch sizes takes on top, on each device."""
 _PREPARING = 0.3
+"""Share of the progress bar that preparing the variants gets."""
 _EVALUATIONS = 3
+"""Number of timed evaluations, in the first process."""
 _SWEEP_ROUNDS = 5
+"""Number of rounds in which each batch size is timed."""
 _LEAST_STRETCH = 0.05
+"""Shortest timed stretch of a batch size, relative to the usual one."""
 _MOST_STRETCH = 8.0
+"""Longest timed stretch of a batch size, relative to the usual one."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +89,7 @@ class ExplainedSide(ChosenSide):
 
 
 def dissect(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> Dissection:
-    """Time the variants of ``subject`` for about ``seconds``; if ``--threads`` leaves cores unused,
-    with all cores.
+    """Time the variants of ``subject`` for about ``seconds``, with all cores.
 
     Raises:
         ExplanationFailed: a process died, or took too long.
@@ -101,9 +113,8 @@ def dissect(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> Dis
         settling=_SETTLING_SHARE * seconds,
     )
     heard = list(_sit(subject, request, tell))
-    return dataclasses.replace(
-        _dissection(subject, subject.batch * model.training_flops, heard), threads_ratio=ratio
-    )
+    found = _dissection(subject, subject.batch * model.training_flops, heard)
+    return dataclasses.replace(found, threads_ratio=ratio)
 
 
 def _sit(subject: ExplainedSide, request: Dissect, tell: Tell) -> Iterator[list[answers.Answer]]:
@@ -140,9 +151,7 @@ def sweep_devices(
 
 
 def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estimate:
-    """Measure seconds with all cores / seconds with the requested threads, from interleaved
-    slices.
-    """
+    """Measure seconds with all cores / with the requested threads, from interleaved slices."""
     budget = Budget(_THREADS_SHARE * seconds)
     start = time.perf_counter()
     settings = {
@@ -155,18 +164,23 @@ def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estima
             share = min((time.perf_counter() - start) / budget.seconds, 1.0)
             tell(f"{' against '.join(settings)}, {task.first.turn}", share)
 
+    observer = Rounds()
+
+    def running(_tasks: Sequence[Task[Run]]) -> AbstractContextManager[Observer]:
+        return nullcontext(observer)
+
+    def say_nothing(_text: str) -> None:
+        """Ignore messages about rounds, which the user did not ask for."""
+
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
-        rounds = nullcontext(Rounds())
-        records = compare_settings(
-            subject, settings, store, lambda _: rounds, budget, lambda _: None
-        )
+        records = compare_settings(subject, settings, store, running, budget, say_nothing)
     sliced = compare_slices(*records)
     if sliced is None:
-        reasons = (each.outcome.reason for some in records for each in some if each.outcome.reason)
-        raise ExplanationFailed(
-            "the threads can't be compared", found=next(reasons, "no slice in common")
-        )
+        every = itertools.chain.from_iterable(records)
+        reasons = [each.outcome.reason for each in every if each.outcome.reason]
+        found = reasons[0] if reasons else "no slice in common"
+        raise ExplanationFailed("the threads can't be compared", found=found)
     return sliced.ratio()
 
 
@@ -193,20 +207,20 @@ def _hold(subject: ExplainedSide, request: Dissect, tell: Tell) -> list[answers.
 
     threads = request.variants[0].options.threads
     heard, ending = subject.ask(request, hear=hear, threads=threads)
-    if ending.status != "done" or not {answers.VariantsReady, answers.RoundTimed} <= set(
-        map(type, heard)
-    ):
-        raise ExplanationFailed(
-            f"{subject.side.title} can't be explained", found=ending.reason or "no answer"
-        )
+    kinds = set(map(type, heard))
+    is_whole = {answers.VariantsReady, answers.RoundTimed} <= kinds
+    if ending.status != "done" or not is_whole:
+        found = ending.reason or "no answer"
+        raise ExplanationFailed(f"{subject.side.title} can't be explained", found=found)
     return heard
 
 
 def _sitting(heard: list[answers.Answer]) -> Sitting:
     rounds = answers.of_kind(heard, answers.RoundTimed)
-    ready = answers.of_kind(heard, answers.VariantsReady)[0]
     return Sitting(
-        tuple(each.seconds for each in rounds), tuple(each.starts for each in rounds), ready.lengths
+        rounds=tuple(each.seconds for each in rounds),
+        starts=tuple(each.starts for each in rounds),
+        lengths=answers.of_kind(heard, answers.VariantsReady)[0].lengths,
     )
 
 
@@ -215,12 +229,9 @@ def _dissection(
 ) -> Dissection:
     workload = subject.course.workload
     sizes = epoch_sizes(workload.schedule, workload.batches, subject.course.dataset.train_examples)
-    said = [answer for sitting in heard for answer in sitting]
-    dropped = [
-        answer
-        for answer in answers.of_kind(said, answers.Dropped)
-        if answer.reason != answers.NOT_A_PART
-    ]
+    said = list(itertools.chain.from_iterable(heard))
+    dropped = answers.of_kind(said, answers.Dropped)
+    evaluated = answers.of_kind(said, answers.EvaluationTimed)
     return Dissection(
         sittings=tuple(map(_sitting, heard)),
         steps_per_epoch=len(sizes[0]),
@@ -228,14 +239,14 @@ def _dissection(
         peak_flops=None if subject.peak_size is None else 2.0 * subject.peak_size**3,
         batch=subject.batch,
         larger=LARGER_TIMES,
-        evaluations=tuple(
-            answer.seconds for answer in answers.of_kind(said, answers.EvaluationTimed)
-        ),
+        evaluations=tuple(answer.seconds for answer in evaluated),
         compile_seconds=answers.of_kind(said, answers.VariantsReady)[0].compile_seconds,
         steps=sum(len(epoch) for epoch in sizes),
         looks=len(sizes) if workload.schedule.evaluate == "every-epoch" else 1,
         accelerator=subject.accelerator,
-        dropped={answer.name: answer.reason for answer in dropped},
+        dropped={
+            answer.name: answer.reason for answer in dropped if answer.reason != answers.NOT_A_PART
+        },
     )
 
 
@@ -263,16 +274,14 @@ def _seconds_by_batch(
     """
     workload = subject.course.workload
     options = dataclasses.replace(subject.options(), device=device)
-    names = {
-        size: f"{size} examples" for size in swept_sizes(subject.course.dataset.train_examples)
-    }
+    sizes = swept_sizes(subject.course.dataset.train_examples)
+    names = {size: f"{size} examples" for size in sizes}
     variants = []
     for size, name in names.items():
         stretch = min(max(min(names) / size, _LEAST_STRETCH), _MOST_STRETCH)
         variants.append(Variant(name, with_batch(workload, size), options, stretch=stretch))
-    heard = _hold(
-        subject, _interleaved(subject, variants, _SWEEP_SHARE * seconds, _SWEEP_ROUNDS), tell
-    )
+    request = _interleaved(subject, variants, _SWEEP_SHARE * seconds, _SWEEP_ROUNDS)
+    heard = _hold(subject, request, tell)
     rounds = [each.seconds for each in answers.of_kind(heard, answers.RoundTimed)]
     took = {
         size: lower_quartile([each[name] for each in rounds])

@@ -1,5 +1,4 @@
-"""Experiments on a user's script: the same training with one change each, against the unchanged
-one.
+"""Experiments on a user's script: the same training with one change each, against the original.
 
 All of them are alive at the same time and take turns. What wins is measured again in fresh rounds
 with fresh processes, since the best of twenty looks better than it is; then what wins again is
@@ -20,6 +19,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -48,26 +49,38 @@ from trainmark.units import many
 from trainmark.units import seconds as in_words
 
 SECONDS = 120.0
+"""Default duration of all experiments, in seconds."""
 UNCHANGED = ""
+"""Name of the unchanged script among the changes."""
 _FIRST_SHARE = 0.1
+"""Share of the time in which steps of the unchanged script are observed first."""
 _FIRST_SECONDS = 3.0
+"""Seconds of steps after which this observation ends if the script has evaluated."""
 _FIRST_SECONDS_AT_MOST = 8.0
-"""Of steps of the unchanged script; more if it has not evaluated yet."""
+"""Seconds of steps after which it ends in any case."""
 _PATIENCE_SECONDS = 60.0
-"""And more with more seconds: how long the first step of the unchanged script may take."""
+"""Time allowed for the first step of the unchanged script; grows with ``--seconds``."""
 _SCREENING = 0.6
 """Share of the time until the winners are known."""
 _FEWEST_BLOCKS = 4
+"""Minimum number of blocks of a round, even if this takes longer."""
 _MOST_BLOCKS = 12
+"""Maximum number of blocks of a round; the time that is left goes to more rounds."""
 _ROUNDS = 3
+"""Minimum number of fresh rounds of what won; fewer give no interval."""
 _WINNERS = 3
+"""Maximum number of winners that are measured again and combined."""
 _MEMORY_SHARE = 0.7
+"""Share of the free memory that all processes together may take."""
 _LEAST_OF_LINES = 0.05
 """Share of the time from which a statement in the user's own code is worth naming."""
 _OF_READS = 0.1
-"""Share of such a statement's time from which reading results explains it; the loop around the
-reads takes the rest."""
+"""Share of such a statement's time from which reading results explains it.
+
+The loop around the reads takes the rest.
+"""
 _FEWEST_SECONDS_OF_A_PROCESS = 300.0
+"""Minimum time limit of a process, in seconds; a change may hang the script."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +139,6 @@ def explain(
         prefix="trainmark-explain-", ignore_cleanup_errors=True
     ) as folder:
         command = dataclasses.replace(command, inject=True, scratch=True, most_steps=None)
-        # a change may hang the script
         limit = settings.timeout or max(_FEWEST_SECONDS_OF_A_PROCESS, 3 * seconds)
         settings = dataclasses.replace(settings, timeout=limit)
         return _Study(command, settings, Store(Path(folder)), tell, seconds).explain(only)
@@ -152,9 +164,9 @@ class _Study:
     records: dict[str, list[Record]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     unsuitable: dict[str, str] = field(default_factory=dict)
-    rounds: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    rounds: Iterator[int] = field(default_factory=partial(itertools.count, 1))
     screened: dict[str, int] = field(default_factory=dict)
-    session: str = field(default_factory=lambda: secrets.token_hex(6))
+    session: str = field(default_factory=partial(secrets.token_hex, 6))
     interrupted: bool = False
 
     @property
@@ -172,7 +184,7 @@ class _Study:
         slowest = self._of_lines()
         if slowest is not None and (not only or slowest.change in only):
             known = findings.setdefault(slowest.change, slowest)
-            findings[slowest.change] = max(known, slowest, key=lambda each: each.speedup.value)
+            findings[slowest.change] = max(known, slowest, key=attrgetter("speedup.value"))
         combined = self._measure_again(candidates(findings.values()))
         for name in [*findings, *combined]:
             again = self._finding(name, fresh=True)
@@ -181,43 +193,46 @@ class _Study:
             elif name in self.left_out:  # it failed in the fresh rounds
                 findings.pop(name, None)
         combinations = [findings.pop(name) for name in combined if name in findings]
-        of_slices = [
-            each.seconds / each.timed_steps
-            for run in self.records[UNCHANGED]
-            for each in run.slices
-        ]
+        slices = itertools.chain.from_iterable(run.slices for run in self.records[UNCHANGED])
+        of_slices = [each.seconds / each.timed_steps for each in slices]
         self.step_seconds = statistics.median(of_slices or [self.step_seconds])
-        makeable = [
-            each for each in [*combinations, *findings.values()] if each.can_be_made and each.fresh
-        ]
-        best = max(makeable, key=lambda each: each.speedup.value, default=None)
+        confirmed = [each for each in [*combinations, *findings.values()] if each.fresh]
+        makeable = [each for each in confirmed if each.can_be_made]
+        best = max(makeable, key=attrgetter("speedup.value"), default=None)
         together = best if best in combinations else None
         every = tuple(ranked(findings.values()))
-        name = self.command.name
         self.tell("done", 1.0)
-        parts = {} if self.observed.on_gpu else facts.get("parts", {})
-        sampled = facts.get("lines", {}), parts, facts.get("busy"), self.step_seconds
-        found = every, together, self.left_out, self.unsuitable
-        return OwnScript(name, self.observed, *sampled, *found, self.passed, self.interrupted)
+        return OwnScript(
+            command=self.command.name,
+            observed=self.observed,
+            lines=facts.get("lines", {}),
+            parts={} if self.observed.on_gpu else facts.get("parts", {}),
+            gpu_busy=facts.get("busy"),
+            step_seconds=self.step_seconds,
+            findings=every,
+            combination=together,
+            left_out=self.left_out,
+            unsuitable=self.unsuitable,
+            seconds=self.passed,
+            interrupted=self.interrupted,
+        )
 
     # The unchanged script
 
     def _watch_unchanged(self) -> tuple[Observed, dict[str, Any]]:
         most = min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
-        watcher = _Watcher(
-            self.tell_time, "the unchanged script", most, max(_PATIENCE_SECONDS, self.seconds)
-        )
+        patience = max(_PATIENCE_SECONDS, self.seconds)
+        watcher = _Watcher(self.tell_time, "the unchanged script", most, patience)
         (record,) = execute([self._task("look", None, 0)], {}, self.store, watcher)
         seen = record.observed
         why = _why(record)
         if seen is None or seen.steps < 2 or why is not None:
+            steps = many(0 if seen is None else seen.steps, "training step")
             raise ExplanationFailed(
                 f"{self.command.name} can't be explained",
                 expected="a Python script that trains at least two steps with PyTorch, Keras or "
                 "JAX, and doesn't fail",
-                found=why
-                or f"{many(0 if seen is None else seen.steps, 'training step')} in "
-                f"{in_words(self.passed)}",
+                found=why or f"{steps} in {in_words(self.passed)}",
             )
         self.base = record
         self.start_seconds = watcher.start_seconds
@@ -230,7 +245,7 @@ class _Study:
     def _that_fit(self, planned: list[str]) -> list[str]:
         """Return as many as the time for the screening allows."""
         each = self._start_seconds(1) + 2 * _FEWEST_BLOCKS * self._slice_seconds
-        # the unchanged script is in every party
+        # The unchanged script is in every party.
         each *= 1 + 1 / min(self._most_alive(), max(len(planned), 1))
         number = max(int((_SCREENING * self.seconds - self.passed) / each), 1)
         enough = (self.passed + each * len(planned)) / _SCREENING
@@ -239,7 +254,7 @@ class _Study:
         return planned[:number]
 
     def _start_seconds(self, sides: int) -> float:
-        """Until so many processes have started, as many at a time as there are cores."""
+        """Return the seconds until this many processes have started, up to four at a time."""
         return sides * self.start_seconds / min(len(usable_core_numbers()), 4)
 
     @property
@@ -250,10 +265,9 @@ class _Study:
         """Measure every change once, in parties that fit into memory."""
         waiting = len(planned)
         for party in self._parties(planned):
-            left = _SCREENING * self.seconds - self.passed - self._start_seconds(len(party) + 1)
-            self._round(
-                [UNCHANGED, *party], self._blocks(left * len(party) / waiting, len(party) + 1)
-            )
+            sides = [UNCHANGED, *party]
+            left = _SCREENING * self.seconds - self.passed - self._start_seconds(len(sides))
+            self._round(sides, self._blocks(left * len(party) / waiting, len(sides)))
             waiting -= len(party)
         found = {change: self._finding(change) for change in planned}
         return {change: finding for change, finding in found.items() if finding is not None}
@@ -277,9 +291,8 @@ class _Study:
             needed = self._start_seconds(sides) + 2 * _FEWEST_BLOCKS * sides * self._slice_seconds
             if self.passed + _ROUNDS * needed < self.seconds:
                 break
-        blocks = self._blocks(
-            (self.seconds - self.passed) / _ROUNDS - self._start_seconds(sides), sides
-        )
+        each_round = (self.seconds - self.passed) / _ROUNDS
+        blocks = self._blocks(each_round - self._start_seconds(sides), sides)
         longest = needed
         number = 0
         while not self.interrupted and (number < _ROUNDS or self.passed + longest < self.seconds):
@@ -292,81 +305,83 @@ class _Study:
         return combined
 
     def _finding(self, change: str, *, fresh: bool = False) -> Finding | None:
-        """Return what is known of a change, from the fresh rounds alone if ``fresh``; None if it
-        took no effect.
+        """Return what is known of a change; None if it took no effect.
+
+        Args:
+            change: its name.
+            fresh: use the fresh rounds alone.
         """
-
-        def of(side: str) -> list[Record]:
-            return self.records.get(side, [])[self.screened.get(side, 0) if fresh else 0 :]
-
-        records = of(change)
+        records = self._records_of(change, fresh=fresh)
+        unchanged = self._records_of(UNCHANGED, fresh=fresh)
         if fresh and not records:
             return None
         seen = [each.observed for each in records if each.observed is not None]
-        proofs = {part: proof for each in seen for part, proof in each.changed.items()}
-        failed = {part: why for each in seen for part, why in each.failed.items()}
+        proofs: dict[str, str] = {}
+        failed: dict[str, str] = {}
+        for observed in seen:
+            proofs |= observed.changed
+            failed |= observed.failed
         why_not = [failed[part] for part in change.split("+") if part in failed]
-        why_not += [why for each in records if (why := _why(each))]
+        why_not += filter(None, map(_why, records))
         cut = not records or any(each.outcome.status == "interrupted" for each in records)
         lacking = "interrupted" if cut else "no evidence that it took effect"
         why_not += [lacking for part in change.split("+") if part not in proofs]
-        ratio = speedup(
-            _in_turns(of(UNCHANGED)), _in_turns(records), per_example=change.startswith("batch")
-        )
+        is_batch = change.startswith("batch")
+        ratio = speedup(_in_turns(unchanged), _in_turns(records), per_example=is_batch)
         if why_not or ratio is None:
-            self.left_out[change] = (
-                why_not or ["it ended, or memory ran out, before it could be compared"]
-            )[0]
+            why_not.append("it ended, or memory ran out, before it could be compared")
+            self.left_out[change] = why_not[0]
             return None
-        unchanged = [_losses(each) for each in [self.base, *self.records[UNCHANGED]]]
-        steps = int(change.partition("=")[2]) / ratio.value if change.startswith("batch") else 1
-        curve = compare_losses(unchanged, [_losses(each) for each in self.records[change]], steps)
+        losses = [_losses(each) for each in [self.base, *self.records[UNCHANGED]]]
+        steps = int(change.partition("=")[2]) / ratio.value if is_batch else 1
+        curve = compare_losses(losses, [_losses(each) for each in self.records[change]], steps)
         proof = "; ".join(proofs[part] for part in change.split("+"))
-        peaks = [list(filter(None, map(_peak_bytes, each))) for each in (records, of(UNCHANGED))]
-        memory = statistics.median(peaks[0]) / statistics.median(peaks[1]) if all(peaks) else None
+        memory = _memory_ratio(records, unchanged)
         if "+" in change:
             return Finding(change, "change", None, ratio, fresh, curve, proof, None, memory)
         about = experiment(change)
-        place = self._place(about.part) or next(
-            (each.places.get(about.part) for each in seen), None
-        )
+        place = self._place(about.part)
+        if not place and seen:
+            place = seen[0].places.get(about.part)
         return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, place, memory)
 
+    def _records_of(self, change: str, *, fresh: bool) -> list[Record]:
+        """Return the records of a change; with ``fresh``, without those of the screening."""
+        records = self.records.get(change, [])
+        return records[self.screened.get(change, 0) :] if fresh else records
+
     def _of_lines(self) -> Finding | None:
-        """What the slowest statement in the user's own code takes, by samples; ``no-sync`` if that
-        is due to reads.
+        """Return what the slowest statement in the user's own code takes, by samples.
+
+        The finding is called ``no-sync`` if this is due to reads.
         """
         seen = self.observed
         facts = self.facts
         reads = self._reads
-        own = facts.get("own", {})
+        own: Mapping[str, float] = facts.get("own", {})
         number = facts.get("samples", 0)
         if seen.on_gpu:  # a line may wait for what the GPU computes
             return None
-        evaluates = (
-            facts.get("parts", {}).get("evaluation", 0.0)
-            if why_rare(seen, seen.evaluations, None)
-            else 0.0
-        )
+        evaluates = 0.0
+        if why_rare(seen, seen.evaluations, None):
+            evaluates = facts.get("parts", {}).get("evaluation", 0.0)
         avoid = [*facts.get("stack", ()), *facts.get("loading", ()), *seen.places.values()]
-        parts = [
-            lines_around(place, self.command.directory, avoid)
-            for place in own
-            if place not in avoid
-        ]
-        best = max(parts, key=lambda part: sum(own.get(each, 0.0) for each in part), default=[])
-        share = min(sum(own.get(each, 0.0) for each in best) / max(1 - evaluates, 0.01), 0.99)
+        places = [place for place in own if place not in avoid]
+        parts = [lines_around(place, self.command.directory, avoid) for place in places]
+
+        def time_of(lines: Sequence[str]) -> float:
+            return sum(own.get(line, 0.0) for line in lines)
+
+        best = max(parts, key=time_of, default=[])
+        share = min(time_of(best) / max(1 - evaluates, 0.01), 0.99)
         if share < _LEAST_OF_LINES:
             return None
         half = 2 * math.sqrt(share * (1 - share) / number)
-        ratio = Estimate(share, share - half, min(share + half, 0.995)).mapped(
-            lambda part: 1 / (1 - part)
-        )
+        ratio = Estimate(share, share - half, min(share + half, 0.995)).mapped(_without)
         last = best[-1].rpartition(":")[2]
         place = best[0] if len(best) == 1 else f"{best[0]}-{last}"
-        of_reads = (
-            sum(reads[each] for each in best) / max(reads.total(), 1) * (seen.sync_seconds or 0.0)
-        )
+        share_of_reads = sum(reads[each] for each in best) / max(reads.total(), 1)
+        of_reads = share_of_reads * (seen.sync_seconds or 0.0)
         due = of_reads >= _OF_READS * share * seen.seconds and "no-sync" not in self.left_out
         name = "no-sync" if due else "line"
         return Finding(
@@ -387,17 +402,17 @@ class _Study:
             loading = self.facts.get("loading", ())
             lines = self.facts.get("lines", {})
             often = self.observed.steps / 2
-            order = {
-                at: (at not in loading, times >= often, lines.get(at, 0.0))
-                for at, times in reads.items()
-            }
-            return max(order, key=lambda at: order[at], default=None)
+
+            def rank(place: str) -> tuple[bool, bool, float]:
+                return place not in loading, reads[place] >= often, lines.get(place, 0.0)
+
+            return max(reads, key=rank, default=None)
         return self.observed.places.get("model" if part == "precision" else part)
 
     # Processes
 
     def _most_alive(self) -> int:
-        """How many sides fit into memory, with the unchanged script."""
+        """Return how many changes fit into memory, next to the unchanged script."""
         needs = _resident_bytes(self.base)
         left = read_host().memory_available_bytes
         most = _MEMORY_SHARE * left / needs if needs and left else 9
@@ -408,14 +423,13 @@ class _Study:
 
     def _parties(self, changes: Sequence[str]) -> list[Sequence[str]]:
         """Split changes into parties of about equal sizes; on a GPU, larger batches are alone."""
-        alone = [
-            each
-            for each in changes
-            if self.observed.on_gpu and ("batch=" in each or "accumulation=" in each)
-        ]
+        alone: list[str] = []
+        if self.observed.on_gpu:
+            alone = [each for each in changes if "batch=" in each or "accumulation=" in each]
         others = [each for each in changes if each not in alone]
         number = -(-len(others) // self._most_alive())
-        return [*(others[index::number] for index in range(number)), *([each] for each in alone)]
+        parties: list[Sequence[str]] = [others[index::number] for index in range(number)]
+        return parties + [[each] for each in alone]
 
     def _blocks(self, seconds: float, sides: int) -> int:
         blocks = int(seconds / (2 * sides * self._slice_seconds))
@@ -431,9 +445,8 @@ class _Study:
             return
         number = next(self.rounds)
         tasks = [self._task(side, blocks, number) for side in dict.fromkeys(changes)]
-        watcher = _Watcher(
-            self.tell_time, f"{many(len(changes) - 1, 'change')} against the unchanged script"
-        )
+        what = f"{many(len(changes) - 1, 'change')} against the unchanged script"
+        watcher = _Watcher(self.tell_time, what)
         try:
             execute(tasks, {}, self.store, watcher)
         except KeyboardInterrupt:
@@ -509,63 +522,72 @@ class _Watcher(Observer):
         if self._seen is None and silent:
             raise RunStopped("no training step")
         if self._most < math.inf and self._seen is not None:
-            # what came later would be lost
+            # Only what was reported is known of a process that is ended.
             reported = self._reported_at - self._began - self.start_seconds
-            if (
-                reported > self._most
-                or (reported > _FIRST_SECONDS and self._seen.evaluations > 0)
-                or silent
-            ):
+            has_evaluated = reported > _FIRST_SECONDS and self._seen.evaluations > 0
+            if reported > self._most or has_evaluated or silent:
                 raise RunStopped("observed long enough")
 
 
 def _in_turns(records: Sequence[Record]) -> list[Record]:
-    """Return those that trained in turns with the other sides of their round, not alone for lack of
-    memory.
+    """Return those that trained in turns with the others of their round.
+
+    The others trained alone for lack of memory.
     """
     return [record for record in records if Caveat.ONE_AFTER_THE_OTHER not in record.caveats]
 
 
 def _exclude(one: str, other: str) -> bool:
     """Whether two changes exclude each other."""
-    alike = (
-        "fused foreach torch-optimizer",
-        "bf16 fp16",
-        "threads",
-        "workers prefetch",
-        "compile cuda-graphs",
-    )
-    return any(
-        {each.partition("=")[0] for each in (one, other)} <= {*names.split()} for names in alike
-    )
+    names = {change.partition("=")[0] for change in (one, other)}
+    return any(names <= alike for alike in _ALIKE)
+
+
+_ALIKE = (
+    {"fused", "foreach", "torch-optimizer"},
+    {"bf16", "fp16"},
+    {"threads"},
+    {"workers", "prefetch"},
+    {"compile", "cuda-graphs"},
+)
+"""Changes of which a training can have only one."""
+
+
+def _without(share: float) -> float:
+    """Return the speed-up of a step without this share of its time."""
+    return 1 / (1 - share)
+
+
+def _memory_ratio(records: Sequence[Record], unchanged: Sequence[Record]) -> float | None:
+    """Return the peak memory as a multiple of the unchanged script's; None if unknown."""
+    these = list(filter(None, map(_peak_bytes, records)))
+    those = list(filter(None, map(_peak_bytes, unchanged)))
+    return statistics.median(these) / statistics.median(those) if these and those else None
 
 
 def _peak_bytes(record: Record) -> int | None:
-    """Peak memory of the accelerator if the weights are on one, else of the host; None if
-    unknown.
-    """
+    """Return the peak memory of the accelerator, if the weights are on one, else of the host."""
     on_gpu = record.observed is not None and record.observed.on_gpu
     return record.memory.device_peak_bytes if on_gpu else _resident_bytes(record)
 
 
 def _resident_bytes(record: Record) -> int | None:
-    """The most resident memory of a process and its children; None if it could not be read."""
-    return max(
-        filter(None, (record.samples and record.samples.tree_resident_bytes) or ()), default=None
-    )
+    """Return the most resident memory of a process and its children, if it could be read."""
+    sizes = (record.samples and record.samples.tree_resident_bytes) or ()
+    return max(filter(None, sizes), default=None)
 
 
 def _gpu_bytes(record: Record) -> tuple[int, int]:
-    """The GPU memory of a process, and what was free before it, on the fullest GPU; zeros if
-    unknown.
+    """Return the GPU memory of a process, and what was free before it, on the fullest GPU.
+
+    Both are 0 if unknown.
     """
     rows = (record.samples and record.samples.gpu_memory_bytes) or ()
     used = [[value or 0 for value in each] for each in zip(*rows, strict=False)]
     gpus = zip(used, read_driver().gpus, strict=False)
     found = [(max(each) - min(each), (gpu.memory_bytes or 0) - each[0]) for each, gpu in gpus]
-    return min(
-        (each for each in found if each[0] > 0), key=lambda each: each[1] / each[0], default=(0, 0)
-    )
+    grown = [(needed, free) for needed, free in found if needed > 0]
+    return min(grown, key=lambda each: each[1] / each[0], default=(0, 0))
 
 
 def _losses(record: Record) -> list[float]:
@@ -573,15 +595,13 @@ def _losses(record: Record) -> list[float]:
 
 
 def _why(record: Record) -> str | None:
-    """Why a process failed, with its error, or the last line, without the path of its copy; None if
-    it did not.
-    """
+    """Return why a process failed, with its error or its last line; None if it did not."""
     if record.outcome.status not in ("failed", "timeout"):
         return None
-    printed = re.sub(
-        rf"[^\s'\"]*/{SCRATCH_PREFIX}[^\s/]+/copy/[^\s/]+/", "", record.outcome.stderr_tail or ""
-    )
+    path_of_copy = rf"[^\s'\"]*/{SCRATCH_PREFIX}[^\s/]+/copy/[^\s/]+/"
+    printed = re.sub(path_of_copy, "", record.outcome.stderr_tail or "")
     _, raised, after = printed.rpartition("Traceback (most recent call last):\n")
-    # a traceback is indented
+    # The lines of a traceback are indented; the error follows them.
     lines = [line[:200] for line in after.splitlines() if line[:1].strip()]
-    return ": ".join(filter(None, (record.outcome.reason, *(lines[:1] if raised else lines[-1:]))))
+    last = lines[:1] if raised else lines[-1:]
+    return ": ".join(filter(None, (record.outcome.reason, *last)))

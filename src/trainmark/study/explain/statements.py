@@ -8,8 +8,7 @@ from pathlib import Path
 
 
 def lines_around(place: str, folder: Path, avoid: Collection[str]) -> list[str]:
-    """Return the lines of the largest statement around a line that contains none of others, as
-    ``file:line``.
+    """Return the lines, as ``file:line``, of the largest statement around a line.
 
     Args:
         place: ``file:line``.
@@ -17,9 +16,8 @@ def lines_around(place: str, folder: Path, avoid: Collection[str]) -> list[str]:
         avoid: lines that may not be part of it, such as the one of the backward pass.
     """
     name, _, line = place.rpartition(":")
-    forbidden = [
-        int(number) for file, _, number in (each.rpartition(":") for each in avoid) if file == name
-    ]
+    avoided = (each.rpartition(":") for each in avoid)
+    forbidden = [int(number) for file, _, number in avoided if file == name]
     try:
         tree = ast.parse((folder / name).read_bytes())
     except (OSError, SyntaxError, ValueError):
@@ -30,10 +28,7 @@ def lines_around(place: str, folder: Path, avoid: Collection[str]) -> list[str]:
         if isinstance(each, ast.stmt)
         and not isinstance(each, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef))
     ]
-    around = [
-        (first, last)
-        for first, last in spans
-        if first <= int(line) <= last and not any(first <= number <= last for number in forbidden)
-    ]
-    first, last = max(around, key=lambda span: span[1] - span[0], default=(int(line), int(line)))
-    return [f"{name}:{number}" for number in range(first, last + 1)]
+    around = [range(first, last + 1) for first, last in spans if first <= int(line) <= last]
+    allowed = [lines for lines in around if not any(number in lines for number in forbidden)]
+    largest = max(allowed, key=len, default=range(int(line), int(line) + 1))
+    return [f"{name}:{number}" for number in largest]

@@ -12,10 +12,15 @@ from trainmark.workload.reduce import ablated, shrunk, with_batch
 from trainmark.workload.spec import Workload
 
 LARGER_TIMES = 10
+"""How many times larger the batch of the variant ``larger batch`` is."""
 SMALLEST_SWEPT = 4
+"""Smallest batch size at which devices are compared, in examples."""
 LARGEST_SWEPT = 16_384
+"""Largest batch size at which devices are compared, in examples."""
 _FEWEST_STEPS = 5
+"""Steps that the training set must have at every size that is compared."""
 _SHRUNK_STRETCH = 4.0
+"""Timed stretch of a shrunk network, relative to the usual one: its steps are short."""
 
 
 def variants(

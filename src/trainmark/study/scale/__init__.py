@@ -96,14 +96,16 @@ def measure(
     *,
     labels: Mapping[str, str] | None = None,
 ) -> list[Record]:
-    """Run what is planned but has no record among ``earlier``; returns the earlier and the new
-    records.
+    """Run what is planned but has no record among ``earlier``.
 
     With several machines the first failure ends the study, since the others may already be at
     another run.
 
     Args:
         labels: labels of this machine, for the records.
+
+    Returns:
+        The earlier and the new records.
     """
     left = remaining(plan.tasks, earlier)
     planned = {task.first.key for task in plan.tasks}
@@ -111,7 +113,7 @@ def measure(
     known = _newest([record for record in earlier if record.group.id == group], planned)
     several = plan.question.rendezvous.nodes > 1
     together = [[task] for task in left] if several else [left]
-    # each has its own parent
+    # Each of these tasks has a parent of its own.
     apart: list[object] = [task.first.group_id for task in left] if several else []
     seen = {(plan.side.backend, plan.side.interpreter.label): plan.seen}
     found: list[Record] = []
@@ -124,12 +126,9 @@ def measure(
 
 def _newest(records: Sequence[Record], planned: set[RunKey]) -> list[Record]:
     """Return the newest finished record of each planned run and rank."""
-    found = {
-        (RunKey.of(record), record.group.rank): record
-        for record in records
-        if record.outcome.status in MEASURED and RunKey.of(record) in planned
-    }
-    return list(found.values())
+    finished = [record for record in records if record.outcome.status in MEASURED]
+    found = {(RunKey.of(record), record.group.rank): record for record in finished}
+    return [record for (key, _), record in found.items() if key in planned]
 
 
 def conclude(plan: ScalePlan, records: Sequence[Record]) -> Scaling:
@@ -155,12 +154,11 @@ def conclude(plan: ScalePlan, records: Sequence[Record]) -> Scaling:
 
 
 def _why_not_compared(workload: Workload, seen: Seen, side: Side) -> str | None:
-    """Return why losses may differ, or None; in float64, rounding is too small to hide a
-    mistake.
-    """
+    """Return why losses may differ, or None; in float64, rounding can't hide a mistake."""
     if lay_out(workload).joins_examples:
         return "batch norm on each copy uses only its share of the batch"
-    if (device := seen.device(side.device)) is None or "fp64" not in device.precisions:
+    device = seen.device(side.device)
+    if device is None or "fp64" not in device.precisions:
         return f"{side.backend} does not train in float64 on {side.device}"
     return None
 
@@ -200,9 +198,7 @@ def _one(able: Sequence[Side], request: Request) -> Side:
 def _threads(
     request: Request, question: Question, side: Side, cores: int, *, processes: bool
 ) -> int | None:
-    """Choose the threads of every rank, the same in all layouts, so that layouts differ only in
-    hardware.
-    """
+    """Choose the threads of a rank, the same in all layouts, which differ in hardware only."""
     asked = request.settings.threads
     if side.device != "cpu":
         return asked

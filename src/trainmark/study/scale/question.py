@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ class Question:
     @property
     def layouts(self) -> tuple[tuple[int, int], ...]:
         """Copies and stages of each layout, fewest devices first; one device is always included."""
-        pairs = {(1, 1), *((data, stages) for data in self.data for stages in self.pipeline)}
+        pairs = {(1, 1), *itertools.product(self.data, self.pipeline)}
         return tuple(sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair)))
 
     @property
@@ -93,9 +94,9 @@ def require_possible(
                 fix="Choose GPUs with CUDA_VISIBLE_DEVICES, which numbers them from 0.",
             )
     elif needed * threads > cores and not question.oversubscribe:
+        ranks_and_threads = f"{many(needed, 'rank')} of {many(threads, 'thread')}"
         raise UsageError(
-            f"{many(needed, 'rank')} of {many(threads, 'thread')} need "
-            f"{many(needed * threads, 'core')}",
+            f"{ranks_and_threads} need {many(needed * threads, 'core')}",
             expected=f"at most {cores}, the usable cores of this machine",
             found=str(needed * threads),
             fix="--oversubscribe runs them anyway, but its timings don't show the effect of more "
@@ -111,12 +112,11 @@ def courses(
     Raises:
         UsageError: the dataset is smaller than the batch, or can't be shared.
     """
-    return {
-        data: ScheduledWorkload(
-            _scheduled(workload, data, question, dataset), dataset, question.repeats
-        )
-        for data, _ in question.layouts
-    }
+    found: dict[int, ScheduledWorkload] = {}
+    for data, _ in question.layouts:
+        scheduled = _scheduled(workload, data, question, dataset)
+        found[data] = ScheduledWorkload(scheduled, dataset, question.repeats)
+    return found
 
 
 def tasks(
@@ -129,28 +129,27 @@ def tasks(
     processes: bool,
     judged: bool,
 ) -> list[Task[Run]]:
-    """Plan round 0, a run of every layout in float64 for its losses; then timed rounds of slices of
-    every layout, with and without its all-reduce.
+    """Plan round 0, then timed rounds of slices of every layout, with and without its all-reduce.
+
+    Round 0 is a run of every layout in float64, for its losses.
 
     Args:
         judged: whether losses are compared; there is no round 0 otherwise.
     """
-    group_id = session = secrets.token_hex(6)
+    group_id = secrets.token_hex(6)
     by_data = courses(question, workload, dataset)
     exact = dataclasses.replace(side, precision="fp64")
     layouts = list(_layouts(question, workload))
     planned = [(0, data, layout) for data, layout in layouts if judged and layout.reduces]
-    planned += [
-        (round_, data, layout)
-        for round_ in range(1, 1 + question.repeats)
-        for data, layout in layouts
-    ]
+    for round_ in range(1, 1 + question.repeats):
+        planned += [(round_, data, layout) for data, layout in layouts]
     found: list[Task[Run]] = []
     for number, (round_, data, layout) in enumerate(planned):
         place = dataclasses.replace(question.rendezvous, name=f"trainmark-{number}")
         spread = Spreading(layout, question.weak, place, processes)
         of = side if round_ else exact
-        task = Task((Run(by_data[data], of, settings, round_, round_, group_id, session, spread),))
+        run = Run(by_data[data], of, settings, round_, round_, group_id, group_id, spread)
+        task = Task((run,))
         found.append(slices_alone(task) if round_ else task)
     return found
 
@@ -167,9 +166,7 @@ def _layouts(question: Question, workload: Workload) -> Iterator[tuple[int, Layo
 
 
 def _scheduled(workload: Workload, data: int, question: Question, dataset: Located) -> Workload:
-    """Return the workload with one epoch, evaluated at the end, and the batch of ``data``
-    copies.
-    """
+    """Return the workload with one epoch, evaluated at its end, and the batch of all copies."""
     size = workload.batches.size
     if size != "full":
         workload = with_batch(workload, size * data if question.weak else size)

@@ -1,5 +1,4 @@
-"""Clean up after a local Ray when the sweep that started it has ended: kill leftover processes,
-remove its folder.
+"""Clean up after a local Ray when its sweep has ended: leftover processes and its folder.
 
 Run as a script, with the folder as its argument. It waits until its standard input is closed, which
 happens when the sweep ends, even by SIGKILL. Ray's servers end with the process that started them,
@@ -18,12 +17,17 @@ from pathlib import Path
 import psutil
 
 _TRIES = 40
+"""Maximum number of looks for processes; new ones may have started meanwhile."""
 _PAUSE_SECONDS = 0.05
+"""Seconds between two looks."""
 
 
 def clear(folder: Path, spared: int) -> None:
-    """Kill every process that has a file below ``folder`` open, except ``spared`` and this one;
-    remove the folder.
+    """Kill processes that have a file below ``folder`` open, and remove the folder.
+
+    Args:
+        folder: Ray's folder.
+        spared: process that is not killed; neither is this one.
     """
     for _ in range(_TRIES):  # a process that is starting may open its files later
         others = (each for each in psutil.process_iter() if each.pid not in (spared, os.getpid()))

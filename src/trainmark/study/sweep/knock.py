@@ -9,15 +9,14 @@ import sys
 from trainmark.errors import UsageError
 
 PATIENCE_SECONDS = 60.0
+"""Seconds within which a cluster must answer."""
 _CONNECT = (
     "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR')"
 )
 
 
 def knock(address: str, patience: float = PATIENCE_SECONDS) -> None:
-    """Raise UsageError unless a cluster answers at ``address`` within ``patience`` seconds; uses a
-    subprocess.
-    """
+    """Raise UsageError unless a cluster answers at ``address`` within ``patience`` seconds."""
     try:
         if address != "auto":  # a closed port refuses at once, but Ray would keep trying
             host, _, port = address.removeprefix("ray://").rpartition(":")

@@ -1,6 +1,4 @@
-"""Turn a grid and ranges into trials: ordinary runs with different values. --resume keeps only the
-missing ones.
-"""
+"""Turn a grid and ranges into trials: ordinary runs with different values."""
 
 from __future__ import annotations
 
@@ -36,6 +34,7 @@ from trainmark.workload.schedule import epoch_sizes
 from trainmark.workload.spec import Workload
 
 DEFAULT_SAMPLES = 10
+"""Default number of draws from ranges, for each combination of the grid."""
 _RANGE = "--range learning_rate=0.001..0.1:log"
 Ask = Callable[[Interpreter, str], Seen]
 
@@ -77,9 +76,8 @@ class SweepPlan:
 
     def side_by_side(self, others: bool) -> SweepPlan:
         """Return the plan, with records that say whether ``others`` train at the same time."""
-        return dataclasses.replace(
-            self, tasks=tuple(_changed(task, side_by_side=others) for task in self.tasks)
-        )
+        tasks = tuple(_changed(task, side_by_side=others) for task in self.tasks)
+        return dataclasses.replace(self, tasks=tasks)
 
 
 def read(
@@ -105,9 +103,9 @@ def read(
     if samples and not spans:
         raise UsageError("--samples has no range to draw from", fix=f"Add {_RANGE}, for example")
     workload = requests.scheduled(catalog.find(request.workloads[0]), request)
-    workload = workload.with_schedule(
-        protocol="fresh", **({"evaluate": "every-epoch"} if asha else {})
-    )
+    workload = workload.with_schedule(protocol="fresh")
+    if asha:
+        workload = workload.with_schedule(evaluate="every-epoch")
     made = points(workload, values, drawn(spans, samples or DEFAULT_SAMPLES, request.settings.seed))
     for point in made:
         requests.scheduled(point.workload, Request())  # checks that it still fits its data
@@ -155,38 +153,21 @@ def prepare(
         data = located.windows(point.workload.input.length)
         course = ScheduledWorkload(point.workload, data, 1)
         trial = Trial(number, point.values)
-        return Task(
-            (
-                Run(
-                    course,
-                    side,
-                    settings,
-                    0,
-                    number - 1,
-                    group_id,
-                    group_id,
-                    trial=trial,
-                    spread=spread,
-                ),
-            )
-        )
+        place = (0, number - 1, group_id, group_id)
+        return Task((Run(course, side, settings, *place, trial=trial, spread=spread),))
 
     tasks = tuple(itertools.starmap(task, enumerate(trials, 1)))
     return SweepPlan(tasks, len(tasks), side, selection.by_side, group_id)
 
 
 def without_done(planned: SweepPlan, records: Iterable[Record]) -> SweepPlan:
-    """Return the plan without the trials that earlier ``records`` finished, as part of the sweep
-    that it completes.
+    """Return the plan without the trials that earlier ``records`` finished.
 
-    Which machine trained a trial doesn't matter. A trial keeps its number; new trials get unused
-    ones.
+    It becomes part of the sweep that it completes. Which machine trained a trial doesn't matter. A
+    trial keeps its number; new trials get unused ones.
     """
-    sweeps = [
-        _as_here(record, planned.side)
-        for record in records
-        if is_trial(record) and record.group.rank is None
-    ]
+    trials = [record for record in records if is_trial(record) and record.group.rank is None]
+    sweeps = [_as_here(record, planned.side) for record in trials]
     wanted = {task.first.key for task in planned.tasks}
     group = group_to_complete(wanted, sweeps)
     if group is None:
@@ -198,11 +179,9 @@ def without_done(planned: SweepPlan, records: Iterable[Record]) -> SweepPlan:
         _changed(task, group_id=group, number=numbers.get(task.first.key) or next(free))
         for task in remaining(planned.tasks, mine.values())
     )
-    left = {task.first.key for task in tasks}
+    done = wanted - {task.first.key for task in tasks}
     finished = {
-        record.group.trial or 0: _reports(record)
-        for key, record in mine.items()
-        if key in wanted - left
+        record.group.trial or 0: _reports(record) for key, record in mine.items() if key in done
     }
     return dataclasses.replace(planned, tasks=tasks, group_id=group, finished=finished)
 
@@ -216,15 +195,15 @@ def _changed(task: Task[Run], *, group_id: str | None = None, **trial: Any) -> T
     """Return the task with another sweep, or with other fields of its :class:`Trial`."""
     run = task.first
     assert run.trial is not None
-    run = dataclasses.replace(
-        run, group_id=group_id or run.group_id, trial=dataclasses.replace(run.trial, **trial)
-    )
+    changed = dataclasses.replace(run.trial, **trial)
+    run = dataclasses.replace(run, group_id=group_id or run.group_id, trial=changed)
     return Task((run,))
 
 
 def require_own_gpu(device: str, gpus: float, ranks: int = 1) -> None:
-    """Raise UsageError for GPUs that a trial won't see: Ray shows a trial only its own GPUs,
-    numbered from 0.
+    """Raise UsageError for GPUs that a trial won't see.
+
+    Ray shows a trial only its own GPUs, numbered from 0.
 
     Args:
         ranks: ranks of a trial; each needs a GPU.
@@ -264,11 +243,9 @@ def _spreadable(
     require_divisible(point.workload, data, stages)
     require_shareable(point.workload, data, dataset)
     size = point.workload.batches.size
-    return (
-        point
-        if size == "full"
-        else dataclasses.replace(point, workload=with_batch(point.workload, size))
-    )
+    if size == "full":
+        return point
+    return dataclasses.replace(point, workload=with_batch(point.workload, size))
 
 
 def _as_here(record: Record, side: Side) -> Record:
@@ -281,12 +258,13 @@ def _as_here(record: Record, side: Side) -> Record:
 
 
 def _reports(record: Record) -> tuple[Report, ...]:
-    """Return a finished trial's reports to the scheduler; see
-    :class:`~trainmark.study.sweep.trial.EpochReporter`.
-    """
-    epochs = [epoch for epoch in record.epochs if epoch.test_accuracy is not None]
-    figures = "test_accuracy", "test_loss"
+    """Return a finished trial's reports to the scheduler, as ``EpochReporter`` makes them."""
     return tuple(
-        {"epoch": each.index + 1} | {name: getattr(each, name) for name in figures}
-        for each in epochs
+        {
+            "epoch": epoch.index + 1,
+            "test_accuracy": epoch.test_accuracy,
+            "test_loss": epoch.test_loss,
+        }
+        for epoch in record.epochs
+        if epoch.test_accuracy is not None
     )

@@ -1,6 +1,4 @@
-"""Train one trial on the machine it was sent to: an ordinary run, with that machine's interpreter
-and data.
-"""
+"""Train one trial, an ordinary run, with the interpreter and data of the machine it was sent to."""
 
 from __future__ import annotations
 
@@ -119,27 +117,24 @@ def _at_home(task: Task[Run]) -> Task[Run]:
 
 def _own(interpreter: Interpreter) -> Interpreter:
     """Return this process's interpreter, unless --python named another."""
-    return (
-        Interpreter(THIS.label, Path(sys.executable))
-        if interpreter.label == THIS.label
-        else interpreter
-    )
+    if interpreter.label != THIS.label:
+        return interpreter
+    return Interpreter(THIS.label, Path(sys.executable))
 
 
 def _found(wanted: Located) -> Located:
-    """Find the same data on this machine: in the same folder, in TRAINMARK_DATA or in the cache;
-    never downloads.
+    """Find the same data on this machine, without downloading.
+
+    It may be in the same folder, in TRAINMARK_DATA or in the cache.
 
     Raises:
         DataError: the data is missing or differs.
     """
-    named = os.environ.get("TRAINMARK_DATA")
+    variable = os.environ.get("TRAINMARK_DATA")
     here = locate(
         wanted.name,
-        named=wanted.directory
-        if wanted.directory and regular.is_folder(wanted.directory)
-        else None,
-        environment=Path(named) if named and regular.is_folder(Path(named)) else None,
+        named=_existing(wanted.directory),
+        environment=_existing(Path(variable) if variable else None),
         cache=cache_dir(),
         download=False,
     )
@@ -151,6 +146,10 @@ def _found(wanted: Located) -> Located:
         found=here.sha256[:16],
         fix=f"Copy the folder {wanted.directory} to that machine.",
     )
+
+
+def _existing(folder: Path | None) -> Path | None:
+    return folder if folder and regular.is_folder(folder) else None
 
 
 class _Nowhere(Store):

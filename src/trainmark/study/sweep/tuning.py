@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,10 +47,15 @@ from trainmark.study.sweep.trial import (
 )
 
 _LOOK_EVERY_SECONDS = 0.25
+"""Seconds between looks at whether Tune has ended, and at new results."""
 _LONGEST_REASON = 300
+"""Maximum length of the reason why a trial died, in characters."""
 _SHUTDOWN_SECONDS = 4.0
-"""Ray usually takes 1.5 s, but its node would wait half a minute for trials that a batch system has
-killed."""
+"""Seconds that Ray may take to shut down.
+
+It usually takes 1.5 s, but its node would wait half a minute for trials that a batch system has
+killed.
+"""
 _STORE_BYTES = 80 * 2**20
 """Shared memory of Ray's object store; records are small, and this is Ray's minimum."""
 _TUNE = {
@@ -75,7 +80,8 @@ class Resources:
         return min((int(there / each + 1e-6) for each, there in wanted if each), default=0)
 
     def __str__(self) -> str:
-        return f"{self.cpus:g} CPU" + (f", {self.gpus:g} GPU" if self.gpus else "")
+        cpus = f"{self.cpus:g} CPU"
+        return f"{cpus}, {self.gpus:g} GPU" if self.gpus else cpus
 
 
 @dataclass
@@ -94,10 +100,9 @@ class Cluster:
         """Use these resources for each trial; raises UsageError if no node has them."""
         self.resources = resources
         if not self.slots:
-            found = "; ".join(
-                f"{node.get('CPU', 0):g} CPU, {node.get('GPU', 0):g} GPU" for node in _nodes()
-            )
-            raise _too_small(resources, found)
+            nodes = _nodes()
+            found = [f"{node.get('CPU', 0):g} CPU, {node.get('GPU', 0):g} GPU" for node in nodes]
+            raise _too_small(resources, "; ".join(found))
 
     @property
     def slots(self) -> int:
@@ -131,10 +136,12 @@ class Cluster:
         inbox = Queue(actor_options={"num_cpus": 0})
         tasks = {task.first.trial.number: task for task in planned.tasks if task.first.trial}
         work = _Work(tasks, planned.seen, planned.finished if asha else {}, inbox)
+        scheduler = None
+        if asha:
+            is_text = planned.tasks[0].first.course.workload.is_text
+            scheduler = _asha(planned.epochs, text=is_text)
         options = {
-            "scheduler": _asha(planned.epochs, text=planned.tasks[0].first.course.workload.is_text)
-            if asha
-            else None,
+            "scheduler": scheduler,
             "resources_per_trial": {"cpu": self.resources.cpus, "gpu": self.resources.gpus},
             "max_concurrent_trials": at_once,
             "max_failures": retries,
@@ -155,8 +162,9 @@ class Cluster:
 
 @contextlib.contextmanager
 def local(resources: Resources, parallel: int | None, accelerators: int) -> Iterator[Cluster]:
-    """Start Ray on this machine, after ``keep_private()``; it ends with this process, even if that
-    is killed.
+    """Start Ray on this machine, after ``keep_private()``.
+
+    It ends with this process, even if that is killed.
 
     Args:
         parallel: number of trials that must fit, even if the machine has fewer cores; None uses the
@@ -205,7 +213,7 @@ def at(address: str, resources: Resources) -> Iterator[Cluster]:
 
 
 @contextlib.contextmanager
-def _connected(ending: Any = lambda: None, **options: Any) -> Iterator[None]:
+def _connected(ending: Callable[[], None] | None = None, **options: Any) -> Iterator[None]:
     """Initialise Ray silently with ``options``, and shut it down after calling ``ending``."""
     ends = signal.getsignal(signal.SIGTERM)
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
@@ -221,14 +229,17 @@ def _connected(ending: Any = lambda: None, **options: Any) -> Iterator[None]:
                 signal.signal(signal.SIGTERM, ends)  # Ray replaces ours
             yield
         finally:
-            ending()
+            if ending is not None:
+                ending()
             ray.shutdown()
 
 
 @dataclass(frozen=True)
 class _Work:
-    """What every process of a sweep gets; ``finished`` has the reports of finished trials, which
-    only repeat them.
+    """What every process of a sweep gets.
+
+    Args:
+        finished: reports of finished trials, which only repeat them.
     """
 
     tasks: Mapping[int, Task[Run]]
@@ -254,7 +265,7 @@ def _search(work: _Work, scratch: str | None, options: dict[str, Any]) -> None:
 
 
 def _asha(epochs: int, *, text: bool) -> Any:
-    # by which analysis/sweep ranks, too
+    # analysis/sweep ranks by these, too.
     metric, mode = ("test_loss", "min") if text else ("test_accuracy", "max")
     return tune.schedulers.ASHAScheduler(time_attr="epoch", metric=metric, mode=mode, max_t=epochs)
 
@@ -268,8 +279,9 @@ class _Trial(tune.Trainable):
         self._training: Future[None] | None = None
 
     def step(self) -> Report:
-        """Return the next epoch's report; after the last, repeat it as done. The first call starts
-        the training.
+        """Return the next epoch's report; after the last, repeat it as done.
+
+        The first call starts the training.
         """
         if self._training is None:
             self._last: Report = {"epoch": 0, "test_accuracy": 0.0, "test_loss": math.inf}
@@ -299,9 +311,11 @@ class _Trial(tune.Trainable):
         try:
             for report in self._work.finished.get(number, ()):
                 self._reports.put(report)
-            if task := self._work.tasks.get(number):
+            task = self._work.tasks.get(number)
+            if task:
                 reporter = EpochReporter(self._reports.put, self._stopped.is_set)
-                self._work.inbox.put(Recorded(number, train_here(task, self._work.seen, reporter)))
+                records = train_here(task, self._work.seen, reporter)
+                self._work.inbox.put(Recorded(number, records))
         finally:
             self._reports.put(None)
 
@@ -322,15 +336,12 @@ class _Deaths(tune.Callback):
 
     def _tell(self, trial: Any, *, retried: bool) -> None:
         text = Path(trial.error_file).read_text(errors="replace") if trial.error_file else ""
-        # Tune appends each failure's message or traceback
+        # Tune appends the message or the traceback of each failure.
         lines = text.rpartition("Failure # ")[2].split("\n")[1:]
         said = [line for line in lines if line.strip()] or ["Ray Tune gave no reason"]
-        died = said[0].startswith("The actor died")  # ray.exceptions.ActorDiedError
-        reason = (
-            "its Ray worker died: killed, crashed, or out of memory"
-            if died
-            else said[-1][:_LONGEST_REASON]
-        )
+        reason = said[-1][:_LONGEST_REASON]
+        if said[0].startswith("The actor died"):  # ray.exceptions.ActorDiedError
+            reason = "its Ray worker died: killed, crashed, or out of memory"
         often = f" ({trial.num_failures} times)" if trial.num_failures > 1 and not retried else ""
         self._inbox.put(Died(trial.config["trial"], f"{reason}{often}", retried))
 
@@ -357,6 +368,6 @@ def _too_small(resources: Resources, found: str) -> UsageError:
 def _gist(error: BaseException) -> str:
     """Shorten an exception's message, which Ray fills with whole tracebacks."""
     text = " ".join(str(getattr(error, "cause", None) or error).split())
-    return (text if len(text) <= _LONGEST_REASON else f"{text[:149]} … {text[-149:]}") or type(
-        error
-    ).__name__
+    if len(text) > _LONGEST_REASON:
+        return f"{text[:149]} … {text[-149:]}"
+    return text or type(error).__name__
