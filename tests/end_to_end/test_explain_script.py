@@ -43,7 +43,7 @@ def test_the_loader_is_named_and_nothing_of_the_users_changes(
     assert code == 0, err
     found = json.loads(out)
     (first,) = found["findings"]
-    assert (first["change"], first["place"]) == ("same-batch", "slow_loader.py:27")
+    assert (first["change"], first["place"]) == ("same-batch", "slow_loader.py:28")
     assert first["speedup"]["value"] > 2
     assert first["fresh"], "it was measured again"
     assert first["proof"] == "Slow is no longer read"
@@ -51,9 +51,9 @@ def test_the_loader_is_named_and_nothing_of_the_users_changes(
     # as many as cores
     (why,) = (why for change, why in found["left_out"].items() if change.startswith("workers="))
     assert "not from another process" in why
-    assert "slow_loader.py:27" in found["sentences"][0]
+    assert "slow_loader.py:28" in found["sentences"][0]
     assert found["observed"]["saves"] > 0
-    assert max(found["lines"], key=found["lines"].get) == "slow_loader.py:18"
+    assert max(found["lines"], key=found["lines"].get) == "slow_loader.py:19"
     assert chart.read_text().startswith("<svg")
     assert sorted(each.name for each in folder.iterdir()) == ["model.pt", "slow_loader.py"]
     assert (folder / "model.pt").read_bytes() == b"the user's"

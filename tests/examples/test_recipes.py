@@ -148,4 +148,4 @@ def test_a_recipe_is_short_and_stands_alone(name: str) -> None:
     text = (FOLDER / f"{name}.py").read_text()
     assert "trainmark" not in text
     code = [line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
-    assert len(code) <= 90
+    assert len(code) <= 105
