@@ -20,7 +20,7 @@ from pathlib import Path
 
 from trainmark.analysis.agreement import band
 from trainmark.analysis.groups import group_records
-from trainmark.analysis.reading import chains_of, read_value
+from trainmark.analysis.published_values import chains_of, read_value
 from trainmark.record.record import Record
 from trainmark.record.store import load
 from trainmark.workload import catalog
@@ -80,8 +80,8 @@ def _print_right(run: PublishedRun, records: Sequence[Record]) -> None:
             continue
         seeds = Seeds(len(read), statistics.fmean(numbers), statistics.stdev(numbers))
         bounds = band(replace(value, seeds=seeds), figures)
-        runs |= {who for who, _ in read}
-        outside |= {who for who, number in read if _is_outside(number, bounds)}
+        runs |= {side_columns for side_columns, _ in read}
+        outside |= {side_columns for side_columns, number in read if _is_outside(number, bounds)}
         spread = f"{{ count = {seeds.count}, mean = {seeds.mean:.5g}, sd = {seeds.sd:.2g} }}"
         print(f"  {_place(value)}: published {value.value}, seeds = {spread}")
         print(f"      band {_text(bounds)}, in the catalogue {_text(band(value, figures))}")

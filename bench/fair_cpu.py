@@ -25,7 +25,7 @@ from trainmark.analysis.comparison import compare
 from trainmark.execute.parent.conversation import candidates
 from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.request import Request, prepare
-from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol import answers
 from trainmark.measure.host import usable_core_numbers
@@ -55,7 +55,7 @@ class Listener:
         return planned
 
 
-class SearchTimer(Observer):
+class SearchTimer(RunObserver):
     """Times the search: from the end of the preparation of its process to the answer."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ def main() -> None:
                 out = Store(Path(folder) / str(threads))
                 tasks = planned(prepared.tasks, threads)
                 fixed[threads] = ratio(
-                    execute(tasks, prepared.seen, out, Observer(), opening=Listener())
+                    execute(tasks, prepared.seen, out, RunObserver(), opening=Listener())
                 )
         best = min(fixed.values())
         tried = ", ".join(

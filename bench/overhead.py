@@ -36,7 +36,7 @@ from trainmark.data.locate import locate
 from trainmark.execute.parent import process as child
 from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import Run, Settings
-from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.answers import Answer, EpochEnded
 from trainmark.measure.sampler import INTERVAL_SECONDS, Sampler
@@ -105,7 +105,7 @@ class EverySecondEpoch(Sampler):
             super().look()
 
 
-class Watcher(Observer):
+class PreparationObserver(RunObserver):
     """Tells the sampler which epoch has begun."""
 
     def __init__(self, sampler: EverySecondEpoch) -> None:
@@ -120,8 +120,8 @@ def _in_short_epochs(task: Task[Run]) -> Task[Run]:
     """The same training, cut into epochs of 100 steps and evaluated at the end only."""
     runs = []
     for run in task.runs:
-        workload = run.course.workload.with_schedule(steps_per_epoch=100, evaluate="end")
-        runs.append(replace(run, course=replace(run.course, workload=workload)))
+        workload = run.scheduled.workload.with_schedule(steps_per_epoch=100, evaluate="end")
+        runs.append(replace(run, scheduled=replace(run.scheduled, workload=workload)))
     return replace(task, runs=tuple(runs))
 
 
@@ -139,7 +139,7 @@ def sampling(pairs: int, times: int, device: str, folder: Path) -> dict[str, Any
     start = time.perf_counter()
     used = time.process_time()
     (record,) = execute(
-        tasks, prepared.seen, Store(folder), Watcher(sampler), sampler=lambda: sampler
+        tasks, prepared.seen, Store(folder), PreparationObserver(sampler), sampler=lambda: sampler
     )
     share = (time.process_time() - used) / (time.perf_counter() - start)
     warm = 4

@@ -28,9 +28,9 @@ from trainmark.backends import registry
 from trainmark.backends.base import Backend, Options
 from trainmark.data.locate import locate
 from trainmark.execute.protocol.answers import NotChecked, StepChecked
-from trainmark.execute.protocol.requests import CheckSteps, Rehearse
-from trainmark.execute.worker.check_steps import check_steps
-from trainmark.execute.worker.rehearse import rehearse
+from trainmark.execute.protocol.worker_commands import CheckParity, ComputeReference
+from trainmark.execute.worker.parity_check import check_parity
+from trainmark.execute.worker.parity_reference import compute_reference
 from trainmark.record.checks import PARTS
 from trainmark.workload.catalog import find
 from trainmark.workload.optimizers import SGD
@@ -77,7 +77,7 @@ def steps(options: argparse.Namespace) -> None:
             left = [side for side, each in zip(options.sides, key, strict=True) if each not in done]
             if not left or time.monotonic() > until:
                 continue
-            with _rehearsed(_definition(name), options.precision, seed) as place:
+            with _reference_steps(_definition(name), options.precision, seed) as place:
                 for side in left:
                     backend, style = side.split("/")
                     asked = Options(style, options.device, options.precision, seed)
@@ -85,7 +85,7 @@ def steps(options: argparse.Namespace) -> None:
                     _write(file, name, side, asked, found)
 
 
-class _rehearsed:
+class _reference_steps:
     """The file of the reference's steps."""
 
     def __init__(self, workload: Workload, precision: str, seed: int) -> None:
@@ -93,7 +93,7 @@ class _rehearsed:
         self._place = str(Path(self._folder.name) / "steps.npz")
         folder = _folder(workload)
         options = Options("idiomatic", "cpu", precision, seed)  # type: ignore[arg-type]
-        rehearse(Rehearse("numpy", workload, folder, options, self._place), lambda _: None)
+        compute_reference(ComputeReference("numpy", workload, folder, options, self._place), lambda _: None)
 
     def __enter__(self) -> str:
         return self._place
@@ -120,14 +120,14 @@ def _checked(
     checks = []
     notes = []
 
-    def hear(answer: object) -> None:
+    def on_answer(answer: object) -> None:
         if isinstance(answer, StepChecked):
             checks.append(answer.checks)
         if isinstance(answer, NotChecked):
             notes.append(answer.what)
 
-    request = CheckSteps(backend, workload, _folder(workload), options, place, free_steps=0)
-    check_steps(request, hear, lambda: None, backends)
+    request = CheckParity(backend, workload, _folder(workload), options, place, free_steps=0)
+    check_parity(request, on_answer, lambda: None, backends)
     return judge(f"{backend} {options.style}", checks, notes)
 
 
@@ -173,7 +173,7 @@ def planted(options: argparse.Namespace) -> None:
             if not left or time.monotonic() > until:
                 continue
             definition = _definition(workload)
-            with _rehearsed(definition, "fp32", seed) as place:
+            with _reference_steps(definition, "fp32", seed) as place:
                 for name, mistake in left:
                     backend = mistake.backend()
                     asked = Options("fast", "cpu", "fp32", seed)

@@ -35,7 +35,7 @@ from typing import Any
 
 import ranking
 from contenders import arrays
-from ranking import LIMIT, OURS, Course
+from ranking import LIMIT, OURS, LearningRateSchedule
 from rounds import Contender, Outcome, Timeouts, compete
 
 from trainmark import units
@@ -118,7 +118,7 @@ def contenders(epochs_a_turn: int, mxnet: Path | None) -> Iterator[Contender]:
     yield Contender(LIMIT, here, SCRIPTS / "limit.py", tested=False)
 
 
-def race(workload: Workload, options: argparse.Namespace) -> tuple[Course, Outcome]:
+def race(workload: Workload, options: argparse.Namespace) -> tuple[LearningRateSchedule, Outcome]:
     """Run one workload."""
     directory = locate(
         workload.dataset, environment=options.data_dir, cache=Path("unused"), download=False
@@ -127,7 +127,7 @@ def race(workload: Workload, options: argparse.Namespace) -> tuple[Course, Outco
     size = (QUICK if options.quick else WHOLE).get(workload.name, Size())
     images, labels = (part[: size.examples] for part in (data.train.images, data.train.labels))
     tested = QUICK_TEST_EXAMPLES if options.quick else len(data.test)
-    course = Course(workload, len(images), size.epochs_a_turn, min(tested, len(data.test)))
+    scheduled = LearningRateSchedule(workload, len(images), size.epochs_a_turn, min(tested, len(data.test)))
     entered = [
         each
         for each in contenders(size.epochs_a_turn, options.python)
@@ -151,7 +151,7 @@ def race(workload: Workload, options: argparse.Namespace) -> tuple[Course, Outco
         outcome.left_out["MXNet Module.fit and trainmark mxnet"] = (
             "no interpreter named: --python mxnet=PATH"
         )
-    return course, outcome
+    return scheduled, outcome
 
 
 def conditions() -> list[str]:
@@ -168,12 +168,12 @@ def conditions() -> list[str]:
     return said
 
 
-def as_data(course: Course, outcome: Outcome, told: list[str]) -> dict[str, Any]:
+def as_data(scheduled: LearningRateSchedule, outcome: Outcome, told: list[str]) -> dict[str, Any]:
     """Everything that was measured on a workload."""
     return {
-        "examples": course.examples,
-        "epochs_a_turn": course.epochs_a_turn,
-        "test_examples": course.test_examples,
+        "examples": scheduled.examples,
+        "epochs_a_turn": scheduled.epochs_a_turn,
+        "test_examples": scheduled.test_examples,
         "conditions": told,
         "command": sys.argv,
         "outcome": dataclasses.asdict(outcome),
@@ -182,10 +182,10 @@ def as_data(course: Course, outcome: Outcome, told: list[str]) -> dict[str, Any]
 
 def shown(name: str, kept: dict[str, Any]) -> str:
     """The table of a workload, from :func:`as_data`."""
-    course = Course(
+    scheduled = LearningRateSchedule(
         catalog.find(name), kept["examples"], kept["epochs_a_turn"], kept["test_examples"]
     )
-    return to_markdown([ranking.table(course, Outcome(**kept["outcome"]), kept["conditions"])])
+    return to_markdown([ranking.table(scheduled, Outcome(**kept["outcome"]), kept["conditions"])])
 
 
 def read(file: Path | None) -> dict[str, Any]:
@@ -262,12 +262,12 @@ def main() -> None:
     for name in options.workload or WORKLOADS:
         told = conditions()
         start = time.monotonic()
-        course, outcome = race(catalog.find(name), options)
+        scheduled, outcome = race(catalog.find(name), options)
         told.append(
             f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC; took "
             f"{units.seconds(time.monotonic() - start)} with setting up"
         )
-        kept = as_data(course, outcome, told)
+        kept = as_data(scheduled, outcome, told)
         print(shown(name, kept), flush=True)
         if options.out:  # after each workload, so that a run that is stopped leaves something
             workloads = {**read(options.out), name: kept}

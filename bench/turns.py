@@ -21,12 +21,12 @@ import psutil
 
 from trainmark.analysis.statistics import paired_difference
 from trainmark.backends import registry
-from trainmark.execute.parent.process import Ears, Worker
+from trainmark.execute.parent.process import Listener, Worker
 from trainmark.execute.parent.request import Request
 from trainmark.execute.parent.task import in_rounds
 from trainmark.execute.parent.turns import SETTLE_SECONDS, SLICE_SECONDS, UNTIMED_SHARE
 from trainmark.execute.protocol.answers import Answer, Waiting
-from trainmark.execute.protocol.requests import TakeTurn
+from trainmark.execute.protocol.worker_commands import TakeTurn
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.study.chosen import ChosenSide, choose
 from trainmark.workload.model import initial_weights, lay_out
@@ -50,17 +50,17 @@ def chosen(backend: str) -> ChosenSide:
 
 def idle_share(side: ChosenSide) -> float:
     """Of a core, while the process waits for its second turn."""
-    run = in_rounds([(side.course, [side.side])], side.settings)[0].first
+    run = in_rounds([(side.scheduled, [side.side])], side.settings)[0].first
     waits: list[Answer] = []
 
-    def hear(answer: Answer) -> None:
+    def on_answer(answer: Answer) -> None:
         if isinstance(answer, Waiting):
             waits.append(answer)
 
     with Worker(
-        run.python, partial(run.request, weight_files=[None], in_turns=True), hear=hear
+        run.python, partial(run.request, weight_files=[None], in_turns=True), on_answer=on_answer
     ) as worker:
-        ears = Ears()
+        ears = Listener()
         for turn in (1, 2):
             while len(waits) < turn:
                 if (ending := worker.attend(ears.wait([worker])[worker])) is not None:
@@ -80,8 +80,8 @@ def _cpu_seconds(pid: int) -> float:
 
 def chunks(side: ChosenSide, minutes: float) -> None:
     """Epochs in one call against epochs in calls of a slice each, in turns."""
-    workload = side.course.workload
-    data = side.course.dataset.folder.load()
+    workload = side.scheduled.workload
+    data = side.scheduled.dataset.folder.load()
     model = lay_out(workload)
     trainer = registry.load(side.side.backend).trainer(workload, model, data, side.options())
     trainer.load(initial_weights(model, 0))

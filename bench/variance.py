@@ -40,7 +40,7 @@ from trainmark.backends import registry
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import THIS, Interpreter
 from trainmark.execute.parent.request import Request
-from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import in_rounds
 from trainmark.execute.parent.turns import SETTLE_SECONDS, SLICE_SECONDS, UNTIMED_SHARE
 from trainmark.execute.worker.order import epoch_plans
@@ -81,10 +81,10 @@ def of_processes(condition: str, chosen: ChosenSide, python: Path) -> list[float
         chosen.settings, threads=1 if condition == "one-thread" else None
     )
     seen = {(side.backend, side.interpreter.label): chosen.seen for side in sides}
-    course = dataclasses.replace(chosen.course, repeats=1)
-    planned = [slices_alone(task) for task in in_rounds([(course, sides)], settings)]
+    scheduled = dataclasses.replace(chosen.scheduled, repeats=1)
+    planned = [slices_alone(task) for task in in_rounds([(scheduled, sides)], settings)]
     with tempfile.TemporaryDirectory() as folder, environment(ENVIRONMENTS[condition]):
-        records = execute(planned, seen, Store(Path(folder)), Observer())
+        records = execute(planned, seen, Store(Path(folder)), RunObserver())
     one, other = (
         [record for record in records if record.python.label == label] for label in LABELS
     )
@@ -98,8 +98,8 @@ def of_processes(condition: str, chosen: ChosenSide, python: Path) -> list[float
 
 def of_trainers(chosen: ChosenSide) -> list[float]:
     """Likewise, of two trainers of this process."""
-    workload = chosen.course.workload
-    data = chosen.course.dataset.folder.load()
+    workload = chosen.scheduled.workload
+    data = chosen.scheduled.dataset.folder.load()
     model = lay_out(workload)
     backend = registry.load(chosen.side.backend)
     trainers = [backend.trainer(workload, model, data, chosen.options()) for _ in LABELS]

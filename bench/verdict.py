@@ -48,7 +48,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainmark.analysis.bar import fail_below
+from trainmark.analysis.fail_below import fail_below
 from trainmark.analysis.comparison import MARGIN, by_slices, compare
 from trainmark.analysis.results import Speedup
 from trainmark.analysis.slices import Block, SliceComparison, compare_slices
@@ -59,14 +59,14 @@ from trainmark.execute.parent.opening import OpeningListener
 from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.probe import THIS, Interpreter
 from trainmark.execute.parent.request import Request
-from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.measure.machine import cpu_name
 from trainmark.measure.neighbours import read_load
 from trainmark.record.record import Record, Slice, are_disturbed
 from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide, choose
-from trainmark.study.progress import Progress
+from trainmark.study.observer import StudyObserver
 from trainmark.study.rounds import LOOKS, Budget, rounds_within, slices_alone
 from trainmark.study.run import RoundOptions, measure
 from trainmark.version import version
@@ -144,14 +144,14 @@ class MoreWork(TorchBackend):
 '''
 
 
-class Told(Progress):
+class MachineLabel(StudyObserver):
     """Keeps the messages of a study with their times."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
         self.said: list[tuple[float, str]] = []
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         """Keep a sentence."""
         self.said.append((time.perf_counter() - self._start, text))
 
@@ -163,14 +163,14 @@ def one_try(
     store = Store(folder)
     load = read_load().taken
     start = time.perf_counter()
-    told = Told()
+    told = MachineLabel()
     match kind:
         case _ if kind in HOOKED:
             records = _hooked(kind, store, seconds, told)
         case _ if kind in OPENED:
             planned = [_shortened(task) for task in _tasks(kind.removeprefix("opened-"), chosen)]
             records = rounds_within(
-                Budget(seconds), planned, _carrying_out(planned, chosen, store), told.say
+                Budget(seconds), planned, _carrying_out(planned, chosen, store), told.message
             )
         case "old" | "long-threads" | "long-jax" | "long-gpu":
             records = _contiguous(kind, _tasks(kind, chosen), chosen, store, seconds)
@@ -178,7 +178,7 @@ def one_try(
             planned = _tasks(kind, chosen, rounds=3 if kind == "whole" else 1)
             planned = planned if kind == "whole" else [slices_alone(task) for task in planned]
             records = rounds_within(
-                Budget(seconds), planned, _carrying_out(planned, chosen, store), told.say
+                Budget(seconds), planned, _carrying_out(planned, chosen, store), told.message
             )
     took = time.perf_counter() - start
     return {
@@ -204,7 +204,7 @@ def _tasks(kind: str, chosen: Mapping[str, ChosenSide], rounds: int = 1) -> list
         for side, label in zip((first.side, second), LABELS, strict=True)
     ]
     planned = in_rounds(
-        [(dataclasses.replace(first.course, repeats=rounds), sides)], first.settings
+        [(dataclasses.replace(first.scheduled, repeats=rounds), sides)], first.settings
     )
     if what != "threads":
         return planned
@@ -217,10 +217,10 @@ def _tasks(kind: str, chosen: Mapping[str, ChosenSide], rounds: int = 1) -> list
 
 def _shortened(task: Task[Run]) -> Task[Run]:
     """Return the same task with a short training."""
-    course = task.first.course
-    workload = course.workload.with_schedule(steps=OPENED_STEPS)
+    scheduled = task.first.scheduled
+    workload = scheduled.workload.with_schedule(steps=OPENED_STEPS)
     return Task(
-        (dataclasses.replace(task.first, course=dataclasses.replace(course, workload=workload)),)
+        (dataclasses.replace(task.first, scheduled=dataclasses.replace(scheduled, workload=workload)),)
     )
 
 
@@ -236,7 +236,7 @@ def _carrying_out(
     def carry_out(
         tasks: list[Task[Run]], opening: OpeningListener | None = None, /
     ) -> list[Record]:
-        return execute(tasks, seen, store, Observer(), opening=opening)
+        return execute(tasks, seen, store, RunObserver(), opening=opening)
 
     return carry_out
 
@@ -256,16 +256,16 @@ def _contiguous(
     epochs = 2 if kind == "old" else 1 + max(1, round(LONG_SECONDS / EPOCH_SECONDS))
     while time.perf_counter() - start < seconds or round_ < 3:
         for task in planned[:: -1 if round_ % 2 and kind != "old" else 1]:
-            workload = task.first.course.workload.with_schedule(epochs=epochs, steps=None)
-            course = dataclasses.replace(task.first.course, workload=workload)
+            workload = task.first.scheduled.workload.with_schedule(epochs=epochs, steps=None)
+            scheduled = dataclasses.replace(task.first.scheduled, workload=workload)
             records += carry_out(
-                [Task((dataclasses.replace(task.first, course=course),)).in_round(round_)]
+                [Task((dataclasses.replace(task.first, scheduled=scheduled),)).in_round(round_)]
             )
         round_ += 1
     return records
 
 
-def _hooked(kind: str, store: Store, seconds: float, told: Told) -> list[Record]:
+def _hooked(kind: str, store: Store, seconds: float, told: MachineLabel) -> list[Record]:
     script = store.folder / "train.py"
     script.write_text(SCRIPT)
     times = "3" if kind == "hooked-thrice" else "1"

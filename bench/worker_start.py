@@ -164,7 +164,7 @@ def request_to_train(backend: str, workload: str, style: Style) -> Callable[[flo
     from trainmark.backends.base import Options
     from trainmark.data.cache import cache_dir, environment_dir
     from trainmark.data.locate import locate
-    from trainmark.execute.protocol.requests import Train
+    from trainmark.execute.protocol.worker_commands import Train
     from trainmark.workload.catalog import find
 
     spec = find(workload)
@@ -208,7 +208,7 @@ def until_ready(request: Callable[[float], Any], source: Path) -> Taken:
     process.BOOTSTRAP = source.resolve() / "trainmark" / "execute" / "worker" / "bootstrap.py"
     found: list[Taken] = []
 
-    def hear(answer: object) -> None:
+    def on_answer(answer: object) -> None:
         if isinstance(answer, Ready) and answer.seconds is not None:
             process_now = psutil.Process(worker.pid)
             all_threads = process_now.cpu_times()  # also those that have ended
@@ -218,8 +218,8 @@ def until_ready(request: Callable[[float], Any], source: Path) -> Taken:
                 Taken(answer.seconds, processor, main_thread.user_time + main_thread.system_time)
             )
 
-    ears = process.Ears()
-    with process.Worker(Path(sys.executable), request, hear) as worker:
+    ears = process.Listener()
+    with process.Worker(Path(sys.executable), request, on_answer) as worker:
         while not found:
             ready = ears.wait([worker])[worker]
             ears.is_time_to_look()  # makes the next wait block, so that the worker has the cores
@@ -280,7 +280,7 @@ def print_phases(file: Path) -> None:
     import numpy  # noqa: F401
 
     phases.end("numpy")
-    from trainmark.execute.protocol import requests
+    from trainmark.execute.protocol import worker_commands
     from trainmark.execute.protocol.answers import Ready
     from trainmark.execute.worker import main
 

@@ -203,8 +203,8 @@ def a_command(
 
 def as_planned(record: Record, run: Run) -> Record:
     """The same record, of this run."""
-    workload = run.course.workload
-    dataset = run.course.dataset
+    workload = run.scheduled.workload
+    dataset = run.scheduled.dataset
     fingerprints = {
         name: getattr(workload, name) for name in ("step_fingerprint", "schedule_fingerprint")
     }

@@ -15,7 +15,7 @@ from trainmark.errors import ProtocolError
 from trainmark.execute.parent.check import read
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
 from trainmark.execute.parent.command_record import CommandRecordBuilder
-from trainmark.execute.parent.here import Here
+from trainmark.execute.parent.machine_state import MachineState
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side, Spreading
 from trainmark.execute.parent.probe import THIS, Seen
 from trainmark.execute.parent.ranks_record import RanksRecordBuilder
@@ -46,7 +46,7 @@ ASKED = (
 _DATA = Located("mnist", Path("/data"), "named", "5f" * 32, True, 60_000, 10_000)
 _COURSE = ScheduledWorkload(catalog.find("mnist-mlp512"), _DATA, 1)
 _SIDE = Side("torch", "fast", "cpu", THIS)
-_HERE = Here(
+_HERE = MachineState(
     Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, 0.0), Driver(), (0, 1)
 )
 _RUN = Run(_COURSE, _SIDE, Settings(), 0, 0, "plan", "plan")

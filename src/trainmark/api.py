@@ -168,9 +168,9 @@ class Compared:
             NotInstalled: the ``report`` extra is not installed.
         """
         from trainmark.report.files import chosen, together
-        from trainmark.report.works import works
+        from trainmark.report.chart_data import chart_data
 
-        return together(chosen(works(self.comparison), [name]))
+        return together(chosen(chart_data(self.comparison), [name]))
 
     def save_chart(self, path: str | os.PathLike[str], name: str = "speedup") -> Path:
         """Write a chart to a file.
@@ -190,9 +190,9 @@ class Compared:
             OSError: the file can't be written.
         """
         from trainmark.report.files import drawn
-        from trainmark.report.works import works
+        from trainmark.report.chart_data import chart_data
 
-        regular.write(Path(path), drawn(Path(path), works(self.comparison), [name]))
+        regular.write(Path(path), drawn(Path(path), chart_data(self.comparison), [name]))
         return Path(path)
 
     def report(
@@ -310,9 +310,9 @@ def run(
         DataError: a dataset can't be used.
         RecordError: a record can't be written, or, with ``resume``, an earlier one can't be read.
     """
-    from trainmark.progress.terminal import TerminalProgress
+    from trainmark.terminal.observer import TerminalObserver
     from trainmark.study import options as study_options
-    from trainmark.study.progress import Progress
+    from trainmark.study.observer import StudyObserver
     from trainmark.study.rounds import Budget
     from trainmark.study.run import RoundOptions, run
 
@@ -324,7 +324,7 @@ def run(
     limits = Budget(budget, margin / 100, keeps_repeats=options.get("repeats") is not None)
     rounds = RoundOptions(resume, limits, checked)
     records, earlier = run(
-        request, store.Store(Path(out)), Progress() if quiet else TerminalProgress(), rounds
+        request, store.Store(Path(out)), StudyObserver() if quiet else TerminalObserver(), rounds
     )
     return Records((*earlier, *records))
 

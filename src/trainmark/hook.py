@@ -58,7 +58,7 @@ def begin() -> None:
     if _out is not None:
         _waited = None if _waited is None else 0.0  # earlier waits are not part of this epoch
         _pace.pause()
-        _say({"event": "begin", "t": _pace.goes_on()})
+        _send({"event": "begin", "t": _pace.goes_on()})
 
 
 def epoch(
@@ -83,22 +83,22 @@ def epoch(
     global _batches, _epochs, _waited
     if _out is None:
         return
-    said = _figures(loss, accuracy)
+    message = _figures(loss, accuracy)
     counts = {"examples": examples, "steps": steps}
-    said.update((name, int(value)) for name, value in counts.items() if value is not None)
-    said.update(event="epoch", index=_epochs, t=time.perf_counter() if ended is None else ended)
+    message.update((name, int(value)) for name, value in counts.items() if value is not None)
+    message.update(event="epoch", index=_epochs, t=time.perf_counter() if ended is None else ended)
     if _batches:
-        said["batches"] = _batches
+        message["batches"] = _batches
         _batches = 0
     if _waited is not None:
-        said["data_wait_seconds"] = _waited
+        message["data_wait_seconds"] = _waited
         _waited = 0.0
     if _epochs == 0:
-        said["packages"] = _versions()
+        message["packages"] = _versions()
     _epochs += 1
-    _say(said)
-    if "batches" not in said:  # then single steps are not reported
-        _pace.stepped(said["t"], fewest=1)
+    _send(message)
+    if "batches" not in message:  # then single steps are not reported
+        _pace.stepped(message["t"], fewest=1)
         if ended is None:  # else the test is over too, but not reported yet
             _pace.pause()
 
@@ -118,7 +118,7 @@ def test(loss: SupportsFloat | None = None, accuracy: SupportsFloat | None = Non
     global _waited
     if _out is not None:
         _waited = None if _waited is None else 0.0
-        _say({**_figures(loss, accuracy), "event": "test", "t": _pace.goes_on()})
+        _send({**_figures(loss, accuracy), "event": "test", "t": _pace.goes_on()})
 
 
 def batches(loader: Iterable[_T]) -> Iterator[_T]:
@@ -193,13 +193,13 @@ class _Pace:
             self._seconds += time.perf_counter() - now
             self._over = True
             counted = {"start": self._start, "steps": self._steps, "seconds": self._seconds}
-            _say({"event": "slice", "t": self.goes_on(), **counted})
+            _send({"event": "slice", "t": self.goes_on(), **counted})
 
     def pause(self) -> None:
         # Wait for the next slice, if this one is over.
         if self._turns is None or not self._over:
             return
-        _say({"event": "pause", "t": time.perf_counter(), "settled": _epochs > 0})
+        _send({"event": "pause", "t": time.perf_counter(), "settled": _epochs > 0})
         try:
             self._target, self._untimed_target = map(float, self._turns.readline().split())
         except ValueError:  # trainmark has ended
@@ -210,7 +210,7 @@ class _Pace:
         self._steps = 0
         self._over = False
         self._untimed = True
-        _say({"event": "resume", "t": self._start})
+        _send({"event": "resume", "t": self._start})
 
 
 def _synchronize() -> None:
@@ -241,7 +241,7 @@ def _number(value: SupportsFloat) -> float | str:
     return number if math.isfinite(number) else str(number)  # JSON has no such numbers
 
 
-def _say(message: dict[str, Any]) -> None:
+def _send(message: dict[str, Any]) -> None:
     """Write one line in a single write, so that other processes can't interleave with it."""
     global _out
     if _out is None:
@@ -278,6 +278,6 @@ _epochs = _batches = 0
 _waited: float | None = None
 """Seconds waited for data in this epoch; None before the first wait."""
 if _out is not None:
-    _say(
+    _send(
         {"event": "hello", "t": time.perf_counter(), "language": "Python " + sys.version.split()[0]}
     )

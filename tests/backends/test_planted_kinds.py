@@ -26,7 +26,7 @@ class Planted:
 
     learning_rate: float = 0.1
     staircase: None = None
-    course: None = None
+    lr_schedule: None = None
     clip_norm: None = None
     l2: float = 0.0
     kind: str = "planted"

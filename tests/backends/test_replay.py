@@ -12,7 +12,7 @@ from tests.slow import slow
 from trainmark.analysis.diagnosis import Diagnosis, diagnose
 from trainmark.backends.base import Options
 from trainmark.data.locate import Located
-from trainmark.execute.protocol.requests import ReplayTraining
+from trainmark.execute.protocol.worker_commands import ReplayTraining
 from trainmark.execute.worker.replay import replay
 from trainmark.study.explain.failure import replay_of
 from trainmark.workload import catalog
@@ -85,15 +85,15 @@ def diagnosed(
     workload = (workload or catalog.find("mnist-mlp512")).with_schedule(
         steps=steps, epochs=1, shuffle="never"
     )
-    heard: list[Any] = []
+    answered: list[Any] = []
     options = Options("fast", "cpu", "fp32", 1)
     request = ReplayTraining("spoiled", workload, drawn.folder, options, steps)
     stopped = None
     try:
-        replay(request, heard.append, lambda: None, lambda _: Spoiled(spoil))
+        replay(request, answered.append, lambda: None, lambda _: Spoiled(spoil))
     except Exception as error:  # noqa: BLE001  (as the worker does)
         stopped = f"{type(error).__name__}: {error}"
-    return diagnose(replay_of(heard, workload, precision, stopped))
+    return diagnose(replay_of(answered, workload, precision, stopped))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ COURSE = SimpleNamespace(workload=SimpleNamespace(name="mnist-mlp512"))
 class ARun:
     title = "mnist-mlp512 torch fast cpu"
     turn = "round 1"
-    course = COURSE
+    scheduled = COURSE
     blocks = None
 
 
@@ -25,7 +25,7 @@ TASK = SimpleNamespace(runs=(ARun(),), first=ARun())
 PLAN = SimpleNamespace(
     notices=[],
     tasks=[TASK],
-    course=COURSE,
+    scheduled=COURSE,
     side=SimpleNamespace(title="torch fast cpu"),
     sides=[],
     settings=SimpleNamespace(threads=None),

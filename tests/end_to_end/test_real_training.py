@@ -124,7 +124,7 @@ def test_training_goes_on_from_saved_weights(command: CommandLine) -> None:
 
 
 def test_the_published_protocol_and_its_figures(command: CommandLine, data_dir: Path) -> None:
-    """The course of mnist-mlp32 as it was published, run by the fake: everything but the learning
+    """The training of mnist-mlp32 as it was published, run by the fake: everything but the learning
     is real."""
     code, *_ = command.run(
         "run",

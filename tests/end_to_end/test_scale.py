@@ -56,7 +56,7 @@ class Watching:
     def __init__(self, seen: Any = lambda _: None) -> None:
         self._seen = seen
 
-    def heard(self, task: Any, answer: Any) -> None:
+    def answered(self, task: Any, answer: Any) -> None:
         self._seen(answer)
 
     def task_started(self, task: Any) -> None: ...
@@ -88,12 +88,12 @@ def train(drawn: Located, tmp_path: Path) -> Any:
     ) -> list[Record]:
         seen = seen or asked(backend)
         plain = catalog.find(workload).deterministic()
-        course = ScheduledWorkload(
+        scheduled = ScheduledWorkload(
             plain.with_schedule(steps=steps, steps_per_epoch=50, evaluate="end"), drawn, 1
         )
         side = Side(backend, "fast", "cpu", THIS, "fp64", seen.can.version if seen.can else None)
         spread = Spreading(layout, processes=backend != "jax")
-        run = Run(course, side, Settings(kind="scale", threads=1), 0, 0, "plan", "plan", spread)
+        run = Run(scheduled, side, Settings(kind="scale", threads=1), 0, 0, "plan", "plan", spread)
         store = Store(tmp_path / layout.title)
         return execute([Task((run,))], {(backend, "default"): seen}, store, Watching(watch))
 

@@ -42,7 +42,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_the_parent_of_a_run_imports_no_framework() -> None:
     code = (
-        "import trainmark.cli.run, trainmark.study.run, trainmark.progress.terminal, "
+        "import trainmark.cli.run, trainmark.study.run, trainmark.terminal.observer, "
         "trainmark.report.tables"
     )
     assert not imported_by(code) & FRAMEWORKS
@@ -75,7 +75,7 @@ def test_a_training_imports_no_other_request() -> None:
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     for name in (
         "worker.dissect",
-        "worker.check_steps",
+        "worker.parity_check",
         "worker.script",
         "trainmark.inject",
         "importlib.metadata",

@@ -16,13 +16,13 @@ import pytest
 
 from trainmark.backends import registry
 from trainmark.backends.base import EpochPlan, Options, kinds_of
-from trainmark.backends.limits import best_seconds
+from trainmark.backends.peaks import best_seconds
 from trainmark.data.dataset import Dataset, Split
 from trainmark.errors import Unsupported
 from trainmark.execute.protocol.answers import StepChecked
-from trainmark.execute.protocol.requests import CheckSteps, Rehearse
-from trainmark.execute.worker.check_steps import check_steps
-from trainmark.execute.worker.rehearse import problems, rehearse
+from trainmark.execute.protocol.worker_commands import CheckParity, ComputeReference
+from trainmark.execute.worker.parity_check import check_parity
+from trainmark.execute.worker.parity_reference import parity_steps, compute_reference
 from trainmark.workload import catalog
 from trainmark.workload.layers import Dropout, Flatten, ReLU
 from trainmark.workload.model import initial_weights, lay_out
@@ -74,7 +74,7 @@ class Planted:
 
     learning_rate: float = 0.1
     staircase: None = None
-    course: None = None
+    lr_schedule: None = None
     clip_norm: None = None
     l2: float = 0.0
     kind: str = "planted"
@@ -336,14 +336,14 @@ def test_steps_from_any_state_are_those_of_the_reference(
     )
     training: Any = case.workload, InMemory(case.data)
     place = str(tmp_path / "steps.npz")
-    rehearse(
-        Rehearse("numpy", *training, Options("idiomatic", "cpu", precision, 1), place),
+    compute_reference(
+        ComputeReference("numpy", *training, Options("idiomatic", "cpu", precision, 1), place),
         lambda _: None,
     )
 
     options = Options(style, "cpu", precision, 1)
     made: Any = registry.load("mxnet").trainer(case.workload, case.model, case.data, options)
-    given = problems(Path(place))[0][5].state
+    given = parity_steps(Path(place))[0][5].state
     made.set_state(given)
     found = made.state()
     assert found.step == given.step == 5
@@ -357,8 +357,8 @@ def test_steps_from_any_state_are_those_of_the_reference(
     np.testing.assert_equal(outputs["dropout1"], outputs["flatten1"])
 
     said: list[Any] = []
-    check_steps(
-        CheckSteps("mxnet", *training, options, place, free_steps=1), said.append, lambda: None
+    check_parity(
+        CheckParity("mxnet", *training, options, place, free_steps=1), said.append, lambda: None
     )
     checks = [
         check

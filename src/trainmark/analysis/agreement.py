@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainmark.analysis.groups import Repeats, group_records
-from trainmark.analysis.reading import chains_of, read_value
+from trainmark.analysis.published_values import chains_of, read_value
 from trainmark.analysis.statistics import median
 from trainmark.analysis.student import t_quantile
 from trainmark.analysis.summary import summarize

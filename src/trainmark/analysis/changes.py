@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import structs
 
-from trainmark.analysis.experiments import Kind, Part
+from trainmark.analysis.experiments import Kind, ScriptPart
 from trainmark.analysis.slices import compare_slices
 from trainmark.analysis.statistics import WHOLE, Estimate, paired_difference
 from trainmark.record.record import Record
@@ -67,7 +67,7 @@ class Finding:
 
     change: str
     kind: Kind
-    part: Part | None
+    part: ScriptPart | None
     speedup: Estimate
     fresh: bool
     learning: Curve

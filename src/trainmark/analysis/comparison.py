@@ -12,7 +12,7 @@ from typing import Any
 
 from trainmark.analysis.cost import cost
 from trainmark.analysis.differences import Difference, differences
-from trainmark.analysis.efficiency import Limit, Place, efficiency, limits_of
+from trainmark.analysis.efficiency import PlacePeaks, Place, efficiency, peaks_by_place
 from trainmark.analysis.groups import Repeats, group_records
 from trainmark.analysis.pace import changes_pace
 from trainmark.analysis.pairing import Reading, match
@@ -160,9 +160,9 @@ def compare(
             "the margin is out of range", expected="a number from 0", found=f"{100 * margin:g} %"
         )
     records = list(records)
-    told = differences(records) if by == "machine" else ()
+    differing = differences(records) if by == "machine" else ()
     return compare_groups(
-        group_records(records), by, baseline, margin, limits_of(records), told, confidence
+        group_records(records), by, baseline, margin, peaks_by_place(records), differing, confidence
     )
 
 
@@ -171,7 +171,7 @@ def compare_groups(
     by: Dimension | None,
     baseline: tuple[str, str] | None,
     margin: float,
-    limits: Mapping[Place, Limit] | None = None,
+    limits: Mapping[Place, PlacePeaks] | None = None,
     differences: tuple[Difference, ...] = (),
     confidence: float = SLICES_CONFIDENCE,
 ) -> Comparison:
@@ -200,7 +200,7 @@ def compare_groups(
     )
 
 
-def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) -> GroupResult:
+def _alone(side: _Side, reference: int | None, limits: Mapping[Place, PlacePeaks]) -> GroupResult:
     """Return a group's own figures, not yet compared."""
     records = side.group.records
     pace = median(side.known("samples_per_second"))

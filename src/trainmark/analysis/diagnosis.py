@@ -103,8 +103,8 @@ DO: dict[Failure, str] = {
 
 def diagnose(replay: Replay) -> Diagnosis:
     """Return the first cause that the evidence supports; causes that mask others come first."""
-    for look in (_labels, _overflow, _data, _underflow, _frozen, _leap, _dead, _rate):
-        found = look(replay)
+    for diagnose in (_labels, _overflow, _data, _underflow, _frozen, _leap, _dead, _rate):
+        found = diagnose(replay)
         if found is not None:
             return found
     evidence = "the replay showed nothing unusual"

@@ -61,5 +61,5 @@ def facts(records: Iterable[Record], machine_of: MachineOf | None = None) -> tup
 
 def _values(fact: Fact, records: Iterable[Record]) -> str:
     """Return the known values of a fact in these records, as text."""
-    values = {fact.told(record) for record in records}
+    values = {fact.text(record) for record in records}
     return ", ".join(sorted(filter(None, values))) or UNKNOWN

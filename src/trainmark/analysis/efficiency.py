@@ -26,7 +26,7 @@ Place = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Limit:
+class PlacePeaks:
     """The highest measured limits of one device in one precision.
 
     Args:
@@ -74,9 +74,9 @@ class Efficiency:
     nanogpt_mfu: float | None = None
 
 
-def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
+def peaks_by_place(records: Iterable[Record]) -> dict[Place, PlacePeaks]:
     """Return the highest limits of every place in the records."""
-    found: dict[Place, list[Limit]] = {}
+    found: dict[Place, list[PlacePeaks]] = {}
     for record in records:
         limit = _limit(record)
         if limit is not None:
@@ -89,13 +89,13 @@ def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
     return best
 
 
-def _limit(record: Record) -> Limit | None:
+def _limit(record: Record) -> PlacePeaks | None:
     peaks = record.peaks
     flops = _real(peaks.matmul_flops_per_second) if peaks else None
     if peaks is None or flops is None:
         return None
     busy = (peaks.others_share or 0.0) > BUSY_SHARE  # all that older records tell
-    return Limit(
+    return PlacePeaks(
         flops_per_second=flops,
         bytes_per_second=_real(peaks.copy_bytes_per_second),
         measured_by=record.backend.name,
@@ -125,14 +125,14 @@ def place_of(record: Record) -> Place:
 
 
 def efficiency(
-    record: Record, samples_per_second: float | None, limits: Mapping[Place, Limit]
+    record: Record, samples_per_second: float | None, limits: Mapping[Place, PlacePeaks]
 ) -> Efficiency | None:
     """Return the efficiency of runs like ``record``; None if it can't be computed.
 
     Args:
         record: any of the runs.
         samples_per_second: throughput in a steady epoch.
-        limits: result of :func:`limits_of`.
+        limits: result of :func:`peaks_by_place`.
     """
     limit = limits.get(place_of(record))
     model = record.model

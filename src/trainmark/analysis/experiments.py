@@ -12,7 +12,7 @@ A ``diagnosis`` is not a valid training.
 """
 NOT_ENOUGH_TIME = "not enough time"
 """Why an experiment was left out; begins the reason."""
-Part = Literal[
+ScriptPart = Literal[
     "loader", "sync", "evaluation", "save", "optimizer", "threads", "precision", "model", "line"
 ]
 
@@ -27,7 +27,7 @@ class Experiment:
         advice: what to do if it helps.
     """
 
-    part: Part
+    part: ScriptPart
     does: str
     advice: str
     kind: Kind = "change"

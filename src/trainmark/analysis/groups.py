@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from trainmark.analysis.grouping import grouped
-from trainmark.analysis.machines import Told, tell_apart
+from trainmark.analysis.machines import MachineLabel, tell_apart
 from trainmark.analysis.summary import MEASURED
 from trainmark.record.codec import content
 from trainmark.record.facts import FACTS, Key
@@ -40,10 +40,10 @@ class Repeats:
         return len(self.records) - self.slices_only
 
 
-def key_of(record: Record, machine: Told | None = None) -> Key:
+def key_of(record: Record, machine: MachineLabel | None = None) -> Key:
     """Return the key of ``record``; ``machine`` is its name among others, default its host name."""
-    told = machine or Told(record.machine.name, record.machine.labelled)
-    return Key.of(record, told.title, told.labels)
+    label = machine or MachineLabel(record.machine.name, record.machine.labelled)
+    return Key.of(record, label.title, label.labels)
 
 
 def group_records(records: Iterable[Record]) -> list[Repeats]:
@@ -91,13 +91,13 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
 def _counts(record: Record) -> bool:
     """Whether the record counts as a run.
 
-    A rank's data is also in the record of the whole, and some runs of a scale study exist only for
-    their losses: round 0 in float64, and in older records those with nudged weights.
+    A rank's data is also in the record of the whole, and round 0 of a scale study in float64 exists
+    only for its losses.
     """
     group = record.group
     in_float64 = record.backend.precision == "fp64"
-    for_losses = group.trial is not None or (record.round == 0 and in_float64)
-    return group.rank is None and not (group.kind == "scale" and for_losses)
+    for_losses = group.kind == "scale" and record.round == 0 and in_float64
+    return group.rank is None and not for_losses
 
 
 _PLANNED = (
@@ -134,4 +134,4 @@ def _fits(partial: Key, whole: Key) -> bool:
     if partial.precision is None and partial.version is None:
         partial = dataclasses.replace(partial, backend=whole.backend)
     pairs = zip(dataclasses.astuple(partial), dataclasses.astuple(whole), strict=True)
-    return all(said is None or said == known for said, known in pairs)
+    return all(value is None or value == known for value, known in pairs)

@@ -24,7 +24,7 @@ Less may be memory that a kernel or the firmware reserves.
 
 
 @dataclass(frozen=True)
-class Told:
+class MachineLabel:
     """A machine among several.
 
     Args:
@@ -36,7 +36,7 @@ class Told:
     labels: str | None
 
 
-MachineOf: TypeAlias = Callable[[Record], Told]
+MachineOf: TypeAlias = Callable[[Record], MachineLabel]
 """Returns the machine of a record among others."""
 Splitter: TypeAlias = Callable[[Sequence[Machine]], list[list[Machine]]]
 
@@ -56,7 +56,7 @@ def tell_apart(records: Iterable[Record]) -> MachineOf:
     apart = [list(every.values())] if every else []
     labels: set[str] = set()
     for machine in every.values():
-        labels |= machine.tags.keys()
+        labels |= machine.labels.keys()
     splitters: list[Splitter] = [
         partial(_split, of=_hardware),
         _by_memory,
@@ -67,16 +67,16 @@ def tell_apart(records: Iterable[Record]) -> MachineOf:
         apart = list(itertools.chain.from_iterable(map(split, apart)))
     order = list(every)
     apart.sort(key=lambda machines: order.index(_seen(machines[0])))
-    told: dict[Hashable, Told] = {}
+    labels_of: dict[Hashable, MachineLabel] = {}
     names = [machines[0].name for machines in apart]
     for number, machines in enumerate(apart):
         name = names[number]
         title = name if names.count(name) == 1 else f"{name} ({names[: number + 1].count(name)})"
-        best = max(machines, key=lambda machine: len(machine.tags))
-        told.update((_seen(machine), Told(title, best.labelled)) for machine in machines)
+        best = max(machines, key=lambda machine: len(machine.labels))
+        labels_of.update((_seen(machine), MachineLabel(title, best.labelled)) for machine in machines)
 
-    def machine_of(record: Record) -> Told:
-        return told[_seen(record.machine)]
+    def machine_of(record: Record) -> MachineLabel:
+        return labels_of[_seen(record.machine)]
 
     return machine_of
 
@@ -87,7 +87,7 @@ def _seen(machine: Machine) -> Hashable:
         _hardware(machine),
         machine.memory_bytes,
         machine.identity,
-        frozenset(machine.tags.items()),
+        frozenset(machine.labels.items()),
     )
 
 
@@ -115,7 +115,7 @@ def _by_memory(machines: Sequence[Machine]) -> list[list[Machine]]:
 
 def _by_label(key: str) -> Splitter:
     def label(machine: Machine) -> str | None:
-        return machine.tags.get(key)
+        return machine.labels.get(key)
 
     return partial(_split, of=label)
 

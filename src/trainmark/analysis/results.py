@@ -241,12 +241,12 @@ class Comparison:
         return {name: value for name, value in vars(self).items() if name != "measured"}
 
     @property
-    def works(self) -> list[list[int]]:
+    def by_workload(self) -> list[list[int]]:
         """The positions of the groups, by workload and schedule, in the order measured."""
-        works: dict[tuple[str, str, str], list[int]] = {}
+        by_workload: dict[tuple[str, str, str], list[int]] = {}
         for position, group in enumerate(self.groups):
-            works.setdefault(group.key.same_work, []).append(position)
-        return list(works.values())
+            by_workload.setdefault(group.key.same_work, []).append(position)
+        return list(by_workload.values())
 
     def is_reference(self, position: int) -> bool:
         """Return whether others are compared with the group at ``position``."""

@@ -62,8 +62,8 @@ def set_against(a: Record, b: Record) -> TwoRecords:
 
 def _of_facts(a: Record, b: Record) -> Iterator[Contrast]:
     for fact in FACTS.values():
-        first = fact.told(a)
-        second = fact.told(b)
+        first = fact.text(a)
+        second = fact.text(b)
         # A run that ended early may not know a fact of its own; that is no difference.
         is_known = fact.machine or (first and second)
         if fact.title and first != second and is_known:

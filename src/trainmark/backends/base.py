@@ -33,7 +33,7 @@ from trainmark.workload.traffic import held
 Style = Literal["idiomatic", "compiled", "fast"]
 SplitName = Literal["train", "test"]
 """Names of the parts of a dataset: what is trained on, and what is only evaluated."""
-Part = Literal["fetch", "input", "copy", "optimizer", "loss"]
+StepPart = Literal["fetch", "input", "copy", "optimizer", "loss"]
 """Parts that a trainer can omit if its backend is :class:`~trainmark.backends.parts.Separable`."""
 
 STYLES: tuple[Style, ...] = ("idiomatic", "compiled", "fast")
@@ -49,55 +49,58 @@ def no_tick() -> None:
     """Count no step: a tick for steps that nobody follows, such as those of a trial."""
 
 
-KINDS_0_1 = frozenset(
+COMMON_KINDS = frozenset(
     {
-        *(
-            "dense",
-            "conv2d",
-            "max-pool",
-            "local-response-norm",
-            "relu",
-            "dropout",
-            "channel-dropout",
-            "flatten",
-        ),
-        *(
-            "log-softmax",
-            "nll",
-            "softmax-cross-entropy",
-            "softmax-then-log",
-            "clipped-softmax-cross-entropy",
-        ),
-        *("sgd", "adam", "rmsprop"),
+        # Layers.
+        "attention",
+        "average-pool",
+        "batch-norm",
+        "channel-dropout",
+        "conv2d",
+        "dense",
+        "dropout",
+        "flatten",
+        "gelu",
+        "global-average-pool",
+        "layer-norm",
+        "local-response-norm",
+        "max-pool",
+        "position-embedding",
+        "relu",
+        "repeat",
+        "residual",
+        "scale",
+        "tied-head",
+        "token-embedding",
+        # Losses.
+        "clipped-softmax-cross-entropy",
+        "log-softmax",
+        "nll",
+        "softmax-cross-entropy",
+        "softmax-then-log",
+        # Optimisers.
+        "adam",
+        "adamw",
+        "rmsprop",
+        "sgd",
+        # Options of layers, losses, optimisers and batches.
+        "augmentation",
+        "channel-standardisation",
+        "clipping",
+        "label-smoothing",
+        "learning-rate-schedule",
+        "nesterov",
+        "no-bias",
+        "padding-by-number",
+        "sequences",
+        "strided-convolution",
+        "sum",
+        "weight-groups",
     }
 )
-"""Layers, losses and optimisers of version 0.1. It never grows: a backend names each later kind
-that it implements."""
+"""Kinds of layers, losses, optimisers and options that all built-in backends implement.
 
-KINDS_0_2 = frozenset(
-    {
-        *(
-            "average-pool",
-            "global-average-pool",
-            "batch-norm",
-            "layer-norm",
-            "token-embedding",
-            "position-embedding",
-        ),
-        *("attention", "tied-head", "gelu", "scale", "residual", "repeat", "adamw"),
-        *(
-            "strided-convolution",
-            "padding-by-number",
-            "no-bias",
-            "sequences",
-            "label-smoothing",
-            "sum",
-            "nesterov",
-        ),
-        *("weight-groups", "clipping", "rate-course", "augmentation", "channel-standardisation"),
-    }
-)
-"""New in version 0.2: kinds of layers and optimisers, and options of older kinds."""
+A new kind is added here once all of them have it; until then, each backend that has it names it."""
 
 LOSS, L2_LOSS, HITS = range(3)
 """Columns of the results of steps where a trainer keeps them as rows of an array."""
@@ -192,7 +195,7 @@ class Capabilities:
     compiles_already: bool = False
 
     def __post_init__(self) -> None:
-        """Reject the form of version 0.1, in which the fifth argument was ``packages``.
+        """Check what a plug-in may get wrong.
 
         Raises:
             TypeError: ``kinds`` is not a frozenset.
@@ -230,7 +233,7 @@ class ResourceLimits:
     memory_fraction: float | None = None
 
 
-def limits_of(holder: object) -> ResourceOptions:
+def resource_limits_of(holder: object) -> ResourceOptions:
     """Collect the limits that options, settings or a record hold.
 
     Args:
@@ -265,7 +268,7 @@ class Options(ResourceLimits):
     device: str
     precision: Precision
     seed: int
-    without: frozenset[Part] = frozenset()
+    without: frozenset[StepPart] = frozenset()
     layout: Layout | None = None
     keeps_gradients: bool = False
 
@@ -587,7 +590,7 @@ def kinds_of(workload: Workload) -> tuple[str, ...]:
         "nesterov": getattr(optimizer, "nesterov", False),
         "weight-groups": bool(getattr(optimizer, "groups", ())),
         "clipping": optimizer.clip_norm is not None,
-        "rate-course": optimizer.course is not None,
+        "learning-rate-schedule": optimizer.lr_schedule is not None,
     }
     kinds = (*(layer.kind for layer in every_layer), loss.kind, optimizer.kind)
     return (*kinds, *(name for name, used in newer.items() if used))

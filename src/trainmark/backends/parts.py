@@ -15,18 +15,18 @@ from __future__ import annotations
 
 from typing import Protocol, get_args, runtime_checkable
 
-from trainmark.backends.base import Options, Part
+from trainmark.backends.base import Options, StepPart
 from trainmark.workload.losses import Loss
 from trainmark.workload.spec import Workload
 
-PARTS: tuple[Part, ...] = get_args(Part)
+PARTS: tuple[StepPart, ...] = get_args(StepPart)
 
 
 @runtime_checkable
 class Separable(Protocol):
     """A backend with trainers that honour :attr:`Options.without`; optional for plug-ins."""
 
-    def parts(self, options: Options) -> frozenset[Part]:
+    def parts(self, options: Options) -> frozenset[StepPart]:
         """Return the parts of a step that a trainer with these options has and can omit."""
 
 

@@ -20,7 +20,7 @@ ENTRY_POINT_GROUP = "trainmark.backends"
 """Group of the entry points with which plug-ins register their backends."""
 SYNONYMS = {"pytorch": "torch", "tensorflow": "keras", "tf": "keras"}
 """Other names of backends; Keras uses TensorFlow unless another engine is named."""
-UPDATE = "Update it, or change it as CHANGELOG.md says"
+UPDATE = "Update it, or change it to match trainmark.backends.base"
 """The start of the advice about a plug-in for another version of trainmark."""
 
 

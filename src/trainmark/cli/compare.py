@@ -12,11 +12,11 @@ from trainmark.cli import complete, output
 from trainmark.cli.main import MISSED_BAR, OK
 from trainmark.cli.options import baseline_option, number_option, records_argument, split_names
 from trainmark.errors import UsageError
-from trainmark.report.terminal import console, draw_all
+from trainmark.report.console import console, draw_all
 from trainmark.units import many, ratio
 
 if TYPE_CHECKING:
-    from trainmark.analysis.bar import Bar
+    from trainmark.analysis.fail_below import FailBelow
     from trainmark.analysis.results import Comparison, GroupResult
 
 EPILOG = """\b
@@ -81,7 +81,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
 
     RECORD is a file or a folder of records.  [default: trainmark-results]
     """
-    from trainmark.analysis import bar as bars
+    from trainmark.analysis import fail_below as gate
     from trainmark.analysis.agreement import agree, trainings
     from trainmark.analysis.comparison import compare
     from trainmark.analysis.reference import read_baseline
@@ -96,22 +96,22 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     comparison = compare(
         records, options["by"], read_baseline(options["baseline"]), options["margin"] / 100
     )
-    if len(comparison.works) == len(comparison.groups) > 1 and not options["published"]:
-        output.say(
+    if len(comparison.by_workload) == len(comparison.groups) > 1 and not options["published"]:
+        output.print_message(
             "nothing can be compared: the workloads, schedules or commands differ (`measure "
             "--vary` varies one command)"
         )
-    bar = None if fail_below is None else bars.fail_below(comparison, fail_below)
+    outcome = None if fail_below is None else gate.fail_below(comparison, fail_below)
     if options["published"]:
         comparison = dataclasses.replace(comparison, published=agree(trainings(records)))
         if not comparison.published:
-            output.say("none of these trainings has published figures")
+            output.print_message("none of these trainings has published figures")
     if options["reference"]:
         from trainmark.analysis.yardstick import device_references
 
         comparison = dataclasses.replace(comparison, references=device_references(comparison))
         if not comparison.references:
-            output.say("no reference device has trained the same steps")
+            output.print_message("no reference device has trained the same steps")
     if plot is not None:
         _plot(plot, charts or ("speedup",), comparison)
     output.export(comparison, options)
@@ -120,7 +120,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
         draw_all(console(), tables_of(comparison), legend=options["legend"])
     else:
         output.print_file(output.text_of(comparison, form))
-    return OK if bar is None else _hold_against(bar, comparison)
+    return OK if outcome is None else _exit_code(outcome, comparison)
 
 
 def _require_plot(plot: Path | None, charts: tuple[str, ...]) -> None:
@@ -137,55 +137,55 @@ def _require_plot(plot: Path | None, charts: tuple[str, ...]) -> None:
 def _plot(path: Path, names: tuple[str, ...], comparison: Comparison) -> None:
     from trainmark.report.charts import charts
     from trainmark.report.files import drawn
-    from trainmark.report.works import works
+    from trainmark.report.chart_data import chart_data
 
-    every = works(comparison)
+    every = chart_data(comparison)
     output.write_file(path, drawn(path, every, names))
     empty = [name for name in names if not charts(every, [name])]
     if empty:
-        output.say(f"nothing to draw for {', '.join(empty)}")
-    output.say(f"wrote {path}")
+        output.print_message(f"nothing to draw for {', '.join(empty)}")
+    output.print_message(f"wrote {path}")
 
 
-def _hold_against(bar: Bar, comparison: Comparison) -> int:
+def _exit_code(outcome: FailBelow, comparison: Comparison) -> int:
     """Return the exit code of ``--fail-below``; print on stderr which groups don't clear the bar.
 
     Raises:
         UsageError: no group could be judged, so none can miss the bar.
     """
-    the_bar = f"the bar of {ratio(bar.ratio)}"
-    for group in bar.missed:
+    threshold = f"the bar of {ratio(outcome.ratio)}"
+    for group in outcome.missed:
         if not group.runs:
             why = "no run succeeded"
         elif not group.learns:
             why = "it does not learn"
         else:
             why = f"{ratio(group.speedup.ratio)}, at most {ratio(group.speedup.high)}"
-        output.say(f"{_named(group)} misses {the_bar}: {why}")
-    for group in bar.unjudged:
+        output.print_message(f"{_named(group)} misses {threshold}: {why}")
+    for group in outcome.unjudged:
         known = group.speedup.at_least
         why = "it has no interval"
         if known is not None:
             why = f"only its lower bound is known, {ratio(known)}"
-        output.say(f"{_named(group)} can't be judged by {the_bar}: {why}")
-    for group in bar.disturbed:
-        output.say(
-            f"{_named(group)} can't be judged by {the_bar}: other processes disturbed too "
+        output.print_message(f"{_named(group)} can't be judged by {threshold}: {why}")
+    for group in outcome.disturbed:
+        output.print_message(
+            f"{_named(group)} can't be judged by {threshold}: other processes disturbed too "
             "many blocks"
         )
-    if not (bar.cleared or bar.missed or bar.disturbed):
+    if not (outcome.cleared or outcome.missed or outcome.disturbed):
         lacking = "speed-up"
         fix = "Give both folders, or another --by or --baseline."
-        if any(group.speedup.ratio is not None for group in bar.unjudged):
+        if any(group.speedup.ratio is not None for group in outcome.unjudged):
             lacking = "interval"
             fix = "Add rounds: --repeats 5."
         raise UsageError(
-            f"no comparison could be judged by {the_bar}",
+            f"no comparison could be judged by {threshold}",
             expected="rounds of two sides of the same workload, one of them the reference",
             found=f"{many(len(comparison.groups), 'group')} with no {lacking}",
             fix=fix,
         )
-    return MISSED_BAR if bar.missed else OK
+    return MISSED_BAR if outcome.missed else OK
 
 
 def _named(group: GroupResult) -> str:

@@ -12,11 +12,11 @@ import click
 from trainmark.cli import complete
 from trainmark.cli.list import datasets
 from trainmark.cli.options import data_dir_option
-from trainmark.cli.output import json_option, print_json, terminal_progress
+from trainmark.cli.output import json_option, print_json, terminal_observer
 from trainmark.data.cache import cache_dir, environment_dir
 from trainmark.data.catalog import CATALOG, SplitName, find
 from trainmark.errors import UsageError
-from trainmark.report.terminal import console
+from trainmark.report.console import console
 
 EPILOG = """\b
 Examples:
@@ -164,7 +164,7 @@ def _located(
         listed = _listed((), data_dir)
         there = [row["name"] for row in listed if row["directory"] or row["problem"]]
     rows = []
-    with terminal_progress().preparing() as progress:
+    with terminal_observer().preparing() as progress:
         for name in names or there or CATALOG:
             found = located(name, progress=progress)
             place = None if found.directory is None else str(found.directory)

@@ -15,7 +15,7 @@ from trainmark.cli.options import data_dir_option
 from trainmark.cli.output import json_option, show
 from trainmark.data.cache import cache_dir, environment_dir
 from trainmark.report.table import Cell, Field, Table, Tone, table_of, text_of
-from trainmark.report.terminal import console
+from trainmark.report.console import console
 from trainmark.units import many
 
 if TYPE_CHECKING:

@@ -1,20 +1,6 @@
-"""Options and verbs that older versions or other tools have, and what to use instead."""
+"""Options and verbs of other tools, and what to use instead."""
 
 from __future__ import annotations
-
-REMOVED = {
-    "--max-restarts": "Use scale --resume, which repeats failed runs",
-    "--until-stable": "Use --budget, such as --budget 300, and --margin",
-    "--cloud": "Use --label, such as --label instance=g5.xlarge",
-    "--link": "trainmark reports what it measured: run the layouts on that network "
-    "(docs/scaling.md)",
-    "--prediction": "trainmark reports what it measured: run the layouts (docs/scaling.md)",
-    "completion": 'Use eval "$(_TRAINMARK_COMPLETE=bash_source trainmark)" (docs/install.md)',
-    "container": "Build the CPU image in a clone: docker build -f docker/Dockerfile "
-    "-t trainmark:cpu --build-arg TORCH_INDEX=URL . (docs/containers.md has the URL and the CUDA "
-    "image)",
-}
-"""Options and verbs of version 0.1."""
 
 _COPY = (
     "It belongs to the workload: copy the workload's TOML file, change it, and run that "
@@ -65,6 +51,7 @@ _BY_ANSWER = {
     "Use measure, such as trainmark measure -- python train.py": ("time",),
     "Use compare": ("diff",),
     "Use doctor": ("check",),
+    'Use eval "$(_TRAINMARK_COMPLETE=bash_source trainmark)" (docs/install.md)': ("completion",),
 }
 ANSWERS: dict[str, str] = {}
 for _answer, _names in _BY_ANSWER.items():

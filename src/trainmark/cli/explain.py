@@ -13,15 +13,15 @@ from trainmark import regular
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import file_option, json_option, say, show, terminal_progress, write_file
+from trainmark.cli.output import file_option, json_option, print_message, show, terminal_observer, write_file
 from trainmark.cli.show import refuse_others
 from trainmark.errors import ExplanationFailed, UsageError
 from trainmark.record.caveats import Caveat
 from trainmark.units import many
 
 if TYPE_CHECKING:
-    from trainmark.execute.parent.request import Request, Watcher
-    from trainmark.progress.terminal import TerminalProgress
+    from trainmark.execute.parent.request import Request, PreparationObserver
+    from trainmark.terminal.observer import TerminalObserver
     from trainmark.record.record import Record
     from trainmark.report.table import Table
     from trainmark.study.chosen import ChosenSide
@@ -119,7 +119,7 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
         _refuse(_OF_MEASURING, "two records are explained without running anything")
         return _set_against(_existing(target), _existing(other), as_json=options["as_json"])
 
-    progress = terminal_progress()
+    progress = terminal_observer()
     request = shared.request_of(options)
     is_file = regular.is_file(Path(target))
     if target.endswith(".json") or (is_file and not target.endswith(".toml")):
@@ -129,8 +129,8 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
             "Explain the workload instead.",
         )
         return _explain_record(_existing(target), request, progress, options)
-    with progress.preparing() as watcher:
-        subject = explain.prepare(dataclasses.replace(request, workloads=(target,)), watcher)
+    with progress.preparing() as preparation:
+        subject = explain.prepare(dataclasses.replace(request, workloads=(target,)), preparation)
     return _take_apart(subject, (), progress, options)
 
 
@@ -168,22 +168,22 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         seed=options["seed"], timeout=options["timeout"], threads=options["threads"]
     )
     title = f"{measured.name}: trying changes for {seconds:g} s, in copies of this folder"
-    with terminal_progress().working(title) as tell:
-        found = own_script.explain(measured, settings, tell, seconds, options["only"])
-    said = answers(found.findings, found.combination, found.lines, found.left_out)
+    with terminal_observer().working(title) as on_progress:
+        found = own_script.explain(measured, settings, on_progress, seconds, options["only"])
+    sentences_shown = answers(found.findings, found.combination, found.lines, found.left_out)
     observed = dataclasses.replace(found.observed, losses=[], changed={})
     parts = dict(found.parts or shares(observed))
-    data = {**vars(found), "observed": observed, "shares": parts, "sentences": said}
+    data = {**vars(found), "observed": observed, "shares": parts, "sentences": sentences_shown}
     data.pop("parts")
     shown = parts if found.gpu_busy is None else {**parts, "GPU busy": found.gpu_busy}
     place = f"{observed.framework} on {observed.device}"
     table = changes_table(
-        measured.name, place, found.step_seconds, shown, found.findings, found.left_out, said
+        measured.name, place, found.step_seconds, shown, found.findings, found.left_out, sentences_shown
     )
     show(data, [table], as_json=options["as_json"])
     if options["chart"]:
         write_file(options["chart"], in_format_of(options["chart"], [gains(found.findings)]))
-        say(f"wrote {options['chart']}")
+        print_message(f"wrote {options['chart']}")
     if found.interrupted:
         raise KeyboardInterrupt
     return OK
@@ -219,30 +219,30 @@ def _existing(name: str) -> Path:
 
 
 def _explain_record(
-    path: Path, request: Request, progress: TerminalProgress, options: dict[str, Any]
+    path: Path, request: Request, progress: TerminalObserver, options: dict[str, Any]
 ) -> int:
     """Explain why a record's run failed or is slow, or only what the record contains."""
     from trainmark.record.store import read
-    from trainmark.study import again
+    from trainmark.study import rerun
     from trainmark.study.explain.measure import ExplainedSide
 
     record = read(path)
     if record.process is not None:
-        return _tell_from_outside(record, options)
-    with progress.preparing() as watcher:
-        chosen = _choose_again(record, request, watcher)
+        return _explain_from_outside(record, options)
+    with progress.preparing() as preparation:
+        chosen = _choose_again(record, request, preparation)
     if isinstance(chosen, str):
-        return _tell_of_record(record, chosen, progress, options)
-    unlike = again.unlike(record, chosen)
+        return _explain_record_only(record, chosen, progress, options)
+    unlike = rerun.unlike(record, chosen)
     if isinstance(chosen, ExplainedSide):
         return _take_apart(chosen, unlike, progress, options)
-    elsewhere = again.elsewhere(record)
+    elsewhere = rerun.elsewhere(record)
     if elsewhere:
         unlike = (f"{elsewhere}; it was trained again here", *unlike)
     return _diagnose(record, chosen, unlike, progress, options)
 
 
-def _choose_again(record: Record, request: Request, watcher: Watcher) -> ChosenSide | str:
+def _choose_again(record: Record, request: Request, preparation: PreparationObserver) -> ChosenSide | str:
     """Return the side that runs a record again, or why there is none.
 
     It is an ``ExplainedSide``, unless the run failed.
@@ -255,15 +255,15 @@ def _choose_again(record: Record, request: Request, watcher: Watcher) -> ChosenS
         UnknownName,
         Unsupported,
     )
-    from trainmark.study import again, explain
+    from trainmark.study import rerun, explain
     from trainmark.study.chosen import choose
     from trainmark.study.explain import failure
 
     try:
-        again_as = again.request_of(record, request)
+        rerun_request = rerun.request_of(record, request)
         if failure.needs_diagnosis(record):
-            return choose(again_as, watcher)
-        return again.elsewhere(record) or explain.prepare(again_as, watcher)
+            return choose(rerun_request, preparation)
+        return rerun.elsewhere(record) or explain.prepare(rerun_request, preparation)
     except (
         AbsentDevice,
         DataUnavailable,
@@ -291,15 +291,15 @@ def _set_against(a: Path, b: Path, *, as_json: bool) -> int:
 def _take_apart(
     subject: ExplainedSide,
     unlike: tuple[str, ...],
-    progress: TerminalProgress,
+    progress: TerminalObserver,
     options: dict[str, Any],
 ) -> int:
     from trainmark.study import explain
 
-    training = f"{subject.course.workload.name}, {subject.side.title}"
+    training = f"{subject.scheduled.workload.name}, {subject.side.title}"
     duration = f"{options['seconds']:g} s of measurement, plus start-up"
-    with progress.working(f"{training}: {duration}") as tell:
-        found = explain.explain(subject, tell, options["seconds"])
+    with progress.working(f"{training}: {duration}") as on_progress:
+        found = explain.explain(subject, on_progress, options["seconds"])
     show({**_data(found), "notes": unlike}, [_table(found, unlike)], as_json=options["as_json"])
     return OK
 
@@ -308,15 +308,15 @@ def _diagnose(
     record: Record,
     chosen: ChosenSide,
     unlike: tuple[str, ...],
-    progress: TerminalProgress,
+    progress: TerminalObserver,
     options: dict[str, Any],
 ) -> int:
     from trainmark.report.diagnosis_table import diagnosis_tables
     from trainmark.study.explain import failure
 
     title = f"{record.id}: training again up to the step where it went wrong"
-    with progress.working(title) as tell:
-        found = failure.diagnose_run(record, chosen, tell)
+    with progress.working(title) as on_progress:
+        found = failure.diagnose_run(record, chosen, on_progress)
     notes = (*found.notes, *unlike)
     data = {"record": record.id, **vars(found), "notes": notes}
     tables = diagnosis_tables(record.id, found.diagnosis, found.replay, notes)
@@ -324,7 +324,7 @@ def _diagnose(
     return FAILED if found.replay.stopped and found.diagnosis.cause == "not-found" else OK
 
 
-def _tell_from_outside(record: Record, options: dict[str, Any]) -> int:
+def _explain_from_outside(record: Record, options: dict[str, Any]) -> int:
     """Show what was observed of a command, whose steps can't be broken down."""
     from trainmark.analysis.outside import observe
     from trainmark.report.outside_table import outside_table
@@ -343,8 +343,8 @@ def _tell_from_outside(record: Record, options: dict[str, Any]) -> int:
     return OK
 
 
-def _tell_of_record(
-    record: Record, why_not: str, progress: TerminalProgress, options: dict[str, Any]
+def _explain_record_only(
+    record: Record, why_not: str, progress: TerminalObserver, options: dict[str, Any]
 ) -> int:
     """Explain a record that can't be run again from its data alone."""
     from trainmark.analysis.attribution import from_record
@@ -357,7 +357,7 @@ def _tell_of_record(
             f"{record.id} has nothing to explain", expected="a finished epoch", found=why_not
         )
     if not options["as_json"]:
-        progress.say(f"note: {why_not}; this explanation uses the record alone")
+        progress.print_message(f"note: {why_not}; this explanation uses the record alone")
     data: dict[str, Any] = {
         "record": record.id,
         **facts_of(record, ("workload", "backend", "style", "device")),
@@ -381,7 +381,7 @@ def _data(found: Explanation) -> dict[str, Any]:
     side = subject.side
     crossing = found.crossing
     return {
-        "workload": subject.course.workload.name,
+        "workload": subject.scheduled.workload.name,
         "backend": side.backend,
         "style": side.style,
         "device": side.device,
@@ -417,10 +417,10 @@ def _table(found: Explanation, unlike: tuple[str, ...]) -> Table:
     dissection = found.found
     rounds = many(len(dissection.rounds), "interleaved round")
     how = f"{rounds} in {many(len(dissection.sittings), 'process')}"
-    given = subject.course.workload
+    given = subject.scheduled.workload
     tokens = f" of {given.input.network_shape[0]:,} tokens" if given.is_text else ""
     size = f"{many(subject.batch, 'example')}{tokens} per step"
-    conditions = [f"{subject.course.dataset.name}, {size}, {side.precision}, {how}"]
+    conditions = [f"{subject.scheduled.dataset.name}, {size}, {side.precision}, {how}"]
     if subject.starved:
         conditions.append(f"all rows except threads were measured with {subject.cores} threads")
     notes = [f"{each[0].upper()}{each[1:]}." for each in unlike]
@@ -429,17 +429,17 @@ def _table(found: Explanation, unlike: tuple[str, ...]) -> Table:
             f"{Caveat.BUSY_MACHINE.value}: other processes used the CPU; don't trust small shares."
         )
     notes += [f"{name} is missing: {reason}." for name, reason in dissection.dropped.items()]
-    said = sentences(found.attribution, found.advice)
+    sentences_shown = sentences(found.attribution, found.advice)
     if subject.busy:
-        said[0] += " But the machine was busy: repeat this when it is idle before you rely on it."
+        sentences_shown[0] += " But the machine was busy: repeat this when it is idle before you rely on it."
     if found.crossing is not None:
-        said.append(crossing_sentence(found.crossing, side.device))
+        sentences_shown.append(crossing_sentence(found.crossing, side.device))
     elif found.no_crossing is not None:
-        said.append(
+        sentences_shown.append(
             f"The batch size at which {side.device} overtakes the CPU was not found: "
             f"{found.no_crossing}."
         )
     title = f"{given.name}: {side.title}"
     return explanation_table(
-        title, tuple(conditions), found.attribution, (*said[1:], *notes), answer=said[0]
+        title, tuple(conditions), found.attribution, (*sentences_shown[1:], *notes), answer=sentences_shown[0]
     )

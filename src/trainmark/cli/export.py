@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from trainmark.cli.options import records_argument
-from trainmark.cli.output import comparable, json_option, print_json, say, text_of, write_file
+from trainmark.cli.output import comparable, json_option, print_json, print_message, text_of, write_file
 from trainmark.errors import OutputError
 
 FORMS = ("csv", "markdown", "tensorboard", "mlflow")
@@ -61,24 +61,24 @@ def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> N
         write_file(Path(output), text_of(compare(comparable(records)), form).encode())
     elif form == "tensorboard":
         require_extras("tensorboard")
-        with _told(output, OSError):
+        with _reported(output, OSError):
             written = [str(folder) for folder in to_tensorboard(records, Path(output))]
     else:
         require_extras("mlflow")
         from mlflow.exceptions import MlflowException
 
-        with _told(output, OSError, MlflowException):
+        with _reported(output, OSError, MlflowException):
             written = to_mlflow(records, output)
     if as_json:
         print_json({"to": form, "records": len(records), "written": written})
     else:
         already = len(records) - len(written) if form == "mlflow" else 0
         there = f"; {already:,} already existed" if already else ""
-        say(f"wrote {len(records) - already:,} records to {output}{there}")
+        print_message(f"wrote {len(records) - already:,} records to {output}{there}")
 
 
 @contextlib.contextmanager
-def _told(output: str, *kinds: type[Exception]) -> Iterator[None]:
+def _reported(output: str, *kinds: type[Exception]) -> Iterator[None]:
     """Turn another library's exception into an error that says where it could not write."""
     try:
         yield

@@ -24,7 +24,7 @@ A shell and a batch system may both send one, and people press keys repeatedly.
 """
 
 
-def hear() -> None:
+def install() -> None:
     """Make both signals raise KeyboardInterrupt; a Ctrl-C that the parent ignores stays ignored."""
     ends = _Ends()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

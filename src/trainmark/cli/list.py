@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.cli.options import python_option
-from trainmark.cli.output import json_option, print_json, terminal_progress
+from trainmark.cli.output import json_option, print_json, terminal_observer
 from trainmark.report.table import Field, Table, table_of
-from trainmark.report.terminal import console, draw_all
+from trainmark.report.console import console, draw_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trainmark.execute.parent.probe import Interpreter, Seen
-    from trainmark.execute.parent.request import Watcher
+    from trainmark.execute.parent.request import PreparationObserver
 
 SUBJECTS = ("workloads", "datasets", "backends", "devices")
 """In the order of the answers: devices take some seconds."""
@@ -63,11 +63,11 @@ def _answers(
         if subject in ("workloads", "datasets"):
             yield subject, workloads() if subject == "workloads" else datasets()
             continue
-        with terminal_progress().preparing() as watcher:
-            rows = backends() if subject == "backends" else devices(watcher)
+        with terminal_observer().preparing() as preparation:
+            rows = backends() if subject == "backends" else devices(preparation)
             for interpreter in interpreters:
                 if interpreter not in there:
-                    there[interpreter] = _there(interpreter, watcher)
+                    there[interpreter] = _there(interpreter, preparation)
                 for seen, install in there[interpreter]:
                     name = f"{seen.backend}@{interpreter.label}"
                     version = seen.can.version if seen.can else None
@@ -107,8 +107,8 @@ def backends() -> list[dict[str, Any]]:
     for entry in registry.entries().values():
         version = version_of(entry) if entry.installed else None
         problem = probe(THIS, entry.name).problem if entry.plugin and entry.installed else None
-        works = entry.installed and not problem
-        rows.append(_backend_row(entry.name, works, version, entry.install, problem))
+        usable = entry.installed and not problem
+        rows.append(_backend_row(entry.name, usable, version, entry.install, problem))
     return rows
 
 
@@ -121,7 +121,7 @@ def _backend_row(
     return row
 
 
-def devices(watcher: Watcher) -> list[dict[str, Any]]:
+def devices(preparation: PreparationObserver) -> list[dict[str, Any]]:
     """Return one row per backend and device, as the backend reports it."""
     from trainmark.backends import registry
     from trainmark.execute.parent.probe import THIS, probe
@@ -129,7 +129,7 @@ def devices(watcher: Watcher) -> list[dict[str, Any]]:
     rows = []
     for entry in registry.entries().values():
         if entry.installed:
-            watcher.asking(entry.name)
+            preparation.asking(entry.name)
             rows += _device_rows(entry.name, probe(THIS, entry.name))
     return rows
 
@@ -152,7 +152,7 @@ def _device_rows(name: str, seen: Seen) -> list[dict[str, Any]]:
     return rows
 
 
-def _there(interpreter: Interpreter, watcher: Watcher) -> list[tuple[Seen, str]]:
+def _there(interpreter: Interpreter, preparation: PreparationObserver) -> list[tuple[Seen, str]]:
     """Probe the backends of another interpreter; return each with the command that installs it.
 
     Built-in backends that don't work are left out, unless none works.
@@ -162,7 +162,7 @@ def _there(interpreter: Interpreter, watcher: Watcher) -> list[tuple[Seen, str]]
 
     found = []
     for name, install in backends_of(interpreter).items():
-        watcher.asking(f"{name}@{interpreter.label}")
+        preparation.asking(f"{name}@{interpreter.label}")
         found.append((probe(interpreter, name), install))
     built_in = {entry.name for entry in registry.entries().values() if not entry.plugin}
     if all(seen.problem for seen, _ in found):

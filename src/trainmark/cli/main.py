@@ -183,10 +183,8 @@ def command() -> None:
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """Return the error for an unknown option or verb, with what to use instead."""
-    from trainmark.cli.elsewhere import ANSWERS, REMOVED
+    from trainmark.cli.elsewhere import ANSWERS
 
-    if name in REMOVED:
-        return UsageError(f"{name} was removed", fix=REMOVED[name])
     if name in ANSWERS:
         return UsageError(f"unknown {kind} {name}", fix=ANSWERS[name])
     near = nearest(name, known)
@@ -212,7 +210,7 @@ def _in_our_words(error: click.ClickException) -> UsageError:
 def main() -> None:
     """Run the command line and exit with its exit code."""
     stand_on_three()
-    interrupts.hear()
+    interrupts.install()
     code = run(sys.argv[1:])
     interrupts.forget()
     sys.exit(code)
@@ -227,9 +225,9 @@ def run(arguments: list[str]) -> int:
         error.show()
         return USAGE
     except click.ClickException as error:
-        return _tell(_in_our_words(error))
+        return _print_error(_in_our_words(error))
     except TrainmarkError as error:
-        return _tell(error)
+        return _print_error(error)
     except (KeyboardInterrupt, click.Abort):
         click.echo("trainmark: interrupted", err=True)
         return INTERRUPTED
@@ -237,7 +235,7 @@ def run(arguments: list[str]) -> int:
         return OK
 
 
-def _tell(error: TrainmarkError) -> int:
+def _print_error(error: TrainmarkError) -> int:
     """Print ``error``; returns the exit code."""
     from trainmark.report.printable import printable
 

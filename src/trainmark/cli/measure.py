@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from trainmark.cli import options as shared
-from trainmark.cli.output import terminal_progress
+from trainmark.cli.output import terminal_observer
 from trainmark.errors import UsageError
 
 EPILOG = """\b
@@ -91,7 +91,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     varied = _varied(options["vary"])
     environment = _varied(options["vary_env"], "--vary-env")
     sides = commands.sides(measured, options["device"], varied, environment)
-    progress = terminal_progress(quiet=options["quiet"])
+    progress = terminal_observer(quiet=options["quiet"])
     rounds = shared.round_options(options)
     records, earlier = measure(
         measured, sides, options["repeats"], settings, store, progress, rounds

@@ -8,7 +8,7 @@ import click
 
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
-from trainmark.cli.output import json_option, show, terminal_progress
+from trainmark.cli.output import json_option, show, terminal_observer
 
 FOLDER = "noise"
 """Name of the folder in ``--out`` that gets the records."""
@@ -51,10 +51,10 @@ def command(**options: Any) -> None:
     from trainmark.study.chosen import choose
     from trainmark.study.rounds import Budget
 
-    progress = terminal_progress()
+    progress = terminal_observer()
     request = shared.request_of({**options, "style": options["style"] or ("idiomatic",)})
-    with progress.preparing() as watcher:
-        chosen = choose(request, watcher)
+    with progress.preparing() as preparation:
+        chosen = choose(request, preparation)
     budget = Budget(options["budget"], options["margin"] / 100)
     found = noise.measure(
         chosen, Store(options["out"] / FOLDER), progress, budget, options["labels"]

@@ -11,7 +11,7 @@ import click
 from trainmark import regular
 from trainmark.errors import OutputError
 from trainmark.report.printable import STEERING, printable
-from trainmark.report.terminal import console, draw_all
+from trainmark.report.console import console, draw_all
 from trainmark.units import many
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trainmark.analysis.results import Comparison
-    from trainmark.progress.terminal import TerminalProgress
+    from trainmark.terminal.observer import TerminalObserver
     from trainmark.record.record import Record
     from trainmark.report.table import Table
 
@@ -54,7 +54,7 @@ def export(comparison: Comparison, options: Mapping[str, Any]) -> None:
         file = options[f"export_{form}"]
         if file is not None:
             write_file(file, text_of(comparison, form).encode())
-            say(f"wrote {file}")
+            print_message(f"wrote {file}")
 
 
 def text_of(comparison: Comparison, form: str) -> str:
@@ -85,20 +85,20 @@ def comparable(records: list[Record]) -> list[Record]:
     if not kept or len(kept) == len(records):
         return records
     trials = many(len(records) - len(kept), "trial")
-    say(f"ignored {trials} of a sweep; `trainmark report` shows them")
+    print_message(f"ignored {trials} of a sweep; `trainmark report` shows them")
     return kept
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """Print a message on stderr, with control sequences in names escaped."""
     click.echo(f"trainmark: {printable(text)}", err=True)
 
 
-def terminal_progress(*, quiet: bool = False) -> TerminalProgress:
+def terminal_observer(*, quiet: bool = False) -> TerminalObserver:
     """Return a study's progress on stderr. It is imported on use, since importing rich is slow."""
-    from trainmark.progress.terminal import TerminalProgress
+    from trainmark.terminal.observer import TerminalObserver
 
-    return TerminalProgress(quiet=quiet)
+    return TerminalObserver(quiet=quiet)
 
 
 def write_file(path: Path, content: bytes) -> None:

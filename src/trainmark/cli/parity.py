@@ -9,7 +9,7 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, legend_option, show, terminal_progress
+from trainmark.cli.output import json_option, legend_option, show, terminal_observer
 from trainmark.units import many
 
 EPILOG = """\b
@@ -55,13 +55,13 @@ def command(**options: Any) -> int:
     from trainmark.report.parity_table import parity_tables
     from trainmark.study import parity
 
-    progress = terminal_progress()
-    with progress.preparing() as watcher:
-        plan = parity.prepare(shared.request_of(options), options["steps"], watcher)
+    progress = terminal_observer()
+    with progress.preparing() as preparation:
+        plan = parity.prepare(shared.request_of(options), options["steps"], preparation)
     for notice in plan.notices:
-        progress.say(f"note: {notice}")
+        progress.print_message(f"note: {notice}")
     sides = f"{many(len(plan.sides), 'side')}: {', '.join(side.title for side in plan.sides)}"
-    with progress.working(f"{plan.course.workload.name}, {sides}") as tell:
-        found = parity.measure(plan, tell)
+    with progress.working(f"{plan.scheduled.workload.name}, {sides}") as on_progress:
+        found = parity.measure(plan, on_progress)
     show(found, parity_tables(found), as_json=options["as_json"], legend=options["legend"])
     return OK if found.passed else FAILED

@@ -14,20 +14,20 @@ from trainmark.cli.output import (
     file_option,
     json_option,
     print_json,
-    say,
-    terminal_progress,
+    print_message,
+    terminal_observer,
     write_file,
 )
 from trainmark.errors import UsageError
 from trainmark.execute.parent.bounds import MOST_SEED
-from trainmark.report.terminal import console, draw
+from trainmark.report.console import console, draw
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from trainmark.analysis.predictions import Predictions
-    from trainmark.progress.terminal import TerminalProgress
+    from trainmark.terminal.observer import TerminalObserver
     from trainmark.study.predict import TrainedModel
 
 EPILOG = """\b
@@ -83,11 +83,11 @@ def command(path: Path, **options: Any) -> None:
             f"no record at {path}", expected="a record's file", found=regular.found_at(path)
         )
     record = read(path)
-    progress = terminal_progress()
-    with progress.preparing() as watcher:
-        model = predict.prepare(record, path, shared.request_of(options), watcher)
+    progress = terminal_observer()
+    with progress.preparing() as preparation:
+        model = predict.prepare(record, path, shared.request_of(options), preparation)
     of_text = {name: options[name] for name in _OF_TEXT if options[name] is not None}
-    if model.chosen.course.workload.is_text:
+    if model.chosen.scheduled.workload.is_text:
         _continue(model, progress, _OF_TEXT | of_text, options)
         return
     source = click.get_current_context().get_parameter_source
@@ -96,12 +96,12 @@ def command(path: Path, **options: Any) -> None:
         raise UsageError(
             f"--{typed[0]} is only for text", found=f"a record of {record.workload.name}"
         )
-    dataset = model.chosen.course.dataset
+    dataset = model.chosen.scheduled.dataset
     if index is not None and index >= dataset.test_examples:
         expected = f"an index from 0 to {dataset.test_examples - 1:,}"
         raise UsageError(f"there is no test example {index:,}", expected=expected)
-    with progress.working(f"{record.id}: predicting with {model.chosen.side.title}") as tell:
-        found = predict.predict(model, tell)
+    with progress.working(f"{record.id}: predicting with {model.chosen.side.title}") as on_progress:
+        found = predict.predict(model, on_progress)
     images = load(dataset.name, dataset.directory).test.images
     names = find(dataset.name).class_names(found.classes)
     if output is not None:
@@ -116,7 +116,7 @@ def command(path: Path, **options: Any) -> None:
         svg = picture(found, images, names, title)
         write_file(grid, svg_to_png(svg) if grid.suffix == ".png" else svg.encode())
     for file in filter(None, (output, grid)):
-        say(f"wrote {file}")
+        print_message(f"wrote {file}")
     if options["as_json"]:
         print_json(_data(model, found, names, index))
     else:
@@ -135,7 +135,7 @@ _OF_TEXT = {
 
 
 def _continue(
-    model: TrainedModel, progress: TerminalProgress, asked: dict[str, Any], options: dict[str, Any]
+    model: TrainedModel, progress: TerminalObserver, asked: dict[str, Any], options: dict[str, Any]
 ) -> None:
     """Continue a text, and show the requested results; ``asked`` has the options for texts."""
     from trainmark.report.continuation import attention_image, attention_lines, next_table
@@ -156,9 +156,9 @@ def _continue(
     shares = None
     if asked["attention"] is not None:
         shares = generate.attention(model, prompt, *_layer_and_head(asked["attention"]))
-    with progress.working(f"{model.record.id}: generating with {model.chosen.side.title}") as tell:
+    with progress.working(f"{model.record.id}: generating with {model.chosen.side.title}") as on_progress:
         found = generate.generate(
-            model, prompt, asked["length"], asked["temperature"], asked["seed"], tell
+            model, prompt, asked["length"], asked["temperature"], asked["seed"], on_progress
         )
     order = found.probabilities.argsort(kind="stable")[::-1]
     likeliest = [
@@ -166,7 +166,7 @@ def _continue(
     ]
     if picture is not None and shares is not None:
         write_file(picture, png(attention_image(shares)))
-        say(f"wrote {picture}")
+        print_message(f"wrote {picture}")
     if options["as_json"]:
         data = {
             "temperature": asked["temperature"],

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from trainmark.cli.options import PATH, baseline_option, records_argument, typed
-from trainmark.cli.output import file_option, json_option, print_json, say, write_file
+from trainmark.cli.output import file_option, json_option, print_json, print_message, write_file
 
 EPILOG = """\b
 Examples:
@@ -68,13 +68,13 @@ def command(paths: tuple[Path, ...], **options: Any) -> None:
         [read_explained(path) for path in options["explanations"]],
         title=options["title"],
         made_with=f"trainmark {version()}: {typed()}",
-        warn=say,
+        warn=print_message,
     )
     output = options["output"]
     write_file(output, text)
     if options["as_json"]:
         print_json({"output": str(output), "records": len(records), "bytes": len(text)})
     else:
-        say(f"wrote {output}")
+        print_message(f"wrote {output}")
     if options["opens"] and not webbrowser.open(output.absolute().as_uri()):
-        say(f"no browser was found; open {output} yourself")
+        print_message(f"no browser was found; open {output} yourself")

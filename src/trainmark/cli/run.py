@@ -10,8 +10,8 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import export, print_json, terminal_progress
-from trainmark.report.terminal import console, draw_all
+from trainmark.cli.output import export, print_json, terminal_observer
+from trainmark.report.console import console, draw_all
 from trainmark.units import many
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def command(**options: Any) -> int:
 
     store = Store(options["out"])
     request = shared.request_of(options)
-    progress = terminal_progress(quiet=options["quiet"])
+    progress = terminal_observer(quiet=options["quiet"])
     records, earlier = run(request, store, progress, shared.round_options(options))
     return show_records(records, earlier, store, options)
 
@@ -139,12 +139,12 @@ def show_records(
         in_all = len(list(store.folder.glob("*.json")))
         news = f"{many(len(records), 'new record')}, {in_all:,} in all"
     folder = shlex.quote(str(store.folder))
-    again = "trainmark compare"
+    next_command = "trainmark compare"
     if store.folder != shared.DEFAULT_OUT:
-        again += f" {folder}"
+        next_command += f" {folder}"
     if records and records[-1].process is not None:
-        again += f"; to explain one: trainmark explain {folder}/{records[-1].id}.json"
+        next_command += f"; to explain one: trainmark explain {folder}/{records[-1].id}.json"
     screen.print(
-        f"\n{news}, in {store.folder}. To compare them: {again}", soft_wrap=True, markup=False
+        f"\n{news}, in {store.folder}. To compare them: {next_command}", soft_wrap=True, markup=False
     )
     return code

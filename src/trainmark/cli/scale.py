@@ -12,13 +12,13 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, legend_option, show, terminal_progress, write_file
+from trainmark.cli.output import json_option, legend_option, show, terminal_observer, write_file
 from trainmark.errors import UsageError
 from trainmark.units import many
 
 if TYPE_CHECKING:
     from trainmark.analysis.scale import Scaling
-    from trainmark.study.progress import Progress
+    from trainmark.study.observer import StudyObserver
     from trainmark.study.scale import ScalePlan
     from trainmark.study.scale.question import Question
 
@@ -120,25 +120,25 @@ def command(**options: Any) -> int:
     from trainmark.study import scale
     from trainmark.study.earlier import earlier_records
 
-    progress = terminal_progress()
+    progress = terminal_observer()
     if options["plot"] is not None:
         from trainmark.report.files import require_drawable
 
         require_drawable(options["plot"])
-    with progress.preparing() as watcher:
+    with progress.preparing() as preparation:
         training = {**options}
         for name in ("repeats", "steps"):
             del training[name]
-        plan = scale.prepare(shared.request_of(training), _question(options), watcher)
+        plan = scale.prepare(shared.request_of(training), _question(options), preparation)
     for notice in plan.notices:
-        progress.say(f"note: {notice}")
+        progress.print_message(f"note: {notice}")
     folder = options["out"] / FOLDER
     if plan.question.rendezvous.nodes > 1:
         # Machines may share a disk, but must not wait for each other's lock.
         folder /= safe_name(platform.node())
     store = Store(folder)
     with store.locked():
-        progress.say(_announcement(plan))
+        progress.print_message(_announcement(plan))
         earlier = earlier_records(store, progress) if options["resume"] else []
         with progress.running(plan.tasks, store.folder) as observer:
             records = scale.measure(plan, store, observer, earlier, labels=options["labels"])
@@ -146,7 +146,7 @@ def command(**options: Any) -> int:
     show(found, scale_tables(found), as_json=options["as_json"], legend=options["legend"])
     if options["plot"] is not None:
         _plot(found, options["plot"], progress)
-    progress.say(f"Records: {store.folder}")
+    progress.print_message(f"Records: {store.folder}")
     # A machine without rank 0 has no record of the whole training, only those of its ranks.
     all_finished = all(record.outcome.status == "ok" for record in records)
     return OK if found.passed and all_finished else FAILED
@@ -169,7 +169,7 @@ def _question(options: dict[str, Any]) -> Question:
         batch=options["batch_size"],
         microbatches=options["microbatches"],
         oversubscribe=options["oversubscribe"],
-        rendezvous=rendezvous.meet(nodes, endpoint, options["rdzv_timeout"], rendezvous.here()),
+        rendezvous=rendezvous.meet(nodes, endpoint, options["rdzv_timeout"], rendezvous.local_network()),
         repeats=options["repeats"],
         steps=options["steps"],
     )
@@ -193,17 +193,17 @@ def _announcement(plan: ScalePlan) -> str:
     threads = plan.settings.threads
     each = "" if threads is None else f", {many(threads, 'thread')} per rank in all of them"
     runs = many(len(plan.tasks), "run")
-    name = plan.course.workload.name
+    name = plan.scheduled.workload.name
     return f"{runs}: {name} on {plan.side.title}, {layouts} (copies × stages){each}."
 
 
-def _plot(found: Scaling, path: Path, progress: Progress) -> None:
+def _plot(found: Scaling, path: Path, progress: StudyObserver) -> None:
     from trainmark.report.charts.scaling import scaling_chart
     from trainmark.report.files import in_format_of
 
     chart = scaling_chart(found)
     if chart is None:
-        progress.say("Nothing to draw.")
+        progress.print_message("Nothing to draw.")
         return
     write_file(path, in_format_of(path, [chart]))
-    progress.say(f"Wrote {path}.")
+    progress.print_message(f"Wrote {path}.")

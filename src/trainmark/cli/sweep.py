@@ -12,12 +12,12 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, show, terminal_progress
+from trainmark.cli.output import json_option, show, terminal_observer
 from trainmark.errors import NotInstalled
 from trainmark.units import many
 
 if TYPE_CHECKING:
-    from trainmark.progress.terminal import TerminalProgress
+    from trainmark.terminal.observer import TerminalObserver
     from trainmark.record.store import Store
     from trainmark.study.sweep.plan import SweepPlan
     from trainmark.study.sweep.tuning import Cluster
@@ -161,7 +161,7 @@ def command(**options: Any) -> int:
     points = plan.read(
         request, options["grid"], options["ranges"], options["samples"], asha=options["asha"]
     )
-    progress = terminal_progress()
+    progress = terminal_observer()
     store = Store(options["out"] / FOLDER)
     with contextlib.ExitStack() as stack:
         cluster: Cluster | None = None
@@ -169,9 +169,9 @@ def command(**options: Any) -> int:
             cluster = stack.enter_context(
                 tuning.at(options["address"], resources(options["device"] or ""))
             )
-        with progress.preparing() as watcher:
+        with progress.preparing() as preparation:
             ask = cluster.ask if cluster else probe
-            planned = plan.prepare(request, points, watcher, ask, layout if ranks > 1 else None)
+            planned = plan.prepare(request, points, preparation, ask, layout if ranks > 1 else None)
         needs = resources(planned.side.device)
         plan.require_own_gpu(planned.side.device, needs.gpus, ranks)
         if cluster:
@@ -192,11 +192,11 @@ def _train(
     planned: SweepPlan,
     cluster: Cluster,
     store: Store,
-    progress: TerminalProgress,
+    progress: TerminalObserver,
     options: dict[str, Any],
 ) -> None:
     from trainmark.measure.host import usable_core_numbers
-    from trainmark.progress.trials import TrialProgress
+    from trainmark.terminal.trials import TrialProgress
     from trainmark.study.sweep.collect import collect
 
     at_once = min(options["parallel"] or cluster.slots, cluster.slots, len(planned.tasks))
@@ -219,7 +219,7 @@ def _train(
         collect(news, planned, store, lines.recorded, lines.lost)
 
 
-def _show(group_id: str, store: Store, progress: TerminalProgress, *, as_json: bool) -> int:
+def _show(group_id: str, store: Store, progress: TerminalObserver, *, as_json: bool) -> int:
     """Show the whole sweep, trials of earlier attempts included."""
     from trainmark.analysis.sweep import sweeps
     from trainmark.report.sweep_table import sweep_table
@@ -227,6 +227,6 @@ def _show(group_id: str, store: Store, progress: TerminalProgress, *, as_json: b
     (found,) = sweeps(record for record in store.read_all() if record.group.id == group_id)
     data = {key: getattr(found, key) for key in ("workload", "grid", "trials", "best")}
     show(data, [sweep_table(found)], as_json=as_json)
-    again = f"trainmark report {shlex.quote(str(store.folder))} -o sweep.html"
-    progress.say(f"\nRecords: {store.folder}. To see them: {again}")
+    next_command = f"trainmark report {shlex.quote(str(store.folder))} -o sweep.html"
+    progress.print_message(f"\nRecords: {store.folder}. To see them: {next_command}")
     return OK if all(trial.outcome == "ok" for trial in found.trials) else FAILED

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import requests
 
-from trainmark.data.progress import Progress
+from trainmark.data.on_bytes import OnBytes
 
 TIMEOUT = (4.0, 15.0)
 """Seconds to wait for a connection, and then for the next bytes."""
@@ -32,7 +32,7 @@ def download(
     file: IO[bytes],
     *,
     most: int,
-    progress: Progress,
+    progress: OnBytes,
     timeout: tuple[float, float] = TIMEOUT,
 ) -> None:
     """Write what ``url`` serves into ``file``.
@@ -76,7 +76,7 @@ def _receive(
     most: int,
     total: int | None,
     name: str,
-    progress: Progress,
+    progress: OnBytes,
 ) -> None:
     done = 0
     progress(done, total, name)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trainmark.data import idx, stored, synthetic
 from trainmark.data.catalog import KnownDataset, SplitName
-from trainmark.data.progress import Progress
+from trainmark.data.on_bytes import OnBytes
 from trainmark.data.synthetic import SIDE
 from trainmark.errors import DamagedData, DataUnavailable
 from trainmark.regular import write_atomically
@@ -16,7 +16,7 @@ _PIXELS = SIDE * SIDE
 SPLITS: tuple[SplitName, ...] = ("train", "test")
 
 
-def draw(known: KnownDataset, directory: Path, progress: Progress) -> None:
+def draw(known: KnownDataset, directory: Path, progress: OnBytes) -> None:
     """Write the files of ``known`` into ``directory``, replacing existing ones.
 
     Raises:

@@ -13,7 +13,7 @@ from pathlib import Path
 from trainmark.data import stored
 from trainmark.data.catalog import KnownDataset, KnownFile, Mirror
 from trainmark.data.download import TIMEOUT, DownloadFailed, Unreachable, download
-from trainmark.data.progress import Progress
+from trainmark.data.on_bytes import OnBytes
 from trainmark.data.unpack import NotTheArchive, unpack
 from trainmark.regular import write_atomically
 
@@ -24,7 +24,7 @@ def fetch(
     known: KnownDataset,
     directory: Path,
     *,
-    progress: Progress,
+    progress: OnBytes,
     timeout: tuple[float, float] = TIMEOUT,
 ) -> tuple[str, ...]:
     """Fetch the files of ``known`` that are missing or damaged in ``directory``.
@@ -70,7 +70,7 @@ def _fetch_from(
     known: KnownDataset,
     wanted: list[KnownFile],
     directory: Path,
-    progress: Progress,
+    progress: OnBytes,
     timeout: tuple[float, float],
 ) -> None:
     """Write the wanted files into ``directory``, and remove each from the list."""

@@ -46,7 +46,7 @@ class Holding:
         return not self.missing
 
 
-def look(known: KnownDataset, directory: Path) -> Holding | None:
+def examine(known: KnownDataset, directory: Path) -> Holding | None:
     """Return the files of the dataset directly in ``directory``; None if there are none."""
     held: list[Held] = []
     missing: list[str] = []
@@ -75,8 +75,8 @@ def search(known: KnownDataset, folder: Path) -> Holding | None:
         DamagedData: it has some of the files, but not enough. Ignoring these would surprise the
             user who put them there.
     """
-    looked = [look(known, folder / layout) for layout in known.layouts]
-    holdings = [holding for holding in looked if holding is not None]
+    examined = [examine(known, folder / layout) for layout in known.layouts]
+    holdings = [holding for holding in examined if holding is not None]
     for holding in holdings:
         if holding.usable:
             return holding

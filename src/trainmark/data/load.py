@@ -50,7 +50,7 @@ def load(name: str, directory: Path | None, *, known_datasets: Catalog = CATALOG
     known = catalog.find(name, known_datasets)
     if directory is None:
         return in_memory.draw(known)
-    holding = folder.look(known, directory)
+    holding = folder.examine(known, directory)
     if holding is None or not holding.usable:
         missing = ", ".join(
             [file.name for file in known.files] if holding is None else holding.missing

@@ -21,7 +21,7 @@ from trainmark.data.catalog import CATALOG, Catalog, KnownDataset
 from trainmark.data.draw import SPLITS, draw
 from trainmark.data.folder import Holding
 from trainmark.data.load import DataFolder, read
-from trainmark.data.progress import Progress, silent
+from trainmark.data.on_bytes import OnBytes, silent
 from trainmark.data.stored import is_sound
 from trainmark.errors import DamagedData, DataUnavailable, UsageError
 
@@ -101,7 +101,7 @@ def locate(
     environment: Path | None = None,
     cache: Path,
     download: bool = True,
-    progress: Progress = silent,
+    progress: OnBytes = silent,
     known_datasets: Catalog = CATALOG,
 ) -> Located:
     """Find the dataset, or download or generate it.
@@ -193,14 +193,14 @@ def glimpse(name: str, *, named: Path | None, environment: Path | None, cache: P
     if not known.layouts:
         return Glimpse(name, source="memory", complete=True)
     with contextlib.suppress(OSError):  # problems of the cache are reported when it is needed
-        cached = folder.look(known, cache / known.layouts[0])
+        cached = folder.examine(known, cache / known.layouts[0])
         if cached is not None and cached.complete:
             return Glimpse(name, cached.directory.resolve(), "cache", complete=True)
     return Glimpse(name)
 
 
 def _fill(
-    known: KnownDataset, directory: Path, download: bool, progress: Progress, tried: list[str]
+    known: KnownDataset, directory: Path, download: bool, progress: OnBytes, tried: list[str]
 ) -> Located:
     """Generate or download what the cache lacks; replaces damaged files."""
     tried = [*tried, f"{directory} (the cache): no valid {known.name} in it"]
@@ -229,7 +229,7 @@ def _in_cache(known: KnownDataset, directory: Path) -> Located | None:
 
     The result is None unless complete and valid, since only a named folder may be incomplete.
     """
-    holding = folder.look(known, directory)
+    holding = folder.examine(known, directory)
     if holding is None or not holding.complete:
         return None
     try:

@@ -565,7 +565,7 @@ class Observer:
             self._report()
             self._pace.pause()
             if self._pace._target < 0:
-                self._tell_to_end()
+                self._ask_to_end()
             self._set_threads()
             self._mark = clock()
         else:
@@ -748,7 +748,7 @@ class Observer:
             return False
         return self.steps >= self._last_step
 
-    def _tell_to_end(self) -> None:
+    def _ask_to_end(self) -> None:
         """End now or, if other processes train, all after the next step; the slices are enough."""
         self._is_cut = True
         self._last_step = self.steps + 1

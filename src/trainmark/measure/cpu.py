@@ -147,7 +147,7 @@ class ProcessTree:
         """Return the current usage; None if the process has ended."""
         # The system adds the time of children that ended to the parent that waited for them.
         parts = ("user", "system", "children_user", "children_system")
-        found = self._told(_times_and_memory)
+        found = self._read_each(_times_and_memory)
         if not found:
             return None
         seconds = 0.0
@@ -188,13 +188,13 @@ class ProcessTree:
         start = self._clock()
         if start < self._map_due or untimed_seconds <= _WITHIN * self._map_seconds:
             return None
-        found = self._told(_proportional_bytes)
+        found = self._read_each(_proportional_bytes)
         end = self._clock()
         self._map_seconds = end - start
         self._map_due = end + _READING_COSTS * self._map_seconds
         return sum(found) if found else None
 
-    def _told(self, read: Callable[[psutil.Process], _T]) -> list[_T]:
+    def _read_each(self, read: Callable[[psutil.Process], _T]) -> list[_T]:
         """Read each process.
 
         Those that have ended or that the system does not report are left out.

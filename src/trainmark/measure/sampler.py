@@ -106,9 +106,9 @@ class Sampler:
         """Start again with the process ``pid``."""
         self._tree = self._readers.tree(pid)
         self._begin([])
-        self.look()
+        self.sample()
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Add a row if one is due. Call this more often than the interval."""
         now = self._clock()
         if self._rows and now < self._rows[-1].time:

@@ -16,7 +16,6 @@ import msgspec
 from msgspec import inspect
 
 from trainmark.errors import ForeignRecord, NewerRecord
-from trainmark.record.migrations import migrated
 from trainmark.record.record import SCHEMA_VERSION, Record
 
 _DEEPEST = 64
@@ -68,10 +67,12 @@ def decode(text: bytes, origin: str) -> Record:
     version = data["schema_version"]
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise _foreign(origin, f"schema_version {version!r}")
+    if version < SCHEMA_VERSION:
+        raise _foreign(origin, f"schema version {version}, which was never released")
     if version > SCHEMA_VERSION:
         raise NewerRecord(
             f"{origin} was written by a newer trainmark",
-            expected=f"schema version {SCHEMA_VERSION} or older",
+            expected=f"schema version {SCHEMA_VERSION}",
             found=f"version {version}",
             fix="Update trainmark: pip install --upgrade trainmark",
         )
@@ -84,7 +85,6 @@ def decode(text: bytes, origin: str) -> Record:
         require_shallow(
             record.workload.spec, record.backend.settings, record.peaks and record.peaks.conditions
         )
-        record = migrated(record)
     except msgspec.ValidationError as error:
         raise _foreign(origin, str(error)) from error
     except RecursionError as error:
@@ -136,7 +136,7 @@ def _with_string_numbers(part: Any) -> Any:
 def _foreign(origin: str, found: str) -> ForeignRecord:
     return ForeignRecord(
         f"{origin} is not a trainmark record",
-        expected=f"a record of schema version {SCHEMA_VERSION} or older",
+        expected=f"a record of schema version {SCHEMA_VERSION}",
         found=found,
         fix="Leave it out; if it is in a folder of records, move it elsewhere.",
     )

@@ -39,7 +39,7 @@ class Fact(NamedTuple):
     unknown: str = ""
     machine: bool = False
 
-    def told(self, record: Record) -> str:
+    def text(self, record: Record) -> str:
         """Return the value as text."""
         value = self.of(record)
         return self.unknown if value is None else self.words(value)
@@ -130,10 +130,6 @@ def _program(record: Record) -> str | None:
     return (checksum or "")[:8] or None
 
 
-def _nudge(record: Record) -> int | None:
-    return record.group.trial if record.group.kind != "sweep" else None
-
-
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
@@ -211,7 +207,6 @@ FACTS: dict[str, Fact] = {
     "seed": Fact(attrgetter("seed")),
     "repeat": Fact(attrgetter("repeat")),
     "round": Fact(attrgetter("round")),
-    "nudge": Fact(_nudge),
     "logged": Fact(lambda record: Caveat.LOGGED_STEPS in record.caveats),
     "slices_alone": Fact(lambda record: bool(record.slices) and not record.epochs),
     "tokens": Fact(tokens_of),
@@ -337,7 +332,6 @@ class RunKey:
         repeat: number of the repeat; of a command, its round.
         logged: whether it logged steps (``--log-every``), which costs time.
         slices_alone: whether it stopped after its slices, without training to the end.
-        nudge: of the initial weights, in records of version 0.1; no run is planned with one.
         spread: copies, stages, microbatches, averaging, weak, machines.
         command: words, directory, and checksum of the program. For a command, only this and the
             first three are set.
@@ -361,7 +355,6 @@ class RunKey:
     logged: bool = False
     slices_alone: bool = False
     weights_from: str | None = None
-    nudge: int | None = None
     spread: tuple[int | bool, ...] | None = None
     command: tuple[tuple[str, ...], str, str | None] | None = None
 

@@ -1,14 +1,5 @@
 """The record of one run, as frozen data.
 
-History of the format:
-
-1.  2026-11: the first. Added later without a new number: ``machine.identity``, ``machine.labels``,
-    ``trainmark``.
-2.  2026-11: fingerprints leave out fields at their default; what a command does not report is
-    null.
-
-:mod:`trainmark.record.migrations` reads the older ones.
-
 A change that old readers would misread raises ``SCHEMA_VERSION``; a new key that may be absent does
 not. An unknown value is ``null``, never 0. A number that is not finite is the string ``nan``,
 ``inf`` or ``-inf``, since JSON has none. All durations are in seconds, all sizes in bytes;
@@ -28,6 +19,8 @@ from trainmark.record.caveats import EXTERNAL_SHARE, Caveat
 from trainmark.record.observed import Observed
 
 SCHEMA_VERSION = 2
+"""Version of the format that is written, and the only one that is read. Version 1 was never
+released."""
 
 Status = Literal["ok", "failed", "timeout", "interrupted", "diverged"]
 Protocol = Literal["fresh", "continued"]
@@ -128,26 +121,6 @@ class DeviceRef(Struct, frozen=True):
     gpu: int | None = None
 
 
-class Cloud(Struct, frozen=True):
-    """A rented machine in records of version 0.1, as the provider described it; newer records have
-    labels.
-
-    Args:
-        provider: ``aws``, ``azure``, ``google``, ``oracle`` or ``alibaba``.
-        instance_type: the provider's name for it, such as ``g4dn.xlarge``.
-        region: the provider's name for the region; null if it was not reported in time.
-    """
-
-    provider: str
-    instance_type: str
-    region: str | None = None
-
-    @property
-    def title(self) -> str:
-        """In words, such as ``aws g4dn.xlarge, eu-west-1``."""
-        return f"{self.provider} {self.instance_type}" + (f", {self.region}" if self.region else "")
-
-
 class Machine(Struct, frozen=True):
     """The machine that a run was measured on.
 
@@ -168,7 +141,6 @@ class Machine(Struct, frozen=True):
         cpu_governors: the CPU's frequency governors; empty if not visible, as in a virtual machine.
         cpu_turbo: whether cores may run above their base frequency.
         cuda: the newest CUDA version that the driver supports.
-        cloud: only in records of version 0.1.
         identity: distinguishes machines of the same name without identifying them: a keyed hash of
             the system's machine id. Null if the system has none.
         labels: the user's labels of it (``--label KEY=VALUE``).
@@ -189,27 +161,13 @@ class Machine(Struct, frozen=True):
     cpu_governors: list[str] = field(default_factory=list)
     cpu_turbo: bool | None = None
     cuda: str | None = None
-    cloud: Cloud | None = None
     identity: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
 
     @property
-    def tags(self) -> dict[str, str]:
-        """The labels; in a record of version 0.1, also what it knew of the cloud."""
-        if self.cloud is None:
-            return self.labels
-        known = {
-            name: getattr(self.cloud, name) for name in ("provider", "instance_type", "region")
-        }
-        return {name: value for name, value in known.items() if value} | self.labels
-
-    @property
     def labelled(self) -> str | None:
         """All labels as text; None without labels."""
-        written = [self.cloud.title] if self.cloud else []
-        return (
-            ", ".join([*written, *(f"{key}={value}" for key, value in self.labels.items())]) or None
-        )
+        return ", ".join(f"{key}={value}" for key, value in self.labels.items()) or None
 
 
 class Python(Struct, frozen=True):
@@ -645,9 +603,7 @@ class Group(Struct, frozen=True):
             order.
         rank: number of the process, from 0; null in the record of the whole training.
         world: number of processes; null for a training that is not spread.
-        trial: in a ``sweep``, the number of the trial, from 1; in a ``parity`` or ``scale`` of
-            version 0.1, the number of the nudge of the initial weights, or null if they are
-            unchanged.
+        trial: in a ``sweep``, the number of the trial, from 1.
         spread: how the training was spread over devices; null for an ordinary training on one.
         values: in a ``sweep``, the values of the varied hyper-parameters.
     """

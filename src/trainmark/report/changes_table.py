@@ -39,7 +39,7 @@ def changes_table(
     parts: Mapping[str, float],
     findings: Sequence[Finding],
     left_out: Mapping[str, str],
-    said: Sequence[str],
+    sentences: Sequence[str],
 ) -> Table:
     """Return the table of the findings.
 
@@ -50,7 +50,7 @@ def changes_table(
         parts: shares of its time.
         findings: one row each.
         left_out: why other changes have no row.
-        said: sentences; the first one is the answer.
+        sentences: what the answer says; the first one is the answer.
     """
     of_time = ", ".join(
         f"{what} {units.percent(share, 0)}" for what, share in parts.items() if share > 0.01
@@ -71,8 +71,8 @@ def changes_table(
             f"{place}, {units.seconds(step_seconds)} per step"
             + (f"; time: {of_time}" if of_time else ""),
         ),
-        notes=(*said[1:], *((f"Not measured: {reasons}.",) if reasons else ())),
-        answer=Cell(said[0]),
+        notes=(*sentences[1:], *((f"Not measured: {reasons}.",) if reasons else ())),
+        answer=Cell(sentences[0]),
     )
 
 
@@ -92,45 +92,45 @@ def answers(
     once = _names_with_times(each for each in findings if each.wins and not each.fresh)
     unconfirmed = f"Measured only once, so not confirmed: {once}."
     late = sum(why.startswith(NOT_ENOUGH_TIME) for why in left_out.values())
-    said = [_advice(each) for each in winners if each.helps]
-    if not said and once:
-        said.append(unconfirmed)
-    elif not said and unclear:
-        said.append(noisy)
-    elif not said and findings:
+    sentences = [_advice(each) for each in winners if each.helps]
+    if not sentences and once:
+        sentences.append(unconfirmed)
+    elif not sentences and unclear:
+        sentences.append(noisy)
+    elif not sentences and findings:
         untried = f", but {late} more had no time (increase --seconds)" if late else ""
-        said.append(f"No change makes this script clearly faster{untried}.")
-    elif not said:
-        said.append("No change could be measured." if left_out else "No changes were tried.")
+        sentences.append(f"No change makes this script clearly faster{untried}.")
+    elif not sentences:
+        sentences.append("No change could be measured." if left_out else "No changes were tried.")
     if combination is not None:
-        said.append(
+        sentences.append(
             f"The combination {combination.change} is {times(combination)} "
             f"faster{_learns(combination)}."
         )
-    said += [
+    sentences += [
         f"{each.change} is {times(each)} faster{_learns(each)}."
         for each in winners
         if not each.helps
     ]
-    if once and said[0] != unconfirmed:
-        said.append(unconfirmed)
-    if unclear and said[0] != noisy:
-        said.append(noisy)
+    if once and sentences[0] != unconfirmed:
+        sentences.append(unconfirmed)
+    if unclear and sentences[0] != noisy:
+        sentences.append(noisy)
     idle = [each for each in findings if not each.wins and each not in unclear]
     no_use = _names(each for each in idle if each.kind != "diagnosis")
     if no_use:
-        said.append(f"Not worth it: {no_use}.")
+        sentences.append(f"Not worth it: {no_use}.")
     cheap = _names(each for each in idle if each.kind == "diagnosis")
     if cheap:
-        said.append(f"Not the bottleneck: {cheap}.")
+        sentences.append(f"Not the bottleneck: {cheap}.")
     slow = [
         f"{place} {units.percent(share, 0)}"
         for place, share in lines.items()
         if share >= _LEAST_SHARE
     ]
     if slow:
-        said.append(f"Your slowest lines: {', '.join(slow[:_MOST_LINES])}.")
-    return said
+        sentences.append(f"Your slowest lines: {', '.join(slow[:_MOST_LINES])}.")
+    return sentences
 
 
 def shares(observed: Observed) -> dict[str, float]:

@@ -23,7 +23,7 @@ from trainmark.report.table import (
     span,
     table_of,
 )
-from trainmark.report.who import HARDWARE, GroupRow, same_side, who, who_by_machine
+from trainmark.report.side_columns import HARDWARE, GroupRow, same_side, side_columns, side_columns_by_machine
 
 SPEED_TONES: dict[str, Tone] = {
     "faster": "good",
@@ -36,7 +36,7 @@ _LEARNING_TONES: dict[str, Tone] = {"same": "plain", "differs": "bad", "unclear"
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
     """Return one table per workload, in the order measured, with compared groups adjacent."""
-    return [_table(comparison, positions) for positions in comparison.works]
+    return [_table(comparison, positions) for positions in comparison.by_workload]
 
 
 def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
@@ -51,7 +51,7 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
     conditions, facts = split(groups, HARDWARE if by_machine else ())
     met = dict.fromkeys(chain.from_iterable(group.caveats for group in groups))
     marks = {caveat: str(place) for place, caveat in enumerate(met, 1)}
-    first = who_by_machine(groups, facts) if by_machine else who(groups, facts)
+    first = side_columns_by_machine(groups, facts) if by_machine else side_columns(groups, facts)
     return table_of(
         rows,
         [*first, *_fields(comparison, rows, marks, whole=by_machine)],
@@ -141,8 +141,8 @@ def _fields(
         ),
     ]
     # A column with nothing but "reference" is not worth showing.
-    told = [dataclasses.replace(row, is_reference=False) for row in rows]
-    shown = [field for field in fields if _has_values(field, told)]
+    plain = [dataclasses.replace(row, is_reference=False) for row in rows]
+    shown = [field for field in fields if _has_values(field, plain)]
     if any(group.failed for group in groups) or len({_runs(group) for group in groups}) > 1:
         return shown
     return [field for field in shown if field.title != "runs"]

@@ -123,16 +123,16 @@ def when_measured(known: Efficiency) -> str:
 
 
 def split(
-    groups: Sequence[GroupResult], told: Container[str] = ()
+    groups: Sequence[GroupResult], shown: Container[str] = ()
 ) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
     """Return the caption of a table of ``groups``, and the conditions that need a column in it.
 
     Args:
-        told: titles of conditions that the table shows anyway.
+        shown: titles of conditions that the table shows anyway.
     """
     keys = [group.conditions for group in groups]
     asked = sorted(
-        (each for each in CONDITIONS if each.title not in told), key=lambda each: each.line
+        (each for each in CONDITIONS if each.title not in shown), key=lambda each: each.line
     )
     found = [(condition, _in_common(condition, keys)) for condition in asked]
     lines = [
@@ -154,10 +154,10 @@ def _in_common(condition: Condition, keys: Sequence[Key]) -> str | None:
         name = key.words(condition.follows[0])
         if by_name.setdefault(name, condition.words(key)) != condition.words(key):
             return None
-    told = {name: value for name, value in by_name.items() if value}
+    shown = {name: value for name, value in by_name.items() if value}
     if condition.title == "CPU" and len(by_name) == 1:
-        return next(iter(told.values()), "")  # the machine's name precedes it already
-    return ", ".join(f"{name} {value}" for name, value in told.items())
+        return next(iter(shown.values()), "")  # the machine's name precedes it already
+    return ", ".join(f"{name} {value}" for name, value in shown.items())
 
 
 def _runs(groups: Sequence[GroupResult]) -> str:

@@ -13,7 +13,7 @@ MOST_BYTES = 16 << 20
 """Maximum size of a file, in bytes, so that a wrong one doesn't fill the memory."""
 
 
-class Part(msgspec.Struct, frozen=True):
+class ExplainedPart(msgspec.Struct, frozen=True):
     """A cause and its share of a step, as a fraction."""
 
     cause: str
@@ -31,7 +31,7 @@ class Explained(msgspec.Struct, frozen=True):
     style: str
     device: str
     step_seconds: float
-    shares: list[Part]
+    shares: list[ExplainedPart]
     unexplained: float
     caveats: list[str] = []
 
@@ -41,11 +41,11 @@ class Explained(msgspec.Struct, frozen=True):
         return f"{self.workload}: {self.backend} {self.style} {self.device}"
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[ExplainedPart]:
         """The causes within a step, the largest first and the unexplained part last."""
         inner = [part for part in self.shares if not part.on_top]
         inner.sort(key=lambda part: -part.share)
-        return [*inner, Part("unexplained", self.unexplained)]
+        return [*inner, ExplainedPart("unexplained", self.unexplained)]
 
 
 def read_explained(path: Path) -> Explained:

@@ -7,7 +7,7 @@ from trainmark.analysis.advice import WORDS, Advice, largest_cause
 from trainmark.analysis.attribution import Attribution, Share
 from trainmark.analysis.crossing import Crossing
 from trainmark.analysis.statistics import Estimate
-from trainmark.report.explained import Part
+from trainmark.report.explained import ExplainedPart
 from trainmark.report.table import Cell, Field, Table, interval, table_of
 
 _BAR_WIDTH = 24
@@ -35,8 +35,8 @@ def explanation_table(
     """
     step = attribution.step_seconds
     left = attribution.unexplained
-    parts: list[Share | Part] = [share for share in attribution.shares if not share.on_top]
-    parts.append(Part("unexplained", left.value, left.low, left.high))
+    parts: list[Share | ExplainedPart] = [share for share in attribution.shares if not share.on_top]
+    parts.append(ExplainedPart("unexplained", left.value, left.low, left.high))
     parts += [share for share in attribution.shares if share.on_top]
     unknown = ", ".join(attribution.unknown)
     return table_of(
@@ -56,7 +56,7 @@ def explanation_table(
             *_of_noise(attribution),
             *((f"Not measured here: {unknown}.",) if unknown else ()),
         ),
-        starts_section=lambda part: part.on_top or isinstance(part, Part),
+        starts_section=lambda part: part.on_top or isinstance(part, ExplainedPart),
         answer=Cell(answer) if answer else None,
     )
 
@@ -117,29 +117,29 @@ def _of_noise(attribution: Attribution) -> tuple[str, ...]:
     return ()
 
 
-def _too_noisy(part: Share | Part) -> bool:
+def _too_noisy(part: Share | ExplainedPart) -> bool:
     """Whether the interval of a cause includes 0; the unexplained part never counts as noisy."""
-    return not isinstance(part, Part) and part.low is not None and part.low < 0
+    return not isinstance(part, ExplainedPart) and part.low is not None and part.low < 0
 
 
-def _cause(part: Share | Part) -> Cell:
+def _cause(part: Share | ExplainedPart) -> Cell:
     return Cell(part.cause, tone="dim" if part.on_top else "strong")
 
 
-def _share(part: Share | Part) -> str:
+def _share(part: Share | ExplainedPart) -> str:
     if _too_noisy(part):
         return units.MISSING
     share = _percent(part.share)
     return f"+{share}" if part.on_top else share
 
 
-def _time(part: Share | Part, step_seconds: float) -> str:
+def _time(part: Share | ExplainedPart, step_seconds: float) -> str:
     if _too_noisy(part):
         return units.MISSING
     return units.seconds(round(part.share * step_seconds, 12))
 
 
-def _interval(part: Share | Part) -> str:
+def _interval(part: Share | ExplainedPart) -> str:
     if part.low is None or part.high is None:
         return ""
     if _too_noisy(part):
@@ -147,14 +147,14 @@ def _interval(part: Share | Part) -> str:
     return f"{_percent(part.low)} to {_percent(part.high)}"
 
 
-def _what_it_is(part: Share | Part, rest: str) -> Cell:
-    words = rest if isinstance(part, Part) else WORDS[part.cause][0]
+def _what_it_is(part: Share | ExplainedPart, rest: str) -> Cell:
+    words = rest if isinstance(part, ExplainedPart) else WORDS[part.cause][0]
     if part.on_top:
         words += " (outside the steps, averaged over them)"
     return Cell(words, tone="dim")
 
 
-def _bar(part: Share | Part) -> Cell:
+def _bar(part: Share | ExplainedPart) -> Cell:
     length = 0 if _too_noisy(part) else round(_BAR_WIDTH * min(max(part.share, 0.0), 1.0))
     return Cell("█" * length, tone="dim" if part.on_top else "plain")
 

@@ -20,7 +20,7 @@ _PNG_SCALE = 2.0
 """Pixels of a PNG per pixel of a chart, for sharp text on high-resolution screens."""
 
 
-def drawn(path: Path, works: Sequence[MeasuredWork], names: Sequence[str]) -> bytes:
+def drawn(path: Path, measured: Sequence[MeasuredWork], names: Sequence[str]) -> bytes:
     """Return the named charts in the format of ``path``'s suffix: ``.svg`` or ``.png``.
 
     Raises:
@@ -29,7 +29,7 @@ def drawn(path: Path, works: Sequence[MeasuredWork], names: Sequence[str]) -> by
         NotInstalled: the drawing libraries are missing.
     """
     require_drawable(path)
-    return in_format_of(path, chosen(works, names))
+    return in_format_of(path, chosen(measured, names))
 
 
 def require_drawable(path: Path) -> None:
@@ -55,10 +55,10 @@ def in_format_of(path: Path, every: Sequence[Chart]) -> bytes:
     return bytes(vl_convert.vegalite_to_png(spec, scale=_PNG_SCALE))
 
 
-def chosen(works: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
+def chosen(measured: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
     """Return the charts with these names; raises as :func:`drawn` does."""
     require_charts(names)
-    found = charts(works, names)
+    found = charts(measured, names)
     if not found:
         raise UsageError(
             f"nothing to draw for {', '.join(names)}",

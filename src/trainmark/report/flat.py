@@ -46,7 +46,7 @@ def flat_published(
     result: PublishedResult, figure: ValueResult | TimingResult
 ) -> dict[str, Scalar]:
     """Return the row of a published figure and the measured one."""
-    who = {
+    side_columns = {
         column: getattr(result.key, name) if result.key else None for column, name in _WHO.items()
     }
-    return {"workload": result.workload, "run": result.run, **who, **dataclasses.asdict(figure)}
+    return {"workload": result.workload, "run": result.run, **side_columns, **dataclasses.asdict(figure)}

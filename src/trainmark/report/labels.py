@@ -71,18 +71,18 @@ def apart(these: Key, those: Key) -> tuple[str, str, str]:
     What they share is text such as `` with torch fast on cpu``.
     """
     pairs = [(of(these), of(those)) for of in _ALWAYS]
-    told = [pair for pair in pairs if pair[0] != pair[1]]
+    differing = [pair for pair in pairs if pair[0] != pair[1]]
     for condition in _WHERE_NEEDED:
         pair = condition.label(these), condition.label(those)
         implied = any(getattr(these, name) != getattr(those, name) for name in condition.follows)
         if pair[0] != pair[1] and not implied:
-            told.append(pair)
-    this = _short(" ".join(a for a, _ in told if a))
-    that = _short(" ".join(b for _, b in told if b))
+            differing.append(pair)
+    this = _short(" ".join(a for a, _ in differing if a))
+    that = _short(" ".join(b for _, b in differing if b))
     *how, where, _ = (a if a == b else "" for a, b in pairs)
     shared = " ".join(filter(None, how))
-    said = (f" with {shared}" if shared else "") + (f" on {where}" if where else "")
-    return (this or "this", that or "that", said)
+    common = (f" with {shared}" if shared else "") + (f" on {where}" if where else "")
+    return (this or "this", that or "that", common)
 
 
 def _joined(key: Key, parts: Sequence[Callable[[Key], str]]) -> str:

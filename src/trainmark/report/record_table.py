@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from trainmark import units
-from trainmark.analysis.efficiency import Efficiency, efficiency, limits_of
+from trainmark.analysis.efficiency import Efficiency, efficiency, peaks_by_place
 from trainmark.analysis.statistics import median
 from trainmark.analysis.summary import perplexity, summarize
 from trainmark.record.caveats import Caveat
@@ -136,7 +136,7 @@ def _final_table(record: Record) -> Table:
         ("device memory", units.bytes_(record.memory.device_peak_bytes), "peak"),
         *(_seen(record.samples) if record.samples else ()),
         ("energy", units.joules(energy.joules), energy.source or ""),
-        *_against_limit(efficiency(record, run.samples_per_second, limits_of([record]))),
+        *_against_limit(efficiency(record, run.samples_per_second, peaks_by_place([record]))),
     ]
     totals = [_Total(*row) for row in rows]
     return table_of(

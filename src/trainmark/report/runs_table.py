@@ -51,7 +51,7 @@ def _part(record: Record) -> str:
     if group.rank is not None:
         words.append(f"rank {group.rank}")
     if group.trial is not None:
-        words.append(f"{'trial' if group.kind == 'sweep' else 'nudge'} {group.trial}")
+        words.append(f"trial {group.trial}")
     return ", ".join(words)
 
 
@@ -95,7 +95,7 @@ def _count(count: int | None) -> Cell:
 
 def _fact(name: str) -> Callable[[_Run], str]:
     """Return a function that gives a fact of a run as text."""
-    return lambda run: FACTS[name].told(run.record)
+    return lambda run: FACTS[name].text(run.record)
 
 
 def _outcome(run: _Run) -> Cell:

@@ -96,8 +96,8 @@ def _notes(sweep: Sweep) -> Iterator[str]:
             "Trials trained at the same time and slowed each other down: don't compare their "
             "timings (trainmark run measures one at a time)."
         )
-    told = {str(trial.trial): trial.caveats for trial in sweep.trials}
-    yield from caveat_notes(told, without=Caveat.SIDE_BY_SIDE)
+    caveats_by_trial = {str(trial.trial): trial.caveats for trial in sweep.trials}
+    yield from caveat_notes(caveats_by_trial, without=Caveat.SIDE_BY_SIDE)
     if len(sweep.machines) > 1:
         yield f"Trained on {', '.join(sweep.machines)}."
     if "seed" not in sweep.grid:

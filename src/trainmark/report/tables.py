@@ -11,7 +11,7 @@ from trainmark.report.markdown import to_markdown
 from trainmark.report.published_table import published_tables
 from trainmark.report.table import Cell, Table
 from trainmark.report.verdict import verdict
-from trainmark.report.works import works
+from trainmark.report.chart_data import chart_data
 from trainmark.report.yardstick_table import yardstick_table
 
 
@@ -24,7 +24,7 @@ def tables_of(comparison: Comparison) -> list[Table]:
     tables: list[Table] = []
     if comparison.differences:
         tables.append(differences_table(comparison.differences))
-    for table, work in zip(comparison_tables(comparison), works(comparison), strict=True):
+    for table, work in zip(comparison_tables(comparison), chart_data(comparison), strict=True):
         found = verdict(work)
         tables.append(dataclasses.replace(table, answer=Cell(found.text, tone=found.tone)))
     tables += published_tables(comparison.published)

@@ -77,9 +77,9 @@ def _lost(side: MeasuredSide) -> str:
 
 
 def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
-    here, there, how = (name.removeprefix("on ") for name in apart(these.key, those.key))
+    this, that, how = (name.removeprefix("on ") for name in apart(these.key, those.key))
     caveats = (*these.caveats, *those.caveats)
-    sides = ((here, these), (there, those))
+    sides = ((this, these), (that, those))
     lazy = " and ".join(name for name, side in sides if not side.learns)
     if lazy:
         text = f"{lazy}: some runs did not learn {workload}{how}; speeds are not compared."
@@ -94,16 +94,16 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     tone = SPEED_TONES[these.speedup.verdict] if harmless.issuperset(caveats) else "doubtful"
     disturbed = Caveat.TOO_DISTURBED in caveats
     unit = "" if _is_trained(these, those) else " per step"
-    accelerator = here if these.best_threads is None else there
-    speed = _speed(here, there, these.speedup, unit, disturbed=disturbed)
+    accelerator = this if these.best_threads is None else that
+    speed = _speed(this, that, these.speedup, unit, disturbed=disturbed)
     threads = _threads(these, those, accelerator)
     learning = _learning(these.learning)
     if Caveat.RANDOM_DATA in caveats:
         learning = "; the data are random, so learning is not judged"
     elif not _is_trained(these, those):
         learning = "; learning not judged yet"
-    again = " Measure again when the machine is idle." if disturbed else ""
-    return Verdict(f"{speed}{threads}{learning} ({workload}{how}{whole}).{again}", tone, caveats)
+    advice = " Measure again when the machine is idle." if disturbed else ""
+    return Verdict(f"{speed}{threads}{learning} ({workload}{how}{whole}).{advice}", tone, caveats)
 
 
 def _threads(these: GroupResult, those: GroupResult, accelerator: str) -> str:
@@ -151,7 +151,7 @@ def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
     return Verdict(text, "plain", side.result.caveats)
 
 
-def _speed(here: str, there: str, speedup: Speedup, unit: str, *, disturbed: bool) -> str:
+def _speed(this: str, that: str, speedup: Speedup, unit: str, *, disturbed: bool) -> str:
     """Return the part about speed; ``unit`` is empty, or what was compared instead of trainings."""
     ratio = speedup.ratio or 0.0
     low = speedup.low
@@ -161,18 +161,18 @@ def _speed(here: str, there: str, speedup: Speedup, unit: str, *, disturbed: boo
     times = f"{units.ratio(ratio)}{interval(low, high)}"
     if disturbed:
         return (
-            f"No verdict, because other programs disturbed the machine: {here} and {there}, {times}"
+            f"No verdict, because other programs disturbed the machine: {this} and {that}, {times}"
         )
     if speedup.at_least is not None:
         bound = f"at least {units.ratio(speedup.at_least)} {speedup.verdict}{unit}"
-        return f"{here} is {bound} than {there} ({units.ratio(ratio)} in two rounds)"
+        return f"{this} is {bound} than {that} ({units.ratio(ratio)} in two rounds)"
     if speedup.verdict in ("faster", "slower"):
-        return f"{here} is {times} {speedup.verdict}{unit} than {there}"
+        return f"{this} is {times} {speedup.verdict}{unit} than {that}"
     if speedup.verdict == "same":
-        return f"{here} is as fast as {there}, {times}"
+        return f"{this} is as fast as {that}, {times}"
     if low is not None:
-        return f"No clear difference: {here} and {there}, {times}"
-    return f"{here} ran {times} as fast as {there}, in too few rounds for a verdict"
+        return f"No clear difference: {this} and {that}, {times}"
+    return f"{this} ran {times} as fast as {that}, in too few rounds for a verdict"
 
 
 def _learning(learning: Learning) -> str:

@@ -16,14 +16,14 @@ def yardstick_table(comparison: Comparison) -> Table:
         key = comparison.groups[row.position].key
         return Cell(f"{key.workload} {key.backend} {key.style} {key.device}", tone="strong")
 
-    def here(row: DeviceReference) -> str:
+    def measured_rate(row: DeviceReference) -> str:
         return units.rate(comparison.groups[row.position].samples_per_second)
 
     return table_of(
         comparison.references,
         (
             Field("measured here", side),
-            Field("samples\nper s", here, "right"),
+            Field("samples\nper s", measured_rate, "right"),
             Field("reference device", _device),
             Field("samples\nper s", text_of("samples_per_second", units.rate), "right"),
             Field("here / there", _ratio, "right"),

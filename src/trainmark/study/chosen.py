@@ -13,9 +13,9 @@ from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.process import AskOptions, Ending, ask
-from trainmark.execute.parent.request import Watcher
+from trainmark.execute.parent.request import PreparationObserver
 from trainmark.execute.protocol.answers import Answer
-from trainmark.execute.protocol.requests import Request
+from trainmark.execute.protocol.worker_commands import Request
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ChosenSide:
         seen: what its backend can do.
     """
 
-    course: ScheduledWorkload
+    scheduled: ScheduledWorkload
     side: Side
     seen: Seen
     settings: Settings
@@ -44,8 +44,8 @@ class ChosenSide:
     @property
     def batch(self) -> int:
         """Examples per step."""
-        size = self.course.workload.batches.size
-        return self.course.dataset.train_examples if size == "full" else size
+        size = self.scheduled.workload.batches.size
+        return self.scheduled.dataset.train_examples if size == "full" else size
 
     def options(self) -> Options:
         """The options of its trainer."""
@@ -67,7 +67,7 @@ class ChosenSide:
 
 def choose(
     request: requests.Request,
-    watcher: Watcher | None,
+    preparation: PreparationObserver | None,
     pick: Callable[[Sequence[Side]], Side] = itemgetter(0),
 ) -> ChosenSide:
     """Find the side and its data.
@@ -88,10 +88,10 @@ def choose(
             raise UsageError(
                 "only one side at a time", expected=f"one {option}", found=", ".join(asked)
             )
-    selection = requests.select(request, watcher)
+    selection = requests.select(request, preparation)
     ((workload, able),) = selection.able
     side = pick(able)
-    course = ScheduledWorkload(workload, requests.locate_one(request, workload, watcher), 1)
+    scheduled = ScheduledWorkload(workload, requests.locate_one(request, workload, preparation), 1)
     return ChosenSide(
-        course, side, selection.by_side[side.backend, side.interpreter.label], request.settings
+        scheduled, side, selection.by_side[side.backend, side.interpreter.label], request.settings
     )

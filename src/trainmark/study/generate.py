@@ -12,10 +12,10 @@ from trainmark.backends.numpy import layers
 from trainmark.data.catalog import find
 from trainmark.errors import PredictionFailed, UsageError
 from trainmark.execute.protocol.answers import Answer, Continued
-from trainmark.execute.protocol.requests import Generate
+from trainmark.execute.protocol.worker_commands import Generate
 from trainmark.record import weights as weight_files
 from trainmark.study.predict import TrainedModel
-from trainmark.study.progress import Tell, tell_nothing
+from trainmark.study.observer import OnProgress, ignore_progress
 from trainmark.workload.model import lay_out
 
 
@@ -36,7 +36,7 @@ class Continuation:
 
 def characters_of(model: TrainedModel) -> str:
     """Return the vocabulary; raises UsageError if the tokens aren't characters."""
-    dataset = model.chosen.course.dataset.name
+    dataset = model.chosen.scheduled.dataset.name
     classes = find(dataset).classes
     if not isinstance(classes, str):
         raise UsageError(
@@ -52,7 +52,7 @@ def generate(
     length: int,
     temperature: float,
     seed: int,
-    tell: Tell = tell_nothing,
+    on_progress: OnProgress = ignore_progress,
 ) -> Continuation:
     """Generate ``length`` characters after ``prompt`` with the backend.
 
@@ -62,19 +62,19 @@ def generate(
     """
     chosen = model.chosen
     side = chosen.side
-    course = chosen.course
+    scheduled = chosen.scheduled
     characters = characters_of(model)
     found = list[Continued]()
 
-    def hear(answer: Answer) -> None:
+    def on_answer(answer: Answer) -> None:
         if isinstance(answer, Continued):
             found.append(answer)
-        tell("generating", len(found) / length)
+        on_progress("generating", len(found) / length)
 
     request = Generate(
         side.backend,
-        course.workload,
-        course.dataset.folder,
+        scheduled.workload,
+        scheduled.dataset.folder,
         chosen.options(),
         str(model.weights),
         _tokens(prompt, characters),
@@ -82,7 +82,7 @@ def generate(
         temperature,
         seed,
     )
-    _, ending = chosen.ask(request, hear=hear)
+    _, ending = chosen.ask(request, on_answer=on_answer)
     known = all(answer.token < len(characters) for answer in found)
     whole = ending.status == "done" and len(found) == length
     if not whole or not known or found[0].probabilities is None:
@@ -103,7 +103,7 @@ def attention(model: TrainedModel, text: str, layer: int, head: int) -> NDArray[
     Raises:
         UsageError: there is no such layer or head, or a character is not in the vocabulary.
     """
-    workload = model.chosen.course.workload
+    workload = model.chosen.scheduled.workload
     plan = lay_out(workload)
     weights = weight_files.load_for(plan, model.weights)
     rng = np.random.default_rng()

@@ -11,7 +11,7 @@ from trainmark.errors import NoiseFailed
 from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide
 from trainmark.study.pair import compare_settings
-from trainmark.study.progress import Progress
+from trainmark.study.observer import StudyObserver
 from trainmark.study.rounds import Budget
 
 LABELS = ("A", "B")
@@ -20,7 +20,7 @@ LABELS = ("A", "B")
 def measure(
     chosen: ChosenSide,
     store: Store,
-    progress: Progress,
+    progress: StudyObserver,
     budget: Budget,
     labels: Mapping[str, str] | None = None,
 ) -> Noise:
@@ -33,7 +33,7 @@ def measure(
     start = time.perf_counter()
     with store.locked():
         sides = dict.fromkeys(LABELS, chosen.settings)
-        one, other = compare_settings(chosen, sides, store, running, budget, progress.say, labels)
+        one, other = compare_settings(chosen, sides, store, running, budget, progress.message, labels)
     seconds = time.perf_counter() - start
     found = noise_of(one, other, seconds, budget.margin)
     if found is None:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
-from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.machine_state import read_machine_state
 from trainmark.execute.parent.opening import OpeningListener
 from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.probe import Interpreter
-from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.record.record import Record
 from trainmark.record.store import Store
@@ -23,9 +23,9 @@ def compare_settings(
     chosen: ChosenSide,
     settings: Mapping[str, Settings],
     store: Store,
-    running: Callable[[Sequence[Task[Run]]], AbstractContextManager[Observer]],
+    running: Callable[[Sequence[Task[Run]]], AbstractContextManager[RunObserver]],
     budget: Budget,
-    tell: Callable[[str], None],
+    on_progress: Callable[[str], None],
     labels: Mapping[str, str] | None = None,
 ) -> list[list[Record]]:
     """Run ``chosen`` with each of ``settings`` in rounds until the budget is used up.
@@ -33,7 +33,7 @@ def compare_settings(
     Args:
         settings: settings by label; in the records, the label is that of the interpreter.
         running: follows the runs of some tasks.
-        tell: called with the reason why there are no more rounds.
+        on_progress: called with the reason why there are no more rounds.
         labels: labels of this machine, for the records.
 
     Returns:
@@ -45,7 +45,7 @@ def compare_settings(
     ]
     seen = {(chosen.side.backend, label): chosen.seen for label in settings}
     planned: list[Task[Run]] = []
-    for task in in_rounds([(chosen.course, sides)], chosen.settings):
+    for task in in_rounds([(chosen.scheduled, sides)], chosen.settings):
         own = settings[task.first.side.interpreter.label]
         run = dataclasses.replace(task.first, settings=own)
         planned.append(slices_alone(Task((run,))))
@@ -56,8 +56,8 @@ def compare_settings(
         tasks: list[Task[Run]], opening: OpeningListener | None = None, /
     ) -> list[Record]:
         with following as observer:
-            here = partial(look_around, labels)
-            return execute(tasks, seen, store, observer, here, apart=apart, opening=opening)
+            state = partial(read_machine_state, labels)
+            return execute(tasks, seen, store, observer, state, apart=apart, opening=opening)
 
-    records = rounds_within(budget, planned, carry_out, tell, looks=())
+    records = rounds_within(budget, planned, carry_out, on_progress, looks=())
     return [[record for record in records if record.python.label == label] for label in settings]

@@ -19,17 +19,17 @@ from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import ScheduledWorkload, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.process import ask, ask_all
-from trainmark.execute.parent.request import Request, Watcher
+from trainmark.execute.parent.request import Request, PreparationObserver
 from trainmark.execute.protocol.answers import (
     Answer,
     FreeLosses,
     NotChecked,
-    Rehearsed,
+    ReferenceComputed,
     StepChecked,
     of_kind,
 )
-from trainmark.execute.protocol.requests import CheckSteps, Rehearse
-from trainmark.study.progress import Tell, tell_nothing
+from trainmark.execute.protocol.worker_commands import CheckParity, ComputeReference
+from trainmark.study.observer import OnProgress, ignore_progress
 
 DEFAULT_DEVICES = ("cpu",)
 """Every backend supports it."""
@@ -46,13 +46,13 @@ class ParityPlan:
     """
 
     request: Request
-    course: ScheduledWorkload
+    scheduled: ScheduledWorkload
     sides: tuple[Side, ...]
     free_steps: int
     notices: tuple[str, ...]
 
 
-def prepare(request: Request, free_steps: int, watcher: Watcher | None = None) -> ParityPlan:
+def prepare(request: Request, free_steps: int, preparation: PreparationObserver | None = None) -> ParityPlan:
     """Find the sides and the data.
 
     Args:
@@ -64,7 +64,7 @@ def prepare(request: Request, free_steps: int, watcher: Watcher | None = None) -
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
     request = dataclasses.replace(request, devices=request.devices or DEFAULT_DEVICES)
-    selection = requests.select(request, watcher)
+    selection = requests.select(request, preparation)
     ((workload, able),) = selection.able
     sides = tuple(able if request.styles else _in_best_style(able))
     if sides[0].precision == "fp16":
@@ -74,41 +74,41 @@ def prepare(request: Request, free_steps: int, watcher: Watcher | None = None) -
             found="fp16",
             fix="Use --precision bf16.",
         )
-    course = ScheduledWorkload(workload, requests.locate_one(request, workload, watcher), repeats=1)
-    return ParityPlan(request, course, sides, free_steps, tuple(selection.refused))
+    scheduled = ScheduledWorkload(workload, requests.locate_one(request, workload, preparation), repeats=1)
+    return ParityPlan(request, scheduled, sides, free_steps, tuple(selection.refused))
 
 
-def measure(plan: ParityPlan, tell: Tell = tell_nothing) -> Parity:
+def measure(plan: ParityPlan, on_progress: OnProgress = ignore_progress) -> Parity:
     """Compute the steps with the reference, and compare every side with it.
 
     Raises:
         ParityFailed: the reference itself could not compute them.
     """
-    workload = plan.course.workload
-    dataset = plan.course.dataset
+    workload = plan.scheduled.workload
+    dataset = plan.scheduled.dataset
     settings = plan.request.settings
     precision = plan.sides[0].precision
     parts = 1 + len(plan.sides)
     with tempfile.TemporaryDirectory(prefix="trainmark-parity-") as folder:
         place = str(Path(folder) / "steps.npz")
 
-        def hear(answer: Answer) -> None:
-            if isinstance(answer, Rehearsed):
-                tell("reference", answer.done / answer.of / parts)
+        def on_answer(answer: Answer) -> None:
+            if isinstance(answer, ReferenceComputed):
+                on_progress("reference", answer.done / answer.of / parts)
 
         options = Options("idiomatic", "cpu", precision, settings.seed)
-        rehearsal = Rehearse(_REFERENCE, workload, dataset.folder, options, place)
+        rehearsal = ComputeReference(_REFERENCE, workload, dataset.folder, options, place)
         _, ending = ask(
-            THIS.path, rehearsal, hear=hear, threads=settings.threads, timeout=settings.timeout
+            THIS.path, rehearsal, on_answer=on_answer, threads=settings.threads, timeout=settings.timeout
         )
         if ending.status != "done":
             found = ending.reason or "no answer"
             raise ParityFailed("the reference could not compute the steps", found=found)
         sides = []
-        tell(plan.sides[0].title, 1 / parts)
+        on_progress(plan.sides[0].title, 1 / parts)
         for number, side in enumerate(_judged(plan, place), start=2):
             sides.append(side)
-            tell(side.title, number / parts)
+            on_progress(side.title, number / parts)
     pairs = pairs_of(sides)
     return Parity(
         workload.name, dataset.name, precision, settings.seed, tuple(sides), pairs, plan.notices
@@ -117,13 +117,13 @@ def measure(plan: ParityPlan, tell: Tell = tell_nothing) -> Parity:
 
 def _judged(plan: ParityPlan, place: str) -> Iterator[SideParity]:
     """Check each side; on the CPU two at a time, since nothing is timed."""
-    workload = plan.course.workload
-    folder = plan.course.dataset.folder
+    workload = plan.scheduled.workload
+    folder = plan.scheduled.dataset.folder
     settings = plan.request.settings
 
-    def question(side: Side) -> tuple[Path, CheckSteps]:
+    def question(side: Side) -> tuple[Path, CheckParity]:
         options = side.options(settings.seed, settings)
-        return side.interpreter.path, CheckSteps(
+        return side.interpreter.path, CheckParity(
             side.backend, workload, folder, options, place, plan.free_steps
         )
 
@@ -132,9 +132,9 @@ def _judged(plan: ParityPlan, place: str) -> Iterator[SideParity]:
     answered = ask_all(
         questions, at_once=at_once, threads=settings.threads, timeout=settings.timeout
     )
-    for side, (heard, ending) in zip(plan.sides, answered, strict=True):
+    for side, (received, ending) in zip(plan.sides, answered, strict=True):
         losses: list[float] = []
-        for answer in of_kind(heard, FreeLosses):
+        for answer in of_kind(received, FreeLosses):
             losses += answer.losses
         trouble = None
         if ending.status != "done":
@@ -142,8 +142,8 @@ def _judged(plan: ParityPlan, place: str) -> Iterator[SideParity]:
             trouble = f"{how}, {ending.reason}"
         yield judge(
             side.title,
-            [answer.checks for answer in of_kind(heard, StepChecked)],
-            [answer.what for answer in of_kind(heard, NotChecked)],
+            [answer.checks for answer in of_kind(received, StepChecked)],
+            [answer.what for answer in of_kind(received, NotChecked)],
             losses,
             trouble,
         )

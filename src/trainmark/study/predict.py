@@ -10,14 +10,14 @@ import numpy as np
 from trainmark import regular
 from trainmark.analysis.predictions import Predictions
 from trainmark.errors import PredictionFailed, UsageError
-from trainmark.execute.parent.request import Request, Watcher
+from trainmark.execute.parent.request import Request, PreparationObserver
 from trainmark.execute.protocol.answers import Answer, Outputs, Scored, of_kind
-from trainmark.execute.protocol.requests import Predict
+from trainmark.execute.protocol.worker_commands import Predict
 from trainmark.record.record import Record
 from trainmark.record.weights import average_of
-from trainmark.study import again
+from trainmark.study import rerun
 from trainmark.study.chosen import ChosenSide, choose
-from trainmark.study.progress import Tell, tell_nothing
+from trainmark.study.observer import OnProgress, ignore_progress
 from trainmark.workload.losses import probabilities
 from trainmark.workload.spec import Workload
 
@@ -39,7 +39,7 @@ class TrainedModel:
 
 
 def prepare(
-    record: Record, path: Path, asked: Request, watcher: Watcher | None = None
+    record: Record, path: Path, asked: Request, preparation: PreparationObserver | None = None
 ) -> TrainedModel:
     """Find the weights of ``record``, its backend and its data.
 
@@ -50,10 +50,10 @@ def prepare(
     Raises:
         UsageError, DataError: no weights, or no backend, device or data to use them with.
     """
-    request = again.request_of(record, asked)
+    request = rerun.request_of(record, asked)
     weights = _weights(record, path)
-    chosen = choose(request, watcher)
-    return TrainedModel(record, chosen, weights, again.unlike(record, chosen))
+    chosen = choose(request, preparation)
+    return TrainedModel(record, chosen, weights, rerun.unlike(record, chosen))
 
 
 def _weights(record: Record, path: Path) -> Path:
@@ -74,7 +74,7 @@ def _weights(record: Record, path: Path) -> Path:
     return weights
 
 
-def predict(model: TrainedModel, tell: Tell = tell_nothing) -> Predictions:
+def predict(model: TrainedModel, on_progress: OnProgress = ignore_progress) -> Predictions:
     """Let the backend compute its outputs for the whole test set.
 
     Raises:
@@ -82,19 +82,19 @@ def predict(model: TrainedModel, tell: Tell = tell_nothing) -> Predictions:
     """
     chosen = model.chosen
     side = chosen.side
-    course = chosen.course
+    scheduled = chosen.scheduled
     outputs: list[list[float]] = []
 
-    def hear(answer: Answer) -> None:
+    def on_answer(answer: Answer) -> None:
         if isinstance(answer, Outputs):
             outputs.extend(answer.values)
-        tell("predicting", len(outputs) / (course.dataset.test_examples or 1))
+        on_progress("predicting", len(outputs) / (scheduled.dataset.test_examples or 1))
 
     request = Predict(
-        side.backend, course.workload, course.dataset.folder, chosen.options(), str(model.weights)
+        side.backend, scheduled.workload, scheduled.dataset.folder, chosen.options(), str(model.weights)
     )
-    heard, ending = chosen.ask(request, hear=hear)
-    scored = next(iter(of_kind(heard, Scored)), None)
+    received, ending = chosen.ask(request, on_answer=on_answer)
+    scored = next(iter(of_kind(received, Scored)), None)
     if ending.status != "done" or scored is None:
         problem = f"{side.title} can't predict with {model.weights.name}"
         raise PredictionFailed(problem, found=ending.reason or "no answer")

@@ -46,7 +46,7 @@ from trainmark.record.caveats import EXTERNAL_SHARE
 from trainmark.record.facts import Key, RunKey
 from trainmark.record.record import Record, Slice, are_disturbed
 from trainmark.report.verdict import verdict
-from trainmark.report.works import works
+from trainmark.report.chart_data import chart_data
 from trainmark.units import many, percent, seconds
 
 LOOKS = (2, 3, 6, 12, 24)
@@ -100,7 +100,7 @@ def _no_peaks(*, only_kept: bool = False) -> None:
     """Commands have no peaks."""
 
 
-def _tell_nothing(_text: str) -> None:
+def _ignore(_text: str) -> None:
     """Ignore a message."""
 
 
@@ -117,7 +117,7 @@ def rounds_within(
     budget: Budget,
     planned: Sequence[Task[AnyRun]],
     execute: Execute[AnyRun],
-    tell: Callable[[str], None] = _tell_nothing,
+    on_progress: Callable[[str], None] = _ignore,
     clock: Callable[[], float] = time.perf_counter,
     looks: Sequence[int] = LOOKS,
     neighbours: Neighbours | None = None,
@@ -129,7 +129,7 @@ def rounds_within(
     Args:
         planned: rounds of fresh runs.
         execute: carries tasks out.
-        tell: called with messages: the answer so far, which programs disturb, how small a
+        on_progress: called with messages: the answer so far, which programs disturb, how small a
             difference can be found, and why there are no more rounds.
         looks: numbers of rounds after which the verdict may end them.
         neighbours: other processes on this machine.
@@ -141,12 +141,12 @@ def rounds_within(
         The records of all rounds.
     """
     neighbours = neighbours or Neighbours()
-    warn_if_busy(neighbours, planned[0].first, tell)
+    warn_if_busy(neighbours, planned[0].first, on_progress)
     began = clock() if began is None else began
-    rounds = _Rounds(budget, planned, execute, tell, clock, looks, neighbours, measure_peaks, began)
+    rounds = _Rounds(budget, planned, execute, on_progress, clock, looks, neighbours, measure_peaks, began)
     rounds.carry_out_planned()
     rounds.add_rounds()
-    _tell_disturbed(rounds.records, neighbours, tell)
+    _warn_of_disturbance(rounds.records, neighbours, on_progress)
     return rounds.records
 
 
@@ -162,7 +162,7 @@ class _Rounds(Generic[AnyRun]):
         budget: Budget,
         planned: Sequence[Task[AnyRun]],
         execute: Execute[AnyRun],
-        tell: Callable[[str], None],
+        on_progress: Callable[[str], None],
         clock: Callable[[], float],
         looks: Sequence[int],
         neighbours: Neighbours,
@@ -172,7 +172,7 @@ class _Rounds(Generic[AnyRun]):
         self._budget = budget
         self._planned: Sequence[Task[AnyRun]] = planned
         self._execute: Execute[AnyRun] = execute
-        self._tell = tell
+        self._on_progress = on_progress
         self._clock = clock
         self._looks = looks
         self._neighbours = neighbours
@@ -218,7 +218,7 @@ class _Rounds(Generic[AnyRun]):
             before = self._clock()
             self._add(self._execute(tasks))
             self._round_seconds = self._clock() - before
-        self._tell_if_cut()
+        self._report_cut()
 
     def _has_time_for_round(self) -> bool:
         """Whether another planned round takes place: always, or since the budget allows it."""
@@ -227,7 +227,7 @@ class _Rounds(Generic[AnyRun]):
             return True
         return self._passed + self._round_seconds <= budget.seconds
 
-    def _tell_if_cut(self) -> None:
+    def _report_cut(self) -> None:
         """Report how many of the planned trainings the budget allowed, unless it allowed all."""
         if not _all_ok(self.records):
             return
@@ -245,7 +245,7 @@ class _Rounds(Generic[AnyRun]):
         if any(done[title] < len(rounds) for title, rounds in planned.items()):
             trainings = f"{allowed} of {many(most, 'training')} per side"
             budget = seconds(self._budget.seconds)
-            self._tell(
+            self._on_progress(
                 f"the budget of {budget} allows {trainings}; --repeats {most} runs all of them"
             )
 
@@ -280,7 +280,7 @@ class _Rounds(Generic[AnyRun]):
         planned = {task.round for task in self._planned}
         has_more = len(planned) > len({record.round for record in self.records})
         if is_first and has_more:  # otherwise reported at the end
-            _tell_disturbed(self.records, self._neighbours, self._tell, above=FEWEST_KEPT)
+            _warn_of_disturbance(self.records, self._neighbours, self._on_progress, above=FEWEST_KEPT)
 
     # The opening
 
@@ -296,8 +296,8 @@ class _Rounds(Generic[AnyRun]):
         self._start_seconds = max(self._clock() - self._latest_mark - computing, 0.0)
         # With a single side, the others failed, which was reported.
         if len({task.first.title for task, _ in records}) > 1:
-            self._tell_answers(opened)
-        _tell_disturbed(opened, self._neighbours, self._tell, above=FEWEST_KEPT)
+            self._report_answers(opened)
+        _warn_of_disturbance(opened, self._neighbours, self._on_progress, above=FEWEST_KEPT)
         self._decide(opened)
         self._measure_peaks_once()
         self._latest_mark = self._clock()
@@ -344,10 +344,10 @@ class _Rounds(Generic[AnyRun]):
         fitting = int(share / block_seconds) if block_seconds else 0
         return min(planned, OPENING_BLOCKS + max(fitting, FEWEST_BLOCKS))
 
-    def _tell_answers(self, records: Sequence[Record]) -> None:
+    def _report_answers(self, records: Sequence[Record]) -> None:
         """Report the answer for each workload of these records."""
-        for work in works(compare(records, margin=self._budget.margin)):
-            self._tell(f"after {seconds(self._passed)}: {verdict(work).text}")
+        for work in chart_data(compare(records, margin=self._budget.margin)):
+            self._on_progress(f"after {seconds(self._passed)}: {verdict(work).text}")
 
     # More rounds
 
@@ -364,26 +364,26 @@ class _Rounds(Generic[AnyRun]):
             passed = self._passed
             after = f"after {many(number, 'round')} in {seconds(passed)}"
             if number in looks and self._decide(records):
-                self._tell(f"{after} the verdict is decided")
+                self._on_progress(f"{after} the verdict is decided")
                 break
             in_budget = number * max(self._budget.seconds / passed, 1.0) if passed else 0.0
             smallest = smallest_difference(_spread(records), in_budget)
             if passed + self._round_seconds > self._budget.seconds:
-                self._tell_spent(after, smallest)
+                self._report_spent(after, smallest)
                 break
             if number == first_look and smallest is not None:
                 shown = f"differences from about {percent(smallest, 1)} on"
-                self._tell(f"{after} the verdict is open; the budget can show {shown}")
+                self._on_progress(f"{after} the verdict is open; the budget can show {shown}")
             tasks = self._next_round(records, number, self._budget.seconds - passed)
             if not tasks:  # the speed of every side is decided, but one of them does not learn
-                self._tell(f"{after} the verdict on speed is decided")
+                self._on_progress(f"{after} the verdict on speed is decided")
                 break
             before = self._clock()
             self._add(self._execute(tasks))
             number += 1
             self._round_seconds = self._clock() - before
 
-    def _tell_spent(self, after: str, smallest: float | None) -> None:
+    def _report_spent(self, after: str, smallest: float | None) -> None:
         if not self._budget.seconds:
             return
         hope = ""
@@ -393,7 +393,7 @@ class _Rounds(Generic[AnyRun]):
         why = f"another round would not fit into the budget of {budget}"
         if self._passed >= self._budget.seconds:
             why = f"the budget of {budget} is spent"
-        self._tell(f"{after} {why}{hope}")
+        self._on_progress(f"{after} {why}{hope}")
 
     def _next_round(
         self, records: Sequence[Record], number: int, left: float
@@ -497,7 +497,7 @@ def decided(records: Sequence[Record], margin: float) -> list[Record]:
             continue
         if not _is_decided(early, late):
             open_keys |= {early.key, look.groups[early.reference].key}
-    for positions in printed.works:
+    for positions in printed.by_workload:
         open_keys |= _open_answer(look, printed, positions)
     found: list[Record] = []
     for group in printed.measured:
@@ -524,7 +524,7 @@ def _is_decided(look: GroupResult, printed: GroupResult) -> bool:
     return look.speedup.of == "slice" and same_verdict
 
 
-def warn_if_busy(neighbours: Neighbours, run: AnyRun, tell: Callable[[str], None]) -> None:
+def warn_if_busy(neighbours: Neighbours, run: AnyRun, on_progress: Callable[[str], None]) -> None:
     """Say how much of the machine others use, and what would help."""
     load = neighbours.load()
     cores = len(usable_core_numbers())
@@ -543,7 +543,7 @@ def warn_if_busy(neighbours: Neighbours, run: AnyRun, tell: Callable[[str], None
         facts.append(f"--threads {free} would be steadier")
     else:
         facts.append("stop other programs, or measure later")
-    tell(f"note: {'; '.join(facts)}")
+    on_progress(f"note: {'; '.join(facts)}")
 
 
 def _all_ok(records: Iterable[Record]) -> bool:
@@ -559,10 +559,10 @@ def _slices_by_block(records: Iterable[Record]) -> dict[tuple[str, int, int], li
     return found
 
 
-def _tell_disturbed(
+def _warn_of_disturbance(
     records: Iterable[Record],
     neighbours: Neighbours,
-    tell: Callable[[str], None],
+    on_progress: Callable[[str], None],
     above: float = 0.0,
 ) -> None:
     """Say how many blocks others disturbed, and who, if their share is ``above`` this."""
@@ -572,7 +572,7 @@ def _tell_disturbed(
         return
     named = _named(neighbours, "used")
     named = named or "processes that have ended, or that can't be seen from here"
-    tell(f"other processes disturbed {disturbed} of {many(len(blocks), 'block')}: {named}")
+    on_progress(f"other processes disturbed {disturbed} of {many(len(blocks), 'block')}: {named}")
 
 
 def _named(neighbours: Neighbours, verb: str) -> str:
@@ -655,10 +655,10 @@ def _round(
     A training, or an ``observed`` command, has slices alone.
     """
     last = max(task.round for task in planned)
-    again: list[Task[Any]] = [task.in_round(number) for task in planned if task.round == last]
+    repeated: list[Task[Any]] = [task.in_round(number) for task in planned if task.round == last]
     return [
         slices_alone(each, blocks) if observed or isinstance(each.first, Run) else each
-        for each in again
+        for each in repeated
     ]
 
 

@@ -21,9 +21,9 @@ from trainmark.execute.parent.command import (
     require_program,
     require_small,
 )
-from trainmark.execute.parent.here import Here, look_around
+from trainmark.execute.parent.machine_state import MachineState, read_machine_state
 from trainmark.execute.parent.opening import OpeningListener
-from trainmark.execute.parent.peaks import Keep, Key, find_peaks
+from trainmark.execute.parent.peaks import Keep, PeakKey, find_peaks
 from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.record_builder import ThreadsByTitle
@@ -37,7 +37,7 @@ from trainmark.record.facts import RunKey
 from trainmark.record.record import Peaks, Record
 from trainmark.record.store import Store
 from trainmark.study.earlier import earlier_records
-from trainmark.study.progress import Progress
+from trainmark.study.observer import StudyObserver
 from trainmark.study.rounds import (
     Budget,
     first_round_apart,
@@ -68,7 +68,7 @@ class RoundOptions:
 
 
 def run(
-    request: Request, store: Store, progress: Progress, options: RoundOptions
+    request: Request, store: Store, progress: StudyObserver, options: RoundOptions
 ) -> tuple[list[Record], list[Record]]:
     """Train what is requested, in interleaved rounds.
 
@@ -79,29 +79,29 @@ def run(
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
     began = time.perf_counter()
-    with progress.preparing() as watcher:
-        prepared = prepare(request, watcher)
+    with progress.preparing() as preparation:
+        prepared = prepare(request, preparation)
     # Repeats that continue each other have no further rounds.
     continues = any(
-        task.first.course.workload.schedule.protocol == "continued" for task in prepared.tasks
+        task.first.scheduled.workload.schedule.protocol == "continued" for task in prepared.tasks
     )
     if options.resume or continues:
         options = dataclasses.replace(options, budget=None)
     for notice in prepared.notices:
-        progress.say(f"note: {notice}")
+        progress.message(f"note: {notice}")
 
     before = read_driver()
 
-    def look_now() -> Here:
+    def look_now() -> MachineState:
         """Read the machine's state, with its GPUs as they were before trainmark used them."""
-        return dataclasses.replace(look_around(), driver=before)
+        return dataclasses.replace(read_machine_state(), driver=before)
 
-    def peaks(tasks: list[Task[Run]], *, only_kept: bool) -> dict[Key, Peaks]:
+    def peaks(tasks: list[Task[Run]], *, only_kept: bool) -> dict[PeakKey, Peaks]:
         places = [(task.first.side, task.first.settings.threads) for task in tasks]
         kept = Keep(request.cache / "limits")
-        with progress.preparing() as watcher:
+        with progress.preparing() as preparation:
             return find_peaks(
-                places, prepared.seen, kept, look_now, watcher.measuring, only_kept=only_kept
+                places, prepared.seen, kept, look_now, preparation.measuring, only_kept=only_kept
             )
 
     tasks = with_fair_cpu(prepared.tasks, prepared.seen)
@@ -122,12 +122,12 @@ def with_fair_cpu(
         device = seen[run.side.backend, run.side.interpreter.label].device(run.side.device)
         return device is not None and device.kind == "accelerator"
 
-    accelerated = [task.first.course for task in tasks if is_on_accelerator(task.first)]
+    accelerated = [task.first.scheduled for task in tasks if is_on_accelerator(task.first)]
     marked: list[Task[Run]] = []
     for task in tasks:
         run = task.first
         is_open = run.settings.threads is None and not is_on_accelerator(run)
-        if is_open and any(run.course == course for course in accelerated):
+        if is_open and any(run.scheduled == scheduled for scheduled in accelerated):
             runs = tuple(dataclasses.replace(each, next_to_accelerator=True) for each in task.runs)
             marked.append(Task(runs, task.done))
         else:
@@ -153,7 +153,7 @@ def measure(
     repeats: int,
     settings: Settings,
     store: Store,
-    progress: Progress,
+    progress: StudyObserver,
     options: RoundOptions,
 ) -> tuple[list[Record], list[Record]]:
     """Run ``command`` in interleaved rounds; returns what :func:`run` returns.
@@ -182,7 +182,7 @@ def measure(
         why = "this Python did not load it, as with -I, -E or -S"
         if any(record.process and record.process.attached for record in ended):
             why = "no supported framework made a step"
-        progress.say(f"note: the observer saw no training ({why}), so whole processes are measured")
+        progress.message(f"note: the observer saw no training ({why}), so whole processes are measured")
     return records, earlier
 
 
@@ -196,11 +196,11 @@ def _blocks_within(seconds: float, sides: Sequence[CommandSide]) -> int:
 class FindPeaks(Protocol[AnyRun]):
     """Finds the peak speeds of the devices of tasks."""
 
-    def __call__(self, tasks: list[Task[AnyRun]], /, *, only_kept: bool) -> dict[Key, Peaks]:
+    def __call__(self, tasks: list[Task[AnyRun]], /, *, only_kept: bool) -> dict[PeakKey, Peaks]:
         """Measure the peaks; with ``only_kept``, take only those that are known already."""
 
 
-def _no_peaks(_: list[Task[CommandRun]], /, *, only_kept: bool) -> dict[Key, Peaks]:  # noqa: ARG001
+def _no_peaks(_: list[Task[CommandRun]], /, *, only_kept: bool) -> dict[PeakKey, Peaks]:  # noqa: ARG001
     """Return nothing: the peaks of the devices that a command uses are unknown."""
     return {}
 
@@ -209,7 +209,7 @@ def _in_rounds(
     planned: list[Task[AnyRun]],
     seen: Mapping[tuple[str, str], Seen],
     store: Store,
-    progress: Progress,
+    progress: StudyObserver,
     options: RoundOptions,
     announce: Callable[[list[Task[AnyRun]]], str],
     find_peaks: FindPeaks[AnyRun],
@@ -223,12 +223,12 @@ def _in_rounds(
         resumed = _runs_left(planned) - _runs_left(tasks)
         found = f" {many(resumed, 'run')} already recorded." if resumed else ""
         if options.dry_run:
-            progress.say(f"{announce(tasks)}{found}")
+            progress.message(f"{announce(tasks)}{found}")
             return [], earlier
-        progress.say(f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues.")
-        peaks: dict[Key, Peaks] = {}
+        progress.message(f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues.")
+        peaks: dict[PeakKey, Peaks] = {}
         threads = known_threads(tasks, earlier)
-        here = partial(look_around, options.labels)
+        state = partial(read_machine_state, options.labels)
         apart = list[object]()
 
         running = progress.running(tasks, store.folder)
@@ -248,7 +248,7 @@ def _in_rounds(
                     seen,
                     store,
                     observer,
-                    here,
+                    state,
                     peaks=peaks,
                     apart=apart,
                     opening=opening,
@@ -263,7 +263,7 @@ def _in_rounds(
 
         compared = len({task.first.side.title for task in tasks}) > 1
         if options.budget is None or not compared:
-            warn_if_busy(Neighbours(), tasks[0].first, progress.say)
+            warn_if_busy(Neighbours(), tasks[0].first, progress.message)
             measure_peaks()
             for part in first_round_apart(tasks):
                 carry_out(part)
@@ -272,13 +272,13 @@ def _in_rounds(
                 options.budget,
                 tasks,
                 carry_out,
-                progress.say,
+                progress.message,
                 measure_peaks=measure_peaks,
                 began=began,
             )
         done = {record.round for record in records}
         if repeats_failure() and len(done) < len({task.round for task in tasks}):
-            progress.say(
+            progress.message(
                 "A run failed, so the other rounds were skipped; --ignore-failure runs them anyway."
             )
         return records, earlier
@@ -306,7 +306,7 @@ def _runs_left(tasks: Sequence[Task[AnyRun]]) -> int:
 def announcement(tasks: Sequence[Task[Run]]) -> str:
     """Describe the plan in one or two sentences."""
     sides = dict.fromkeys(task.first.side.title for task in tasks)
-    workloads = dict.fromkeys(task.first.course.workload.name for task in tasks)
+    workloads = dict.fromkeys(task.first.scheduled.workload.name for task in tasks)
     rounds = max(task.runs[-1].round for task in tasks) + 1
     what = f"{', '.join(workloads)} on {', '.join(sides)}"
     text = f"{many(_runs_left(tasks), 'run')}: {what}, {many(rounds, 'round')}."

@@ -306,9 +306,9 @@ def _targets(workload: Workload, key: str) -> list[Path]:
     if key in NAMES:
         found = _named(workload, key)
         if not found:
-            here = [name for name in NAMES if _named(workload, name)]
+            names = [name for name in NAMES if _named(workload, name)]
             raise SpecError(
-                f"{workload.name} has no {key}", expected=f"one of {', '.join([*here, SEED])}"
+                f"{workload.name} has no {key}", expected=f"one of {', '.join([*names, SEED])}"
             )
         return found
     paths = {dotted(path): path for path in _leaves(workload)}

@@ -209,14 +209,14 @@ class _Drawing:
         """Lay out layers in a row."""
         plans: list[LayerPlan] = []
         for index, layer in enumerate(model):
-            here = (*path, index)
+            place = (*path, index)
             if isinstance(layer, layers.Repeat):
                 for _ in range(layer.times):
                     plans += self.plans(
-                        layer.layers, plans[-1].output_shape if plans else shape, (*here, "layers")
+                        layer.layers, plans[-1].output_shape if plans else shape, (*place, "layers")
                     )
             else:
-                plans.append(self._plan(layer, plans[-1].output_shape if plans else shape, here))
+                plans.append(self._plan(layer, plans[-1].output_shape if plans else shape, place))
         return tuple(plans)
 
     def _plan(self, layer: Simple | layers.Residual, shape: Shape, path: Path) -> LayerPlan:

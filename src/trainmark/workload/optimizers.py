@@ -119,7 +119,7 @@ class PiecewiseLinear:
         return rate * self.points[-1][1]
 
 
-Course = WarmupCosine | PiecewiseLinear
+LearningRateSchedule = WarmupCosine | PiecewiseLinear
 
 
 @dataclass(frozen=True)
@@ -151,19 +151,19 @@ class Common(Bounded):
 
     Args:
         staircase: step decay of the learning rate.
-        course: another learning-rate schedule.
+        lr_schedule: another learning-rate schedule.
         clip_norm: gradient clipping by global norm: all gradients are multiplied by
             ``clip_norm/(‖g‖ + 1e-6)`` if that is below 1, where ``‖g‖`` is the norm of all
             gradients together.
     """
 
     staircase: Staircase | None = None
-    course: Course | None = None
+    lr_schedule: LearningRateSchedule | None = None
     clip_norm: Positive | None = None
 
     def __post_init__(self) -> None:
-        both = self.staircase is not None and self.course is not None
-        require(not both, "course", "'staircase' or 'course', not both", "both")
+        both = self.staircase is not None and self.lr_schedule is not None
+        require(not both, "lr_schedule", "'staircase' or 'lr_schedule', not both", "both")
         super().__post_init__()
 
 
@@ -286,8 +286,8 @@ def require_groups(optimizer: Optimizer, axes: Mapping[str, int]) -> None:
 def learning_rate_at(optimizer: Optimizer, step: int) -> float:
     """Return the learning rate of update ``step``, counted from 0."""
     rate = optimizer.learning_rate
-    if optimizer.course is not None:
-        return optimizer.course.at(rate, step)
+    if optimizer.lr_schedule is not None:
+        return optimizer.lr_schedule.at(rate, step)
     if optimizer.staircase is None:
         return rate
     return rate * optimizer.staircase.factor ** (step // optimizer.staircase.steps)
@@ -297,7 +297,7 @@ def corners(optimizer: Optimizer) -> list[int]:
     """Return the updates around which the learning-rate schedule changes."""
     if optimizer.staircase is not None:
         return [optimizer.staircase.steps - 1, optimizer.staircase.steps]
-    match optimizer.course:
+    match optimizer.lr_schedule:
         case None:
             return []
         case WarmupCosine(warmup=warmup, steps=steps):
@@ -305,12 +305,12 @@ def corners(optimizer: Optimizer) -> list[int]:
         case PiecewiseLinear(points=points):
             return [math.ceil(t) for t, _ in points if t >= 1]
         case _:
-            assert_never(optimizer.course)
+            assert_never(optimizer.lr_schedule)
 
 
-def learning_rates(course: Course, rate: float) -> list[float]:
+def learning_rates(lr_schedule: LearningRateSchedule, rate: float) -> list[float]:
     """Return the learning rate of each update; the last one holds for all later ones."""
-    return [course.at(rate, step) for step in range(course.length + 1)]
+    return [lr_schedule.at(rate, step) for step in range(lr_schedule.length + 1)]
 
 
 @dataclass(frozen=True)

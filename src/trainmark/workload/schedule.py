@@ -58,7 +58,7 @@ _MOST = {
 
 @dataclass(frozen=True)
 class Schedule:
-    """The course of one run.
+    """How long one run trains, and when it evaluates.
 
     Args:
         epochs: passes over the dataset; time is read at the start and end of each.
@@ -99,9 +99,9 @@ class Schedule:
             "a whole number from 0 to 4,294,967,295",
             seed,
         )
-        looks = self.until is None or self.evaluate == "every-epoch"
+        evaluates = self.until is None or self.evaluate == "every-epoch"
         require(
-            looks,
+            evaluates,
             "evaluate",
             "'every-epoch', since the schedule has a target ('until')",
             self.evaluate,

@@ -20,7 +20,7 @@ from trainmark.report.page import page
 from trainmark.report.record_table import record_tables
 from trainmark.report.tables import comparison_markdown, tables_of
 from trainmark.report.verdict import verdict
-from trainmark.report.works import works
+from trainmark.report.chart_data import chart_data
 
 
 def sides(**second: object) -> list[Record]:
@@ -143,7 +143,7 @@ def test_the_answer_is_the_fastest_of_several() -> None:
         for side, seconds in (("a", 10.0), ("b", 20.0), ("c", 5.0))
     ]
     comparison = compare(records)
-    (work,) = works(comparison)
+    (work,) = chart_data(comparison)
     assert verdict(work).text.startswith("c is 2.00× [")
 
 
@@ -237,7 +237,7 @@ def test_the_answer_is_the_fastest_of_several_by_slices_without_epochs() -> None
         for number in range(4)
         for place, (side, seconds) in enumerate((("a", 1.0), ("b", 0.9), ("c", 0.5)))
     ]
-    (work,) = works(compare(records))
+    (work,) = chart_data(compare(records))
     assert verdict(work).text.startswith("c is 2.00× [")
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.records import a_record, rounds
 from trainmark.analysis import datasheet
 from trainmark.analysis.comparison import compare
-from trainmark.analysis.efficiency import efficiency, limits_of
+from trainmark.analysis.efficiency import efficiency, peaks_by_place
 from trainmark.record.record import Energy, Peaks
 from trainmark.report.csv_text import to_csv
 from trainmark.report.record_table import record_tables
@@ -18,7 +18,7 @@ PEAKS = Peaks(2e11, 2e10, {"created": "2026-11-21T10:00:00+00:00"})
 
 def test_a_share_of_the_measured_peak() -> None:
     record = a_record(seconds=(4.0, 2.0, 2.0), peaks=PEAKS)
-    found = efficiency(record, 30_000.0, limits_of([record]))
+    found = efficiency(record, 30_000.0, peaks_by_place([record]))
     assert found is not None
     flops = record.model.training_flops_per_example
     assert found.flops_per_second == 30_000 * flops
@@ -30,9 +30,9 @@ def test_a_share_of_the_measured_peak() -> None:
 def test_the_roofline_is_the_slower_of_products_and_traffic() -> None:
     record = a_record(seconds=(4.0, 2.0, 2.0), peaks=PEAKS)
     batch = 60_000 / 469
-    found = efficiency(record, 30_000.0, limits_of([record]))
+    found = efficiency(record, 30_000.0, peaks_by_place([record]))
     memory = a_record(seconds=(4.0, 2.0, 2.0), peaks=Peaks(2e11, 1e9))
-    bound = efficiency(memory, 30_000.0, limits_of([memory]))
+    bound = efficiency(memory, 30_000.0, peaks_by_place([memory]))
     assert found is not None
     assert bound is not None
     assert found.roofline_seconds == pytest.approx(
@@ -46,16 +46,16 @@ def test_the_roofline_is_the_slower_of_products_and_traffic() -> None:
 
 def test_no_peak_no_share() -> None:
     record = a_record()
-    assert efficiency(record, 30_000.0, limits_of([record])) is None
+    assert efficiency(record, 30_000.0, peaks_by_place([record])) is None
     assert compare([record]).groups[0].efficiency is None
 
 
 @pytest.mark.parametrize("nothing", [0.0, -1.0, float("nan")])
 def test_a_limit_that_no_device_has_is_none(nothing: float) -> None:
     record = a_record(peaks=Peaks(nothing, 1e10))
-    assert efficiency(record, 30_000.0, limits_of([record])) is None
+    assert efficiency(record, 30_000.0, peaks_by_place([record])) is None
     record = a_record(peaks=Peaks(1e11, nothing))
-    found = efficiency(record, 30_000.0, limits_of([record]))
+    found = efficiency(record, 30_000.0, peaks_by_place([record]))
     assert found is not None and found.mfu > 0
     assert found.roofline_seconds is None
 
@@ -63,7 +63,7 @@ def test_a_limit_that_no_device_has_is_none(nothing: float) -> None:
 @pytest.mark.parametrize("pace", [None, 0.0])
 def test_no_pace_no_share(pace: float | None) -> None:
     record = a_record(peaks=PEAKS)
-    assert efficiency(record, pace, limits_of([record])) is None
+    assert efficiency(record, pace, peaks_by_place([record])) is None
 
 
 def test_the_highest_limit_of_a_device_counts_for_every_framework() -> None:

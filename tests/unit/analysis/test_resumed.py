@@ -31,7 +31,7 @@ def test_a_failure_that_was_made_good_is_no_failure() -> None:
 
 
 def test_a_continued_training_is_judged_by_where_it_arrived() -> None:
-    """Its repeats are stations of one course: their mean says nothing."""
+    """Its repeats are parts of one training: their mean says nothing."""
     workload = catalog.find("mnist-mlp512").with_schedule(protocol="continued")
     accuracies = [0.5, 0.9, 0.98]
     sides = [

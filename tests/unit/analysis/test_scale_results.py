@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from tests.records import WARM_UP, a_record
-from trainmark.analysis.efficiency import efficiency, limits_of
+from trainmark.analysis.efficiency import efficiency, peaks_by_place
 from trainmark.analysis.groups import group_records
 from trainmark.analysis.scale_results import AGREEMENT_BOUND, results
 from trainmark.record.caveats import Caveat
@@ -150,7 +150,7 @@ def test_several_devices_have_no_share_of_one_ones_peak() -> None:
     peaks = Peaks(1e12, 1e11)
     one = of_layout(1, peaks=peaks)
     two = of_layout(2, peaks=peaks)
-    limits = limits_of([one, two])
+    limits = peaks_by_place([one, two])
     assert efficiency(one, 1000.0, limits) is not None
     assert efficiency(two, 1000.0, limits) is None
 

@@ -10,7 +10,7 @@ import pytest
 from trainmark.backends import registry
 from trainmark.backends.numpy.backend import NumpyBackend
 from trainmark.errors import NotInstalled, UnknownName, Unsupported
-from trainmark.execute.protocol import requests
+from trainmark.execute.protocol import worker_commands
 from trainmark.execute.worker import main as worker
 
 

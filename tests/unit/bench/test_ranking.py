@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ranking import (
     LIMIT,
-    Course,
+    LearningRateSchedule,
     least_accuracy,
     paired_ratio,
     ranked,
@@ -17,7 +17,7 @@ from rounds import Outcome
 
 from trainmark.workload import catalog
 
-COURSE = Course(catalog.find("mnist-mlp128"), examples=1_000, epochs_a_turn=2, test_examples=10_000)
+COURSE = LearningRateSchedule(catalog.find("mnist-mlp128"), examples=1_000, epochs_a_turn=2, test_examples=10_000)
 
 
 def outcome(**seconds: list[float]) -> Outcome:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainmark.data.download import DownloadFailed, Unreachable, download
-from trainmark.data.progress import silent
+from trainmark.data.on_bytes import silent
 
 from .site import Handler, Page, Site, endless, hanging_up, serving, web_page
 

@@ -11,7 +11,7 @@ from trainmark.data import fetch as fetch_module
 from trainmark.data.catalog import Mirror
 from trainmark.data.download import Unreachable
 from trainmark.data.fetch import fetch
-from trainmark.data.progress import silent
+from trainmark.data.on_bytes import silent
 
 from .archives import tar_gz
 from .samples import Sample, digits, pictures

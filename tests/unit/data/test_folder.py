@@ -25,7 +25,7 @@ def test_every_layout_is_found(
 def test_plain_is_preferred_to_compressed(some_digits: Sample, tmp_path: Path) -> None:
     some_digits.write(tmp_path, compressed=True)
     some_digits.write(tmp_path)
-    holding = folder.look(some_digits.known, tmp_path)
+    holding = folder.examine(some_digits.known, tmp_path)
     assert holding is not None
     assert {file.path.suffix for file in holding.files} == {""}
 
@@ -73,7 +73,7 @@ def test_the_whole_test_file_is_preferred_to_its_beginning(
     some_pictures: Sample, tmp_path: Path
 ) -> None:
     some_pictures.write(tmp_path, "data_batch_1.bin", "test_batch.bin", "test_batch_first4.bin")
-    holding = folder.look(some_pictures.known, tmp_path)
+    holding = folder.examine(some_pictures.known, tmp_path)
     assert holding is not None
     assert [file.known.name for file in holding.files] == ["data_batch_1.bin", "test_batch.bin"]
 

@@ -9,7 +9,7 @@ from trainmark.data.catalog import SHAKESPEARE, KnownDataset, Mirror
 from trainmark.data.fetch import fetch
 from trainmark.data.load import DataFolder, load
 from trainmark.data.locate import locate
-from trainmark.data.progress import silent
+from trainmark.data.on_bytes import silent
 from trainmark.errors import DamagedData
 
 from .samples import Sample, known_file

@@ -61,7 +61,7 @@ KINDS = {
     "initialisers": get_args(initializers.Initializer),
     "loss": get_args(losses.Loss),
     "optimizer": get_args(optimizers.Optimizer),
-    "course": get_args(optimizers.Course),
+    "lr_schedule": get_args(optimizers.LearningRateSchedule),
 }
 
 

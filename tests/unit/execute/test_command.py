@@ -22,7 +22,7 @@ from trainmark.execute.parent.command import (
     sides,
 )
 from trainmark.execute.parent.command_record import CommandRecordBuilder
-from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.machine_state import read_machine_state
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.task import command_in_rounds, remaining
 from trainmark.inject.changes import VARIABLE as CHANGES
@@ -236,4 +236,4 @@ def test_the_id_of_a_record_is_short_enough_for_a_file_name() -> None:
     )
     values = {f"v{number}": (f"/{number}" + "x" * 90,) for number in range(6)}
     (task,) = command_in_rounds(measured, sides(measured, (), values), 1, Settings())
-    assert len(CommandRecordBuilder(task.first, look_around({}), "01234567").id) <= 210
+    assert len(CommandRecordBuilder(task.first, read_machine_state({}), "01234567").id) <= 210

@@ -24,13 +24,13 @@ from trainmark.data.load import DataFolder
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent.check import read
 from trainmark.execute.parent.process import TAIL_BYTES, Ending, ask
-from trainmark.execute.protocol import requests, wire
+from trainmark.execute.protocol import worker_commands, wire
 from trainmark.execute.protocol.answers import StepChecked
-from trainmark.execute.protocol.requests import (
-    CheckSteps,
+from trainmark.execute.protocol.worker_commands import (
+    CheckParity,
     Dissect,
     Examine,
-    Rehearse,
+    ComputeReference,
     Request,
     Train,
     Variant,
@@ -77,7 +77,7 @@ def test_every_seed_of_the_fuzzing_is_understood(which: str) -> None:
     said = SAID[which]
     asked = target.ASKED[said[0] % len(target.ASKED)]
     assert which.startswith(asked)
-    assert len(target.heard(said[2:])) == len(said[2:].splitlines())
+    assert len(target.answered(said[2:])) == len(said[2:].splitlines())
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_every_seed_of_the_fuzzing_is_understood(which: str) -> None:
         {"event": "RoundTimed", "index": 0, "seconds": 3, "starts": {}},
         {"event": "StepInspected", "step": 1},
         {"event": "Examined", "products": [{"device": 1}]},
-        {"event": "Rehearsed", "done": -1, "of": 10},
+        {"event": "ReferenceComputed", "done": -1, "of": 10},
         {"event": "StepChecked", "checks": {"step": 0, "checks": [{"part": "juggling"}]}},
         {"event": "FreeLosses", "losses": ["x"]},
     ],
@@ -149,8 +149,8 @@ OF_PARITY = (TRAIN.workload, TRAIN.dataset, TRAIN.options, "/tmp/steps.npz")
         TRAIN,
         DISSECT,
         Examine("torch"),
-        Rehearse("numpy", *OF_PARITY),
-        CheckSteps("torch", *OF_PARITY, 10),
+        ComputeReference("numpy", *OF_PARITY),
+        CheckParity("torch", *OF_PARITY, 10),
     ],
 )
 def test_a_request_arrives_as_it_was_made(request_: Request) -> None:
@@ -187,7 +187,7 @@ def test_what_nobody_reads_may_be_anything() -> None:
 def test_lists_as_deep_as_a_reader_goes_are_refused(depth: int) -> None:
     deep = b"[" * depth + b"]" * depth
     with pytest.raises(ProtocolError):
-        target.heard(b'{"event": "Finished", "settings": {"a": ' + deep + b"}}\n")
+        target.answered(b'{"event": "Finished", "settings": {"a": ' + deep + b"}}\n")
     reports = Reports(0.0)
     list(reports.take(b'{"trainmark": 1, "event": "epoch", "t": ' + deep + b"}\n", 0.0))
     list(reports.take(b'{"trainmark": 1, "event": "epoch", "t": 1, "loss": ' + deep + b"}\n", 0.0))
@@ -205,8 +205,8 @@ def listener(folder: Path, body: str) -> Path:
     return path
 
 
-def asked(python: Path, hear: Any = lambda _: None, timeout: float | None = None) -> Ending:
-    return ask(python, Examine("torch"), hear=hear, timeout=timeout)[1]
+def asked(python: Path, on_answer: Any = lambda _: None, timeout: float | None = None) -> Ending:
+    return ask(python, Examine("torch"), on_answer=on_answer, timeout=timeout)[1]
 
 
 @pytest.mark.timeout(200)
@@ -276,9 +276,9 @@ def test_the_reason_of_a_death_is_that_of_a_failure(tmp_path: Path) -> None:
 
 
 def test_the_scratch_folder_is_the_process_s_alone(tmp_path: Path) -> None:
-    tell = (
+    on_progress = (
         "place = os.environ['TRAINMARK_SCRATCH']; print(place, oct(os.stat(place).st_mode & 0o777))"
     )
-    folder, mode = asked(listener(tmp_path, tell)).tail.split()
+    folder, mode = asked(listener(tmp_path, on_progress)).tail.split()
     assert mode == "0o700"
     assert not Path(folder).exists()

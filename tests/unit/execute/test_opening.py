@@ -14,7 +14,7 @@ from trainmark.execute.parent.conversation import candidates
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS, probe
 from trainmark.execute.parent.record_builder import ThreadsByTitle
-from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.record import Record, ThreadsSearch
@@ -29,9 +29,9 @@ def rounds_of(
 ) -> list[Task[Run]]:
     """Return two rounds of a network with dropout, so that random numbers matter."""
     spec = catalog.find(workload).with_schedule(steps=STEPS)
-    course = ScheduledWorkload(dataclasses.replace(spec, dataset=dataset.name), dataset, 2)
+    scheduled = ScheduledWorkload(dataclasses.replace(spec, dataset=dataset.name), dataset, 2)
     sides = [Side(backend, style, "cpu", THIS) for style in styles]  # type: ignore[arg-type]
-    return in_rounds([(course, sides)], Settings(threads=1))
+    return in_rounds([(scheduled, sides)], Settings(threads=1))
 
 
 class Listener:
@@ -62,8 +62,8 @@ def run(tasks: list[Task[Run]], out: Path, listener: Listener | None) -> list[Re
     """Return the records of ``tasks``, without an opening if there is no listener."""
     seen = {(tasks[0].first.side.backend, THIS.label): probe(THIS, tasks[0].first.side.backend)}
     if listener is not None:
-        return execute(tasks, seen, Store(out), Observer(), opening=listener)
-    return execute(tasks, seen, Store(out), Observer())
+        return execute(tasks, seen, Store(out), RunObserver(), opening=listener)
+    return execute(tasks, seen, Store(out), RunObserver())
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_each_workload_has_its_own_best_number_of_threads(drawn: Located, tmp_pa
     threads: ThreadsByTitle = {"mnist-cnn torch fast cpu": of_another}
     seen = {("torch", THIS.label): probe(THIS, "torch")}
     records = execute(
-        tasks, seen, Store(tmp_path), Observer(), opening=Listener(continues=False), threads=threads
+        tasks, seen, Store(tmp_path), RunObserver(), opening=Listener(continues=False), threads=threads
     )
     for record in records:
         assert record.threads_search != of_another

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.backends.limits import DevicePeaks
+from trainmark.backends.peaks import DevicePeaks
 from trainmark.execute.parent import peaks
-from trainmark.execute.parent.here import Here
+from trainmark.execute.parent.machine_state import MachineState
 from trainmark.execute.parent.peaks import Keep
 from trainmark.execute.parent.plan import Side
 from trainmark.execute.parent.probe import THIS, Seen
 from trainmark.execute.protocol.answers import PeaksMeasured
-from trainmark.execute.protocol.requests import MeasurePeaks
+from trainmark.execute.protocol.worker_commands import MeasurePeaks
 from trainmark.measure.vendor import Driver
 from trainmark.record.record import Machine, Peaks
 
@@ -65,7 +65,7 @@ def found_on(
 ) -> dict[str, float]:
     """Return the speed of each device that :func:`find_peaks` returns."""
     machine = Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, load)
-    here = Here(machine, Driver(), (0, 1))
+    here = MachineState(machine, Driver(), (0, 1))
     sides = [Side("numpy", "idiomatic", device, THIS) for device in devices]
     seen = {("numpy", THIS.label): Seen("numpy", THIS, limited=True)}
     found = peaks.find_peaks(

@@ -9,7 +9,7 @@ from trainmark.errors import ProtocolError
 from trainmark.execute.parent import probe as probes
 from trainmark.execute.parent.probe import THIS, Interpreter, probe
 from trainmark.execute.parent.process import ask_all
-from trainmark.execute.protocol.requests import ListBackends, Probe
+from trainmark.execute.protocol.worker_commands import ListBackends, Probe
 
 
 def test_an_import_that_hangs_is_given_up(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_several_at_once_answer_in_the_order_of_the_questions(tmp_path: Path) ->
         (THIS.path, Probe("nothing-of-that-name")),
     ]
     found = list(ask_all(questions, at_once=2, timeout=200))
-    assert [type(heard[0]).__name__ for heard, _ in found] == [
+    assert [type(answered[0]).__name__ for answered, _ in found] == [
         "Capable",
         "BackendsListed",
         "Failed",

@@ -10,7 +10,7 @@ import pytest
 
 from trainmark.backends.base import Evaluation, Options
 from trainmark.data.load import DataFolder
-from trainmark.execute.protocol.requests import Train
+from trainmark.execute.protocol.worker_commands import Train
 from trainmark.execute.worker.main import TrainingState
 from trainmark.execute.worker.slices import Slices
 from trainmark.workload.catalog import find

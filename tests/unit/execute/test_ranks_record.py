@@ -8,7 +8,7 @@ import pytest
 
 from trainmark.backends.layout import Layout
 from trainmark.data.locate import Located
-from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.machine_state import read_machine_state
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side, Spreading
 from trainmark.execute.parent.probe import THIS, Seen
 from trainmark.execute.parent.ranks_record import RanksRecordBuilder
@@ -29,20 +29,20 @@ EPOCH = EpochEnded(0, start=1.0, seconds=2.0, steps=2, examples=256, losses=[2.0
 
 @pytest.fixture
 def notes() -> RanksRecordBuilder:
-    course = ScheduledWorkload(
+    scheduled = ScheduledWorkload(
         catalog.find("mnist-mlp512").with_schedule(steps=2, evaluate="end"), DATA, 1
     )
     side = Side("torch", "fast", "cuda:0", THIS)
     spread = Spreading(Layout(data=2))
-    run = Run(course, side, Settings(kind="scale"), 0, 0, "plan", "plan", spread)
-    return RanksRecordBuilder(run, Seen("torch", THIS), look_around(), None, "token")
+    run = Run(scheduled, side, Settings(kind="scale"), 0, 0, "plan", "plan", spread)
+    return RanksRecordBuilder(run, Seen("torch", THIS), read_machine_state(), None, "token")
 
 
 def say(notes: RanksRecordBuilder, rank: int, *answers: Answer) -> None:
     for answer in answers:
-        notes.hear(OfRank(rank, answer))
+        notes.on_answer(OfRank(rank, answer))
         if rank == 0 and not isinstance(answer, (RankBorn, Finished)):
-            notes.hear(answer)
+            notes.on_answer(answer)
 
 
 def born(rank: int, host: str = "a") -> RankBorn:
@@ -56,7 +56,7 @@ def finished(rank: int) -> Finished:
 def test_each_rank_has_a_record_and_the_whole_comes_last(notes: RanksRecordBuilder) -> None:
     for rank in (1, 0):
         say(notes, rank, born(rank), EPOCH, finished(rank))
-    notes.hear(finished(0))
+    notes.on_answer(finished(0))
     first, second, whole = notes.records(Outcome("ok"))
     assert [record.group.rank for record in (first, second, whole)] == [0, 1, None]
     assert {record.group.world for record in (first, second, whole)} == {2}
@@ -74,7 +74,7 @@ def test_each_rank_has_a_record_and_the_whole_comes_last(notes: RanksRecordBuild
 def test_a_fall_is_told_of_the_rank_that_fell_and_of_the_whole(notes: RanksRecordBuilder) -> None:
     for rank in (0, 1):
         say(notes, rank, born(rank))
-    notes.hear(Failed("rank 1 was killed by SIGKILL", 1))
+    notes.on_answer(Failed("rank 1 was killed by SIGKILL", 1))
     outcome = Outcome("failed", "rank 1 was killed by SIGKILL", stderr_tail="words")
     first, second, whole = notes.records(outcome)
     assert first.outcome == Outcome("failed", "ended with rank 1, which failed first")

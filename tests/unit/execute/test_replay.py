@@ -11,7 +11,7 @@ from tests.unit.workload.samples import a_workload
 from trainmark.backends.base import Options
 from trainmark.data.dataset import Dataset
 from trainmark.execute.protocol.answers import StepInspected
-from trainmark.execute.protocol.requests import ReplayTraining
+from trainmark.execute.protocol.worker_commands import ReplayTraining
 from trainmark.execute.worker.dissect import _plan
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.execute.worker.replay import replay
@@ -45,9 +45,9 @@ class Loaded:
 
 
 def first_step(workload: Workload, data: Dataset) -> StepInspection:
-    heard: list[Any] = []
-    replay(ReplayTraining("numpy", workload, Loaded(data), OPTIONS, 3), heard.append, lambda: None)  # type: ignore[arg-type]
-    return next(each for each in heard if isinstance(each, StepInspected)).inspection
+    answered: list[Any] = []
+    replay(ReplayTraining("numpy", workload, Loaded(data), OPTIONS, 3), answered.append, lambda: None)  # type: ignore[arg-type]
+    return next(each for each in answered if isinstance(each, StepInspected)).inspection
 
 
 def test_augmented_images() -> None:

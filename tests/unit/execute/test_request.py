@@ -79,9 +79,9 @@ def test_a_seed_of_pytorch_fixes_the_training(option: str, given: dict[str, Any]
 
 
 def test_a_seed_of_pytorch_is_the_seed_of_every_run(drawn: Located) -> None:
-    course = ScheduledWorkload(SEEDED, drawn, 1)
+    scheduled = ScheduledWorkload(SEEDED, drawn, 1)
     side = Side("numpy", "fast", "cpu", THIS)
-    assert [Run(course, side, Settings(), repeat, repeat, "", "").seed for repeat in (0, 1)] == [
+    assert [Run(scheduled, side, Settings(), repeat, repeat, "", "").seed for repeat in (0, 1)] == [
         7,
         7,
     ]

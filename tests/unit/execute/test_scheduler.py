@@ -12,7 +12,7 @@ from trainmark.data.locate import Located
 from trainmark.execute.parent.conversation import Conversation
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side, Spreading
 from trainmark.execute.parent.probe import THIS, Interpreter, probe
-from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.measure.sampler import Sampler
 from trainmark.record.record import Outcome
@@ -21,9 +21,9 @@ from trainmark.workload import catalog
 
 
 def a_round(digits: Located, *interpreters: Interpreter) -> list[Task[Run]]:
-    course = ScheduledWorkload(catalog.find("mnist-mlp32").with_schedule(steps=20), digits, 1)
+    scheduled = ScheduledWorkload(catalog.find("mnist-mlp32").with_schedule(steps=20), digits, 1)
     return in_rounds(
-        [(course, [Side("numpy", "idiomatic", "cpu", each) for each in interpreters])], Settings()
+        [(scheduled, [Side("numpy", "idiomatic", "cpu", each) for each in interpreters])], Settings()
     )
 
 
@@ -34,7 +34,7 @@ def test_ranks_use_the_threads_of_all_ranks_on_this_machine(
     (task,) = a_round(drawn, THIS)
     spread = Spreading(Layout(data=2), rendezvous=Rendezvous(nodes=nodes))
     run = dataclasses.replace(task.first, spread=spread, settings=Settings(threads=threads))
-    conversation = Conversation(Task((run,)), list, Store(Path("out")), Observer(), Sampler(), [])
+    conversation = Conversation(Task((run,)), list, Store(Path("out")), RunObserver(), Sampler(), [])
     assert conversation.threads == used
 
 
@@ -42,7 +42,7 @@ def test_ctrl_c_while_a_process_ends_still_leaves_a_record(
     drawn: Located, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (task,) = a_round(drawn, THIS)
-    conversation = Conversation(task, list, Store(Path("out")), Observer(), Sampler(), [])
+    conversation = Conversation(task, list, Store(Path("out")), RunObserver(), Sampler(), [])
 
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
@@ -60,7 +60,7 @@ def test_a_side_that_cannot_be_started_has_a_record_and_the_other_trains(
     tasks = a_round(drawn, gone, THIS)
     can = probe(THIS, "numpy")
     seen = {("numpy", each.label): can for each in (gone, THIS)}
-    records = execute(tasks, seen, Store(tmp_path / "out"), Observer())
+    records = execute(tasks, seen, Store(tmp_path / "out"), RunObserver())
     outcomes = {record.python.label: record.outcome for record in records}
     assert outcomes["gone"].status == "failed"
     assert "can't be started" in (outcomes["gone"].reason or "")

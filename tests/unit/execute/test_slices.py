@@ -11,7 +11,7 @@ import pytest
 
 from trainmark.backends.base import EpochPlan, Steps
 from trainmark.execute.protocol.answers import SliceTimed, Waiting
-from trainmark.execute.protocol.requests import Stop, TakeTurn
+from trainmark.execute.protocol.worker_commands import Stop, TakeTurn
 from trainmark.execute.protocol.wire import to_message
 from trainmark.execute.worker.slices import FEWEST_STEPS, Enough, Slices
 from trainmark.execute.worker.timing import TimedEpoch, timed_epoch
@@ -69,7 +69,7 @@ class Parent:
         self.until_steady = False
         self._seconds = iter(seconds)
 
-    def hear(self, answer: object) -> None:
+    def on_answer(self, answer: object) -> None:
         self.said.append(answer)
         if isinstance(answer, Waiting):
             self.training.now += 10.0
@@ -95,7 +95,7 @@ def test_a_slice_is_some_steps_that_are_not_timed_and_half_a_second_of_others(
 ) -> None:
     training = kind()
     parent = Parent(training, [0.5, 0.5, 0.5, None])
-    epoch = an_epoch(training, Slices(parent.turns, parent.hear, origin=100.0), 100)
+    epoch = an_epoch(training, Slices(parent.turns, parent.on_answer, origin=100.0), 100)
     assert [
         (each.steps, each.timed_steps, each.seconds, each.examples) for each in parent.slices
     ] == [(5, 4, 0.5, 40)] * 2
@@ -111,21 +111,21 @@ def test_a_slice_is_some_steps_that_are_not_timed_and_half_a_second_of_others(
 def test_who_ticks_between_steps_trains_an_epoch_at_once() -> None:
     training = TicksBetweenSteps()
     parent = Parent(training, [0.5, 0.5, None])
-    an_epoch(training, Slices(parent.turns, parent.hear, origin=0.0), 50)
+    an_epoch(training, Slices(parent.turns, parent.on_answer, origin=0.0), 50)
     assert training.trained == [50]
 
 
 def test_the_start_of_a_slice_is_on_the_clock_of_the_process() -> None:
     training = Training()
     parent = Parent(training, [0.5, 0.5, None])
-    epoch = an_epoch(training, Slices(parent.turns, parent.hear, origin=100.0), 50)
+    epoch = an_epoch(training, Slices(parent.turns, parent.on_answer, origin=100.0), 50)
     assert parent.slices[0].start == pytest.approx(epoch.windows[1][0] - 100.0)
 
 
 def test_the_start_of_an_epoch_belongs_to_the_slice_that_it_falls_into() -> None:
     training = Training(start=1.0)
     parent = Parent(training, [0.5, 4.0, None])
-    pacing = Slices(parent.turns, parent.hear, origin=0.0)
+    pacing = Slices(parent.turns, parent.on_answer, origin=0.0)
     for _ in range(4):
         an_epoch(training, pacing, 10)
     slice_ = parent.slices[0]
@@ -136,7 +136,7 @@ def test_the_start_of_an_epoch_belongs_to_the_slice_that_it_falls_into() -> None
 def test_the_untimed_part_continues_in_the_next_epoch() -> None:
     training = Training()
     parent = Parent(training, [0.5, 0.5, None], untimed=10 * STEP)  # more than an epoch
-    pacing = Slices(parent.turns, parent.hear, origin=0.0)
+    pacing = Slices(parent.turns, parent.on_answer, origin=0.0)
     for _ in range(8):
         an_epoch(training, pacing, 6)
     (slice_,) = parent.slices[:1]
@@ -163,10 +163,10 @@ def test_a_slice_waits_until_the_time_of_a_step_is_steady(cold: float, untimed: 
     training.cold = cold
     parent = Parent(training, [0.5, 0.5, None], untimed=4 * STEP)
     parent.until_steady = True
-    hear = parent.hear
+    on_answer = parent.on_answer
 
     def resume(answer: object) -> None:
-        hear(answer)
+        on_answer(answer)
         training.resumed = training.now
 
     an_epoch(training, Slices(parent.turns, resume, origin=0.0), 60)
@@ -180,7 +180,7 @@ def test_a_slice_waits_until_the_time_of_a_step_is_steady(cold: float, untimed: 
 def test_slow_steps_have_at_least_two_timed_ones() -> None:
     training = Training()
     parent = Parent(training, [0.01, 0.01, 0.01, None])
-    an_epoch(training, Slices(parent.turns, parent.hear, origin=0.0), 40)
+    an_epoch(training, Slices(parent.turns, parent.on_answer, origin=0.0), 40)
     assert {each.timed_steps for each in parent.slices} == {FEWEST_STEPS}
 
 
@@ -188,7 +188,7 @@ def test_a_training_that_ends_in_the_middle_of_a_slice_tells_half_of_it_and_no_l
     for steps, told in ((4 + 1 + 2, 1), (4 + 1 + 1, 0)):  # of the first turn, not timed, timed
         training = Training()
         parent = Parent(training, [0.5, 0.5])
-        pacing = Slices(parent.turns, parent.hear, origin=0.0)
+        pacing = Slices(parent.turns, parent.on_answer, origin=0.0)
         an_epoch(training, pacing, steps)
         pacing.finish()
         assert len(parent.slices) == told
@@ -203,12 +203,12 @@ def test_processes_that_train_together_take_the_steps_of_the_first() -> None:
             return agree(own)
 
         parent = Parent(training, [0.5, 0.5, 0.5, None])
-        return training, an_epoch(training, Slices(parent.turns, parent.hear, 0.0, agreed), 100)
+        return training, an_epoch(training, Slices(parent.turns, parent.on_answer, 0.0, agreed), 100)
 
     said: list[Any] = []
     first, epoch = train(0.0, lambda own: said.append(own) or own)  # type: ignore[func-returns-value]
-    heard = iter(said)
-    second, _ = train(3.0, lambda _: next(heard))
+    answered = iter(said)
+    second, _ = train(3.0, lambda _: next(answered))
     assert first.trained == second.trained
     assert epoch.seconds == pytest.approx(100 * STEP), "to agree is not training"
 
@@ -217,7 +217,7 @@ def test_it_stops_where_the_parent_has_enough() -> None:
     training = Training()
     parent = Parent(training, [0.5, 0.5])
     with pytest.raises(Enough):
-        an_epoch(training, Slices(parent.turns, parent.hear, origin=0.0), 100)
+        an_epoch(training, Slices(parent.turns, parent.on_answer, origin=0.0), 100)
     assert len(parent.slices) == 1
     assert sum(training.trained) < 100
 
@@ -227,7 +227,7 @@ def trained_again_and_again(restart: float, seconds: list[float | None]) -> tupl
     parent has enough."""
     training = Training()
     parent = Parent(training, seconds)
-    pacing = Slices(parent.turns, parent.hear, origin=0.0)
+    pacing = Slices(parent.turns, parent.on_answer, origin=0.0)
     with pytest.raises(Enough):
         while True:
             an_epoch(training, pacing, 4)

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from trainmark.data.locate import Located
 from trainmark.errors import ProtocolError
-from trainmark.execute.parent.here import Here
+from trainmark.execute.parent.machine_state import MachineState
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS, Seen
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
@@ -33,7 +33,7 @@ from trainmark.workload import catalog
 from trainmark.workload.schedule import Target
 
 DATA = Located("mnist", Path("/data"), "named", "5f" * 32, True, 60_000, 10_000)
-HERE = Here(
+HERE = MachineState(
     Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, 0.0), Driver(), (0, 1)
 )
 WORKLOAD = catalog.find("mnist-mlp512").with_schedule(steps=4, steps_per_epoch=2, epochs=2)
@@ -41,8 +41,8 @@ READY = Ready(0.5, {"torch": "2"}, steps=4, epochs=2, weights_sha256="ab")
 
 
 def run(**changes: object) -> Run:
-    course = ScheduledWorkload(WORKLOAD.with_schedule(**changes), DATA, 1)
-    return Run(course, Side("torch", "fast", "cpu", THIS), Settings(), 0, 0, "plan", "plan")
+    scheduled = ScheduledWorkload(WORKLOAD.with_schedule(**changes), DATA, 1)
+    return Run(scheduled, Side("torch", "fast", "cpu", THIS), Settings(), 0, 0, "plan", "plan")
 
 
 def epoch(index: int, *losses: float) -> EpochEnded:
@@ -60,7 +60,7 @@ def notes(*answers: Answer, of: Run | None = None) -> TrainingRecordBuilder:
         of or run(), Seen("torch", THIS), HERE, None, replayed=False, token="t"
     )
     for answer in answers:
-        made.hear(answer)
+        made.on_answer(answer)
     return made
 
 
@@ -101,10 +101,10 @@ def test_the_evaluation_before_the_first_step_is_kept() -> None:
 
 def test_random_data_is_not_judged() -> None:
     tokens = dataclasses.replace(DATA, name="random-tokens", source="memory")
-    course = ScheduledWorkload(catalog.find("gpt2-124m"), tokens, 1)
+    scheduled = ScheduledWorkload(catalog.find("gpt2-124m"), tokens, 1)
     flat = (READY, epoch(0, 10.8, 10.8), Finished())
     caveats = (
-        notes(*flat, of=dataclasses.replace(run(), course=course)).record(Outcome("ok")).caveats
+        notes(*flat, of=dataclasses.replace(run(), scheduled=scheduled)).record(Outcome("ok")).caveats
     )
     assert Caveat.RANDOM_DATA in caveats and Caveat.NOT_LEARNING not in caveats
 

@@ -16,7 +16,7 @@ from trainmark.execute.parent.turns import (
     Turns,
     Umpire,
 )
-from trainmark.execute.protocol.requests import StartTraining, Stop, TakeTurn
+from trainmark.execute.protocol.worker_commands import StartTraining, Stop, TakeTurn
 from trainmark.record.record import Slice
 
 

@@ -12,7 +12,7 @@ import pytest
 from trainmark.backends import registry
 from trainmark.backends.base import Options
 from trainmark.errors import DataUnavailable, NotInstalled
-from trainmark.execute.protocol.requests import Train
+from trainmark.execute.protocol.worker_commands import Train
 from trainmark.execute.worker.main import train
 from trainmark.workload.catalog import find
 

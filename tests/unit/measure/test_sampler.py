@@ -47,7 +47,7 @@ class Machine:
 def run(machine: Machine, sampler: Sampler, seconds: float, step: float = 0.1) -> None:
     for _ in range(round(seconds / step)):
         machine.now += step
-        sampler.look()
+        sampler.sample()
 
 
 def test_rows_come_at_the_interval_and_share_the_clock_of_the_epochs() -> None:

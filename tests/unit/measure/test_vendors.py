@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.machine_state import read_machine_state
 from trainmark.measure import vendors
 from trainmark.measure.energy import energy
 from trainmark.measure.host import Host
@@ -60,7 +60,7 @@ def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_its_driver_is_described() -> None:
-    here = look_around()
+    here = read_machine_state()
     assert here.machine.gpus == ["Acme One"]
     assert (here.gpu("acme:0"), here.gpu("cuda:0"), here.vendor.name) == (0, None, "Acme")
 
@@ -69,7 +69,7 @@ def test_its_gpus_are_sampled_and_their_energy_is_counted() -> None:
     read = Readers().gpus
     seen = samples([Row(second / 2, gpus=read()) for second in range(100)], 0.0, 0.5)
     assert seen is not None and seen.gpu_percent == [[50.0]] * 100
-    found = energy([Epoch(0, 5.0, 20.0, None, None)], seen, 0, look_around().vendor)
+    found = energy([Epoch(0, 5.0, 20.0, None, None)], seen, 0, read_machine_state().vendor)
     assert found is not None
     assert (found.joules, found.source) == (pytest.approx(2000.0), "Acme power, integrated")
 

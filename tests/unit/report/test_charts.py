@@ -14,14 +14,14 @@ from trainmark.record.record import Epoch, Final, Peaks, Record, Samples, Slice
 from trainmark.report.charts import NAMES, charts
 from trainmark.report.charts.breakdown import breakdown
 from trainmark.report.charts.chart import Chart
-from trainmark.report.explained import Explained, Part
-from trainmark.report.works import works
+from trainmark.report.explained import Explained, ExplainedPart
+from trainmark.report.chart_data import chart_data
 
 pytest.importorskip("altair", reason="trainmark[report] is not installed")
 
 
 def drawn(records: list[Record], name: str) -> list[Chart]:
-    return charts(works(compare(records)), [name])
+    return charts(chart_data(compare(records)), [name])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -122,7 +122,7 @@ def test_a_core_that_was_never_read_is_left_out() -> None:
 
 
 def test_two_explanations_of_the_same_step_have_a_bar_each() -> None:
-    parts = [Part("input", 0.8), Part("copy", -0.1)]
+    parts = [ExplainedPart("input", 0.8), ExplainedPart("copy", -0.1)]
     chart = breakdown([Explained("w", "b", "s", "cpu", 1.0, parts, 0.3) for _ in range(2)])
     assert chart is not None
     assert "w: b s cpu (1), input 80.0 %" in chart.text
@@ -136,7 +136,7 @@ def test_control_characters_in_a_record_do_not_reach_the_converter() -> None:
     )
     specs = [
         json.dumps(chart.spec())
-        for chart in charts(works(compare([hostile, a_full_record()])), NAMES)
+        for chart in charts(chart_data(compare([hostile, a_full_record()])), NAMES)
     ]
     assert specs
     assert not any("\\u0000" in spec for spec in specs)

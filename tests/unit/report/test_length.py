@@ -6,13 +6,13 @@ import pytest
 
 from tests.records import a_command, a_record
 from trainmark.analysis.comparison import compare
-from trainmark.progress.runs import _summary
+from trainmark.terminal.runs import _summary
 from trainmark.record.record import Record
 from trainmark.report.charts.time import pace
 from trainmark.report.comparison_table import title_of
 from trainmark.report.length import length
 from trainmark.report.record_table import record_tables
-from trainmark.report.works import works
+from trainmark.report.chart_data import chart_data
 from trainmark.workload import catalog
 
 IN_STEPS = catalog.find("mnist-mlp512").with_schedule(steps=1407)
@@ -77,7 +77,7 @@ def test_a_single_epoch_is_not_called_a_steady_one(seconds: tuple[float, ...], o
 
     caveats = [Caveat.ONE_EPOCH] if len(seconds) == 1 else []
     records = [a_record(seconds=seconds, caveats=caveats)]
-    (work,) = works(compare(records))
+    (work,) = chart_data(compare(records))
     chart = pace(work)
     assert chart is not None
     assert chart.note == f"Median over runs, of {of}."

@@ -25,8 +25,8 @@ from trainmark.report.charts import charts
 from trainmark.report.conditions import split
 from trainmark.report.csv_text import to_csv
 from trainmark.report.table import Cell, Field, Table, TableRow, span
-from trainmark.report.terminal import draw, draw_all
-from trainmark.report.works import works
+from trainmark.report.console import draw, draw_all
+from trainmark.report.chart_data import chart_data
 from trainmark.workload import catalog
 from trainmark.workload.schedule import Target
 
@@ -193,7 +193,7 @@ def test_the_legend_and_the_chart_say_what_is_compared_and_how(
 ) -> None:
     pytest.importorskip("altair", reason="trainmark[report] is not installed")
     assert legend_of_speedups(records) == f"speed-up: reference / this {said}"
-    (chart,) = charts(works(compare(records)), ["speedup"])
+    (chart,) = charts(chart_data(compare(records)), ["speedup"])
     assert chart.note == f"Above 1 is faster: reference / this {said}"
     assert "interval" not in chart.title + chart.text
 
@@ -207,7 +207,7 @@ def test_an_obvious_difference_shows_its_only_bound() -> None:
 def test_the_chart_has_the_verdict_of_the_table(number: int, verdict: str) -> None:
     pytest.importorskip("altair", reason="trainmark[report] is not installed")
     comparison = compare(rounds([2.0] * number) + rounds([1.0] * number, device="cuda:0"))
-    (chart,) = charts(works(comparison), ["speedup"])
+    (chart,) = charts(chart_data(comparison), ["speedup"])
     assert chart.text.endswith(f" {verdict}.")
     (table,) = tables.tables_of(comparison)
     assert f"2.00× {verdict}" in {cell.text for cell in table.rows[1].cells}

@@ -10,14 +10,14 @@ from msgspec import structs
 
 from tests.records import a_record
 from trainmark.analysis.comparison import LOSS_MARGIN, compare
-from trainmark.analysis.efficiency import efficiency, limits_of
+from trainmark.analysis.efficiency import efficiency, peaks_by_place
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Peaks, Record
 from trainmark.report.charts import of_work
 from trainmark.report.comparison_table import comparison_tables
 from trainmark.report.record_table import record_tables
 from trainmark.report.verdict import verdict
-from trainmark.report.works import works
+from trainmark.report.chart_data import chart_data
 
 
 def text(backend: str, loss: float, number: int, workload: str = "shakespeare-gpt") -> Record:
@@ -55,7 +55,7 @@ def test_texts_learn_the_same_by_their_loss() -> None:
     learning = worse.groups[1].learning
     assert (learning.quantity, learning.verdict) == ("test_loss", "differs")
     assert learning.difference == pytest.approx(-0.07)
-    assert "its test loss is 0.0700 higher" in verdict(works(worse)[0]).text
+    assert "its test loss is 0.0700 higher" in verdict(chart_data(worse)[0]).text
 
 
 def test_a_text_is_one_also_where_its_pace_is_unknown() -> None:
@@ -81,12 +81,12 @@ def test_random_data_is_said_not_to_be_judged() -> None:
     comparison = compare(records)
     assert comparison.groups[1].learning.quantity is None
     assert comparison.groups[1].speedup.verdict == "same"
-    assert "learning is not judged" in verdict(works(comparison)[0]).text
+    assert "learning is not judged" in verdict(chart_data(comparison)[0]).text
 
 
 def test_a_text_has_no_chart_of_accuracies() -> None:
     pytest.importorskip("altair")
-    assert not {chart.name for chart in of_work(works(compare(both(1.88)))[0])} & {
+    assert not {chart.name for chart in of_work(chart_data(compare(both(1.88)))[0])} & {
         "accuracy",
         "time-to-accuracy",
     }
@@ -101,7 +101,7 @@ def test_a_record_of_a_text_has_tokens_and_both_ways_to_count() -> None:
 
 def test_nanogpt_counts_without_the_position_embedding() -> None:
     record = structs.replace(text("torch", 1.88, 0), peaks=Peaks(1e12, 1e11, {}))
-    found = efficiency(record, 100.0, limits_of([record]))
+    found = efficiency(record, 100.0, peaks_by_place([record]))
     assert found is not None
     per_token = 6 * 795_904 + 12 * 4 * 128 * 64
     assert found.nanogpt_mfu == pytest.approx(100 * 64 * per_token / 1e12)

@@ -14,11 +14,11 @@ from trainmark.analysis.comparison import compare
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Outcome, Record, ThreadsSearch
 from trainmark.report.verdict import Verdict, verdict
-from trainmark.report.works import works
+from trainmark.report.chart_data import chart_data
 
 
 def said(records: Sequence[Record]) -> Verdict:
-    (work,) = works(compare(records))
+    (work,) = chart_data(compare(records))
     return verdict(work)
 
 
@@ -176,7 +176,7 @@ def test_what_never_completes_a_training_is_not_faster(status: Any, counts: bool
             structs.replace(each, slices=slices(seconds, orders), epochs=[]) for each in of_device
         ]
     lost = structs.replace(every[-1], id="lost", outcome=Outcome(status, "gone"), slices=[])
-    (work,) = works(compare([*every, lost]))
+    (work,) = chart_data(compare([*every, lost]))
     text = verdict(work).text
     assert ("at least" in text) is counts
     assert ("cuda:0: no training of mnist-mlp512" in text) is not counts
@@ -247,7 +247,7 @@ def test_the_order_of_measuring_does_not_turn_the_answer_round() -> None:
 
 def test_a_baseline_is_where_the_answer_starts_from() -> None:
     records = [*CPU, *rounds([0.5, 0.525, 0.475, 0.5], device="cuda:0")]
-    (work,) = works(compare(records, baseline=("device", "cuda:0")))
+    (work,) = chart_data(compare(records, baseline=("device", "cuda:0")))
     assert verdict(work).text.startswith("cpu is 4.00× [")
 
 
@@ -261,7 +261,7 @@ def test_one_group_that_did_not_learn_does_not_hide_one_that_did() -> None:
 def test_the_accelerator_is_named_however_the_sides_are_ordered() -> None:
     search = ThreadsSearch(chosen=4, default=16, step_seconds={"4": 0.01, "16": 0.015})
     slow = [structs.replace(record, threads_search=search) for record in rounds([2.0] * 4)]
-    (work,) = works(
+    (work,) = chart_data(
         compare([*slow, *rounds([0.5] * 4, device="cuda:0")], baseline=("device", "cuda:0"))
     )
     text = verdict(work).text

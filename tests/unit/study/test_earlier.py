@@ -11,10 +11,10 @@ from tests.unit.record.samples import a_record
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.study.earlier import earlier_records
-from trainmark.study.progress import Progress
+from trainmark.study.observer import StudyObserver
 
 
-class Heard(Progress):
+class Heard(StudyObserver):
     """Keeps what is said."""
 
     def __init__(self) -> None:
@@ -39,14 +39,14 @@ def test_resume_goes_on_from_this_machine_and_says_what_it_leaves_out(tmp_path: 
         ("a-container", "theirs-too"),
     ):
         store.write(of(machine, name))
-    heard = Heard()
-    assert [record.id for record in earlier_records(store, heard)] == ["mine"]
-    assert "ignoring 2 records of a-container" in heard.said[0]
+    answered = Heard()
+    assert [record.id for record in earlier_records(store, answered)] == ["mine"]
+    assert "ignoring 2 records of a-container" in answered.said[0]
 
 
 def test_where_all_is_its_own_nothing_is_said(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.write(of(platform.node(), "mine"))
-    heard = Heard()
-    assert [record.id for record in earlier_records(store, heard)] == ["mine"]
-    assert heard.said == []
+    answered = Heard()
+    assert [record.id for record in earlier_records(store, answered)] == ["mine"]
+    assert answered.said == []

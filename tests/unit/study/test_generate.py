@@ -30,20 +30,20 @@ class Worker:
     """A side whose worker is called directly."""
 
     side = SimpleNamespace(backend="numpy", title="numpy")
-    course = SimpleNamespace(
+    scheduled = SimpleNamespace(
         workload=WORKLOAD, dataset=SimpleNamespace(name="shakespeare", folder=None)
     )
 
     def options(self) -> Any:
         return Options("idiomatic", "cpu", "fp32", seed=1)
 
-    def ask(self, request: Any, hear: Callable[[Any], None]) -> tuple[list[Any], Ending]:
+    def ask(self, request: Any, on_answer: Callable[[Any], None]) -> tuple[list[Any], Ending]:
         text = Split.of_text(np.zeros(20, np.uint8))
         data = Dataset("shakespeare", text, text, "", complete=True).windows(6)
         request = SimpleNamespace(
             **{**vars(request), "dataset": SimpleNamespace(load=lambda: data)}
         )
-        worker.generate(request, hear)
+        worker.generate(request, on_answer)
         return [], Ending("done", None, "")
 
 

@@ -30,39 +30,39 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return made
 
 
-def observed(clock: SimpleNamespace, at: float) -> own_script._Watcher:
+def observed(clock: SimpleNamespace, at: float) -> own_script._StepWatch:
     """Watches a script whose first step was reported at a time."""
-    watcher = own_script._Watcher(lambda _: None, "the unchanged script", most=1.0, patience=60.0)
+    preparation = own_script._StepWatch(lambda _: None, "the unchanged script", most=1.0, patience=60.0)
     clock.now = at
-    watcher.heard(TASK, StepsObserved("torch", (), steps=1, seconds=0.0))
-    return watcher
+    preparation.answered(TASK, StepsObserved("torch", (), steps=1, seconds=0.0))
+    return preparation
 
 
 def test_it_ends_with_a_report_since_what_came_after_the_last_one_would_be_lost(
     clock: SimpleNamespace,
 ) -> None:
-    watcher = observed(clock, at=10.0)
+    preparation = observed(clock, at=10.0)
     clock.now = 11.5
-    watcher.counted(TASK, 3)
-    watcher.heard(TASK, StepsObserved("torch", (), steps=3, seconds=1.5))
+    preparation.counted(TASK, 3)
+    preparation.answered(TASK, StepsObserved("torch", (), steps=3, seconds=1.5))
     with pytest.raises(RunStopped, match="observed long enough"):
-        watcher.counted(TASK, 3)
+        preparation.counted(TASK, 3)
 
 
 def test_a_script_that_reports_nothing_more_is_not_waited_for(clock: SimpleNamespace) -> None:
-    watcher = observed(clock, at=10.0)
+    preparation = observed(clock, at=10.0)
     clock.now = 71.0
     with pytest.raises(RunStopped):
-        watcher.counted(TASK, 1)
+        preparation.counted(TASK, 1)
 
 
 def test_a_script_without_a_step_is_not_waited_for(clock: SimpleNamespace) -> None:
-    watcher = own_script._Watcher(lambda _: None, "the unchanged script", most=1.0, patience=60.0)
+    preparation = own_script._StepWatch(lambda _: None, "the unchanged script", most=1.0, patience=60.0)
     clock.now = 59.0
-    watcher.counted(TASK, 0)
+    preparation.counted(TASK, 0)
     clock.now = 61.0
     with pytest.raises(RunStopped, match="no training step"):
-        watcher.counted(TASK, 0)
+        preparation.counted(TASK, 0)
 
 
 @pytest.mark.parametrize(
@@ -229,11 +229,11 @@ def rounds(
     coming: list[tuple[list[Any], bool]] = []
 
     def execute(
-        _tasks: object, _seen: object, _store: object, watcher: own_script._Watcher
+        _tasks: object, _seen: object, _store: object, preparation: own_script._StepWatch
     ) -> None:
         records, is_interrupted = coming.pop(0)
         for record in records:
-            watcher.recorded(TASK, record)
+            preparation.recorded(TASK, record)
         if is_interrupted:
             raise KeyboardInterrupt
 

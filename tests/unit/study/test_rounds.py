@@ -30,9 +30,9 @@ from trainmark.workload import catalog
 
 def planned(number: int, *more: Side, workload: str = "mnist-mlp512") -> list[Task[Run]]:
     dataset = Located("mnist", Path("/nowhere"), "cache", "5f" * 32, True, 60_000, 10_000)
-    course = ScheduledWorkload(catalog.find(workload), dataset, number)
+    scheduled = ScheduledWorkload(catalog.find(workload), dataset, number)
     sides = [Side("numpy", style, "cpu", THIS) for style in ("idiomatic", "fast")]
-    return in_rounds([(course, [*sides, *more])], Settings())
+    return in_rounds([(scheduled, [*sides, *more])], Settings())
 
 
 PACE = 0.0002
@@ -90,7 +90,7 @@ class Machine:
         self, tasks: list[Task[Run]], opening: OpeningListener | None = None, /
     ) -> list[Record]:
         numbers = sorted({task.round for task in tasks})
-        self.workloads += dict.fromkeys(task.first.course.workload.name for task in tasks)
+        self.workloads += dict.fromkeys(task.first.scheduled.workload.name for task in tasks)
         if opening is not None:
             self._open(tasks, numbers, opening)
         records: list[Record] = []

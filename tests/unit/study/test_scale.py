@@ -14,13 +14,13 @@ from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import THIS
-from trainmark.execute.parent.request import Request, Watcher
+from trainmark.execute.parent.request import Request, PreparationObserver
 from trainmark.execute.parent.task import Task
-from trainmark.execute.protocol.requests import StartRanks, Train, read
+from trainmark.execute.protocol.worker_commands import StartRanks, Train, read
 from trainmark.execute.protocol.wire import encoded, to_message
 from trainmark.study.layouts import layout_of, require_able, require_divisible
 from trainmark.study.scale import prepare
-from trainmark.study.scale.question import Question, courses, require_possible, tasks
+from trainmark.study.scale.question import Question, scheduled_workloads, require_possible, tasks
 from trainmark.workload import catalog
 from trainmark.workload.reduce import with_batch
 
@@ -205,26 +205,26 @@ def test_the_ranks_of_several_machines_are_shared() -> None:
 
 
 def test_weak_grows_the_batch_and_strong_does_not() -> None:
-    strong = courses(Question(data=(1, 4)), WORKLOAD, DATA)
-    weak = courses(Question(data=(1, 4), weak=True), WORKLOAD, DATA)
-    assert [course.workload.batches.size for course in strong.values()] == [128, 128]
-    assert [course.workload.batches.size for course in weak.values()] == [128, 512]
+    strong = scheduled_workloads(Question(data=(1, 4)), WORKLOAD, DATA)
+    weak = scheduled_workloads(Question(data=(1, 4), weak=True), WORKLOAD, DATA)
+    assert [scheduled.workload.batches.size for scheduled in strong.values()] == [128, 128]
+    assert [scheduled.workload.batches.size for scheduled in weak.values()] == [128, 512]
     assert strong[1].workload.step_fingerprint == strong[4].workload.step_fingerprint
 
 
 def test_steps_of_the_whole_dataset_are_one_epoch_all_the_same() -> None:
-    schedule = courses(Question(data=(1,), steps=60), FULL, DATA)[1].workload.schedule
+    schedule = scheduled_workloads(Question(data=(1,), steps=60), FULL, DATA)[1].workload.schedule
     assert (schedule.steps, schedule.steps_per_epoch, schedule.dataset_repeats) == (60, 60, 60)
 
 
 def test_a_whole_dataset_is_shared_equally_or_not_at_all() -> None:
     with pytest.raises(UsageError, match="60,000 examples of mnist can't be shared by 7 copies"):
-        courses(Question(data=(7,)), FULL, DATA)
+        scheduled_workloads(Question(data=(7,)), FULL, DATA)
 
 
 def test_a_batch_larger_than_the_dataset_is_refused() -> None:
     with pytest.raises(UsageError, match="too few examples"):
-        courses(Question(data=(1,)), with_batch(WORKLOAD, 100_000), DATA)
+        scheduled_workloads(Question(data=(1,)), with_batch(WORKLOAD, 100_000), DATA)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_an_undivided_network_takes_a_batch_in_one_piece() -> None:
 def test_losses_are_not_compared_if_batch_norm_makes_them_differ() -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     request = Request(workloads=("resnet50",), backends=("torch",), devices=("cpu",))
-    plan = prepare(request, Question(data=(2,), oversubscribe=True), Watcher())
+    plan = prepare(request, Question(data=(2,), oversubscribe=True), PreparationObserver())
     assert (
         "losses are not compared, since batch norm on each copy uses only its share of the "
         "batch" in plan.notices

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainmark.backends.base import KINDS_0_1, KINDS_0_2, STYLES, kinds_of
+from trainmark.backends.base import COMMON_KINDS, STYLES, kinds_of
 from trainmark.errors import AbsentDevice, Unsupported
 from trainmark.workload.layers import Flatten
 from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, WeightAverage
@@ -39,7 +39,6 @@ REMEMBERING = tuple(
 RUNNING = Case(
     "batch norm", a_workload(*normal(3, 2), Flatten(), dense(10)), (8, 8, 8, 8, 3), train=35
 )
-_KINDS = KINDS_0_1 | KINDS_0_2
 PLAIN = Case("plain", a_workload(), (8, 8, 8))
 
 
@@ -121,7 +120,7 @@ class ContractConformance(Suite):
         assert can.name == self.backend
         assert can.version and can.packages
         assert self.style in can.styles and set(can.styles) <= set(STYLES)
-        assert can.kinds <= _KINDS
+        assert can.kinds <= COMMON_KINDS
         assert len({device.id for device in can.devices}) == len(can.devices)
         for device in can.devices:
             assert set(device.precisions) <= set(PRECISIONS)
@@ -142,7 +141,7 @@ class ContractConformance(Suite):
             self._refused(PLAIN, precision, precision=precision)
 
     def test_a_layer_loss_or_optimizer_it_lacks_is_refused(self) -> None:
-        if not _KINDS - self.can.kinds:
+        if not COMMON_KINDS - self.can.kinds:
             pytest.skip(f"{self.backend} lacks nothing")
         for case in (*NETWORKS, *WITH_DROPOUT, *OPTIMIZERS):
             lacking = sorted(set(kinds_of(case.workload)) - self.can.kinds)

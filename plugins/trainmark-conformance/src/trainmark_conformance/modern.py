@@ -141,15 +141,15 @@ OPTIMIZERS = (
         {
             "adamw": AdamW(0.05, 0.8, 0.95, 0.02, weight_decay=0.3),
             "adamw, groups": AdamW(0.05, epsilon=0.02, weight_decay=0.3, groups=_BY_GROUP),
-            "adamw, clipping, cosine": AdamW(0.05, epsilon=0.02, clip_norm=0.1, course=_DOWN),
-            "rmsprop, clipping, cosine": RMSprop(0.05, epsilon=0.02, clip_norm=0.1, course=_DOWN),
+            "adamw, clipping, cosine": AdamW(0.05, epsilon=0.02, clip_norm=0.1, lr_schedule=_DOWN),
+            "rmsprop, clipping, cosine": RMSprop(0.05, epsilon=0.02, clip_norm=0.1, lr_schedule=_DOWN),
             "sgd, groups": SGD(0.1, weight_decay=0.2, groups=_BY_GROUP),
             "sgd, clipping": SGD(1.0, clip_norm=0.3),
             "sgd, nesterov": SGD(0.1, 0.9, weight_decay=0.05, nesterov=True),
-            "sgd, nesterov, cosine": SGD(0.1, 0.9, nesterov=True, course=_DOWN),
+            "sgd, nesterov, cosine": SGD(0.1, 0.9, nesterov=True, lr_schedule=_DOWN),
             "sgd, nesterov velocity": SGD(0.1, 0.9, "velocity", 0.05, nesterov=True),
             "sgd, nesterov velocity, piecewise": SGD(
-                0.1, 0.9, "velocity", 0.05, nesterov=True, course=_CURVE
+                0.1, 0.9, "velocity", 0.05, nesterov=True, lr_schedule=_CURVE
             ),
         }
     ),
@@ -171,7 +171,7 @@ _ADAMW = AdamW(
     0.3,
     (Group("vectors", 0.0), Group("*.qkv", 0.7)),
     clip_norm=0.5,
-    course=_DOWN,
+    lr_schedule=_DOWN,
 )
 RECIPES = (
     _five_steps("adamw of a language model", LANGUAGE_MODEL, optimizer=_ADAMW),
@@ -180,13 +180,13 @@ RECIPES = (
         "nesterov of residuals",
         RESIDUAL,
         loss=SoftmaxCrossEntropy(reduction="sum"),
-        optimizer=SGD(0.02, 0.9, weight_decay=0.1, nesterov=True, course=_CURVE, clip_norm=5.0),
+        optimizer=SGD(0.02, 0.9, weight_decay=0.1, nesterov=True, lr_schedule=_CURVE, clip_norm=5.0),
     ),
     _five_steps(
         "velocity and average of a batch norm",
         BATCH_NORM,
         optimizer=SGD(
-            0.02, 0.9, "velocity", nesterov=True, course=_CURVE, groups=(Group("matrices", 0.2),)
+            0.02, 0.9, "velocity", nesterov=True, lr_schedule=_CURVE, groups=(Group("matrices", 0.2),)
         ),
         weight_average=WeightAverage(0.3),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainmark.backends.base import Part, Trainer
+from trainmark.backends.base import StepPart, Trainer
 from trainmark.backends.parts import PARTS, Separable
 from trainmark.workload.layers import TiedHead, TokenEmbedding
 from trainmark.workload.optimizers import SGD, WeightAverage
@@ -34,14 +34,14 @@ class PartsConformance(Suite):
     """
 
     @property
-    def parts(self) -> frozenset[Part]:
+    def parts(self) -> frozenset[StepPart]:
         """The parts that the backend says it can omit."""
         made = self.made
         if not isinstance(made, Separable):
             pytest.skip(f"{self.backend} can't omit anything")
         return made.parts(self.options())
 
-    def without(self, *parts: Part, case: Case = WITH_AVERAGE) -> Trainer:
+    def without(self, *parts: StepPart, case: Case = WITH_AVERAGE) -> Trainer:
         """Return a trainer without these parts, ready to train; skips the test if the backend can't
         omit them.
         """

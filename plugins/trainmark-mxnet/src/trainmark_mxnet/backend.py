@@ -12,13 +12,13 @@ from trainmark.backends.base import (
     Capabilities,
     Device,
     Options,
-    Part,
+    StepPart,
     Trainer,
     is_untested,
     require_support,
 )
 from trainmark.backends.examination import Examination
-from trainmark.backends.limits import DeviceLimits
+from trainmark.backends.peaks import PeakKernels
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
@@ -95,15 +95,15 @@ class MxnetBackend:
 
         return IdiomaticTrainer(workload, model, data, options)
 
-    def parts(self, options: Options) -> frozenset[Part]:  # noqa: ARG002
+    def parts(self, options: Options) -> frozenset[StepPart]:  # noqa: ARG002
         """Return all parts except ``copy``: a Module always copies the batch into its graph."""
         return frozenset(("input", "optimizer", "loss"))
 
-    def limits(self, options: Options) -> DeviceLimits:
+    def limits(self, options: Options) -> PeakKernels:
         """Return matrix products, convolutions and copies on one device."""
-        from trainmark_mxnet.limits import MxnetLimits
+        from trainmark_mxnet.peaks import MxnetPeakKernels
 
-        return MxnetLimits(options)
+        return MxnetPeakKernels(options)
 
     def examine(self) -> Examination:
         """Return whether it was built for CUDA."""

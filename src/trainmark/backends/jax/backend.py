@@ -18,9 +18,9 @@ from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
 from trainmark.backends.jax.data_parallel import AXIS, JaxDataParallelTrainer
 from trainmark.backends.jax.fast import JaxFastTrainer
 from trainmark.backends.jax.idiomatic import JaxIdiomaticTrainer
-from trainmark.backends.jax.limits import JaxLimits
+from trainmark.backends.jax.peaks import JaxPeakKernels
 from trainmark.backends.jax.precision import supported
-from trainmark.backends.limits import DeviceLimits
+from trainmark.backends.peaks import PeakKernels
 from trainmark.data.dataset import Dataset
 from trainmark.errors import AbsentDevice, Unsupported
 from trainmark.workload.model import Model
@@ -30,7 +30,7 @@ _PLUGIN = re.compile(r"jax[-_](cuda|rocm)(\d+)[-_]plugin", re.IGNORECASE)
 _ONE_THREAD = ("--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1")
 
 STYLES: tuple[base.Style, ...] = ("idiomatic", "fast")
-KINDS = base.KINDS_0_1 | base.KINDS_0_2
+KINDS = base.COMMON_KINDS
 
 
 class JaxBackend:
@@ -83,17 +83,17 @@ class JaxBackend:
             )
             os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *wanted])
 
-    def parts(self, options: base.Options) -> frozenset[base.Part]:
+    def parts(self, options: base.Options) -> frozenset[base.StepPart]:
         """Return the parts: ``fast`` gathers batches on the device.
 
         ``idiomatic`` copies NumPy arrays to it.
         """
-        common: tuple[base.Part, ...] = ("input", "optimizer", "loss")
+        common: tuple[base.StepPart, ...] = ("input", "optimizer", "loss")
         return frozenset(common if options.style == "fast" else ("copy", *common))
 
-    def limits(self, options: base.Options) -> DeviceLimits:
+    def limits(self, options: base.Options) -> PeakKernels:
         """Return products and copies on one device."""
-        return JaxLimits(options, _object(options.device))
+        return JaxPeakKernels(options, _object(options.device))
 
     def examine(self) -> Examination:
         """Return JAX's GPU plug-in, and why it sees no GPU."""

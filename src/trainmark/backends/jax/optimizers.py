@@ -161,9 +161,9 @@ def _each(function: Callable[..., Array], *trees: Parameters) -> Parameters:
 
 def _rate(spec: definitions.Optimizer, step: Array, weights: Parameters) -> Array:
     dtype: Any = next(iter(weights.values())).dtype
-    if spec.course is not None:
-        course = definitions.learning_rates(spec.course, spec.learning_rate)
-        return jnp.asarray(course, dtype)[jnp.minimum(step, len(course) - 1)]
+    if spec.lr_schedule is not None:
+        lr_schedule = definitions.learning_rates(spec.lr_schedule, spec.learning_rate)
+        return jnp.asarray(lr_schedule, dtype)[jnp.minimum(step, len(lr_schedule) - 1)]
     rate = jnp.asarray(spec.learning_rate, dtype)
     if spec.staircase is None:
         return rate

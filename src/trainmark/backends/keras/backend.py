@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from trainmark.backends import base
 from trainmark.backends.examination import LEFT, RIGHT, Examination
-from trainmark.backends.limits import DeviceLimits
+from trainmark.backends.peaks import PeakKernels
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
@@ -29,7 +29,7 @@ OLDEST = "3.8"
 NEWEST = "3.15"
 """Newest tested Keras."""
 
-KINDS = base.KINDS_0_1 | base.KINDS_0_2
+KINDS = base.COMMON_KINDS
 
 
 class KerasBackend:
@@ -91,7 +91,7 @@ class KerasBackend:
         kind = self._engine.fast_trainer if options.style == "fast" else KerasIdiomaticTrainer
         return kind(base.Job(workload, model, data, options), self._engine)
 
-    def parts(self, options: base.Options) -> frozenset[base.Part]:  # noqa: ARG002
+    def parts(self, options: base.Options) -> frozenset[base.StepPart]:  # noqa: ARG002
         """Return the parts; copies to the device are inside ``fit``."""
         return frozenset(("input", "optimizer", "loss"))
 
@@ -107,12 +107,12 @@ class KerasOnTensorFlow(KerasBackend):
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         super().__init__()
 
-    def limits(self, options: base.Options) -> DeviceLimits:
+    def limits(self, options: base.Options) -> PeakKernels:
         """Return products and copies on one device."""
-        from trainmark.backends.keras.limits import TensorFlowLimits
+        from trainmark.backends.keras.peaks import TensorFlowPeakKernels
 
         self._engine.prepare(options)
-        return TensorFlowLimits(options)
+        return TensorFlowPeakKernels(options)
 
     def examine(self) -> Examination:
         """Return what TensorFlow was built for."""

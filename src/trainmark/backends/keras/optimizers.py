@@ -30,7 +30,7 @@ def build(
         case definitions.SGD():
             # Keras's momentum is the velocity form; the buffer form is the same while the learning
             # rate is constant.
-            changes = spec.momentum and (spec.staircase or spec.course)
+            changes = spec.momentum and (spec.staircase or spec.lr_schedule)
             same = spec.momentum_form == "velocity" or not changes
             plain = not (spec.weight_decay or spec.groups or spec.clip_norm)
             if same and plain and average is None:
@@ -124,8 +124,8 @@ class Table(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def _learning_rate(spec: definitions.Optimizer) -> Any:
-    if spec.course is not None:
-        return Table(definitions.learning_rates(spec.course, spec.learning_rate))
+    if spec.lr_schedule is not None:
+        return Table(definitions.learning_rates(spec.lr_schedule, spec.learning_rate))
     if spec.staircase is None:
         return float(spec.learning_rate)
     exact = np.dtype(keras.config.floatx()).type

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from trainmark.backends import base
 from trainmark.backends.examination import LEFT, RIGHT, Examination
-from trainmark.backends.limits import DeviceLimits
+from trainmark.backends.peaks import PeakKernels
 from trainmark.backends.numpy import layers, losses, optimizers
-from trainmark.backends.numpy.limits import NumpyLimits
+from trainmark.backends.numpy.peaks import NumpyPeakKernels
 from trainmark.backends.numpy.precision import DTYPES
 from trainmark.backends.parts import loss_left
 from trainmark.backends.stepwise import Arrays, State
@@ -23,7 +23,7 @@ from trainmark.workload.pixels import augment, distort, prepare
 from trainmark.workload.spec import Workload
 from trainmark.workload.tokens import Tokens
 
-KINDS = base.KINDS_0_1 | base.KINDS_0_2
+KINDS = base.COMMON_KINDS
 
 
 class NumpyBackend:
@@ -43,13 +43,13 @@ class NumpyBackend:
         base.require_support(self.capabilities(), workload, options)
         return NumpyTrainer(workload, model, data, options)
 
-    def parts(self, options: base.Options) -> frozenset[base.Part]:  # noqa: ARG002
+    def parts(self, options: base.Options) -> frozenset[base.StepPart]:  # noqa: ARG002
         """Return the parts: it gathers batches, and updates."""
         return frozenset(("input", "optimizer", "loss"))
 
-    def limits(self, options: base.Options) -> DeviceLimits:
+    def limits(self, options: base.Options) -> PeakKernels:
         """Return products and copies on the CPU."""
-        return NumpyLimits(options)
+        return NumpyPeakKernels(options)
 
     def examine(self) -> Examination:
         """Return that it was built for the CPU only."""

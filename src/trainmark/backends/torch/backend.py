@@ -12,18 +12,18 @@ from trainmark.backends import base
 from trainmark.backends.engines import torch as engines
 from trainmark.backends.examination import LEFT, RIGHT, Examination
 from trainmark.backends.layout import Fall, LaunchSpec
-from trainmark.backends.limits import DeviceLimits
+from trainmark.backends.peaks import PeakKernels
 from trainmark.backends.torch import precision
 from trainmark.backends.torch.fast import TorchFastTrainer
 from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
-from trainmark.backends.torch.limits import TorchLimits
+from trainmark.backends.torch.peaks import TorchPeakKernels
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported, assert_never
 from trainmark.workload.model import Model
 from trainmark.workload.precision import PRECISIONS, listed
 from trainmark.workload.spec import Workload
 
-KINDS = base.KINDS_0_1 | base.KINDS_0_2
+KINDS = base.COMMON_KINDS
 
 
 class TorchBackend:
@@ -53,7 +53,7 @@ class TorchBackend:
         base.require_support(self.capabilities(), workload, options)
         return _kind(options)(base.Job(workload, model, data, options))
 
-    def parts(self, options: base.Options) -> frozenset[base.Part]:
+    def parts(self, options: base.Options) -> frozenset[base.StepPart]:
         """Return the parts: ``fast`` gathers batches on the device.
 
         The other styles make them on the host.
@@ -69,9 +69,9 @@ class TorchBackend:
 
         return launch(asked)
 
-    def limits(self, options: base.Options) -> DeviceLimits:
+    def limits(self, options: base.Options) -> PeakKernels:
         """Return products and copies on one device."""
-        return TorchLimits(options)
+        return TorchPeakKernels(options)
 
     def examine(self) -> Examination:
         """Return what it was built for."""

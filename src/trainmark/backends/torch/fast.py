@@ -158,8 +158,8 @@ class TorchFastTrainer(TorchTrainer):
             if self._graphs:
                 self._graphs[size].replay()
             else:
-                here = slice(self._examples_of_epoch, self._examples_of_epoch + size)
-                self._step_on(*self._batch(size, here), self._place.rows[self._steps_of_epoch])
+                rows = slice(self._examples_of_epoch, self._examples_of_epoch + size)
+                self._step_on(*self._batch(size, rows), self._place.rows[self._steps_of_epoch])
             self._steps_of_epoch += 1
             self._examples_of_epoch += size
             self._step += 1

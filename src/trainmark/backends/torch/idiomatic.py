@@ -74,7 +74,7 @@ class TorchIdiomaticTrainer(TorchTrainer):
         results = torch.zeros(steps, 3, dtype=self._dtype, device=self._device)
         for step, (x, y) in zip(range(steps), self._batches, strict=False):
             x, y = self._on_device(x, y)
-            if self._workload.optimizer.course is not None:
+            if self._workload.optimizer.lr_schedule is not None:
                 optimizers.set_rate(
                     self._optimizer, learning_rate_at(self._workload.optimizer, self._step)
                 )

@@ -200,8 +200,8 @@ def outputs(network: nn.Sequential, model: Model, x: Tensor) -> dict[str, Tensor
 
         return hook
 
-    here = [plan for plan in model.every_layer if plan.name in modules]
-    hooks = [modules[plan.name].register_forward_hook(keep(plan)) for plan in here]
+    plans = [plan for plan in model.every_layer if plan.name in modules]
+    hooks = [modules[plan.name].register_forward_hook(keep(plan)) for plan in plans]
     try:
         network(x)
     finally:

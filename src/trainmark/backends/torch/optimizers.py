@@ -100,7 +100,7 @@ def scale_of(spec: Optimizer, slot: str) -> float:
 
 
 def _is_constant(spec: Optimizer) -> bool:
-    return spec.staircase is None and spec.course is None
+    return spec.staircase is None and spec.lr_schedule is None
 
 
 def set_step(optimizer: torch.optim.Optimizer, step: int) -> None:

@@ -32,8 +32,8 @@ _ADVICE = (
 
 def with_advice(reason: str) -> str:
     """Return the reason of a failure, followed by what to do about it, if that is known."""
-    said = reason.lower()
+    message = reason.lower()
     for signs, advice in _ADVICE:
-        if any(sign in said for sign in signs):
+        if any(sign in message for sign in signs):
             return f"{reason.rstrip('.')}; {advice}"
     return reason

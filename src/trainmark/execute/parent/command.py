@@ -18,7 +18,7 @@ from trainmark import regular
 from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import THIS
-from trainmark.execute.protocol.requests import ENVIRONMENTS, NOT_COPIED, RunScript
+from trainmark.execute.protocol.worker_commands import ENVIRONMENTS, NOT_COPIED, RunScript
 from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.record.facts import FACTS, RunKey
 
@@ -113,8 +113,8 @@ class Command:
         These have the same words, with any values of the placeholders, and as many steps.
         """
         steps = [] if self.most_steps is None else [self.most_steps]
-        told = json.dumps([self.name, *self.template, *steps])
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        identity = json.dumps([self.name, *self.template, *steps])
+        return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
     def words(self, values: Mapping[str, str]) -> list[str]:
         """The command with its placeholders filled, without words that become empty.

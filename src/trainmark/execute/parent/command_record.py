@@ -10,8 +10,8 @@ from msgspec import structs
 
 from trainmark.backends.base import is_numbered
 from trainmark.execute.parent.command import CommandRun, program_of
-from trainmark.execute.parent.here import Here
-from trainmark.execute.parent.peaks import Key
+from trainmark.execute.parent.machine_state import MachineState
+from trainmark.execute.parent.peaks import PeakKey
 from trainmark.execute.parent.record_builder import (
     NOT_LEARNING_MARGIN,
     RecordBuilder,
@@ -38,13 +38,13 @@ class CommandRecordBuilder(RecordBuilder):
 
     Args:
         run: the run.
-        here: the machine before the run.
+        state: the machine before the run.
         token: makes the record's id unique.
     """
 
     run: CommandRun
 
-    def __init__(self, run: CommandRun, here: Here, token: str) -> None:
+    def __init__(self, run: CommandRun, state: MachineState, token: str) -> None:
         parts = (
             run.of.name,
             *run.side.values.values(),
@@ -52,7 +52,7 @@ class CommandRecordBuilder(RecordBuilder):
             f"r{run.round}",
             token,
         )
-        super().__init__(run, parts, here)
+        super().__init__(run, parts, state)
         self._packages: dict[str, str] = {}
         self._program_sha256 = run.program_sha256  # as it is now: it may be edited while it runs
         self._exited: CommandExited | None = None
@@ -68,11 +68,11 @@ class CommandRecordBuilder(RecordBuilder):
         device = self.run.side.device
         if device is None:
             return None
-        return self.here.gpu(device if is_numbered(device) else f"{device}:0")
+        return self.state.gpu(device if is_numbered(device) else f"{device}:0")
 
-    def hear(self, answer: Answer) -> None:
+    def on_answer(self, answer: Answer) -> None:
         """Take in one answer of the run."""
-        super().hear(answer)
+        super().on_answer(answer)
         match answer:
             case EpochEnded():
                 self._packages = answer.packages
@@ -87,7 +87,7 @@ class CommandRecordBuilder(RecordBuilder):
                 self._exited = answer
                 self._packages = answer.packages
 
-    def take_findings(self, peaks: Mapping[Key, schema.Peaks], threads: ThreadsByTitle) -> None:
+    def take_findings(self, peaks: Mapping[PeakKey, schema.Peaks], threads: ThreadsByTitle) -> None:
         """Take its best number of threads, if known; a command has no peaks."""
         del peaks
         if self.run.next_to_accelerator:
@@ -184,10 +184,10 @@ class CommandRecordBuilder(RecordBuilder):
         """Return the versions of the reported frameworks."""
         packages = dict(self._packages)
         own = [packages.pop(self._backend)] if self._backend in packages else []
-        told = [
+        reported = [
             f"{name} {version}" for name, version in sorted(packages.items()) if name != "numpy"
         ]
-        return ", ".join([*own, *told]) or None
+        return ", ".join([*own, *reported]) or None
 
     @property
     def _backend(self) -> str:
@@ -197,8 +197,8 @@ class CommandRecordBuilder(RecordBuilder):
     @property
     def _device_name(self) -> str | None:
         if self.run.side.device == "cpu":
-            return self.here.machine.cpu
-        return next((each.name for each in self.here.driver.gpus if each.index == self.gpu), None)
+            return self.state.machine.cpu
+        return next((each.name for each in self.state.driver.gpus if each.index == self.gpu), None)
 
     @property
     def _windows(self) -> list[schema.Epoch]:
@@ -224,7 +224,7 @@ class CommandRecordBuilder(RecordBuilder):
         That number may not be the fastest.
         """
         is_open = self.run.next_to_accelerator and self._found_threads is None
-        return is_open and len(self.here.cores) > 1
+        return is_open and len(self.state.cores) > 1
 
     def _learned(self, outcome: Outcome) -> bool:
         """Whether the reported loss fell; True for fewer than two reports."""

@@ -13,7 +13,7 @@ from typing import Any
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent.advice import with_advice
 from trainmark.execute.parent.command import CommandRun
-from trainmark.execute.parent.peaks import Key
+from trainmark.execute.parent.peaks import PeakKey
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.process import Ending, Source, Worker
 from trainmark.execute.parent.record_builder import RecordBuilder, ThreadsByTitle
@@ -21,7 +21,7 @@ from trainmark.execute.parent.task import Task
 from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS, Tempo, Turn, Turns
 from trainmark.execute.parent.undisturbed import undisturbed
 from trainmark.execute.protocol import answers
-from trainmark.execute.protocol.requests import StartTraining, TakeTurn
+from trainmark.execute.protocol.worker_commands import StartTraining, TakeTurn
 from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.sampler import Row, Sampler, load_between
 from trainmark.record.record import Outcome, Peaks, Record, Status, ThreadsSearch
@@ -56,7 +56,7 @@ class RunStopped(Exception):
     """
 
 
-class Observer:
+class RunObserver:
     """Observes runs; override the methods you need.
 
     They are called in the parent, between the child's messages, so they don't affect the child's
@@ -69,7 +69,7 @@ class Observer:
     def run_started(self, task: Task[Any], run: Run | CommandRun, replayed: bool) -> None:
         """The process starts a run; a replayed one leaves no record."""
 
-    def heard(self, task: Task[Any], answer: answers.Answer) -> None:
+    def answered(self, task: Task[Any], answer: answers.Answer) -> None:
         """The process has sent an answer about the run."""
 
     def counted(self, task: Task[Any], steps: int) -> None:
@@ -127,7 +127,7 @@ class Findings:
         clocks: highest clocks of the GPUs.
     """
 
-    peaks: Mapping[Key, Peaks] = field(default_factory=dict)
+    peaks: Mapping[PeakKey, Peaks] = field(default_factory=dict)
     threads: ThreadsByTitle = field(default_factory=dict)
     clocks: GpuClocks = field(default_factory=GpuClocks)
 
@@ -160,7 +160,7 @@ class Conversation:
         task: Task[Any],
         builders: Callable[[], Sequence[RecordBuilder]],
         store: Store,
-        observer: Observer,
+        observer: RunObserver,
         sampler: Sampler,
         records: list[Record],
         findings: Findings | None = None,
@@ -241,7 +241,7 @@ class Conversation:
         )
         threads = run.threads if isinstance(run, Run) else run.settings.threads
         self.worker = Worker(
-            run.python, request, hear=self._hear, threads=threads, timeout=run.settings.timeout
+            run.python, request, on_answer=self._on_answer, threads=threads, timeout=run.settings.timeout
         )
         self._observer.task_started(self.task)
         self._announce()
@@ -256,11 +256,11 @@ class Conversation:
         else:
             self._sampler.watch(self.worker.pid)
 
-    def attend(self, ready: list[Source], *, looks: bool) -> None:
-        """Handle what has arrived, and sample the process if ``looks``."""
+    def attend(self, ready: list[Source], *, takes_sample: bool) -> None:
+        """Handle what has arrived, and sample the process if ``takes_sample``."""
         try:
             ending = self.worker.attend(ready)
-            if looks and ending is None:
+            if takes_sample and ending is None:
                 self._look()
         except RunStopped as stopped:
             self.break_off(Outcome("ok", str(stopped)))
@@ -426,12 +426,12 @@ class Conversation:
         self._stack.close()
 
     def _look(self) -> None:
-        self._sampler.look()
+        self._sampler.sample()
         if not self._all_written:
             self._observer.sampled(self.task, self._sampler.latest, self._current.gpu)
             self._observer.counted(self.task, self.worker.steps() - self._steps_before_training)
 
-    def _hear(self, answer: answers.Answer) -> None:
+    def _on_answer(self, answer: answers.Answer) -> None:
         match answer:
             case answers.Failed() | answers.Diverged():
                 self._end = answer
@@ -445,7 +445,7 @@ class Conversation:
                 self._turns.waits(self, settled=answer.settled)
         if self._all_written:
             return
-        self._current.hear(answer)
+        self._current.on_answer(answer)
         match answer:
             case answers.SliceTimed():
                 self._keep(answer)
@@ -453,7 +453,7 @@ class Conversation:
                 self._current.hold_memory(
                     self._sampler.proportional_bytes(self._current.rest_seconds)
                 )
-        self._observer.heard(self.task, answer)
+        self._observer.answered(self.task, answer)
         if isinstance(answer, answers.Finished):
             self._write(Outcome("ok"))
 
@@ -519,12 +519,12 @@ def _cpu_seconds(conversations: Iterable[Conversation]) -> float | None:
     return None if None in used else sum(filter(None, used))
 
 
-def _outcome(ending: Ending, said: answers.Failed | answers.Diverged | None) -> Outcome:
+def _outcome(ending: Ending, last_answer: answers.Failed | answers.Diverged | None) -> Outcome:
     """Return the outcome of a run that did not finish."""
-    if isinstance(said, answers.Diverged):
-        return Outcome("diverged", said.reason, step=said.step, loss_before=said.before)
+    if isinstance(last_answer, answers.Diverged):
+        return Outcome("diverged", last_answer.reason, step=last_answer.step, loss_before=last_answer.before)
     status: Status = "timeout" if ending.status == "timeout" else "failed"
-    reason = said.reason if said is not None else ending.reason
+    reason = last_answer.reason if last_answer is not None else ending.reason
     return Outcome(
         status, with_advice(reason or "the process ended early"), stderr_tail=ending.tail or None
     )

@@ -18,7 +18,7 @@ from trainmark.errors import ProtocolError
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.process import Ending, ask
 from trainmark.execute.protocol.answers import Answer, Examined
-from trainmark.execute.protocol.requests import Examine
+from trainmark.execute.protocol.worker_commands import Examine
 
 _LOOK_SECONDS = 0.2
 TIMEOUT_SECONDS = 120.0
@@ -97,18 +97,18 @@ def _examine(entry: registry.Entry, timeout: float, stop: threading.Event) -> Fr
     if not framework.installed:
         return framework
 
-    def hear(answer: Answer) -> None:
+    def on_answer(answer: Answer) -> None:
         nonlocal framework
         if isinstance(answer, Examined):
             framework = replace(framework, **vars(answer))
 
-    def look(_: int) -> None:
+    def on_steps(_: int) -> None:
         if stop.is_set():
             raise _Stopped
 
     start = time.monotonic()
     try:
-        _, ending = ask(THIS.path, Examine(entry.name), hear=hear, look=look, timeout=timeout)
+        _, ending = ask(THIS.path, Examine(entry.name), on_answer=on_answer, on_steps=on_steps, timeout=timeout)
     except (ProtocolError, OSError) as error:
         ending = Ending("died", str(error), "")
     problem = f"no answer within {timeout:g} s" if ending.status == "timeout" else ending.reason

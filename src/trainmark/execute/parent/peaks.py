@@ -19,14 +19,14 @@ from typing import Any
 import msgspec
 
 from trainmark.backends.base import ResourceLimits
-from trainmark.backends.limits import METHOD
+from trainmark.backends.peaks import METHOD
 from trainmark.errors import ProtocolError
-from trainmark.execute.parent.here import Here
+from trainmark.execute.parent.machine_state import MachineState
 from trainmark.execute.parent.plan import Side
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.process import THREAD_VARIABLES, ask
 from trainmark.execute.protocol.answers import PeaksMeasured, of_kind
-from trainmark.execute.protocol.requests import MeasurePeaks
+from trainmark.execute.protocol.worker_commands import MeasurePeaks
 from trainmark.record.record import Peaks
 from trainmark.regular import write_atomically
 
@@ -46,7 +46,7 @@ _DECIDING = (
 )
 """Environment variables that change how fast a device is."""
 
-Key = tuple[Side, "int | None"]
+PeakKey = tuple[Side, "int | None"]
 """A side and its threads. Peaks depend on these, not on the workload."""
 
 
@@ -89,18 +89,18 @@ class _Place:
         side: one of the sides with this peak.
         threads: its CPU threads.
         conditions: everything else that is known beforehand.
-        here: state of the machine.
+        state: state of the machine.
     """
 
     side: Side
     threads: int | None
     conditions: Mapping[str, Any]
-    here: Here
+    state: MachineState
 
     @property
     def is_disturbed(self) -> bool:
         """Whether other programs use the machine or the device."""
-        return self.here.is_busy or self.here.is_shared(self.here.gpu(self.side.device))
+        return self.state.is_busy or self.state.is_shared(self.state.gpu(self.side.device))
 
     @property
     def process(self) -> tuple[Any, ...]:
@@ -109,34 +109,34 @@ class _Place:
 
 
 def find_peaks(
-    places: Iterable[Key],
+    places: Iterable[PeakKey],
     seen: Mapping[tuple[str, str], Seen],
     keep: Keep,
-    look_around: Callable[[], Here],
+    read_state: Callable[[], MachineState],
     measuring: Callable[[str], None] | None = None,
     *,
     only_kept: bool = False,
-) -> dict[Key, Peaks]:
+) -> dict[PeakKey, Peaks]:
     """Return the peaks of every side whose backend can measure them.
 
     Peaks measured while other programs used the machine or the device are measured again once both
     are idle.
 
     Args:
-        look_around: reads the machine's state.
+        read_state: reads the machine's state.
         measuring: called with what is being measured, which takes a few seconds.
         only_kept: whether to return only peaks that were measured before.
     """
-    here = look_around()
-    wanted: dict[Key, str] = {}
+    state = read_state()
+    wanted: dict[PeakKey, str] = {}
     by_name: dict[str, _Place] = {}
     for side, threads in dict.fromkeys(places):
-        said = seen[side.backend, side.interpreter.label]
-        if said.limited:
-            conditions = _conditions(side, threads, said, here)
+        capable = seen[side.backend, side.interpreter.label]
+        if capable.limited:
+            conditions = _conditions(side, threads, capable, state)
             name = json.dumps(conditions, sort_keys=True)
             wanted[side, threads] = name
-            by_name.setdefault(name, _Place(side, threads, conditions, here))
+            by_name.setdefault(name, _Place(side, threads, conditions, state))
     found: dict[str, Peaks] = {}
     to_measure: dict[tuple[Any, ...], dict[str, _Place]] = {}
     for name, place in by_name.items():
@@ -157,10 +157,10 @@ def find_peaks(
     return {key: found[name] for key, name in wanted.items() if name in found}
 
 
-def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict[str, Any]:
+def _conditions(side: Side, threads: int | None, seen: Seen, state: MachineState) -> dict[str, Any]:
     """Return everything that a peak depends on and that is known before it is measured."""
     device = seen.device(side.device)
-    machine = here.machine
+    machine = state.machine
     return {
         "method": METHOD,
         "backend": side.backend,
@@ -177,7 +177,7 @@ def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict
         "cpu_governors": machine.cpu_governors,
         "cpu_turbo": machine.cpu_turbo,
         "gpu_driver": machine.gpu_driver,
-        "gpu_watts": here.power_limit(here.gpu(side.device)),
+        "gpu_watts": state.power_limit(state.gpu(side.device)),
         "environment": {name: os.environ[name] for name in _DECIDING if name in os.environ},
     }
 
@@ -199,16 +199,16 @@ def _measure(places: Sequence[_Place]) -> Iterator[tuple[str, Peaks]]:
     )
     request = MeasurePeaks(first.backend, options)
     try:
-        heard, _ = ask(first.interpreter.path, request, threads=threads, timeout=TIMEOUT_SECONDS)
+        received, _ = ask(first.interpreter.path, request, threads=threads, timeout=TIMEOUT_SECONDS)
     except (ProtocolError, OSError):
         return  # The run itself will report what is wrong with this interpreter.
-    for answer in of_kind(heard, PeaksMeasured):
+    for answer in of_kind(received, PeaksMeasured):
         place = next(place for place in places if place.side.device == answer.device)
         more = {
             "matmul_size": answer.peaks.matmul_size,
             "copied_bytes": answer.peaks.copied_bytes,
             "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "load_before": place.here.machine.load_before,
+            "load_before": place.state.machine.load_before,
             "disturbed": place.is_disturbed,
         }
         peaks = Peaks(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from trainmark.backends.base import Options, ResourceLimits, Style, limits_of
+from trainmark.backends.base import Options, ResourceLimits, Style, resource_limits_of
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.execute.parent.bounds import (
@@ -19,7 +19,7 @@ from trainmark.execute.parent.bounds import (
     require_within,
 )
 from trainmark.execute.parent.probe import Interpreter
-from trainmark.execute.protocol.requests import StartRanks, Train, TurnsOfTraining
+from trainmark.execute.protocol.worker_commands import StartRanks, Train, TurnsOfTraining
 from trainmark.record.facts import RunKey
 from trainmark.version import version
 from trainmark.workload.model import Model, lay_out
@@ -41,7 +41,7 @@ class Side:
     def options(self, seed: int, limits: ResourceLimits, layout: Layout | None = None) -> Options:
         """Return the options for a trainer of this side."""
         return Options(
-            self.style, self.device, self.precision, seed, layout=layout, **limits_of(limits)
+            self.style, self.device, self.precision, seed, layout=layout, **resource_limits_of(limits)
         )
 
     @property
@@ -171,7 +171,7 @@ class Run:
         best_threads: the best number of threads, once it is known.
     """
 
-    course: ScheduledWorkload
+    scheduled: ScheduledWorkload
     side: Side
     settings: Settings
     repeat: int
@@ -193,9 +193,9 @@ class Run:
     @property
     def title(self) -> str:
         """What is run, for the user."""
-        which = f", {self.course.published_run}" if self.course.published_run else ""
+        which = f", {self.scheduled.published_run}" if self.scheduled.published_run else ""
         spread = f" {self.spread.title}" if self.spread else ""
-        return f"{self.course.workload.name} {self.side.title}{spread}{which}"
+        return f"{self.scheduled.workload.name} {self.side.title}{spread}{which}"
 
     @property
     def turn(self) -> str:
@@ -212,7 +212,7 @@ class Run:
         Repeats of the continued protocol are one training, so they share it; so do those of a
         ``pytorch_seed``.
         """
-        schedule = self.course.workload.schedule
+        schedule = self.scheduled.workload.schedule
         if schedule.pytorch_seed is not None:
             return schedule.pytorch_seed
         return self.settings.seed + (self.repeat if schedule.protocol == "fresh" else 0)
@@ -245,8 +245,8 @@ class Run:
         train = Train(
             origin=origin,
             backend=side.backend,
-            workload=self.course.workload,
-            dataset=self.course.dataset.folder,
+            workload=self.scheduled.workload,
+            dataset=self.scheduled.dataset.folder,
             options=dataclasses.replace(options, threads=self.threads),
             inject_order=side.style == "fast" or layout is not None,
             initial_weights=str(settings.weights_from[0]) if settings.weights_from else None,
@@ -269,7 +269,7 @@ class Run:
     @property
     def key(self) -> RunKey:
         """What it measures; used by ``--resume``."""
-        workload = self.course.workload
+        workload = self.scheduled.workload
         side = self.side
         settings = self.settings
         return RunKey(
@@ -277,7 +277,7 @@ class Run:
             machine=platform.node(),
             repeat=self.repeat,
             schedule_fingerprint=workload.schedule_fingerprint,
-            dataset_sha256=self.course.dataset.sha256,
+            dataset_sha256=self.scheduled.dataset.sha256,
             backend=side.backend,
             version=side.version,
             python=side.interpreter.label,
@@ -286,7 +286,7 @@ class Run:
             device=side.device,
             precision=side.precision,
             seed=self.seed,
-            **limits_of(settings),
+            **resource_limits_of(settings),
             logged=settings.log_every is not None,
             slices_alone=self.blocks is not None,
             weights_from=settings.weights_from[1] if settings.weights_from else None,

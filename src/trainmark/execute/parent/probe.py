@@ -14,7 +14,7 @@ from trainmark.backends.base import Capabilities, Device
 from trainmark.errors import ProtocolError, UsageError
 from trainmark.execute.parent.process import Ending, ask
 from trainmark.execute.protocol.answers import Answer, BackendsListed, Capable, of_kind
-from trainmark.execute.protocol.requests import ListBackends, Probe, Request
+from trainmark.execute.protocol.worker_commands import ListBackends, Probe, Request
 
 PROBE_TIMEOUT_SECONDS = 120.0
 
@@ -77,8 +77,8 @@ def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT
         )
     last_words = (ending.tail.strip().splitlines() or [""])[-1]
     problem = ending.reason or "no answer"
-    told = not last_words or problem in last_words  # a traceback's last line often is the reason
-    return Seen(backend, interpreter, problem=problem if told else f"{problem}: {last_words}")
+    is_known = not last_words or problem in last_words  # a traceback's last line often is the reason
+    return Seen(backend, interpreter, problem=problem if is_known else f"{problem}: {last_words}")
 
 
 def backends_of(interpreter: Interpreter) -> dict[str, str]:

@@ -21,7 +21,7 @@ from trainmark.execute.parent.check import read
 from trainmark.execute.parent.scratch import compile_cache, scratch_folder
 from trainmark.execute.parent.undisturbed import undisturbed
 from trainmark.execute.protocol.answers import Answer, Diverged, Done, Failed, Waiting
-from trainmark.execute.protocol.requests import Request
+from trainmark.execute.protocol.worker_commands import Request
 from trainmark.execute.protocol.wire import SCRATCH, Channel, position, shared_page, signal_name
 from trainmark.measure.control_group import oom_kills
 
@@ -75,7 +75,7 @@ class Worker:
     Args:
         python: the interpreter.
         request: makes the request, given the reading of ``time.perf_counter`` at the start.
-        hear: called with every message.
+        on_answer: called with every message.
         threads: CPU threads, set by environment variables.
         timeout: seconds after which the process is ended, without pauses.
 
@@ -88,13 +88,13 @@ class Worker:
         self,
         python: Path,
         request: Callable[[float], Request],
-        hear: Callable[[Answer], None],
+        on_answer: Callable[[Answer], None],
         threads: int | None = None,
         timeout: float | None = None,
     ) -> None:
         self._python = python
         self._request = request
-        self._hear = hear
+        self._on_answer = on_answer
         self.origin = 0.0
         self._threads = threads
         self._timeout = timeout
@@ -197,7 +197,7 @@ class Worker:
                 case Failed() | Diverged():
                     self._reason = answer.reason
             if answer is not None:
-                self._hear(answer)
+                self._on_answer(answer)
         return messages is not None
 
     def _prints(self) -> bool:
@@ -222,7 +222,7 @@ class Worker:
         return Ending(status, reason, self._tail.decode(errors="replace").replace("\0", ""))
 
 
-class Ears:
+class Listener:
     """Waits for messages and output of several workers."""
 
     def __init__(self) -> None:
@@ -230,16 +230,16 @@ class Ears:
 
     def wait(self, workers: Iterable[Worker]) -> dict[Worker, list[Source]]:
         """Return the readable sources of each worker; none after :data:`LOOK_EVERY_SECONDS`."""
-        heard: dict[Worker, list[Source]] = {worker: [] for worker in workers}
+        received: dict[Worker, list[Source]] = {worker: [] for worker in workers}
         with selectors.DefaultSelector() as selector:
-            for worker in heard:
+            for worker in received:
                 for source in worker.sources:
                     selector.register(source, selectors.EVENT_READ, worker)
             for key, _ in selector.select(max(self._look_at - time.perf_counter(), 0.0)):
-                heard[key.data].append(key.fileobj)  # type: ignore[arg-type]
-        return heard
+                received[key.data].append(key.fileobj)  # type: ignore[arg-type]
+        return received
 
-    def is_time_to_look(self) -> bool:
+    def is_time_to_sample(self) -> bool:
         """Return True a few times a second, at a steady pace."""
         now = time.perf_counter()
         if now < self._look_at:
@@ -249,13 +249,13 @@ class Ears:
 
 
 class AskOptions(TypedDict, total=False):
-    """Options of :func:`ask`: those of :class:`Worker`, and ``look``.
+    """Options of :func:`ask`: those of :class:`Worker`, and ``on_steps``.
 
     It is called at a steady pace, a few times a second, with the number of steps counted so far.
     """
 
-    hear: Callable[[Answer], None]
-    look: Callable[[int], None]
+    on_answer: Callable[[Answer], None]
+    on_steps: Callable[[int], None]
     threads: int | None
     timeout: float | None
 
@@ -282,7 +282,7 @@ def ask_all(
     Raises:
         ProtocolError: a process broke the protocol; all have been ended.
     """
-    ears = Ears()
+    listener = Listener()
     workers = list[tuple[Worker, list[Answer]]]()
     endings = dict[Worker, Ending]()
     with contextlib.ExitStack() as stack:
@@ -292,14 +292,14 @@ def ask_all(
                     workers.append(_asked(*questions[len(workers)], options))
                     stack.enter_context(workers[-1][0])
                 live = [worker for worker, _ in workers if worker not in endings]
-                ready = ears.wait(live)
+                ready = listener.wait(live)
                 for worker in live:
                     ending = worker.attend(ready[worker])
                     if ending is not None:
                         endings[worker] = ending
                         worker.close()
-                if ears.is_time_to_look() and live[-1] not in endings and "look" in options:
-                    options["look"](live[-1].steps())
+                if listener.is_time_to_sample() and live[-1] not in endings and "on_steps" in options:
+                    options["on_steps"](live[-1].steps())
             worker, answers = workers[number]
             yield answers, endings[worker]
 
@@ -310,8 +310,8 @@ def _asked(python: Path, request: Request, options: AskOptions) -> tuple[Worker,
 
     def collect(answer: Answer) -> None:
         answers.append(answer)
-        if "hear" in options:
-            options["hear"](answer)
+        if "on_answer" in options:
+            options["on_answer"](answer)
 
     def make_request(_: float) -> Request:
         return request

@@ -10,7 +10,7 @@ import dataclasses
 from msgspec import structs
 
 from trainmark.backends.base import device_of_rank
-from trainmark.execute.parent.here import Here
+from trainmark.execute.parent.machine_state import MachineState
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
@@ -25,13 +25,13 @@ class RanksRecordBuilder(TrainingRecordBuilder):
     writes the record of the whole training.
     """
 
-    def __init__(self, run: Run, seen: Seen, here: Here, peaks: Peaks | None, token: str) -> None:
-        super().__init__(run, seen, here, peaks, replayed=False, token=token)
+    def __init__(self, run: Run, seen: Seen, state: MachineState, peaks: Peaks | None, token: str) -> None:
+        super().__init__(run, seen, state, peaks, replayed=False, token=token)
         self._token = token
         self._ranks: dict[int, TrainingRecordBuilder] = {}
         self._fallen: int | None = None
 
-    def hear(self, answer: Answer) -> None:
+    def on_answer(self, answer: Answer) -> None:
         """Take in an answer of one rank, or of the first rank on behalf of all."""
         match answer:
             case OfRank():
@@ -39,7 +39,7 @@ class RanksRecordBuilder(TrainingRecordBuilder):
             case Failed(rank=int() as fallen):
                 self._fallen = fallen
             case _:
-                super().hear(answer)
+                super().on_answer(answer)
 
     def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
         """Return the record of each rank that started here, and that of the whole.
@@ -73,11 +73,11 @@ class RanksRecordBuilder(TrainingRecordBuilder):
                 self.run, side=dataclasses.replace(self.run.side, device=device)
             )
             notes = TrainingRecordBuilder(
-                run, self.seen, self.here, self.peaks, False, self._token, answer
+                run, self.seen, self.state, self.peaks, False, self._token, answer
             )
             self._ranks[answer.rank] = notes
         elif rank in self._ranks and answer is not None:
-            self._ranks[rank].hear(answer)
+            self._ranks[rank].on_answer(answer)
 
     def _of_rank(self, rank: int, outcome: Outcome) -> Outcome:
         """Return how one rank ended; the output is kept only in the record of the whole."""

@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 
 from msgspec import structs
 
-from trainmark.backends.base import limits_of
+from trainmark.backends.base import resource_limits_of
 from trainmark.execute.parent.check import require_in_place
 from trainmark.execute.parent.command import CommandRun
-from trainmark.execute.parent.here import Here
-from trainmark.execute.parent.peaks import Key
+from trainmark.execute.parent.machine_state import MachineState
+from trainmark.execute.parent.peaks import PeakKey
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.protocol.answers import (
     Answer,
@@ -56,7 +56,7 @@ class RecordBuilder:
     Args:
         run: the run.
         parts: of the record's id.
-        here: the machine before the run.
+        state: the machine before the run.
 
     Attributes:
         alone: the other sides of its round could not run at the same time.
@@ -65,9 +65,9 @@ class RecordBuilder:
     rest_seconds = 0.0
     """Seconds that evaluation after the latest epoch will probably take; 0 if unknown."""
 
-    def __init__(self, run: Run | CommandRun, parts: Sequence[str], here: Here) -> None:
+    def __init__(self, run: Run | CommandRun, parts: Sequence[str], state: MachineState) -> None:
         self.run = run
-        self.here = here
+        self.state = state
         self.id = "-".join(safe_name(part, min(60, 200 // len(parts))) for part in parts)
         self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(
             timespec="milliseconds"
@@ -85,7 +85,7 @@ class RecordBuilder:
         """The driver's number of the GPU that it trains on; None for a CPU or if unknown."""
         raise NotImplementedError
 
-    def hear(self, answer: Answer) -> None:
+    def on_answer(self, answer: Answer) -> None:
         """Take in one answer of the run."""
         match answer:
             case EpochEnded():
@@ -114,7 +114,7 @@ class RecordBuilder:
         self._ready = before._ready
         self._compile_seconds = before._compile_seconds
 
-    def take_findings(self, peaks: Mapping[Key, Peaks], threads: ThreadsByTitle) -> None:
+    def take_findings(self, peaks: Mapping[PeakKey, Peaks], threads: ThreadsByTitle) -> None:
         """Take what may have been found since the run started.
 
         Args:
@@ -222,21 +222,21 @@ class RecordBuilder:
         """
         run = self.run
         settings = run.settings
-        here = self.here
+        state = self.state
         on_cpu = device.kind != "accelerator"
         counted = device.gpu is not None or device.kind == "cpu"
-        used = energy(windows, samples, device.gpu, here.vendor) if counted else None
+        used = energy(windows, samples, device.gpu, state.vendor) if counted else None
         too_short = used is not None and samples is not None and is_too_short(windows, samples)
         common = {
-            Caveat.BUSY_MACHINE: here.is_busy,
+            Caveat.BUSY_MACHINE: state.is_busy,
             Caveat.ONE_AFTER_THE_OTHER: self.alone,
-            Caveat.SHARED_DEVICE: here.is_shared(device.gpu),
+            Caveat.SHARED_DEVICE: state.is_shared(device.gpu),
             Caveat.SHORT_ENERGY_WINDOW: too_short,
         }
         timed = windows or self._in_slices()
-        bits = here.vendor.slowdown_bits
+        bits = state.vendor.slowdown_bits
         found = noise(
-            timed, samples, cores=here.cores, on_cpu=on_cpu, gpu=device.gpu, slowdown_bits=bits
+            timed, samples, cores=state.cores, on_cpu=on_cpu, gpu=device.gpu, slowdown_bits=bits
         )
         for each in (common, holds):
             found |= {caveat for caveat, applies in each.items() if applies}
@@ -244,14 +244,14 @@ class RecordBuilder:
             id=self.id,
             created=self.created,
             command=settings.command,
-            trainmark=here.trainmark,
+            trainmark=state.trainmark,
             outcome=outcome,
             device=device,
-            machine=here.machine,
+            machine=state.machine,
             seed=run.seed,
             repeat=run.repeat,
             round=run.round,
-            **limits_of(settings),
+            **resource_limits_of(settings),
             price_per_hour=settings.prices.get(device.id or ""),
             before=self._before,
             epochs=list(self.epochs),  # copies, since the run may go on

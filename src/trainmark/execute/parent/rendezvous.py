@@ -51,7 +51,7 @@ class LocalNetwork:
         raise OSError(99, "this machine has only a loopback address")
 
 
-def here() -> LocalNetwork:
+def local_network() -> LocalNetwork:
     """Return this machine's current network."""
     import psutil
 

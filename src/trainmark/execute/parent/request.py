@@ -36,7 +36,7 @@ MOST_EPOCHS_UNTIL = 100
 """Default maximum number of epochs of a run with a target."""
 
 
-class Watcher:
+class PreparationObserver:
     """Follows the preparation; override methods to show something."""
 
     def __call__(self, done: int, total: int | None, name: str) -> None:
@@ -125,32 +125,32 @@ class Prepared:
     notices: list[str]
 
 
-def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
+def prepare(request: Request, preparation: PreparationObserver | None = None) -> Prepared:
     """Find workloads, data and devices, and lay out the rounds.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
-    selection = select(request, watcher)
+    selection = select(request, preparation)
     _require_priced(request.settings.prices, selection)
     # The data comes last: it may have to be downloaded, and a typing error should be reported
     # before.
-    located, notices = locate_all(request, [workload for workload, _ in selection.able], watcher)
+    located, notices = locate_all(request, [workload for workload, _ in selection.able], preparation)
     settings = dataclasses.replace(
         request.settings, weights_from=selection.weights_from, substituted=bool(notices)
     )
-    courses: list[tuple[ScheduledWorkload, list[Side]]] = []
+    scheduled_workloads: list[tuple[ScheduledWorkload, list[Side]]] = []
     for workload, able in selection.able:
         data = located[workload.dataset].windows(workload.input.length)
-        courses += _courses(workload, data, able, selection, request)
+        scheduled_workloads += _courses(workload, data, able, selection, request)
         notices += _of_other_precisions(workload, request)
     notices += selection.refused
-    return Prepared(in_rounds(courses, settings), selection.by_side, notices)
+    return Prepared(in_rounds(scheduled_workloads, settings), selection.by_side, notices)
 
 
 def select(
     request: Request,
-    watcher: Watcher | None = None,
+    preparation: PreparationObserver | None = None,
     ask: Callable[[Interpreter, str], Seen] = probe,
 ) -> Selection:
     """Find workloads, backends and devices: everything that does not need the data.
@@ -173,7 +173,7 @@ def select(
     start = _start_weights(request, workloads)
     seen = []
     for name, interpreter in chosen:
-        (watcher or Watcher()).asking(
+        (preparation or PreparationObserver()).asking(
             name if interpreter.label == "default" else f"{name}@{interpreter.label}"
         )
         seen.append(ask(interpreter, name))
@@ -299,15 +299,15 @@ def _require_seed_of_pytorch(workload: Workload, request: Request) -> None:
             )
 
 
-def locate_one(request: Request, workload: Workload, watcher: Watcher | None = None) -> Located:
+def locate_one(request: Request, workload: Workload, preparation: PreparationObserver | None = None) -> Located:
     """Return the dataset of ``workload``; raises DataError if it is not found, or damaged."""
-    return locate_all(request, [workload], watcher)[0][workload.dataset].windows(
+    return locate_all(request, [workload], preparation)[0][workload.dataset].windows(
         workload.input.length
     )
 
 
 def locate_all(
-    request: Request, workloads: list[Workload], watcher: Watcher | None = None
+    request: Request, workloads: list[Workload], preparation: PreparationObserver | None = None
 ) -> tuple[dict[str, Located], list[str]]:
     """Return every needed dataset by name, and a notice of a replacement.
 
@@ -317,7 +317,7 @@ def locate_all(
         DataError: a dataset that is not found, or damaged.
     """
     located: dict[str, Located] = {}
-    progress = watcher or Watcher()
+    progress = preparation or PreparationObserver()
     find = partial(
         locate,
         named=request.data_dir,
@@ -369,7 +369,7 @@ def _courses(
             DEFAULT_REPEATS if workload.schedule.pytorch_seed is None else 1
         )
         return [(ScheduledWorkload(workload, dataset, repeats), sides)]
-    courses = []
+    scheduled_workloads = []
     for run in workload.published.runs:
         fitting = [side for side in sides if run.only_on in (None, selection.kind_of(side))]
         if request.repeats is not None and run.protocol == "continued":
@@ -378,8 +378,8 @@ def _courses(
                 expected=f"its {run.repeats} repeats, each of which continues the previous one",
             )
         if fitting:
-            course = ScheduledWorkload(
+            scheduled = ScheduledWorkload(
                 workload.scheduled_as(run), dataset, request.repeats or run.repeats, run.name
             )
-            courses.append((course, fitting))
-    return courses
+            scheduled_workloads.append((scheduled, fitting))
+    return scheduled_workloads

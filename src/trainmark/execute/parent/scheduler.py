@@ -15,16 +15,16 @@ from trainmark.execute.parent.command_record import CommandRecordBuilder
 from trainmark.execute.parent.conversation import (
     Conversation,
     Findings,
-    Observer,
+    RunObserver,
     OfConversations,
     RunStopped,
 )
-from trainmark.execute.parent.here import Here, look_around
+from trainmark.execute.parent.machine_state import MachineState, read_machine_state
 from trainmark.execute.parent.opening import OpeningListener, OpeningUmpire, has_room
-from trainmark.execute.parent.peaks import Key
+from trainmark.execute.parent.peaks import PeakKey
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import Seen
-from trainmark.execute.parent.process import Ears
+from trainmark.execute.parent.process import Listener
 from trainmark.execute.parent.ranks_record import RanksRecordBuilder
 from trainmark.execute.parent.record_builder import RecordBuilder, ThreadsByTitle
 from trainmark.execute.parent.task import AnyRun, Task, parties
@@ -43,12 +43,12 @@ class _Execution:
 
     seen: Mapping[tuple[str, str], Seen]
     store: Store
-    observer: Observer
+    observer: RunObserver
     sampler: Callable[[], Sampler]
     findings: Findings
     records: list[Record] = field(default_factory=list)
 
-    def conversation(self, task: Task[Any], machine: Here) -> Conversation:
+    def conversation(self, task: Task[Any], machine: MachineState) -> Conversation:
         """Prepare the process of a task, without starting it."""
         task = _with_best_threads(task, self.findings)
         builders = partial(_builders, task, machine, self.seen, self.findings.peaks)
@@ -61,10 +61,10 @@ def execute(
     tasks: Sequence[Task[AnyRun]],
     seen: Mapping[tuple[str, str], Seen],
     store: Store,
-    observer: Observer,
-    here: Callable[[], Here] = look_around,
+    observer: RunObserver,
+    read_state: Callable[[], MachineState] = read_machine_state,
     sampler: Callable[[], Sampler] = Sampler,
-    peaks: Mapping[Key, Peaks] | None = None,
+    peaks: Mapping[PeakKey, Peaks] | None = None,
     apart: list[object] | None = None,
     opening: OpeningListener | None = None,
     threads: ThreadsByTitle | None = None,
@@ -79,7 +79,7 @@ def execute(
         seen: what each backend supports, by (backend, interpreter label); not needed for commands.
         store: where the records are written.
         observer: notified of all events.
-        here: reads the machine's state before each round.
+        read_state: reads the machine's state before each round.
         sampler: makes the sampler of a process.
         peaks: measured peaks of the sides, which may be added while tasks run.
         apart: courses and commands whose sides don't fit together; further ones found are added.
@@ -101,10 +101,10 @@ def execute(
     together = list(parties(tasks))
     if opening is not None and together[0][0] not in apart:
         rounds = [of_round for _, of_round in together]
-        left = _open_rounds(execution, rounds, here(), opening, goes_on=goes_on)
+        left = _open_rounds(execution, rounds, read_state(), opening, goes_on=goes_on)
         together = list(parties(left))
     for subject, tasks_of_round in together:
-        machine = here()
+        machine = read_state()
         conversations = [execution.conversation(task, machine) for task in tasks_of_round]
         if conversations[0].begins_alone or subject in apart:
             conversations = conversations[:: -1 if tasks_of_round[0].round % 2 else 1]
@@ -126,7 +126,7 @@ def execute(
 def _open_rounds(
     execution: _Execution,
     rounds: Sequence[Sequence[Task[Any]]],
-    machine: Here,
+    machine: MachineState,
     listener: OpeningListener,
     *,
     goes_on: bool,
@@ -173,20 +173,20 @@ def _with_best_threads(task: Task[Any], findings: Findings) -> Task[Any]:
 
 
 def _builders(
-    task: Task[Any], here: Here, seen: Mapping[tuple[str, str], Seen], peaks: Mapping[Key, Peaks]
+    task: Task[Any], state: MachineState, seen: Mapping[tuple[str, str], Seen], peaks: Mapping[PeakKey, Peaks]
 ) -> list[RecordBuilder]:
     """Return a builder for each run of ``task``."""
     token = secrets.token_hex(4)
     first: Run | CommandRun = task.first
     if isinstance(first, CommandRun):
-        return [CommandRecordBuilder(first, here, token)]
+        return [CommandRecordBuilder(first, state, token)]
     side = first.side
     peak = peaks.get((side, first.settings.threads))
     of_side = seen[side.backend, side.interpreter.label]
     if first.spread is not None and first.spread.launched:
-        return [RanksRecordBuilder(first, of_side, here, peak, token)]
+        return [RanksRecordBuilder(first, of_side, state, peak, token)]
     return [
-        TrainingRecordBuilder(run, of_side, here, peak, bool(task.done), token) for run in task.runs
+        TrainingRecordBuilder(run, of_side, state, peak, bool(task.done), token) for run in task.runs
     ]
 
 
@@ -202,7 +202,7 @@ def _run_together(
         turns: their turns; None for a single one, which never pauses.
         goes_on: whether later rounds continue even if a run of the first round has failed.
     """
-    ears = Ears()
+    listener = Listener()
     coming = list(conversations)
     live: list[Conversation] = []
     try:
@@ -213,12 +213,12 @@ def _run_together(
                 live[-1].begin()
             # A process that could not be started has ended its conversation already.
             live = [conversation for conversation in live if not conversation.over]
-            heard = ears.wait([conversation.worker for conversation in live])
+            received = listener.wait([conversation.worker for conversation in live])
             shown = (turns and turns.holder) or (live[-1] if live else None)
-            looks = ears.is_time_to_look()
+            takes_sample = listener.is_time_to_sample()
             for conversation in live:
                 conversation.attend(
-                    heard[conversation.worker], looks=looks and conversation is shown
+                    received[conversation.worker], takes_sample=takes_sample and conversation is shown
                 )
             if turns is not None and turns.has_opening:
                 coming = _make_room(conversations, coming, live, turns)

@@ -50,18 +50,18 @@ class Task(Generic[AnyRun]):
 
 
 def in_rounds(
-    courses: Iterable[tuple[ScheduledWorkload, list[Side]]], settings: Settings
+    scheduled_workloads: Iterable[tuple[ScheduledWorkload, list[Side]]], settings: Settings
 ) -> list[Task[Run]]:
     """Return the tasks in execution order: each round runs every side of a course once."""
     tasks = []
     group_id = session = secrets.token_hex(6)
-    for course, sides in courses:
-        continued = course.workload.schedule.protocol == "continued"
-        for round_ in range(1 if continued else course.repeats):
-            repeats = range(course.repeats) if continued else (round_,)
+    for scheduled, sides in scheduled_workloads:
+        continued = scheduled.workload.schedule.protocol == "continued"
+        for round_ in range(1 if continued else scheduled.repeats):
+            repeats = range(scheduled.repeats) if continued else (round_,)
             for side in sides:
                 runs = (
-                    Run(course, side, settings, index, index, group_id, session)
+                    Run(scheduled, side, settings, index, index, group_id, session)
                     for index in repeats
                 )
                 tasks.append(Task(tuple(runs)))
@@ -97,7 +97,7 @@ def _party(position: int, task: Task[Any]) -> tuple[object, int]:
         return run.of, run.round
     match run.settings.kind:
         case "rounds":
-            return run.course, run.round
+            return run.scheduled, run.round
         case "scale" if run.blocks is not None:  # layouts of one study, each with a separate course
             return run.group_id, run.round
         case _:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from trainmark.execute.parent.here import Here
-from trainmark.execute.parent.peaks import Key
+from trainmark.execute.parent.machine_state import MachineState
+from trainmark.execute.parent.peaks import PeakKey
 from trainmark.execute.parent.plan import Run, Spreading
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.record_builder import (
@@ -39,7 +39,7 @@ class TrainingRecordBuilder(RecordBuilder):
     Args:
         run: the run.
         seen: what its backend can do.
-        here: the machine before the run.
+        state: the machine before the run.
         peaks: measured peaks of its device.
         replayed: whether earlier repeats are trained again in its process, without a record.
         token: makes the record's id unique.
@@ -52,13 +52,13 @@ class TrainingRecordBuilder(RecordBuilder):
         self,
         run: Run,
         seen: Seen,
-        here: Here,
+        state: MachineState,
         peaks: schema.Peaks | None,
         replayed: bool,
         token: str,
         rank: RankBorn | None = None,
     ) -> None:
-        super().__init__(run, _id(run, token, rank), here)
+        super().__init__(run, _id(run, token, rank), state)
         self.seen = seen
         self.replayed = replayed
         self.peaks = peaks
@@ -69,11 +69,11 @@ class TrainingRecordBuilder(RecordBuilder):
         self._l2_losses: list[float] | None = None
         self._log: list[schema.LogLine] = []
 
-    def hear(self, answer: Answer) -> None:
+    def on_answer(self, answer: Answer) -> None:
         """Take in one answer of the run."""
         if isinstance(answer, EpochEnded):
             self._add_losses(answer)
-        super().hear(answer)
+        super().on_answer(answer)
         match answer:
             case Ready():
                 self._ready = answer
@@ -82,7 +82,7 @@ class TrainingRecordBuilder(RecordBuilder):
             case Finished():
                 self._finished = answer
 
-    def take_findings(self, peaks: Mapping[Key, schema.Peaks], threads: ThreadsByTitle) -> None:
+    def take_findings(self, peaks: Mapping[PeakKey, schema.Peaks], threads: ThreadsByTitle) -> None:
         """Take the peaks of its device and its best number of threads, as far as they are known."""
         self.peaks = peaks.get((self.run.side, self.run.settings.threads), self.peaks)
         if self.run.next_to_accelerator:
@@ -95,7 +95,7 @@ class TrainingRecordBuilder(RecordBuilder):
     @property
     def gpu(self) -> int | None:
         """The driver's number of the GPU that it trains on."""
-        return self.here.gpu(self.run.side.device)
+        return self.state.gpu(self.run.side.device)
 
     @property
     def rest_seconds(self) -> float:  # type: ignore[override]
@@ -111,9 +111,9 @@ class TrainingRecordBuilder(RecordBuilder):
         """Return the record of the answers so far."""
         run = self.run
         side = run.side
-        workload = run.course.workload
-        model = run.course.model
-        dataset = run.course.dataset
+        workload = run.scheduled.workload
+        model = run.scheduled.model
+        dataset = run.scheduled.dataset
         device = self.seen.device(side.device)
         accelerator = device is not None and device.kind == "accelerator"
         return self._record(
@@ -121,7 +121,7 @@ class TrainingRecordBuilder(RecordBuilder):
             samples,
             schema.DeviceRef(
                 id=side.device,
-                name=device.name if device and accelerator else self.here.machine.cpu,
+                name=device.name if device and accelerator else self.state.machine.cpu,
                 kind="accelerator" if accelerator else "cpu",
                 memory_bytes=device.memory_bytes if device else None,
                 gpu=self.gpu,
@@ -153,7 +153,7 @@ class TrainingRecordBuilder(RecordBuilder):
             ),
             protocol=self._schedule.protocol,
             weights_from=run.settings.weights_from[1] if run.settings.weights_from else None,
-            published_run=run.course.published_run,
+            published_run=run.scheduled.published_run,
             model=schema.ModelRef(
                 model.parameters,
                 model.forward_flops,
@@ -194,7 +194,7 @@ class TrainingRecordBuilder(RecordBuilder):
 
     @property
     def _schedule(self) -> Schedule:
-        return self.run.course.workload.schedule
+        return self.run.scheduled.workload.schedule
 
     def _group(self) -> schema.Group:
         run = self.run
@@ -251,17 +251,17 @@ class TrainingRecordBuilder(RecordBuilder):
 
     def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
         settings = self.run.settings
-        course = self.run.course
+        scheduled = self.run.scheduled
         complete = self._is_complete(outcome)
         ended = outcome.status in ("ok", "diverged")
         succeeded = complete and outcome.status == "ok"
         spread = self.run.spread
         needs_peaks = self.seen.limited and settings.kind == "rounds" and complete
         needs_target = complete and self._schedule.until is not None
-        unmoved = [course.model.weights[name] for name in self._unchanged]
+        unmoved = [scheduled.model.weights[name] for name in self._unchanged]
         return {
             Caveat.SUBSTITUTED_DATASET: settings.substituted,
-            Caveat.PARTIAL_DATASET: not course.dataset.complete,
+            Caveat.PARTIAL_DATASET: not scheduled.dataset.complete,
             Caveat.UNKNOWN_PEAK: needs_peaks and self.peaks is None,
             Caveat.LOGGED_STEPS: settings.log_every is not None,
             Caveat.SIDE_BY_SIDE: self.run.trial is not None and self.run.trial.side_by_side,
@@ -279,7 +279,7 @@ class TrainingRecordBuilder(RecordBuilder):
             Caveat.STEP_NOT_COMPILED: "not_compiled" in self._finished.settings,
             Caveat.STEP_NOT_CAPTURED: "not_captured" in self._finished.settings,
             Caveat.SHORT_FOR_COMPILING: succeeded and self._was_short_for_compiling,
-            Caveat.RANDOM_DATA: course.dataset.source == "memory",
+            Caveat.RANDOM_DATA: scheduled.dataset.source == "memory",
         }
 
     @property
@@ -289,7 +289,7 @@ class TrainingRecordBuilder(RecordBuilder):
         That number may not be the fastest.
         """
         is_open = self.run.next_to_accelerator and self._threads_search is None
-        return is_open and len(self.here.cores) > 1
+        return is_open and len(self.state.cores) > 1
 
     @property
     def _is_oversubscribed(self) -> bool:
@@ -297,7 +297,7 @@ class TrainingRecordBuilder(RecordBuilder):
         ranks = (
             self.run.spread.ranks_here if self.run.spread and self.run.side.device == "cpu" else 0
         )
-        return ranks * (self.run.settings.threads or 1) > len(self.here.cores)
+        return ranks * (self.run.settings.threads or 1) > len(self.state.cores)
 
     def _learned(self, outcome: Outcome) -> bool:
         """Whether the data loss fell.
@@ -307,9 +307,9 @@ class TrainingRecordBuilder(RecordBuilder):
         Also whether weights changed, and whether accuracy is above chance if there was enough
         training.
         """
-        if self.run.course.dataset.source == "memory":  # random, with nothing to learn
+        if self.run.scheduled.dataset.source == "memory":  # random, with nothing to learn
             return outcome.status == "ok"
-        stands_still = len(self._unchanged) == len(self.run.course.model.trained)
+        stands_still = len(self._unchanged) == len(self.run.scheduled.model.trained)
         if outcome.status != "ok" or not self._losses or stands_still or self._guesses:
             return False
         l2_losses = self._l2_losses or [0.0] * len(self._losses)
@@ -320,13 +320,13 @@ class TrainingRecordBuilder(RecordBuilder):
         if continues or self.run.settings.weights_from is not None:
             # The loss starts near its final value, so it need not fall; but it must be better than
             # guessing.
-            return last < math.log(self.run.course.model.classes)
+            return last < math.log(self.run.scheduled.model.classes)
         return last < losses[0] * (1 - NOT_LEARNING_MARGIN)
 
     @property
     def _unchanged(self) -> set[str]:
         """Names of trained weights that did not change; empty if unknown."""
-        return {*self.run.course.model.trained} & {*(self._finished.unchanged_weights or [])}
+        return {*self.run.scheduled.model.trained} & {*(self._finished.unchanged_weights or [])}
 
     @property
     def _guesses(self) -> bool:
@@ -334,22 +334,22 @@ class TrainingRecordBuilder(RecordBuilder):
 
         Long enough is :data:`FEWEST_STEPS_TO_LEARN` steps and a pass over the data.
         """
-        course = self.run.course
+        scheduled = self.run.scheduled
         last = self.epochs[-1]
         accuracy = last.test_accuracy if last.test_accuracy is not None else last.train_accuracy
         examples = sum(epoch.examples or 0 for epoch in self.epochs)
         steps = len(self._losses)
-        was_short = steps < FEWEST_STEPS_TO_LEARN or examples < course.dataset.train_examples
+        was_short = steps < FEWEST_STEPS_TO_LEARN or examples < scheduled.dataset.train_examples
         if accuracy is None or was_short:
             return False
-        chance = 1 / course.model.classes
-        spread = math.sqrt(chance * (1 - chance) / course.dataset.test_examples)
+        chance = 1 / scheduled.model.classes
+        spread = math.sqrt(chance * (1 - chance) / scheduled.dataset.test_examples)
         return accuracy < chance + 3 * spread
 
 
 def _id(run: Run, token: str, rank: RankBorn | None) -> tuple[str, ...]:
     side = run.side
-    parts = [run.course.workload.name, side.backend]
+    parts = [run.scheduled.workload.name, side.backend]
     if side.interpreter.label != "default":
         parts.append(side.interpreter.label)
     parts += [side.style, side.device]

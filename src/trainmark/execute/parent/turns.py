@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from trainmark.analysis.grouping import grouped
-from trainmark.execute.protocol.requests import StartTraining, Stop, TakeTurn
+from trainmark.execute.protocol.worker_commands import StartTraining, Stop, TakeTurn
 from trainmark.record.record import Slice, are_disturbed
 
 SETTLE_SECONDS = 0.25

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 from trainmark.backends.base import Capabilities
 from trainmark.backends.examination import DeviceProduct, Examination
-from trainmark.backends.limits import DevicePeaks
+from trainmark.backends.peaks import DevicePeaks
 from trainmark.execute.protocol.wire import LONGEST_SECONDS
 from trainmark.record.checks import StepChecks
 from trainmark.record.inspection import StepInspection
@@ -384,7 +384,7 @@ class StepInspected(Answer):
 
 
 @dataclass(frozen=True)
-class Rehearsed(Answer):
+class ReferenceComputed(Answer):
     """The reference has computed ``done`` steps."""
 
     done: Count

@@ -21,7 +21,7 @@ from trainmark.errors import ProtocolError
 Message = dict[str, Any]
 """A message: an ``event``, and the fields of the class of that name in ``requests`` or
 ``answers``."""
-Say = Callable[[object], None]
+Send = Callable[[object], None]
 """Sends an answer."""
 POSITION_BYTES = mmap.PAGESIZE
 """Bytes of the page in which the child counts its steps."""
@@ -43,15 +43,15 @@ class Channel:
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._pending = bytearray()
-        self._heard = 0
+        self._received = 0
 
     def fileno(self) -> int:
         """Return the descriptor, for ``selectors``."""
         return self._end.fileno()
 
-    def send(self, said: object) -> None:
+    def send(self, message: object) -> None:
         """Send a dataclass or a message; raises OSError if the other end is closed."""
-        self._end.sendall(encoded(said if isinstance(said, dict) else to_message(said)) + b"\n")
+        self._end.sendall(encoded(message if isinstance(message, dict) else to_message(message)) + b"\n")
 
     def receive(self) -> Iterator[Message] | None:
         """Return the messages that have arrived, after waiting for at least one byte.
@@ -67,8 +67,8 @@ class Channel:
             return None
         if not arrived:
             return None
-        self._heard += len(arrived)
-        if self._heard > _MOST_BYTES:
+        self._received += len(arrived)
+        if self._received > _MOST_BYTES:
             raise ProtocolError(
                 "the measured process sends too much", found=f"more than {_MOST_BYTES:,} bytes"
             )
@@ -83,9 +83,9 @@ class Channel:
         return iter([_parsed(bytes(line)) for line in lines if line])
 
 
-def to_message(said: object) -> Message:
+def to_message(message: object) -> Message:
     """Return a dataclass as a message: its fields, and its class's name as the event."""
-    return {"event": type(said).__name__, **vars(said)}
+    return {"event": type(message).__name__, **vars(message)}
 
 
 def encoded(value: object) -> bytes:

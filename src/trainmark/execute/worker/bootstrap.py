@@ -30,9 +30,9 @@ if __name__ == "__main__":
         sys.exit(
             f"expected Python 3.10 or newer, found {sys.version.split()[0]} at {sys.executable}"
         )
-    here = Path(__file__).resolve()
-    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != here.parent]
-    adopt(here.parents[2])
+    this_file = Path(__file__).resolve()
+    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != this_file.parent]
+    adopt(this_file.parents[2])
 
     from trainmark.execute.worker import main as worker
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 from trainmark.backends import registry
 from trainmark.backends.base import Backend, EpochPlan, Options, Trainer, no_tick
-from trainmark.backends.limits import Convolving, DeviceLimits, Limited, QueuedWork, timed
+from trainmark.backends.peaks import Convolving, PeakKernels, MeasuresPeaks, QueuedWork, timed
 from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset
 from trainmark.execute.protocol import answers
-from trainmark.execute.protocol.requests import Dissect
-from trainmark.execute.protocol.wire import Say
+from trainmark.execute.protocol.worker_commands import Dissect
+from trainmark.execute.protocol.wire import Send
 from trainmark.execute.worker.order import epoch_plans, evaluation_sample
 from trainmark.execute.worker.timing import Clock, timed_epoch
 from trainmark.workload.model import Weights, initial_weights, lay_out
@@ -95,7 +95,7 @@ class TimedWork:
         return self.times * timed(self.work, self.number, clock)
 
 
-def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) -> None:
+def dissect(request: Dissect, send: Send, tick: Callable[[], None], clock: Clock) -> None:
     """Time the variants of ``request``; the first one is the whole."""
     began = clock()
     backend = registry.load(request.backend)
@@ -103,12 +103,12 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
     variants: dict[str, ReadyVariant] = {}
     steps = compile_seconds = None
     for number, asked in enumerate(request.variants):
-        say(answers.Preparing(asked.name, number, len(request.variants)))
+        send(answers.Preparing(asked.name, number, len(request.variants)))
         workload = asked.workload
         options = asked.options
         parts = backend.parts(options) if isinstance(backend, Separable) else frozenset()
         if asked.takes_away not in (None, *parts):
-            say(answers.Dropped(asked.name, answers.NOT_A_PART))
+            send(answers.Dropped(asked.name, answers.NOT_A_PART))
             continue
         options = dataclasses.replace(options, without=parts & frozenset(asked.without))
         try:
@@ -127,19 +127,19 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
         except Exception as error:
             if not variants:
                 raise
-            say(answers.Dropped(asked.name, f"{type(error).__name__}: {error}"))
+            send(answers.Dropped(asked.name, f"{type(error).__name__}: {error}"))
             continue
         variants[asked.name] = made
     try:
         probes = _probes(backend, request, clock)
     except Exception as error:  # noqa: BLE001  (such as too little memory next to all these)
         probes = {}
-        say(answers.Dropped("products alone", f"{type(error).__name__}: {error}"))
+        send(answers.Dropped("products alone", f"{type(error).__name__}: {error}"))
     sittings = _sittings(request, clock() - began)
     rounds = math.ceil(request.rounds / sittings)
     lengths = {name: each.lengths for name, each in variants.items()}
-    say(answers.VariantsReady(compile_seconds, lengths, sittings, rounds))
-    _time_rounds(request, rounds, request.budget / sittings, variants, probes, say, tick, clock)
+    send(answers.VariantsReady(compile_seconds, lengths, sittings, rounds))
+    _time_rounds(request, rounds, request.budget / sittings, variants, probes, send, tick, clock)
     whole = next(iter(variants.values()))
     asked = request.variants[0]
     for index in range(request.evaluations):
@@ -149,7 +149,7 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
         chosen = () if sample is None else (sample,)
         start = clock()
         whole.trainer.evaluate("test", *chosen)
-        say(answers.EvaluationTimed(clock() - start))
+        send(answers.EvaluationTimed(clock() - start))
 
 
 def _time_rounds(
@@ -158,7 +158,7 @@ def _time_rounds(
     budget: float,
     variants: dict[str, ReadyVariant],
     probes: dict[str, list[TimedWork]],
-    say: Say,
+    send: Send,
     tick: Callable[[], None],
     clock: Clock,
 ) -> None:
@@ -176,7 +176,7 @@ def _time_rounds(
         seconds |= {
             name: sum(probe.seconds(clock) for probe in group) for name, group in probes.items()
         }
-        say(answers.RoundTimed(index, seconds, {name: start for name, (_, start) in both.items()}))
+        send(answers.RoundTimed(index, seconds, {name: start for name, (_, start) in both.items()}))
         if clock() > end and index + 1 >= _FEWEST_ROUNDS:
             break
 
@@ -266,7 +266,7 @@ def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[
     """
     products = list(request.products)
     convolutions = request.convolutions
-    if not (products or convolutions) or not isinstance(backend, Limited):
+    if not (products or convolutions) or not isinstance(backend, MeasuresPeaks):
         return {}
     limits = backend.limits(request.variants[0].options)
     found: dict[str, list[TimedWork]] = {"products": [], "empty": []}
@@ -287,7 +287,7 @@ def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[
     return found
 
 
-def _products(limits: DeviceLimits, asked: list[Product], clock: Clock) -> Iterator[TimedWork]:
+def _products(limits: PeakKernels, asked: list[Product], clock: Clock) -> Iterator[TimedWork]:
     """Yield the products that fit in memory together, then a part of each larger one."""
     whole = [product for product in asked if _largest_matrix(product) <= _MOST_VALUES]
     if whole:

@@ -32,8 +32,8 @@ from trainmark.backends.layout import RankTrainer, require_agreement
 from trainmark.backends.restart import Restartable
 from trainmark.backends.threads import ThreadsSettable
 from trainmark.errors import TrainingDiverged, TrainmarkError, assert_never
-from trainmark.execute.protocol import answers, requests
-from trainmark.execute.protocol.wire import Channel, Say, counter, encoded
+from trainmark.execute.protocol import answers, worker_commands
+from trainmark.execute.protocol.wire import Channel, Send, counter, encoded
 from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.order import epoch_plans, evaluation_sample
 from trainmark.execute.worker.slices import Enough, Slices, TrainingStarts, Turns, keep_own
@@ -98,7 +98,7 @@ def _serve(
 
 def _carry_out(
     request: requests.Request,
-    say: Say,
+    send: Send,
     tick: Callable[[], None],
     turns: Turns,
     position_descriptor: int | None,
@@ -109,58 +109,58 @@ def _carry_out(
     """
     match request:
         case requests.Probe():
-            _probe(request.backend, say)
+            _probe(request.backend, send)
         case requests.ListBackends():
-            say(
+            send(
                 answers.BackendsListed(
                     {entry.name: entry.install for entry in registry.entries().values()}
                 )
             )
         case requests.MeasurePeaks():
-            _measure_limits(request, say)
+            _measure_limits(request, send)
         case requests.Examine():
-            _examine(request.backend, say)
+            _examine(request.backend, send)
         case requests.Dissect():
             from trainmark.execute.worker.dissect import dissect
 
-            dissect(request, say, tick, time.perf_counter)
+            dissect(request, send, tick, time.perf_counter)
         case requests.Predict():
             from trainmark.execute.worker.predict import predict
 
-            predict(request, say)
+            predict(request, send)
         case requests.Generate():
             from trainmark.execute.worker.predict import generate
 
-            generate(request, say)
+            generate(request, send)
         case requests.RunScript():
             from trainmark.execute.worker.script import run_script
 
-            run_script(request, say, time.perf_counter, turns)
+            run_script(request, send, time.perf_counter, turns)
         case requests.ReplayTraining():
             from trainmark.execute.worker.replay import replay
 
-            replay(request, say, tick)
-        case requests.Rehearse():
-            from trainmark.execute.worker.rehearse import rehearse
+            replay(request, send, tick)
+        case requests.ComputeReference():
+            from trainmark.execute.worker.parity_reference import compute_reference
 
-            rehearse(request, say)
-        case requests.CheckSteps():
-            from trainmark.execute.worker.check_steps import check_steps
+            compute_reference(request, send)
+        case requests.CheckParity():
+            from trainmark.execute.worker.parity_check import check_parity
 
-            check_steps(request, say, tick)
+            check_parity(request, send, tick)
         case requests.StartRanks():
             from trainmark.execute.worker import ranks
 
             assert position_descriptor is not None, "a rank can't launch ranks"
-            ranks.launch(request, say, position_descriptor, turns)
+            ranks.launch(request, send, position_descriptor, turns)
         case requests.Train():
-            train(request, say, tick, time.perf_counter, turns)
+            train(request, send, tick, time.perf_counter, turns)
         case _:
             assert_never(request)
 
 
 def train(
-    request: requests.Train, say: Say, tick: Callable[[], None], clock: Clock, turns: Turns
+    request: requests.Train, send: Send, tick: Callable[[], None], clock: Clock, turns: Turns
 ) -> None:
     """Carry out a training."""
     workload = request.workload
@@ -180,10 +180,10 @@ def train(
     if isinstance(trainer, RankTrainer):
         require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))
     trainer.load(weights)
-    pacing = Slices(turns if request.turns else None, say, request.origin, _agreement(trainer))
+    pacing = Slices(turns if request.turns else None, send, request.origin, _agreement(trainer))
     state = TrainingState(request, trainer, examples, pacing, drawn)
     first = next(state.plans())
-    say(
+    send(
         answers.Ready(
             seconds=clock() - request.origin,
             packages={"numpy": np.__version__, **can.packages},
@@ -197,10 +197,10 @@ def train(
         start = clock()
         compiled = trainer.compile(first)
         trainer.synchronize()
-        say(answers.Compiled(clock() - start if compiled else None))
+        send(answers.Compiled(clock() - start if compiled else None))
         if request.turns in ("until-stopped", "slices-first"):
             if pacing.threads_to_try and isinstance(trainer, ThreadsSettable):
-                _choose_threads(state, trainer, tick, clock, say)
+                _choose_threads(state, trainer, tick, clock, send)
             _train_in_slices(state, weights, tick, clock)
             if isinstance(trainer, Restartable):
                 trainer.restart(weights)
@@ -215,9 +215,9 @@ def train(
             if repeat > 0:
                 # The continued protocol keeps the weights and starts a new optimiser.
                 state.trainer.load(state.trainer.weights())
-            _train_repeat(state, weights_file, say, tick, clock)
+            _train_repeat(state, weights_file, send, tick, clock)
     except Enough:
-        say(_finished(state.trainer, None))
+        send(_finished(state.trainer, None))
 
 
 def _agreement(trainer: Trainer) -> Callable[[Any], Any]:
@@ -237,7 +237,7 @@ def _choose_threads(
     settable: ThreadsSettable,
     tick: Callable[[], None],
     clock: Clock,
-    say: Say,
+    send: Send,
 ) -> None:
     """Set the number of CPU threads that the parent wants, or the fastest if it names several."""
     from trainmark.execute.worker.threads import try_threads
@@ -248,7 +248,7 @@ def _choose_threads(
     else:
         found = try_threads(state.trainer, settable, state.plans, wanted, tick, clock)
         if found is not None:
-            say(found)
+            send(found)
 
 
 def _train_in_slices(
@@ -321,7 +321,7 @@ class TrainingState:
 
 
 def _train_repeat(
-    state: TrainingState, weights_file: str | None, say: Say, tick: Callable[[], None], clock: Clock
+    state: TrainingState, weights_file: str | None, send: Send, tick: Callable[[], None], clock: Clock
 ) -> None:
     trainer = state.trainer
     workload = state.request.workload
@@ -332,7 +332,7 @@ def _train_repeat(
     first_weights = trainer.weights()
     last = len(state.sizes) - 1
     if workload.metrics.before:
-        say(answers.EvaluatedBefore(**_evaluated(state, -1, clock)))
+        send(answers.EvaluatedBefore(**_evaluated(state, -1, clock)))
     for index, plan in enumerate(state.plans()):
         epoch = timed_epoch(
             trainer, plan, tick, clock, log_every=log_every, first_step=step, pacing=state.pacing
@@ -340,7 +340,7 @@ def _train_repeat(
         steps = _joined([trainer.read(result) for result in epoch.results])
         running = _running(workload, steps, plan)
         log = list(_log_lines(epoch.edges, steps, plan, step, log_every)) if log_every else []
-        say(
+        send(
             answers.EpochEnded(
                 index=index,
                 start=epoch.start - origin,
@@ -359,7 +359,7 @@ def _train_repeat(
         before = float(steps.losses[-1])
         if workload.schedule.evaluate == "every-epoch" or index == last:
             evaluated = answers.Evaluated(index, **_evaluated(state, index, clock))
-            say(evaluated)
+            send(evaluated)
             known = {name: value for name, value in vars(evaluated).items() if value is not None}
             until = workload.schedule.until
             if until is not None and until.met_by((running | known).get(until.quantity)):
@@ -370,7 +370,7 @@ def _train_repeat(
         if workload.weight_average:
             weight_files.save(trainer.averaged(), weight_files.average_of(path))
     state.pacing.finish()
-    say(_finished(trainer, first_weights))
+    send(_finished(trainer, first_weights))
 
 
 def _finished(trainer: Trainer, first_weights: Weights | None) -> answers.Finished:
@@ -457,24 +457,24 @@ def _first_weights(request: requests.Train, model: Model, drawn: Drawn | None) -
     return drawn.weights if drawn else initial_weights(model, request.options.seed)
 
 
-def _probe(backend: str, say: Say) -> None:
-    from trainmark.backends import limits
+def _probe(backend: str, send: Send) -> None:
+    from trainmark.backends import peaks
 
     loaded = registry.load(backend)
     can = registry.capabilities(backend, loaded)
-    say(answers.Capable(can, platform.python_version(), isinstance(loaded, limits.Limited)))
+    send(answers.Capable(can, platform.python_version(), isinstance(loaded, limits.MeasuresPeaks)))
 
 
-def _measure_limits(request: requests.MeasurePeaks, say: Say) -> None:
-    from trainmark.backends import limits
+def _measure_limits(request: requests.MeasurePeaks, send: Send) -> None:
+    from trainmark.backends import peaks
 
     backend = registry.load(request.backend)
-    if not isinstance(backend, limits.Limited):
+    if not isinstance(backend, limits.MeasuresPeaks):
         return
     devices = {device.id: device for device in backend.capabilities().devices}
     for options in request.options:
         found = limits.measure(backend.limits(options), devices[options.device], time.perf_counter)
-        say(answers.PeaksMeasured(options.device, found))
+        send(answers.PeaksMeasured(options.device, found))
 
 
 def _facts(
@@ -484,7 +484,7 @@ def _facts(
     from trainmark.execute.worker import ranks
 
     options = request.options
-    told = encoded([request.workload, options, request.inject_order])
+    identity = encoded([request.workload, options, request.inject_order])
     return {
         "host": ranks.host_name(),
         "trainmark": str(request.trainmark),
@@ -495,11 +495,11 @@ def _facts(
         "data (sha256)": data_sha256,
         **{name: str(getattr(options, name)) for name in ("seed", "threads", "precision")},
         "initial weights (sha256)": weight_files.digest(weights),
-        "options": hashlib.sha256(told).hexdigest()[:16],
+        "options": hashlib.sha256(identity).hexdigest()[:16],
     }
 
 
-def _examine(name: str, say: Say) -> None:
+def _examine(name: str, send: Send) -> None:
     """Send several answers, so that a crash loses only the remaining ones."""
     from trainmark.backends.examination import Examinable, try_product
 
@@ -507,18 +507,18 @@ def _examine(name: str, say: Say) -> None:
     seen = answers.Examined()
     if isinstance(backend, Examinable):
         seen = dataclasses.replace(seen, examination=backend.examine())
-        say(seen)
+        send(seen)
     can = registry.capabilities(name, backend)
     devices = tuple(device.id for device in can.devices)
     seen = dataclasses.replace(seen, version=can.version, devices=devices)
-    say(seen)
+    send(seen)
     if isinstance(backend, Examinable):
         for device in devices:
             product = try_product(backend, device)
             seen = dataclasses.replace(seen, products=(*seen.products, product))
-            say(seen)
+            send(seen)
             seen = dataclasses.replace(seen, libraries=loaded_libraries())
-            say(seen)
+            send(seen)
 
 
 def loaded_libraries(maps: Path = Path("/proc/self/maps")) -> dict[str, list[str]]:

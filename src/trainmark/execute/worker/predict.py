@@ -10,26 +10,26 @@ from trainmark.backends import registry
 from trainmark.backends.base import Trainer
 from trainmark.data.dataset import Dataset
 from trainmark.execute.protocol.answers import Continued, Outputs, Scored
-from trainmark.execute.protocol.requests import Generate, Predict
-from trainmark.execute.protocol.wire import Say
+from trainmark.execute.protocol.worker_commands import Generate, Predict
+from trainmark.execute.protocol.wire import Send
 from trainmark.record import weights as weight_files
 from trainmark.workload.losses import probabilities
 from trainmark.workload.model import lay_out
 
 
-def predict(request: Predict, say: Say) -> None:
+def predict(request: Predict, send: Send) -> None:
     """Evaluate the weights of ``request`` and send the last layer's outputs in batches."""
     data = request.dataset.load()
     trainer = _trained(request, data)
     test = trainer.evaluate("test")
-    say(Scored(test.loss, test.accuracy, data.test.labels.tolist()))
+    send(Scored(test.loss, test.accuracy, data.test.labels.tolist()))
     # The batches are as large as in evaluation, since other sizes may round differently.
     size = request.workload.evaluation_batch
     for start in range(0, len(data.test), size):
-        say(Outputs(trainer.outputs(data.test.images[start : start + size]).tolist()))
+        send(Outputs(trainer.outputs(data.test.images[start : start + size]).tolist()))
 
 
-def generate(request: Generate, say: Say) -> None:
+def generate(request: Generate, send: Send) -> None:
     """Continue the prompt token by token.
 
     The network sees the last tokens, up to its context length.
@@ -49,7 +49,7 @@ def generate(request: Generate, say: Say) -> None:
         else:
             token = int(row.argmax())
         plain = None if index else probabilities(row)[0].tolist()
-        say(Continued(token, plain))
+        send(Continued(token, plain))
         tokens.append(token)
 
 

@@ -23,12 +23,12 @@ from trainmark.backends import layout, registry
 from trainmark.backends.layout import Fall, Launching
 from trainmark.errors import ProtocolError, Unsupported
 from trainmark.execute.protocol.answers import Done, Failed, OfRank, RankBorn
-from trainmark.execute.protocol.requests import StartRanks, Train
+from trainmark.execute.protocol.worker_commands import StartRanks, Train
 from trainmark.execute.protocol.wire import (
     SCRATCH,
     Channel,
     Message,
-    Say,
+    Send,
     counter,
     shared_page,
     signal_name,
@@ -49,7 +49,7 @@ _OVERDUE_SECONDS = 5.0
 does."""
 
 
-def launch(request: StartRanks, say: Say, position_descriptor: int, turns: Turns) -> None:
+def launch(request: StartRanks, send: Send, position_descriptor: int, turns: Turns) -> None:
     """Start the ranks of ``request``, pass on their ``turns``, and report how they ended."""
     training = request.training
     rendezvous = request.rendezvous
@@ -65,7 +65,7 @@ def launch(request: StartRanks, say: Say, position_descriptor: int, turns: Turns
         for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
             os.environ.setdefault(variable, rendezvous.interface)
     with tempfile.TemporaryDirectory(dir=os.environ.get(SCRATCH)) as folder:
-        relay = _Relay(Path(folder) / "line", training, say, position_descriptor)
+        relay = _Relay(Path(folder) / "line", training, send, position_descriptor)
         threading.Thread(target=relay.pass_down, args=(turns,), daemon=True).start()
         logs = Path(folder) / "logs"
         logs.mkdir()
@@ -79,7 +79,7 @@ def launch(request: StartRanks, say: Say, position_descriptor: int, turns: Turns
             # The first rank that reports a failure is the cause: the others only lose the
             # connection to it.
             rank = next(iter(relay.reasons), fall.rank) if fall.exit_code >= 0 else fall.rank
-            say(Failed(_reason(fall, rank, relay.reasons), rank))
+            send(Failed(_reason(fall, rank, relay.reasons), rank))
             return
     relay.let_go()
 
@@ -103,12 +103,12 @@ def host_name() -> str:
 class _Relay:
     """Relays messages between the parent and the ranks of this machine."""
 
-    def __init__(self, address: Path, training: Train, say: Say, position_descriptor: int) -> None:
+    def __init__(self, address: Path, training: Train, send: Send, position_descriptor: int) -> None:
         self.address = address
         self._overdue: threading.Timer | None = None
         self.reasons: dict[int, str] = {}
         self._training = training
-        self._say = say
+        self._send = send
         self._position = position_descriptor
         self._speaking = threading.Lock()
         self._held: list[Message] = []
@@ -142,7 +142,7 @@ class _Relay:
     def let_go(self) -> None:
         """Send the messages held back until all ranks have ended."""
         for message in self._held:
-            self._say(message)
+            self._send(message)
 
     def _open_to_all(self, door: socket.socket) -> None:
         while True:
@@ -184,8 +184,8 @@ class _Relay:
         """Tell the parent to end this process, because the engine hangs."""
         with self._speaking:
             reason = f"rank {rank}: {self.reasons.get(rank, 'died without output')}"
-            self._say(Failed(reason, rank))
-            self._say(Done())
+            self._send(Failed(reason, rank))
+            self._send(Done())
 
     def _greet(self, line: socket.socket, channel: Channel, place: Message) -> None:
         if place["local_rank"] == 0:
@@ -201,12 +201,12 @@ class _Relay:
         with self._speaking:
             if message["event"] == Failed.__name__:
                 self.reasons[place["rank"]] = message["reason"]
-            self._say(OfRank(place["rank"], message))
+            self._send(OfRank(place["rank"], message))
             if place["local_rank"] == 0 and message["event"] != RankBorn.__name__:
                 if message["event"] in _HELD:
                     self._held.append(message)
                 else:
-                    self._say(message)
+                    self._send(message)
 
 
 def _reason(fall: Fall, rank: int, reasons: dict[int, str]) -> str:

@@ -19,8 +19,8 @@ from trainmark.backends.numpy.inspection import StepTensors, inspect_step
 from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset
 from trainmark.execute.protocol.answers import Replayed, StepInspected
-from trainmark.execute.protocol.requests import ReplayTraining
-from trainmark.execute.protocol.wire import Say
+from trainmark.execute.protocol.worker_commands import ReplayTraining
+from trainmark.execute.protocol.wire import Send
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.record.inspection import OddExample, StepInspection
 from trainmark.workload import pytorch_draws
@@ -49,7 +49,7 @@ class _Training:
 
 def replay(
     request: ReplayTraining,
-    say: Say,
+    send: Send,
     tick: Callable[[], None],
     backends: Callable[[str], Backend] = registry.load,
 ) -> None:
@@ -65,9 +65,9 @@ def replay(
     wrong = np.flatnonzero(~np.isfinite(losses))
     failed = int(wrong[0]) if wrong.size else None
     losses = losses if failed is None else losses[: failed + 1]
-    say(Replayed(losses.tolist(), failed))
+    send(Replayed(losses.tolist(), failed))
     for step in _worth_opening(losses, failed):
-        say(StepInspected(_opened(training, step, tick)))
+        send(StepInspected(_opened(training, step, tick)))
 
 
 def _worth_opening(losses: NDArray[np.float64], failed: int | None) -> list[int]:

@@ -230,10 +230,10 @@ class Reports:
 
     def _read(self, message: dict[str, Any], key: str, of: Callable[[Any], _T | None]) -> _T | None:
         """Return the value of a key; None if it is absent or, counted, if it is invalid."""
-        said = message.get(key)
-        value = None if said is None else of(said)
-        if said is not None and value is None:
-            self._leave_out(f"{key} {_shown(said)} of epoch {self._epochs}")
+        value_given = message.get(key)
+        value = None if value_given is None else of(value_given)
+        if value_given is not None and value is None:
+            self._leave_out(f"{key} {_shown(value_given)} of epoch {self._epochs}")
         return value
 
     def _leave_out(self, what: str) -> None:
@@ -249,8 +249,8 @@ class Reports:
             if value is not None and not math.isfinite(value)
         ]
         if odd:
-            said = " and ".join(f"{name.replace('_', ' ')} {figures[name]}" for name in odd)
-            self.not_finite = f"{said} was reported for epoch {self._epochs}"
+            value_given = " and ".join(f"{name.replace('_', ' ')} {figures[name]}" for name in odd)
+            self.not_finite = f"{value_given} was reported for epoch {self._epochs}"
         if loss is not None and math.isfinite(loss):
             self.last_finite = loss
 

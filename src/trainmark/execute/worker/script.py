@@ -30,8 +30,8 @@ from trainmark.execute.protocol.answers import (
     Ready,
     Waiting,
 )
-from trainmark.execute.protocol.requests import RunScript, Stop
-from trainmark.execute.protocol.wire import SCRATCH, Say, signal_name
+from trainmark.execute.protocol.worker_commands import RunScript, Stop
+from trainmark.execute.protocol.wire import SCRATCH, Send, signal_name
 from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.reports import Reports
 from trainmark.execute.worker.slices import Turns
@@ -48,7 +48,7 @@ _GRACE_SECONDS = 0.5
 """Seconds in which helper processes may end after their command, before they are ended."""
 
 
-def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None:
+def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> None:
     """Run the command of ``request``, and pass on its reports.
 
     Args:
@@ -56,7 +56,7 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
     """
     become_subreaper = 36
     lifeline.control(become_subreaper, 1)  # orphans become children of this process, not of init
-    pipe, heard = _pipe("reports")
+    pipe, reports_pipe = _pipe("reports")
     environment = {**os.environ, **request.environment, VARIABLE: str(pipe)}
     stopped = _Stopped()
     if CHANGES in environment:
@@ -64,37 +64,37 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
     if request.inject:
         environment |= _injection(environment, request.most_steps)
     if request.in_turns:
-        place, told = _pipe("turns")
+        place, turns_pipe = _pipe("turns")
         environment[TURNS] = str(place)
-        threading.Thread(target=_pass_on, args=(turns, told, stopped), daemon=True).start()
+        threading.Thread(target=_pass_on, args=(turns, turns_pipe, stopped), daemon=True).start()
     reports = Reports(clock() - request.origin)
     try:
         folder = request.scratch and _copied(Path(request.scratch), request.copy)
-        say(Ready())
+        send(Ready())
         start = clock()
         process = subprocess.Popen(
             request.argv, stdin=subprocess.DEVNULL, env=environment, cwd=folder
         )
     except OSError as error:
-        say(Failed(f"the command can't be started: {str(error)[:_MOST_WORDS]}"))
+        send(Failed(f"the command can't be started: {str(error)[:_MOST_WORDS]}"))
         return
-    say(CommandStarted(process.pid, start - request.origin))
+    send(CommandStarted(process.pid, start - request.origin))
     ended = _Waiter(process.pid, clock)
     with selectors.DefaultSelector() as selector:
-        selector.register(heard, selectors.EVENT_READ)
+        selector.register(reports_pipe, selectors.EVENT_READ)
         selector.register(ended.bell, selectors.EVENT_READ)
         while not ended.rang:
             selector.select()
-            _tell(reports, _arrived(heard), request.origin, clock, say, stopped)
+            _send_reports(reports, _arrived(reports_pipe), request.origin, clock, send, stopped)
     process.returncode = ended.code
     # This comes first, since a process that keeps writing would block the next lines.
     left = end_descendants(_GRACE_SECONDS)
-    while arrived := _arrived(heard):
-        _tell(reports, arrived, request.origin, clock, say, stopped)
+    while arrived := _arrived(reports_pipe):
+        _send_reports(reports, arrived, request.origin, clock, send, stopped)
     peak = ended.usage.ru_maxrss
     own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     bytes_of_unit = 1 if sys.platform == "darwin" else 1024
-    say(
+    send(
         CommandExited(
             code=ended.code,
             seconds=ended.at - start - reports.paused_seconds,
@@ -111,11 +111,11 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
         )
     )
     if ended.code != 0:
-        say(Failed(_reason(ended.code)))
+        send(Failed(_reason(ended.code)))
     elif reports.not_finite is not None:
-        say(Diverged(reports.not_finite, None, reports.last_finite))
+        send(Diverged(reports.not_finite, None, reports.last_finite))
     else:
-        say(Finished())
+        send(Finished())
 
 
 def _pipe(name: str) -> tuple[Path, int]:
@@ -150,7 +150,7 @@ def _copied(folder: Path, how: str) -> Path:
     return linked(folder, copy, whole=how == "whole")
 
 
-def _pass_on(turns: Turns, told: int, stopped: _Stopped) -> None:
+def _pass_on(turns: Turns, turns_pipe: int, stopped: _Stopped) -> None:
     """Resume the command when it is its turn."""
     while True:
         turn = turns.get()
@@ -160,7 +160,7 @@ def _pass_on(turns: Turns, told: int, stopped: _Stopped) -> None:
             if turn["threads"]:  # before the command continues, since it then reads the file
                 (_folder() / best_threads.FILE).write_text(" ".join(map(str, turn["threads"])))
             line = f"{math.inf if turn['seconds'] is None else turn['seconds']} {turn['untimed']}"
-        os.write(told, f"{line}\n".encode())
+        os.write(turns_pipe, f"{line}\n".encode())
         stopped.go_on()
 
 
@@ -220,15 +220,15 @@ def _arrived(descriptor: int) -> bytes:
     return b""
 
 
-def _tell(
-    reports: Reports, arrived: bytes, origin: float, clock: Clock, say: Say, stopped: _Stopped
+def _send_reports(
+    reports: Reports, arrived: bytes, origin: float, clock: Clock, send: Send, stopped: _Stopped
 ) -> None:
     for report in reports.take(arrived, origin, clock()):
         if isinstance(report, Waiting):
             stopped.stop_all()  # data loaders would use the other side's time
         # If trainmark is gone, the lifeline will end the command.
         with contextlib.suppress(OSError):
-            say(report)
+            send(report)
 
 
 def _reason(code: int) -> str:

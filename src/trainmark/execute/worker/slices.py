@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from trainmark.execute.protocol.answers import SliceTimed, Waiting
-from trainmark.execute.protocol.requests import StartTraining, Stop, TakeTurn
-from trainmark.execute.protocol.wire import Message, Say
+from trainmark.execute.protocol.worker_commands import StartTraining, Stop, TakeTurn
+from trainmark.execute.protocol.wire import Message, Send
 
 Turns: TypeAlias = "queue.SimpleQueue[Message]"
 """The parent's messages while a training runs."""
@@ -36,7 +36,7 @@ def keep_own(own: Any) -> Any:
     return own
 
 
-def _say_nothing(_: object) -> None:
+def _send_nothing(_: object) -> None:
     pass
 
 
@@ -70,12 +70,12 @@ class Slices:
     def __init__(
         self,
         turns: Turns | None = None,
-        say: Say = _say_nothing,
+        send: Send = _send_nothing,
         origin: float = 0.0,
         agree: Callable[[Any], Any] = keep_own,
     ) -> None:
         self._turns = turns
-        self._say = say
+        self._send = send
         self._origin = origin
         self._agree = agree
         self._over = turns is not None
@@ -106,7 +106,7 @@ class Slices:
         """
         if not self._over or self._turns is None:
             return False
-        self._say(Waiting(loss=loss()))
+        self._send(Waiting(loss=loss()))
         turn = self._agree(self._turns.get())
         if turn["event"] == Stop.__name__:
             raise Enough
@@ -205,6 +205,6 @@ class Slices:
 
     def _end(self) -> None:
         steps = self._untimed_steps + self._timed_steps
-        self._say(SliceTimed(self._start, steps, self._timed_steps, self._seconds, self._examples))
+        self._send(SliceTimed(self._start, steps, self._timed_steps, self._seconds, self._examples))
         self._step_seconds = self._seconds / self._timed_steps
         self._over = True

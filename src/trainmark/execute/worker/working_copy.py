@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from trainmark.execute.protocol.requests import ENVIRONMENTS, NOT_COPIED
+from trainmark.execute.protocol.worker_commands import ENVIRONMENTS, NOT_COPIED
 from trainmark.execute.protocol.wire import SCRATCH_PREFIX
 
 _LARGE_BYTES = 1 << 20

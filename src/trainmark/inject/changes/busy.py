@@ -20,12 +20,12 @@ class Busy:
 
     Args:
         device: kind of the device, as the profiler's events have it.
-        tell: called once with the share of the time in which the device computes.
+        on_covered: called once with the share of the time in which the device computes.
     """
 
-    def __init__(self, device: Any, tell: Callable[[float], None]) -> None:
+    def __init__(self, device: Any, on_covered: Callable[[float], None]) -> None:
         self._device = device
-        self._tell = tell
+        self._on_covered = on_covered
         self._steps = 0
         self._profiler: Any = torch.profiler.profile(
             activities=[getattr(torch.profiler.ProfilerActivity, device.name)]
@@ -45,7 +45,7 @@ class Busy:
                 if each.device_type == self._device
             ]
             if events:
-                self._tell(covered((each.start, each.end) for each in events))
+                self._on_covered(covered((each.start, each.end) for each in events))
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:

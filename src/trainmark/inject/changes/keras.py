@@ -32,7 +32,7 @@ def same_batch(change: Change) -> None:
     if _ENGINE == "torch":
         return  # PyTorch's change does it
 
-    def again(real: Callable[..., Any], batches: Any) -> Any:
+    def repeat_first(real: Callable[..., Any], batches: Any) -> Any:
         number = batches.num_batches
         if number is None:
             change.cannot("the number of batches per epoch is unknown")
@@ -47,7 +47,7 @@ def same_batch(change: Change) -> None:
 
     trainer: Any = importlib.import_module(f"keras.src.backend.{_ENGINE}.trainer")
     iterator = {"tensorflow": "TFEpochIterator", "jax": "JAXEpochIterator"}[_ENGINE]
-    around(getattr(trainer, iterator), "_get_iterator", again)
+    around(getattr(trainer, iterator), "_get_iterator", repeat_first)
 
 
 def fp32(change: Change) -> None:

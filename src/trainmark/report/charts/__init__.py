@@ -42,15 +42,15 @@ def of_side(side: MeasuredSide) -> list[Chart]:
     return _worth_drawing(loads(side))
 
 
-def of_all(works: Sequence[MeasuredWork]) -> list[Chart]:
+def of_all(measured: Sequence[MeasuredWork]) -> list[Chart]:
     """Return the charts of all workloads together."""
-    return _worth_drawing(rooflines(works))
+    return _worth_drawing(rooflines(measured))
 
 
-def charts(works: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
+def charts(measured: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
     """Return all charts with these names, in the order of the names."""
-    every = of_all(works)
-    for work in works:
+    every = of_all(measured)
+    for work in measured:
         every += of_work(work)
         for side in work.sides:
             every += of_side(side)

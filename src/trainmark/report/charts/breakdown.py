@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark import units
-from trainmark.report.charts.chart import Chart, Rows, data, said
+from trainmark.report.charts.chart import Chart, Rows, data, joined
 from trainmark.report.explained import Explained
 
 
@@ -35,7 +35,7 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
     return Chart(
         name="breakdown",
         title="Where the time of a step goes",
-        text="Bars: " + said(f"{row['step']}, {row['cause']} {row['words']}" for row in rows),
+        text="Bars: " + joined(f"{row['step']}, {row['cause']} {row['words']}" for row in rows),
         drawing=bars.encode(
             x, y, color=colour, order="order:Q", tooltip=["step:N", "cause:N", "words:N"]
         ),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from trainmark.analysis.course import Station, course
+from trainmark.analysis.learning_curve import EpochSummary, learning_curve
 from trainmark.analysis.results import Comparison, GroupResult
 from trainmark.record.record import Record
 from trainmark.report.length import which_epoch
@@ -40,9 +40,9 @@ class MeasuredSide:
     records: tuple[Record, ...]
 
     @cached_property
-    def stations(self) -> tuple[Station, ...]:
+    def summaries(self) -> tuple[EpochSummary, ...]:
         """Its epochs, summarised over all runs."""
-        return course(self.records)
+        return learning_curve(self.records)
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def epoch_axis(last: int) -> alt.Axis:
     return alt.Axis(format="d", values=list(range(0, last + 1, step)))
 
 
-def said(parts: Iterable[str]) -> str:
+def sentences(parts: Iterable[str]) -> str:
     """Join the parts into a sentence, truncated after a few."""
     every = list(parts)
     more = f"; and {len(every) - _MOST_SAID} more" if len(every) > _MOST_SAID else ""
@@ -196,7 +196,7 @@ def bars(
     return Chart(
         name=name,
         title=title,
-        text="Bars: " + said(f"{row['side']} {row['words']}" for row in rows),
+        text="Bars: " + sentences(f"{row['side']} {row['words']}" for row in rows),
         drawing=alt.layer(drawn, figures),
         points=len(rows),
         note=note,

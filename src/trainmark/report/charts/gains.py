@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trainmark.analysis.changes import Finding
 from trainmark.report.changes_table import times
-from trainmark.report.charts.chart import Chart, Rows, data, said
+from trainmark.report.charts.chart import Chart, Rows, data, joined
 
 _WORDS = {"change": "change", "diagnosis": "diagnosis", "learning": "affects learning"}
 
@@ -37,7 +37,7 @@ def gains(findings: Sequence[Finding]) -> Chart:
     return Chart(
         name="gains",
         title="Speed-up of each change",
-        text="Bars: " + said(f"{row['change']} {row['words']}" for row in rows),
+        text="Bars: " + joined(f"{row['change']} {row['words']}" for row in rows),
         drawing=alt.layer(
             base.mark_bar(opacity=0.75).encode(
                 ends, x2="one:Q", color=alt.Color("kind:N", title=None)

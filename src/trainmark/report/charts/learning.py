@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from trainmark import units
-from trainmark.analysis.course import seconds_to
+from trainmark.analysis.learning_curve import seconds_to
 from trainmark.analysis.statistics import median
 from trainmark.record.facts import FACTS
 from trainmark.report.charts.chart import (
@@ -19,7 +19,7 @@ from trainmark.report.charts.chart import (
     data,
     epoch_axis,
     is_known,
-    said,
+    joined,
     scale_of,
 )
 
@@ -78,7 +78,7 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart:
 def _values(side: MeasuredSide, quantity: str) -> Rows:
     """Return the side's known values of a quantity, one for each epoch and split of the data."""
     rows: Rows = []
-    for station in side.stations:
+    for station in side.summaries:
         for split in ("test", "train"):
             value = getattr(station, f"{split}_{quantity}")
             if is_known(value):
@@ -124,7 +124,7 @@ def time_to_accuracy(work: MeasuredWork) -> Chart:
         name="time-to-accuracy",
         title="Time to accuracy",
         text="Lines. Highest accuracy reached: "
-        + said(
+        + joined(
             f"{side}, {row['accuracy']:.1%} after {units.seconds(row['seconds'])}"
             for side, row in highest.items()
         ),

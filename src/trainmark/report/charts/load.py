@@ -9,7 +9,7 @@ from typing import Any
 from trainmark import units
 from trainmark.analysis.load import Load, load_of
 from trainmark.analysis.statistics import mean
-from trainmark.report.charts.chart import Chart, MeasuredSide, Rows, data, said
+from trainmark.report.charts.chart import Chart, MeasuredSide, Rows, data, joined
 
 _HEIGHT = 120
 """Height of a plot over time, in pixels; a page has several of them per side."""
@@ -56,7 +56,7 @@ def _cores(label: str, load: Load) -> Chart:
         name="cores",
         title=f"CPU cores: {label}",
         text="Heat strips. Mean utilisation: "
-        + said(f"core {core} {share:.0f} %" for core, share in means.items()),
+        + joined(f"core {core} {share:.0f} %" for core, share in means.items()),
         drawing=cells.encode(x, y, x2="to:Q", opacity=opacity, tooltip=tooltip),
         points=len({row["from"] for row in rows}),
         height=max(4 * len(means), min(26 * len(means), 320)),
@@ -117,7 +117,7 @@ def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str)
         name=name,
         title=f"{title}: {label}",
         text="Lines over time. Means: "
-        + said(f"{gpu} {units.significant(value)} {unit}" for gpu, value in means),
+        + joined(f"{gpu} {units.significant(value)} {unit}" for gpu, value in means),
         drawing=lines.encode(x, y, color=colour, tooltip=["gpu:N", "second:Q", "value:Q"]),
         points=len({row["second"] for row in rows}),
         height=_HEIGHT,

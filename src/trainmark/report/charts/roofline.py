@@ -19,15 +19,15 @@ from trainmark.report.charts.chart import (
     MeasuredWork,
     Rows,
     data,
-    said,
+    joined,
 )
 from trainmark.report.conditions import share_of_peak
 
 
-def rooflines(works: Sequence[MeasuredWork]) -> Iterator[Chart]:
+def rooflines(measured: Sequence[MeasuredWork]) -> Iterator[Chart]:
     """Yield one chart per measured peak, with a point for every side it applies to."""
     roofs: dict[tuple[object, ...], list[tuple[MeasuredSide, Efficiency]]] = {}
-    for side in chain.from_iterable(work.sides for work in works):
+    for side in chain.from_iterable(work.sides for work in measured):
         key = side.result.key
         known = side.result.efficiency
         if known is not None and known.roofline_seconds is not None:
@@ -68,11 +68,11 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredSide, Efficiency]]) -> 
     decades = [10 ** math.floor(math.log10(lowest)), 10 ** math.ceil(math.log10(peak))]
     up = alt.Scale(type="log", domain=decades)
     y = alt.Y("flops:Q", title="FLOP/s", axis=alt.Axis(format="~s"), scale=up)
-    works = alt.Scale(domain=list(dict.fromkeys(row["work"] for row in rows)))
+    measured = alt.Scale(domain=list(dict.fromkeys(row["work"] for row in rows)))
     line = alt.Chart(data(roof)).mark_line(strokeWidth=2.5, clip=True).encode(x, y)
     points_of_sides = alt.Chart(data(rows)).mark_point(filled=True, size=90, opacity=0.9, clip=True)
-    colour = alt.Color("work:N", title=None, scale=works)
-    shape = alt.Shape("work:N", title=None, scale=works)
+    colour = alt.Color("work:N", title=None, scale=measured)
+    shape = alt.Shape("work:N", title=None, scale=measured)
     marks = points_of_sides.encode(
         x, y, color=colour, shape=shape, tooltip=["work:N", "side:N", "words:N"]
     )
@@ -80,7 +80,7 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredSide, Efficiency]]) -> 
         name="roofline",
         title=f"Roofline: {where}",
         text=f"The roof is at {units.flops(peak)}/s. Points: "
-        + said(f"{row['work']} {row['words']}" for row in rows),
+        + joined(f"{row['work']} {row['words']}" for row in rows),
         drawing=alt.layer(line, marks),
         points=len(rows),
         height=HEIGHT + 60,

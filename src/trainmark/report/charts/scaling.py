@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainmark import units
 from trainmark.analysis.scale import Scaling
-from trainmark.report.charts.chart import Chart, Rows, data, said
+from trainmark.report.charts.chart import Chart, Rows, data, joined
 
 
 def scaling_chart(scaling: Scaling) -> Chart | None:
@@ -28,7 +28,7 @@ def scaling_chart(scaling: Scaling) -> Chart | None:
     measured = alt.Chart(data(points)).encode(x, color=colour)
     intervals = measured.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2)
     dots = measured.mark_point(size=90, filled=True, opacity=1.0).encode(y, tooltip=tooltip)
-    words = said(
+    words = joined(
         f"{point['layout']}, {units.count(round(point['rate']))} {scaling.unit} per second"
         for point in points
     )

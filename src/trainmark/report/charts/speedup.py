@@ -13,7 +13,7 @@ from trainmark.report.charts.chart import (
     colour,
     data,
     is_known,
-    said,
+    joined,
 )
 from trainmark.report.comparison_table import bounds_of, how_compared, speed_verdict
 from trainmark.report.table import interval
@@ -72,7 +72,7 @@ def speedup(work: MeasuredWork) -> Chart:
     return Chart(
         name="speedup",
         title="Speed-up over the reference",
-        text="Points: " + said(f"{row['side']} {row['words']}" for row in rows),
+        text="Points: " + joined(f"{row['side']} {row['words']}" for row in rows),
         drawing=alt.layer(
             alt.Chart(data([{"one": 1.0}])).mark_rule(strokeDash=[4, 4]).encode(x="one:Q"),
             intervals.encode(alt.X("low:Q", title=title, scale=scale), x2="high:Q", color=colours),

@@ -16,7 +16,7 @@ from trainmark.report.charts.chart import (
     data,
     epoch_axis,
     is_known,
-    said,
+    joined,
     scale_of,
 )
 
@@ -36,7 +36,7 @@ def epochs(work: MeasuredWork) -> Chart:
             rows.append(
                 {"side": side.label, "epoch": 0, "seconds": compiled, "kind": "compilation"}
             )
-        for station in side.stations:
+        for station in side.summaries:
             spread = station.seconds
             if is_known(spread.median):
                 seconds = {"seconds": spread.median, "low": spread.low, "high": spread.high}
@@ -68,7 +68,7 @@ def epochs(work: MeasuredWork) -> Chart:
     return Chart(
         name="epochs",
         title="Time per epoch",
-        text=f"Lines over {units.many(last, 'epoch')}; medians of {work.epoch}: {said(steady)}",
+        text=f"Lines over {units.many(last, 'epoch')}; medians of {work.epoch}: {joined(steady)}",
         drawing=alt.layer(*layers, lines, points),
         points=last,
         note="Line: median over runs; band: range (95 % interval from 6 runs). Diamond: first "
@@ -84,7 +84,7 @@ def times(work: MeasuredWork) -> Chart:
     rows: Rows = []
     for side in work.sides:
         result = side.result
-        tests = median(each.evaluation_seconds for each in side.stations)
+        tests = median(each.evaluation_seconds for each in side.summaries)
         found = (
             result.epoch_seconds.median,
             tests,
@@ -108,7 +108,7 @@ def times(work: MeasuredWork) -> Chart:
         name="times",
         title="Time of an epoch, an evaluation and the whole training",
         text="Bars of seconds: "
-        + said(f"{row['side']}, {row['what']} {row['words']}" for row in rows),
+        + joined(f"{row['side']}, {row['what']} {row['words']}" for row in rows),
         drawing=alt.layer(drawn, figures) if len(work.sides) <= 2 else drawn,
         points=len(rows),
         note="Medians over runs; whole training: all epochs, without evaluation and compilation.",

@@ -32,7 +32,7 @@ from trainmark.report.runs_table import runs_table
 from trainmark.report.sweep_table import sentence, sweep_table
 from trainmark.report.table import Table
 from trainmark.report.verdict import verdict
-from trainmark.report.works import works
+from trainmark.report.chart_data import chart_data
 
 _FOLDER = Path(__file__).parent
 _MOST_LOADS = 6
@@ -62,7 +62,7 @@ def page(
     import jinja2
     import markupsafe
 
-    every = works(comparison)
+    every = chart_data(comparison)
     tables = comparison_tables(comparison)
     machine_of = tell_apart(records)
     environment = jinja2.Environment(

@@ -150,8 +150,8 @@ def libraries(framework: Framework, host: Host) -> Finding:
     """Whether the GPU's libraries are present and loaded once."""
     blind = framework.examination.blind if framework.examination else None
     problems = [product.problem for product in framework.products]
-    said = (blind, framework.problem, *problems, framework.printed)
-    missing = _MISSING_LIBRARY.search("\n".join(filter(None, said)))
+    messages = (blind, framework.problem, *problems, framework.printed)
+    missing = _MISSING_LIBRARY.search("\n".join(filter(None, messages)))
     if missing and missing[0].startswith("libcuda.so"):
         return skipped(f"{missing[0]}, which comes with the driver, is missing", "See gpu.driver")
     if missing:

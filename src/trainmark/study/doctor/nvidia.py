@@ -118,8 +118,8 @@ def visible(host: Host, found: Driver) -> Finding:
     shown, problem = shown_by(value, found)
     if problem is None:
         return passed(f"{VISIBLE}={value!r}: {units.many(len(shown), 'GPU')}")
-    say = warned if shown or value.strip() in HIDE_ALL else failed
-    return say(
+    finding = warned if shown or value.strip() in HIDE_ALL else failed
+    return finding(
         f"{VISIBLE}={value!r}: {problem}", f"unset {VISIBLE}, or use the names of: nvidia-smi -L"
     )
 

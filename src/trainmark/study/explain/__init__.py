@@ -13,15 +13,15 @@ from trainmark.analysis.crossing import Crossing, crossing
 from trainmark.analysis.statistics import Estimate
 from trainmark.backends import registry
 from trainmark.errors import ExplanationFailed
-from trainmark.execute.parent.here import Here, look_around
+from trainmark.execute.parent.machine_state import MachineState, read_machine_state
 from trainmark.execute.parent.peaks import Keep, find_peaks
 from trainmark.execute.parent.plan import Side
-from trainmark.execute.parent.request import Request, Watcher
+from trainmark.execute.parent.request import Request, PreparationObserver
 from trainmark.record.record import Peaks
 from trainmark.study.chosen import choose
 from trainmark.study.explain import measure
 from trainmark.study.explain.measure import ExplainedSide
-from trainmark.study.progress import Tell
+from trainmark.study.observer import OnProgress
 
 _LARGEST_ON_CPU = 2048
 """A larger matrix product is hardly faster on a CPU, and takes a second."""
@@ -44,7 +44,7 @@ class Explanation:
     no_crossing: str | None = None
 
 
-def prepare(request: Request, watcher: Watcher) -> ExplainedSide:
+def prepare(request: Request, preparation: PreparationObserver) -> ExplainedSide:
     """Find the side to explain, its data, and its device's peak.
 
     Args:
@@ -53,39 +53,39 @@ def prepare(request: Request, watcher: Watcher) -> ExplainedSide:
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
-    chosen = choose(request, watcher, partial(_the_one, request))
+    chosen = choose(request, preparation, partial(_the_one, request))
     side = chosen.side
     place = (side, chosen.settings.threads)
-    here = look_around()
+    state = read_machine_state()
     seen = {(side.backend, side.interpreter.label): chosen.seen}
 
-    def look() -> Here:
-        return here
+    def read_state() -> MachineState:
+        return state
 
-    peaks = find_peaks([place], seen, Keep(request.cache / "limits"), look, watcher.measuring)
+    peaks = find_peaks([place], seen, Keep(request.cache / "limits"), read_state, preparation.measuring)
     size = _peak_size(peaks.get(place), accelerator=chosen.accelerator)
     return ExplainedSide(
-        **vars(chosen), busy=here.is_busy, cores=here.machine.usable_cores or 1, peak_size=size
+        **vars(chosen), busy=state.is_busy, cores=state.machine.usable_cores or 1, peak_size=size
     )
 
 
-def explain(subject: ExplainedSide, tell: Tell, seconds: float = measure.SECONDS) -> Explanation:
+def explain(subject: ExplainedSide, on_progress: OnProgress, seconds: float = measure.SECONDS) -> Explanation:
     """Measure ``subject`` and its variants, and attribute the time of a step.
 
     Args:
-        tell: called with the current step and the share done.
+        on_progress: called with the current step and the share done.
         seconds: approximate measurement time; start-up comes on top.
 
     Raises:
         ExplanationFailed: a process died or took too long.
     """
-    found = measure.dissect(subject, tell, seconds)
+    found = measure.dissect(subject, on_progress, seconds)
     attribution = attribute(found)
     require_steady(attribution.step_seconds)
     overtaking = None
     why_not = None
     if subject.accelerator:
-        overtaking, why_not = _overtaking(subject, tell, seconds)
+        overtaking, why_not = _overtaking(subject, on_progress, seconds)
     recipe = registry.recipe(subject.side.backend)
     return Explanation(
         subject, found, attribution, advise(found, attribution, recipe), overtaking, why_not
@@ -104,11 +104,11 @@ def require_steady(step: Estimate) -> None:
 
 
 def _overtaking(
-    subject: ExplainedSide, tell: Tell, seconds: float
+    subject: ExplainedSide, on_progress: OnProgress, seconds: float
 ) -> tuple[Crossing | None, str | None]:
     """Find the batch size at which the device overtakes the CPU, or why it can't be found."""
     try:
-        swept = measure.sweep_devices(subject, tell, seconds)
+        swept = measure.sweep_devices(subject, on_progress, seconds)
     # The CPU may lack the precision, for example; the rest is still useful.
     except ExplanationFailed as failed:
         return None, str(failed)

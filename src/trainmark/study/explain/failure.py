@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from trainmark.analysis.diagnosis import Diagnosis, Replay, diagnose
 from trainmark.execute.protocol.answers import Answer, Replayed, StepInspected, of_kind
-from trainmark.execute.protocol.requests import ReplayTraining
+from trainmark.execute.protocol.worker_commands import ReplayTraining
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 from trainmark.study.chosen import ChosenSide
-from trainmark.study.progress import Tell
+from trainmark.study.observer import OnProgress
 from trainmark.workload.model import lay_out
 from trainmark.workload.schedule import epoch_sizes
 from trainmark.workload.spec import Workload
@@ -43,38 +43,38 @@ def needs_diagnosis(record: Record) -> bool:
     return record.outcome.status == "diverged" or bool(wrong) or broke_off
 
 
-def diagnose_run(record: Record, chosen: ChosenSide, tell: Tell) -> DiagnosedRun:
+def diagnose_run(record: Record, chosen: ChosenSide, on_progress: OnProgress) -> DiagnosedRun:
     """Train the run of ``record`` again and look at the steps around its failure.
 
     Args:
         chosen: the side that trains it, as in the record as far as it is available here.
     """
     side = chosen.side
-    workload = chosen.course.workload
+    workload = chosen.scheduled.workload
     steps = _steps(record, chosen)
 
-    def look(counted: int) -> None:
+    def on_steps(counted: int) -> None:
         # Once to find the step, and once more for each of the inspected steps.
-        tell(f"{counted:,} steps replayed", min(counted / (4 * steps), 1.0))
+        on_progress(f"{counted:,} steps replayed", min(counted / (4 * steps), 1.0))
 
     request = ReplayTraining(
-        side.backend, workload, chosen.course.dataset.folder, chosen.options(), steps
+        side.backend, workload, chosen.scheduled.dataset.folder, chosen.options(), steps
     )
-    heard, ending = chosen.ask(request, look=look)
-    replay = replay_of(heard, workload, side.precision, ending.reason)
+    received, ending = chosen.ask(request, on_steps=on_steps)
+    replay = replay_of(received, workload, side.precision, ending.reason)
     repeated = replay.failed_at is not None if record.outcome.status == "diverged" else None
     return DiagnosedRun(diagnose(replay), repeated, tuple(_notes(record, replay)), replay)
 
 
 def replay_of(
-    heard: Sequence[Answer], workload: Workload, precision: str, stopped: str | None
+    received: Sequence[Answer], workload: Workload, precision: str, stopped: str | None
 ) -> Replay:
     """Collect the answers of the replaying process; ``stopped`` says why it ended early, if so."""
-    said = next(iter(of_kind(heard, Replayed)), None)
+    replayed = next(iter(of_kind(received, Replayed)), None)
     return Replay(
-        losses=tuple(said.losses) if said else (),
-        failed_at=said.failed_at if said else None,
-        opened=tuple(answer.inspection for answer in of_kind(heard, StepInspected)),
+        losses=tuple(replayed.losses) if replayed else (),
+        failed_at=replayed.failed_at if replayed else None,
+        opened=tuple(answer.inspection for answer in of_kind(received, StepInspected)),
         loss_kind=workload.loss.kind,
         precision=precision,
         classes=lay_out(workload).classes,
@@ -86,8 +86,8 @@ def _steps(record: Record, chosen: ChosenSide) -> int:
     """Return the steps to replay: up to where the run diverged, or those made, up to a limit."""
     if record.outcome.step is not None:
         return record.outcome.step + 1
-    workload = chosen.course.workload
-    dataset = chosen.course.dataset
+    workload = chosen.scheduled.workload
+    dataset = chosen.scheduled.dataset
     planned = epoch_sizes(workload.schedule, workload.batches, dataset.train_examples)
     made = sum(epoch.steps or 0 for epoch in record.epochs) or sum(len(epoch) for epoch in planned)
     return min(made, _MOST_STEPS)

@@ -16,15 +16,15 @@ from trainmark.analysis.slices import compare_slices
 from trainmark.analysis.statistics import Estimate, lower_quartile
 from trainmark.errors import ExplanationFailed
 from trainmark.execute.parent.plan import Run
-from trainmark.execute.parent.scheduler import Observer
+from trainmark.execute.parent.scheduler import RunObserver
 from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol import answers
-from trainmark.execute.protocol.requests import Dissect, Variant
+from trainmark.execute.protocol.worker_commands import Dissect, Variant
 from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide
 from trainmark.study.explain.variants import LARGER_TIMES, swept_sizes, variants
 from trainmark.study.pair import compare_settings
-from trainmark.study.progress import Tell
+from trainmark.study.observer import OnProgress
 from trainmark.study.rounds import Budget
 from trainmark.workload.model import lay_out
 from trainmark.workload.products import convolutions, products
@@ -88,19 +88,19 @@ class ExplainedSide(ChosenSide):
         return self.seen.can is not None and "fast" in self.seen.can.styles
 
 
-def dissect(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> Dissection:
+def dissect(subject: ExplainedSide, on_progress: OnProgress, seconds: float = SECONDS) -> Dissection:
     """Time the variants of ``subject`` for about ``seconds``, with all cores.
 
     Raises:
         ExplanationFailed: a process died, or took too long.
     """
-    course = subject.course
-    model = lay_out(ablated(course.workload)["memory"])  # the products that no other cause contains
-    ratio = _threads_ratio(subject, tell, seconds) if subject.starved else None
+    scheduled = subject.scheduled
+    model = lay_out(ablated(scheduled.workload)["memory"])  # the products that no other cause contains
+    ratio = _threads_ratio(subject, on_progress, seconds) if subject.starved else None
     planned = variants(
-        course.workload,
+        scheduled.workload,
         dataclasses.replace(subject.options(), threads=subject.threads_of_shares),
-        course.dataset.train_examples,
+        scheduled.dataset.train_examples,
         accelerator=subject.accelerator,
         fast=subject.fast,
     )
@@ -112,26 +112,26 @@ def dissect(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> Dis
         sittings=SITTINGS,
         settling=_SETTLING_SHARE * seconds,
     )
-    heard = list(_sit(subject, request, tell))
-    found = _dissection(subject, subject.batch * model.training_flops, heard)
+    received = list(_sit(subject, request, on_progress))
+    found = _dissection(subject, subject.batch * model.training_flops, received)
     return dataclasses.replace(found, threads_ratio=ratio)
 
 
-def _sit(subject: ExplainedSide, request: Dissect, tell: Tell) -> Iterator[list[answers.Answer]]:
+def _sit(subject: ExplainedSide, request: Dissect, on_progress: OnProgress) -> Iterator[list[answers.Answer]]:
     """Yield the answers of each sitting; the first one decides how many there are."""
     number = 0
     of = request.sittings
     while number < of:
         evaluations = 0 if number else _EVALUATIONS
         sitting = dataclasses.replace(request, sitting=number, sittings=of, evaluations=evaluations)
-        heard = _hold(subject, sitting, tell)
-        yield heard
+        received = _hold(subject, sitting, on_progress)
+        yield received
         number = number + 1
-        of = answers.of_kind(heard, answers.VariantsReady)[0].sittings
+        of = answers.of_kind(received, answers.VariantsReady)[0].sittings
 
 
 def sweep_devices(
-    subject: ExplainedSide, tell: Tell, seconds: float = SECONDS
+    subject: ExplainedSide, on_progress: OnProgress, seconds: float = SECONDS
 ) -> dict[str, dict[int, float]]:
     """Measure seconds per step on the CPU and on the device of ``subject``, by batch size.
 
@@ -145,12 +145,12 @@ def sweep_devices(
         ExplanationFailed: a process died, or took too long.
     """
     return {
-        device: _seconds_by_batch(subject, device, tell, seconds)
+        device: _seconds_by_batch(subject, device, on_progress, seconds)
         for device in ("cpu", subject.side.device)
     }
 
 
-def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estimate:
+def _threads_ratio(subject: ExplainedSide, on_progress: OnProgress, seconds: float) -> Estimate:
     """Measure seconds with all cores / with the requested threads, from interleaved slices."""
     budget = Budget(_THREADS_SHARE * seconds)
     start = time.perf_counter()
@@ -159,14 +159,14 @@ def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estima
         for threads in (subject.cores, subject.settings.threads)
     }
 
-    class Rounds(Observer):
+    class Rounds(RunObserver):
         def task_started(self, task: Task[Run]) -> None:
             share = min((time.perf_counter() - start) / budget.seconds, 1.0)
-            tell(f"{' against '.join(settings)}, {task.first.turn}", share)
+            on_progress(f"{' against '.join(settings)}, {task.first.turn}", share)
 
     observer = Rounds()
 
-    def running(_tasks: Sequence[Task[Run]]) -> AbstractContextManager[Observer]:
+    def running(_tasks: Sequence[Task[Run]]) -> AbstractContextManager[RunObserver]:
         return nullcontext(observer)
 
     def say_nothing(_text: str) -> None:
@@ -184,16 +184,16 @@ def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estima
     return sliced.ratio()
 
 
-def _hold(subject: ExplainedSide, request: Dissect, tell: Tell) -> list[answers.Answer]:
+def _hold(subject: ExplainedSide, request: Dissect, on_progress: OnProgress) -> list[answers.Answer]:
     """Carry out ``request`` in a process and return all its answers."""
     sittings = request.sittings
     rounds = request.rounds
 
     def tell_of(what: str, share: float) -> None:
         place = f"process {request.sitting + 1} of {sittings}, " if sittings > 1 else ""
-        tell(f"{place}{what}", (request.sitting + share) / sittings)
+        on_progress(f"{place}{what}", (request.sitting + share) / sittings)
 
-    def hear(answer: answers.Answer) -> None:
+    def on_answer(answer: answers.Answer) -> None:
         nonlocal sittings, rounds
         match answer:
             case answers.Preparing():
@@ -206,43 +206,43 @@ def _hold(subject: ExplainedSide, request: Dissect, tell: Tell) -> list[answers.
                 tell_of(f"round {done} of {rounds}", _PREPARING + (1 - _PREPARING) * done / rounds)
 
     threads = request.variants[0].options.threads
-    heard, ending = subject.ask(request, hear=hear, threads=threads)
-    kinds = set(map(type, heard))
+    received, ending = subject.ask(request, on_answer=on_answer, threads=threads)
+    kinds = set(map(type, received))
     is_whole = {answers.VariantsReady, answers.RoundTimed} <= kinds
     if ending.status != "done" or not is_whole:
         found = ending.reason or "no answer"
         raise ExplanationFailed(f"{subject.side.title} can't be explained", found=found)
-    return heard
+    return received
 
 
-def _sitting(heard: list[answers.Answer]) -> Sitting:
-    rounds = answers.of_kind(heard, answers.RoundTimed)
+def _sitting(received: list[answers.Answer]) -> Sitting:
+    rounds = answers.of_kind(received, answers.RoundTimed)
     return Sitting(
         rounds=tuple(each.seconds for each in rounds),
         starts=tuple(each.starts for each in rounds),
-        lengths=answers.of_kind(heard, answers.VariantsReady)[0].lengths,
+        lengths=answers.of_kind(received, answers.VariantsReady)[0].lengths,
     )
 
 
 def _dissection(
-    subject: ExplainedSide, flops: float, heard: list[list[answers.Answer]]
+    subject: ExplainedSide, flops: float, received: list[list[answers.Answer]]
 ) -> Dissection:
-    workload = subject.course.workload
-    sizes = epoch_sizes(workload.schedule, workload.batches, subject.course.dataset.train_examples)
-    said = list(itertools.chain.from_iterable(heard))
-    dropped = answers.of_kind(said, answers.Dropped)
-    evaluated = answers.of_kind(said, answers.EvaluationTimed)
+    workload = subject.scheduled.workload
+    sizes = epoch_sizes(workload.schedule, workload.batches, subject.scheduled.dataset.train_examples)
+    all_answers = list(itertools.chain.from_iterable(received))
+    dropped = answers.of_kind(all_answers, answers.Dropped)
+    evaluated = answers.of_kind(all_answers, answers.EvaluationTimed)
     return Dissection(
-        sittings=tuple(map(_sitting, heard)),
+        sittings=tuple(map(_sitting, received)),
         steps_per_epoch=len(sizes[0]),
         flops=flops,
         peak_flops=None if subject.peak_size is None else 2.0 * subject.peak_size**3,
         batch=subject.batch,
         larger=LARGER_TIMES,
         evaluations=tuple(answer.seconds for answer in evaluated),
-        compile_seconds=answers.of_kind(said, answers.VariantsReady)[0].compile_seconds,
+        compile_seconds=answers.of_kind(all_answers, answers.VariantsReady)[0].compile_seconds,
         steps=sum(len(epoch) for epoch in sizes),
-        looks=len(sizes) if workload.schedule.evaluate == "every-epoch" else 1,
+        evaluations=len(sizes) if workload.schedule.evaluate == "every-epoch" else 1,
         accelerator=subject.accelerator,
         dropped={
             answer.name: answer.reason for answer in dropped if answer.reason != answers.NOT_A_PART
@@ -256,7 +256,7 @@ def _interleaved(
     """Return the request to time ``variants`` for about ``seconds``."""
     return Dissect(
         backend=subject.side.backend,
-        dataset=subject.course.dataset.folder,
+        dataset=subject.scheduled.dataset.folder,
         variants=tuple(variants),
         window=seconds / (rounds * len(variants)),
         budget=seconds,
@@ -265,24 +265,24 @@ def _interleaved(
 
 
 def _seconds_by_batch(
-    subject: ExplainedSide, device: str, tell: Tell, seconds: float
+    subject: ExplainedSide, device: str, on_progress: OnProgress, seconds: float
 ) -> dict[int, float]:
     """Measure seconds per step on ``device`` by batch size, for its share of ``seconds``.
 
     Sizes that failed or finished too quickly to time are left out. Each timed stretch has about as
     many examples as that of the smallest size.
     """
-    workload = subject.course.workload
+    workload = subject.scheduled.workload
     options = dataclasses.replace(subject.options(), device=device)
-    sizes = swept_sizes(subject.course.dataset.train_examples)
+    sizes = swept_sizes(subject.scheduled.dataset.train_examples)
     names = {size: f"{size} examples" for size in sizes}
     variants = []
     for size, name in names.items():
         stretch = min(max(min(names) / size, _LEAST_STRETCH), _MOST_STRETCH)
         variants.append(Variant(name, with_batch(workload, size), options, stretch=stretch))
     request = _interleaved(subject, variants, _SWEEP_SHARE * seconds, _SWEEP_ROUNDS)
-    heard = _hold(subject, request, tell)
-    rounds = [each.seconds for each in answers.of_kind(heard, answers.RoundTimed)]
+    received = _hold(subject, request, on_progress)
+    rounds = [each.seconds for each in answers.of_kind(received, answers.RoundTimed)]
     took = {
         size: lower_quartile([each[name] for each in rounds])
         for size, name in names.items()

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.analysis.changes import SAMPLED, Finding, candidates, compare_losses, ranked, speedup
-from trainmark.analysis.experiments import EXPERIMENTS, NOT_ENOUGH_TIME, Part, experiment
+from trainmark.analysis.experiments import EXPERIMENTS, NOT_ENOUGH_TIME, ScriptPart, experiment
 from trainmark.analysis.statistics import Estimate
 from trainmark.errors import ExplanationFailed, UnknownName
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
 from trainmark.execute.parent.plan import Settings
-from trainmark.execute.parent.scheduler import Observer, RunStopped, execute
+from trainmark.execute.parent.scheduler import RunObserver, RunStopped, execute
 from trainmark.execute.parent.task import Task
 from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.execute.protocol.answers import Answer, StepsObserved
@@ -44,7 +44,7 @@ from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.study.explain.applicable import choose, why_rare
 from trainmark.study.explain.statements import lines_around
-from trainmark.study.progress import Tell
+from trainmark.study.observer import OnProgress
 from trainmark.units import many
 from trainmark.units import seconds as in_words
 
@@ -120,14 +120,14 @@ class OwnScript:
 def explain(
     command: Command,
     settings: Settings,
-    tell: Tell,
+    on_progress: OnProgress,
     seconds: float = SECONDS,
     only: Sequence[str] = (),
 ) -> OwnScript:
     """Try changes to the script of ``command`` for about ``seconds``.
 
     Args:
-        tell: called with the current step and the share done.
+        on_progress: called with the current step and the share done.
         only: known names of the changes to try; all that apply by default.
 
     Raises:
@@ -141,7 +141,7 @@ def explain(
         command = dataclasses.replace(command, inject=True, scratch=True, most_steps=None)
         limit = settings.timeout or max(_FEWEST_SECONDS_OF_A_PROCESS, 3 * seconds)
         settings = dataclasses.replace(settings, timeout=limit)
-        return _Study(command, settings, Store(Path(folder)), tell, seconds).explain(only)
+        return _Study(command, settings, Store(Path(folder)), on_progress, seconds).explain(only)
 
 
 def require_changes(names: Sequence[str]) -> None:
@@ -156,7 +156,7 @@ class _Study:
     command: Command
     settings: Settings
     store: Store
-    tell: Tell
+    on_progress: OnProgress
     seconds: float
     step_seconds: float = 0.0
     expected: float = 0.0
@@ -187,9 +187,9 @@ class _Study:
             findings[slowest.change] = max(known, slowest, key=attrgetter("speedup.value"))
         combined = self._measure_again(candidates(findings.values()))
         for name in [*findings, *combined]:
-            again = self._finding(name, fresh=True)
-            if again is not None:
-                findings[name] = again
+            confirmed = self._finding(name, fresh=True)
+            if confirmed is not None:
+                findings[name] = confirmed
             elif name in self.left_out:  # it failed in the fresh rounds
                 findings.pop(name, None)
         combinations = [findings.pop(name) for name in combined if name in findings]
@@ -201,7 +201,7 @@ class _Study:
         best = max(makeable, key=attrgetter("speedup.value"), default=None)
         together = best if best in combinations else None
         every = tuple(ranked(findings.values()))
-        self.tell("done", 1.0)
+        self.report_progress("done", 1.0)
         return OwnScript(
             command=self.command.name,
             observed=self.observed,
@@ -222,8 +222,8 @@ class _Study:
     def _watch_unchanged(self) -> tuple[Observed, dict[str, Any]]:
         most = min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
         patience = max(_PATIENCE_SECONDS, self.seconds)
-        watcher = _Watcher(self.tell_time, "the unchanged script", most, patience)
-        (record,) = execute([self._task("look", None, 0)], {}, self.store, watcher)
+        preparation = _StepWatch(self.report_time, "the unchanged script", most, patience)
+        (record,) = execute([self._task("look", None, 0)], {}, self.store, preparation)
         seen = record.observed
         why = _why(record)
         if seen is None or seen.steps < 2 or why is not None:
@@ -235,7 +235,7 @@ class _Study:
                 found=why or f"{steps} in {in_words(self.passed)}",
             )
         self.base = record
-        self.start_seconds = watcher.start_seconds
+        self.start_seconds = preparation.start_seconds
         self.step_seconds = seen.seconds / (seen.steps - 1)
         self.records[UNCHANGED] = []
         return seen, json.loads(seen.changed.get("look", "{}"))
@@ -284,9 +284,9 @@ class _Study:
         if not single:
             return []
         for most in range(_WINNERS, 0, -1):
-            again = list(dict.fromkeys([*single[:most], *valid[:most]]))
+            confirmed = list(dict.fromkeys([*single[:most], *valid[:most]]))
             combined = ["+".join(valid[:number]) for number in range(2, min(len(valid), most) + 1)]
-            parties = self._parties([*again, *combined])
+            parties = self._parties([*confirmed, *combined])
             sides = sum(len(party) + 1 for party in parties)
             needed = self._start_seconds(sides) + 2 * _FEWEST_BLOCKS * sides * self._slice_seconds
             if self.passed + _ROUNDS * needed < self.seconds:
@@ -396,7 +396,7 @@ class _Study:
             reads[call.rpartition(" ")[0]] += times
         return reads
 
-    def _place(self, part: Part) -> str | None:
+    def _place(self, part: ScriptPart) -> str | None:
         if part == "sync":
             reads = self._reads
             loading = self.facts.get("loading", ())
@@ -446,14 +446,14 @@ class _Study:
         number = next(self.rounds)
         tasks = [self._task(side, blocks, number) for side in dict.fromkeys(changes)]
         what = f"{many(len(changes) - 1, 'change')} against the unchanged script"
-        watcher = _Watcher(self.tell_time, what)
+        preparation = _StepWatch(self.report_time, what)
         try:
-            execute(tasks, {}, self.store, watcher)
+            execute(tasks, {}, self.store, preparation)
         except KeyboardInterrupt:
             self.interrupted = True
             if self.screened:
                 return
-        for record in watcher.records:
+        for record in preparation.records:
             found = re.match(r"change=(\S+)", record.backend.style or "")
             self.records.setdefault(found[1] if found else UNCHANGED, []).append(record)
 
@@ -469,12 +469,12 @@ class _Study:
         )
         return Task((run,))
 
-    def tell_time(self, what: str) -> None:
+    def report_time(self, what: str) -> None:
         """Tell what is being done."""
-        self.tell(what, min(self.passed / max(self.seconds, self.expected), 0.99))
+        self.report_progress(what, min(self.passed / max(self.seconds, self.expected), 0.99))
 
 
-class _Watcher(Observer):
+class _StepWatch(RunObserver):
     """Follows processes.
 
     Args:
@@ -484,12 +484,12 @@ class _Watcher(Observer):
 
     def __init__(
         self,
-        tell: Callable[[str], None],
+        on_progress: Callable[[str], None],
         what: str,
         most: float = math.inf,
         patience: float = math.inf,
     ) -> None:
-        self._tell = tell
+        self._on_progress = on_progress
         self._what = what
         self._most = most
         self._patience = patience
@@ -504,7 +504,7 @@ class _Watcher(Observer):
         """Seconds from the start of the process to its first step."""
         return (self._stepped_at or time.monotonic()) - self._began
 
-    def heard(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
+    def answered(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
         """Keep what was observed."""
         if isinstance(answer, StepsObserved):
             self._seen = answer
@@ -517,7 +517,7 @@ class _Watcher(Observer):
 
     def counted(self, task: Task[Any], steps: int) -> None:  # noqa: ARG002
         """Show the time left, and end the first process after a few seconds of steps."""
-        self._tell(self._what)
+        self._on_progress(self._what)
         silent = time.monotonic() - self._reported_at > self._patience
         if self._seen is None and silent:
             raise RunStopped("no training step")

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterator
 
 from trainmark.analysis.attribution import CAPTURED, FAST, LARGER, PARTS, SHRUNK, WHOLE
-from trainmark.backends.base import Options, Part
-from trainmark.execute.protocol.requests import Variant
+from trainmark.backends.base import Options, StepPart
+from trainmark.execute.protocol.worker_commands import Variant
 from trainmark.workload.reduce import ablated, shrunk, with_batch
 from trainmark.workload.spec import Workload
 
@@ -45,7 +45,7 @@ def variants(
         rest = dataclasses.replace(options, style="fast")
         yield Variant(CAPTURED, workload, rest, PARTS)
     for cause, less in ablated(workload).items():
-        parts: tuple[Part, ...] = PARTS if cause in ("attention", "norms") else (*PARTS, "loss")
+        parts: tuple[StepPart, ...] = PARTS if cause in ("attention", "norms") else (*PARTS, "loss")
         yield Variant(f"ablation of {cause}", less, rest, parts)
         if not accelerator or cause == "embedding":
             yield Variant(

@@ -17,11 +17,11 @@ from trainmark.analysis.scale_results import results
 from trainmark.analysis.summary import MEASURED
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.parent import request as requests
-from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.machine_state import read_machine_state
 from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import Interpreter, Seen, probe
-from trainmark.execute.parent.request import Request, Watcher
-from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.request import Request, PreparationObserver
+from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import Task, remaining
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.facts import RunKey, group_to_complete
@@ -48,7 +48,7 @@ class ScalePlan(ChosenSide):
     notices: list[str]
 
 
-def prepare(request: Request, question: Question, watcher: Watcher) -> ScalePlan:
+def prepare(request: Request, question: Question, preparation: PreparationObserver) -> ScalePlan:
     """Find the side and the data, and lay out the rounds.
 
     Args:
@@ -59,7 +59,7 @@ def prepare(request: Request, question: Question, watcher: Watcher) -> ScalePlan
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
     request = dataclasses.replace(request, styles=request.styles or ("fast",))
-    selection = requests.select(request, watcher, _ask)
+    selection = requests.select(request, preparation, _ask)
     ((workload, able),) = selection.able
     side = _one(able, request)
     seen = selection.by_side[side.backend, side.interpreter.label]
@@ -78,20 +78,20 @@ def prepare(request: Request, question: Question, watcher: Watcher) -> ScalePlan
     plain = _plain(workload, question)
     accelerators = sum(device.kind == "accelerator" for device in seen.devices)
     require_possible(question, side, plain, accelerators, cores, threads or 1)
-    dataset = requests.locate_one(request, workload, watcher)
+    dataset = requests.locate_one(request, workload, preparation)
     why_not = _why_not_compared(plain, seen, side)
     judged = not question.weak and why_not is None
     planned = tasks(question, plain, dataset, side, settings, processes=processes, judged=judged)
     notices = [*selection.refused, *_notices(workload, question, side, settings, cores)]
     if why_not and not question.weak:
         notices.append(f"losses are not compared, since {why_not}")
-    return ScalePlan(planned[0].first.course, side, seen, settings, question, planned, notices)
+    return ScalePlan(planned[0].first.scheduled, side, seen, settings, question, planned, notices)
 
 
 def measure(
     plan: ScalePlan,
     store: Store,
-    observer: Observer,
+    observer: RunObserver,
     earlier: Sequence[Record] = (),
     *,
     labels: Mapping[str, str] | None = None,
@@ -118,7 +118,7 @@ def measure(
     seen = {(plan.side.backend, plan.side.interpreter.label): plan.seen}
     found: list[Record] = []
     for some in together:
-        found += execute(some, seen, store, observer, partial(look_around, labels), apart=apart)
+        found += execute(some, seen, store, observer, partial(read_machine_state, labels), apart=apart)
         if any(record.outcome.status != "ok" for record in found):
             break
     return known + found
@@ -136,8 +136,8 @@ def conclude(plan: ScalePlan, records: Sequence[Record]) -> Scaling:
     question = plan.question
     side = plan.side
     return Scaling(
-        workload=plan.course.workload.name,
-        dataset=plan.course.dataset.name,
+        workload=plan.scheduled.workload.name,
+        dataset=plan.scheduled.dataset.name,
         backend=side.backend,
         style=side.style,
         device=side.device,

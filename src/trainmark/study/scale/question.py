@@ -104,7 +104,7 @@ def require_possible(
         )
 
 
-def courses(
+def scheduled_workloads(
     question: Question, workload: Workload, dataset: Located
 ) -> dict[int, ScheduledWorkload]:
     """Return the training by number of copies; with strong scaling it is the same for all.
@@ -137,7 +137,7 @@ def tasks(
         judged: whether losses are compared; there is no round 0 otherwise.
     """
     group_id = secrets.token_hex(6)
-    by_data = courses(question, workload, dataset)
+    by_data = scheduled_workloads(question, workload, dataset)
     exact = dataclasses.replace(side, precision="fp64")
     layouts = list(_layouts(question, workload))
     planned = [(0, data, layout) for data, layout in layouts if judged and layout.reduces]

@@ -21,7 +21,7 @@ from trainmark.execute.parent import choose
 from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Side, Spreading, Trial
 from trainmark.execute.parent.probe import Interpreter, Seen
-from trainmark.execute.parent.request import Request, Watcher
+from trainmark.execute.parent.request import Request, PreparationObserver
 from trainmark.execute.parent.task import Task, remaining
 from trainmark.record.facts import RunKey, group_to_complete
 from trainmark.record.record import Record
@@ -66,13 +66,13 @@ class SweepPlan:
     @property
     def epochs(self) -> int:
         """Largest number of epochs of a trial."""
-        courses = [task.first.course for task in self.tasks]
-        return max(_epochs(course.workload, course.dataset.train_examples) for course in courses)
+        scheduled_workloads = [task.first.scheduled for task in self.tasks]
+        return max(_epochs(scheduled.workload, scheduled.dataset.train_examples) for scheduled in scheduled_workloads)
 
     @property
     def title(self) -> str:
         """The workload and the side."""
-        return f"{self.tasks[0].first.course.workload.name} on {self.side.title}"
+        return f"{self.tasks[0].first.scheduled.workload.name} on {self.side.title}"
 
     def side_by_side(self, others: bool) -> SweepPlan:
         """Return the plan, with records that say whether ``others`` train at the same time."""
@@ -120,7 +120,7 @@ def read(
 def prepare(
     request: Request,
     trials: Sequence[GridPoint],
-    watcher: Watcher,
+    preparation: PreparationObserver,
     ask: Ask,
     layout: tuple[int, int] | None,
 ) -> SweepPlan:
@@ -134,13 +134,13 @@ def prepare(
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
-    selection = requests.select(request, watcher, ask)
+    selection = requests.select(request, preparation, ask)
     ((workload, able),) = selection.able
     side = min(able, key=lambda side: (side.device == "cpu", side.style != "fast"))
     asked = (side.style,), (side.device,), side.precision, request.settings
     for point in trials:
         choose.choose_sides(point.workload, selection.seen, *asked)
-    located = requests.locate_one(request, workload, watcher)
+    located = requests.locate_one(request, workload, preparation)
     if layout is not None:
         there = selection.by_side[side.backend, side.interpreter.label]
         trials = [_spreadable(point, layout, side, there, located) for point in trials]
@@ -151,10 +151,10 @@ def prepare(
         settings = dataclasses.replace(request.settings, kind="sweep", seed=seed)
         spread = Spreading(layout_of(point.workload, *layout)) if layout else None
         data = located.windows(point.workload.input.length)
-        course = ScheduledWorkload(point.workload, data, 1)
+        scheduled = ScheduledWorkload(point.workload, data, 1)
         trial = Trial(number, point.values)
         place = (0, number - 1, group_id, group_id)
-        return Task((Run(course, side, settings, *place, trial=trial, spread=spread),))
+        return Task((Run(scheduled, side, settings, *place, trial=trial, spread=spread),))
 
     tasks = tuple(itertools.starmap(task, enumerate(trials, 1)))
     return SweepPlan(tasks, len(tasks), side, selection.by_side, group_id)

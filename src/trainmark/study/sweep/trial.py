@@ -16,10 +16,10 @@ from trainmark import regular
 from trainmark.data.cache import cache_dir
 from trainmark.data.locate import Located, locate
 from trainmark.errors import DataUnavailable, TrainmarkError
-from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.machine_state import read_machine_state
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import THIS, Interpreter, Seen, probe
-from trainmark.execute.parent.scheduler import Observer, RunStopped, execute
+from trainmark.execute.parent.scheduler import RunObserver, RunStopped, execute
 from trainmark.execute.parent.task import Task
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.protocol.answers import Answer, Evaluated, Ready
@@ -50,7 +50,7 @@ class Died:
     retried: bool
 
 
-class EpochReporter(Observer):
+class EpochReporter(RunObserver):
     """Reports every epoch except the last, after which there is nothing to stop.
 
     Args:
@@ -63,7 +63,7 @@ class EpochReporter(Observer):
         self._stopped = stopped
         self._epochs = 0
 
-    def heard(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
+    def answered(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
         """Report an epoch once it is evaluated."""
         if isinstance(answer, Ready):
             self._epochs = answer.epochs
@@ -77,7 +77,7 @@ class EpochReporter(Observer):
             raise RunStopped("stopped early by the sweep's scheduler (--asha)")
 
 
-def train_here(task: Task[Run], seen: Answers, observer: Observer) -> tuple[bytes, ...]:
+def train_here(task: Task[Run], seen: Answers, observer: RunObserver) -> tuple[bytes, ...]:
     """Train ``task`` on this machine.
 
     Returns:
@@ -102,7 +102,7 @@ def failed(task: Task[Run], seen: Answers, reason: str) -> list[Record]:
     side = task.first.side
     of_side = seen[side.backend, side.interpreter.label]
     builder = TrainingRecordBuilder(
-        task.first, of_side, look_around(), None, False, secrets.token_hex(4)
+        task.first, of_side, read_machine_state(), None, False, secrets.token_hex(4)
     )
     return builder.records(Outcome("failed", reason))
 
@@ -110,9 +110,9 @@ def failed(task: Task[Run], seen: Answers, reason: str) -> list[Record]:
 def _at_home(task: Task[Run]) -> Task[Run]:
     """Return ``task`` with the interpreter and the data of this machine."""
     run = task.first
-    course = dataclasses.replace(run.course, dataset=_found(run.course.dataset))
+    scheduled = dataclasses.replace(run.scheduled, dataset=_found(run.scheduled.dataset))
     side = dataclasses.replace(run.side, interpreter=_own(run.side.interpreter))
-    return Task((dataclasses.replace(run, course=course, side=side),))
+    return Task((dataclasses.replace(run, scheduled=scheduled, side=side),))
 
 
 def _own(interpreter: Interpreter) -> Interpreter:
@@ -131,19 +131,19 @@ def _found(wanted: Located) -> Located:
         DataError: the data is missing or differs.
     """
     variable = os.environ.get("TRAINMARK_DATA")
-    here = locate(
+    located = locate(
         wanted.name,
         named=_existing(wanted.directory),
         environment=_existing(Path(variable) if variable else None),
         cache=cache_dir(),
         download=False,
     )
-    if here.sha256 == wanted.sha256:
-        return here.windows(wanted.window)
+    if located.sha256 == wanted.sha256:
+        return located.windows(wanted.window)
     raise DataUnavailable(
-        f"{wanted.name} in {here.directory} differs",
+        f"{wanted.name} in {located.directory} differs",
         expected=f"sha256 {wanted.sha256[:16]}",
-        found=here.sha256[:16],
+        found=located.sha256[:16],
         fix=f"Copy the folder {wanted.directory} to that machine.",
     )
 

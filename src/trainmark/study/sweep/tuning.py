@@ -33,8 +33,8 @@ from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import PROBE_TIMEOUT_SECONDS, Interpreter, Seen
 from trainmark.execute.parent.task import Task
 from trainmark.measure.host import usable_core_numbers
-from trainmark.study.sweep import guard as guard_script
-from trainmark.study.sweep.knock import knock
+from trainmark.study.sweep import ray_cleanup as ray_cleanup
+from trainmark.study.sweep.ray_address import require_reachable
 from trainmark.study.sweep.plan import SweepPlan
 from trainmark.study.sweep.trial import (
     Answers,
@@ -138,7 +138,7 @@ class Cluster:
         work = _Work(tasks, planned.seen, planned.finished if asha else {}, inbox)
         scheduler = None
         if asha:
-            is_text = planned.tasks[0].first.course.workload.is_text
+            is_text = planned.tasks[0].first.scheduled.workload.is_text
             scheduler = _asha(planned.epochs, text=is_text)
         options = {
             "scheduler": scheduler,
@@ -146,7 +146,7 @@ class Cluster:
             "max_concurrent_trials": at_once,
             "max_failures": retries,
         }
-        again = "--resume trains the missing trials."
+        advice = "--resume trains the missing trials."
         over: list[Any] = []
         try:
             search = _remote(_search, Resources(0, 0)).remote(work, self.scratch, options)
@@ -154,10 +154,10 @@ class Cluster:
                 over, _ = ray.wait([search], timeout=_LOOK_EVERY_SECONDS)
                 yield from inbox.get_nowait_batch(inbox.qsize())
                 if not over and not self.slots:  # Tune would wait for new nodes
-                    raise TrainmarkError(f"no node with {self.resources} is left", fix=again)
+                    raise TrainmarkError(f"no node with {self.resources} is left", fix=advice)
             ray.get(over)
         except ray.exceptions.RayError as error:
-            raise TrainmarkError("Ray Tune failed", found=_gist(error), fix=again) from error
+            raise TrainmarkError("Ray Tune failed", found=_gist(error), fix=advice) from error
 
 
 @contextlib.contextmanager
@@ -178,9 +178,9 @@ def local(resources: Resources, parallel: int | None, accelerators: int) -> Iter
         raise _too_small(resources, f"{accelerators} GPU on this machine")
     cpus = max(len(usable_core_numbers()), math.ceil(max(parallel or 1, 1) * resources.cpus))
     folder = tempfile.mkdtemp(prefix="trainmark-ray-", dir="/tmp")  # sockets need a short path
-    guarding = [sys.executable, "-I", guard_script.__file__, folder]
-    guard = subprocess.Popen(guarding, stdin=subprocess.PIPE, start_new_session=True)
-    late = threading.Timer(_SHUTDOWN_SECONDS, guard_script.clear, (Path(folder), os.getpid()))
+    cleanup_command = [sys.executable, "-I", ray_cleanup.__file__, folder]
+    cleanup = subprocess.Popen(cleanup_command, stdin=subprocess.PIPE, start_new_session=True)
+    late = threading.Timer(_SHUTDOWN_SECONDS, ray_cleanup.clear, (Path(folder), os.getpid()))
     late.daemon = True
     try:
         with _connected(
@@ -194,7 +194,7 @@ def local(resources: Resources, parallel: int | None, accelerators: int) -> Iter
             yield Cluster(resources, folder)
     finally:
         late.cancel()
-        guard.communicate()
+        cleanup.communicate()
 
 
 @contextlib.contextmanager
@@ -204,7 +204,7 @@ def at(address: str, resources: Resources) -> Iterator[Cluster]:
     Raises:
         UsageError: no cluster answers there in time, or no node is large enough.
     """
-    knock(address)
+    require_reachable(address)
     source = str(Path(trainmark.__file__).parent)
     with _connected(address=address, runtime_env={"py_modules": [source]}):
         cluster = Cluster(resources)
@@ -328,19 +328,19 @@ class _Deaths(tune.Callback):
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:  # noqa: ARG002
         """Report a trial that is retried."""
-        self._tell(trial, retried=True)
+        self._announce(trial, retried=True)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:  # noqa: ARG002
         """Report a trial whose last retry failed."""
-        self._tell(trial, retried=False)
+        self._announce(trial, retried=False)
 
-    def _tell(self, trial: Any, *, retried: bool) -> None:
+    def _announce(self, trial: Any, *, retried: bool) -> None:
         text = Path(trial.error_file).read_text(errors="replace") if trial.error_file else ""
         # Tune appends the message or the traceback of each failure.
         lines = text.rpartition("Failure # ")[2].split("\n")[1:]
-        said = [line for line in lines if line.strip()] or ["Ray Tune gave no reason"]
-        reason = said[-1][:_LONGEST_REASON]
-        if said[0].startswith("The actor died"):  # ray.exceptions.ActorDiedError
+        error_lines = [line for line in lines if line.strip()] or ["Ray Tune gave no reason"]
+        reason = error_lines[-1][:_LONGEST_REASON]
+        if error_lines[0].startswith("The actor died"):  # ray.exceptions.ActorDiedError
             reason = "its Ray worker died: killed, crashed, or out of memory"
         often = f" ({trial.num_failures} times)" if trial.num_failures > 1 and not retried else ""
         self._inbox.put(Died(trial.config["trial"], f"{reason}{often}", retried))

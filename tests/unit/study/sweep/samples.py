@@ -33,7 +33,7 @@ def a_plan(
     tasks = []
     for number, point in enumerate(points(workload, read_grid(words)), 1):
         settings = Settings(kind="sweep", seed=point.seed or 1, threads=threads)
-        course = ScheduledWorkload(point.workload, data, 1)
+        scheduled = ScheduledWorkload(point.workload, data, 1)
         trial = Trial(number, point.values)
-        tasks.append(Task((Run(course, SIDE, settings, 0, number - 1, group, group, trial=trial),)))
+        tasks.append(Task((Run(scheduled, SIDE, settings, 0, number - 1, group, group, trial=trial),)))
     return SweepPlan(tuple(tasks), len(tasks), SIDE, SEEN, group)

@@ -19,7 +19,7 @@ from trainmark.study.sweep.plan import SweepPlan
 from trainmark.study.sweep.trial import Died, Recorded, failed
 
 
-class AWatcher:
+class RecordingObserver:
     def __init__(self) -> None:
         self.seen: list[str] = []
 
@@ -41,16 +41,16 @@ def test_each_trial_leaves_one_record_and_a_dead_one_says_why(
     tmp_path: Path, drawn: Located
 ) -> None:
     planned = a_plan(drawn, "seed=1,2")
-    watcher = AWatcher()
+    preparation = RecordingObserver()
     store = Store(tmp_path)
     collect(
         [Died(2, "killed", True), news(planned, 1), Died(2, "killed (2 times)", False)],
         planned,
         store,
-        watcher.recorded,
-        watcher.lost,
+        preparation.recorded,
+        preparation.lost,
     )
-    assert watcher.seen == [
+    assert preparation.seen == [
         "2 lost: killed",
         "1 failed: out of memory",
         "2 failed: killed (2 times)",
@@ -62,10 +62,10 @@ def test_a_trial_of_which_nothing_was_heard_has_a_failed_record(
     tmp_path: Path, drawn: Located
 ) -> None:
     planned = a_plan(drawn, "seed=1,2")
-    watcher = AWatcher()
+    preparation = RecordingObserver()
     store = Store(tmp_path)
-    collect([news(planned, 1)], planned, store, watcher.recorded, watcher.lost)
-    assert watcher.seen[1] == "2 failed: Ray Tune ended without returning its result"
+    collect([news(planned, 1)], planned, store, preparation.recorded, preparation.lost)
+    assert preparation.seen[1] == "2 failed: Ray Tune ended without returning its result"
     assert sorted(record.group.trial or 0 for record in store.read_all()) == [1, 2]
 
 
@@ -77,8 +77,8 @@ def test_a_folder_that_can_not_be_written_ends_the_sweep(tmp_path: Path, drawn: 
             [news(planned, 1)],
             planned,
             Store(tmp_path / "out"),
-            AWatcher().recorded,
-            AWatcher().lost,
+            RecordingObserver().recorded,
+            RecordingObserver().lost,
         )
 
 

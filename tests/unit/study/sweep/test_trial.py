@@ -17,7 +17,7 @@ from trainmark.execute.parent.task import Task
 from trainmark.record import codec
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
-from trainmark.study.sweep import guard
+from trainmark.study.sweep import ray_cleanup
 from trainmark.study.sweep.trial import EpochReporter, Report, train_here
 
 

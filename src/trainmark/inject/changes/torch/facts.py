@@ -23,7 +23,7 @@ from .optimizer import is_handwritten
 from .outermost import around_modules, evaluates
 
 
-def look(change: Change) -> None:
+def facts(change: Change) -> None:
     """Report what the plan of the experiments depends on.
 
     Also reports the lines of the user's that take the most time.
@@ -67,7 +67,7 @@ def look(change: Change) -> None:
         of_step[id(iterator)] += not any(map(evaluates, latest))
         return real(iterator)
 
-    def tell(sampled: dict[str, Any]) -> None:
+    def on_progress(sampled: dict[str, Any]) -> None:
         change.observer.changed("look", json.dumps({**facts, **sampled}))
 
     def keep_busy(share: float) -> None:
@@ -89,7 +89,7 @@ def look(change: Change) -> None:
             facts["handwritten"] = is_handwritten(optimizer)
             facts.update((flag, group[flag]) for flag in ("fused", "foreach") if flag in group)
             facts["stack"] = lines.stack(change.observer)
-            lines.sample(change.observer, tell)
+            lines.sample(change.observer, on_progress)
 
     with_loader(built)
     latest = around_modules(call)

@@ -27,7 +27,7 @@ def same_batch(change: Change) -> None:
     """
     batches: dict[int, Any] = {}
 
-    def again(real: Callable[..., Any], self: Any) -> Any:
+    def repeat_first(real: Callable[..., Any], self: Any) -> Any:
         key = id(self._index_sampler)
         if key not in batches:
             batches[key] = real(self)
@@ -47,7 +47,7 @@ def same_batch(change: Change) -> None:
         dataloader._SingleProcessDataLoaderIter,
         dataloader._MultiProcessingDataLoaderIter,
     ):
-        around(kind, "_next_data", again)
+        around(kind, "_next_data", repeat_first)
     latest = _same_batch_of_function(change, batches)
 
 
@@ -118,13 +118,13 @@ def _first_again(function: Callable[..., Any]) -> Callable[..., Any]:
     results: dict[str, Any] = {}
 
     @functools.wraps(function)
-    def again(*args: Any, **kwargs: Any) -> Any:
+    def repeat_first(*args: Any, **kwargs: Any) -> Any:
         key = repr([each for each in (*args, *kwargs.values()) if isinstance(each, (str, bool))])
         if key not in results:
             results[key] = function(*args, **kwargs)
         return results[key]
 
-    return again
+    return repeat_first
 
 
 def workers(change: Change) -> None:

@@ -32,13 +32,13 @@ def threads(change: Change) -> None:
         if os.getpid() != process:  # a loader's process
             real(asked)
 
-    def look(*_: Any) -> None:
+    def inspect(*_: Any) -> None:
         if torch.get_num_threads() == number:
             change.took(f"PyTorch uses {number} threads")
 
     torch.set_num_threads(number)
     around(torch, "set_num_threads", keep)
-    register_optimizer_step_post_hook(look)
+    register_optimizer_step_post_hook(inspect)
 
 
 def fp32(change: Change) -> None:
@@ -72,7 +72,7 @@ def tf32(change: Change) -> None:
     if not accelerator.has_tf32(torch):
         return change.cannot("no GPU with TF32")
 
-    def look(*_: Any) -> None:
+    def inspect(*_: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the script has set it in PyTorch's new way
             if torch.backends.cuda.matmul.allow_tf32:
                 change.took("matrix products use TF32")
@@ -83,7 +83,7 @@ def tf32(change: Change) -> None:
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.allow_tf32 = True
     around(torch, "set_float32_matmul_precision", keep)
-    register_optimizer_step_post_hook(look)
+    register_optimizer_step_post_hook(inspect)
 
 
 def bf16(change: Change) -> None:
@@ -93,7 +93,7 @@ def bf16(change: Change) -> None:
     """
     dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[change.word]
 
-    def look(_module: Any, _args: Any, out: Any) -> None:
+    def inspect(_module: Any, _args: Any, out: Any) -> None:
         if any(each.dtype is dtype for each in tensors(out)):
             change.took(f"layers compute in {change.name}")
 
@@ -102,7 +102,7 @@ def bf16(change: Change) -> None:
 
     def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         watched = () if change.done else module.modules()
-        hooks = [each.register_forward_hook(look) for each in watched]
+        hooks = [each.register_forward_hook(inspect) for each in watched]
         device = next(module.parameters()).device.type
         with torch.autocast(device, dtype=dtype):
             out = inner(*args, **kwargs)
