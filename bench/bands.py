@@ -80,8 +80,8 @@ def _print_right(run: PublishedRun, records: Sequence[Record]) -> None:
             continue
         seeds = Seeds(len(read), statistics.fmean(numbers), statistics.stdev(numbers))
         bounds = band(replace(value, seeds=seeds), figures)
-        runs |= {side_columns for side_columns, _ in read}
-        outside |= {side_columns for side_columns, number in read if _is_outside(number, bounds)}
+        runs |= {side for side, _ in read}
+        outside |= {side for side, number in read if _is_outside(number, bounds)}
         spread = f"{{ count = {seeds.count}, mean = {seeds.mean:.5g}, sd = {seeds.sd:.2g} }}"
         print(f"  {_place(value)}: published {value.value}, seeds = {spread}")
         print(f"      band {_text(bounds)}, in the catalogue {_text(band(value, figures))}")

@@ -76,12 +76,12 @@ def main() -> None:
     for number in range(options.rounds):
         for library in LIBRARIES:
             scripts = [("by_hand", BY_HAND), ("trainmark", OURS)]
-            for side_columns, script in scripts[:: -1 if number % 2 else 1]:
-                found[library][side_columns].append(rate(script, library, options.size))
+            for side, script in scripts[:: -1 if number % 2 else 1]:
+                found[library][side].append(rate(script, library, options.size))
     for library, rates in found.items():
         hand, ours = (
-            ", ".join(f"{each / 1e9:.0f}" for each in rates[side_columns])
-            for side_columns in ("by_hand", "trainmark")
+            ", ".join(f"{each / 1e9:.0f}" for each in rates[side])
+            for side in ("by_hand", "trainmark")
         )
         ratios = [a / b for a, b in zip(rates["trainmark"], rates["by_hand"], strict=True)]
         print(

@@ -100,12 +100,12 @@ class EverySecondEpoch(Sampler):
 
     epoch = 0
 
-    def look(self) -> None:
+    def sample(self) -> None:
         if is_watched(self.epoch):
-            super().look()
+            super().sample()
 
 
-class PreparationObserver(RunObserver):
+class SampledObserver(RunObserver):
     """Tells the sampler which epoch has begun."""
 
     def __init__(self, sampler: EverySecondEpoch) -> None:
@@ -139,7 +139,7 @@ def sampling(pairs: int, times: int, device: str, folder: Path) -> dict[str, Any
     start = time.perf_counter()
     used = time.process_time()
     (record,) = execute(
-        tasks, prepared.seen, Store(folder), PreparationObserver(sampler), sampler=lambda: sampler
+        tasks, prepared.seen, Store(folder), SampledObserver(sampler), sampler=lambda: sampler
     )
     share = (time.process_time() - used) / (time.perf_counter() - start)
     warm = 4

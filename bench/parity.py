@@ -93,7 +93,9 @@ class _reference_steps:
         self._place = str(Path(self._folder.name) / "steps.npz")
         folder = _folder(workload)
         options = Options("idiomatic", "cpu", precision, seed)  # type: ignore[arg-type]
-        compute_reference(ComputeReference("numpy", workload, folder, options, self._place), lambda _: None)
+        compute_reference(
+            ComputeReference("numpy", workload, folder, options, self._place), lambda _: None
+        )
 
     def __enter__(self) -> str:
         return self._place

@@ -35,7 +35,7 @@ from typing import Any
 
 import ranking
 from contenders import arrays
-from ranking import LIMIT, OURS, LearningRateSchedule
+from ranking import LIMIT, OURS, RacePlan
 from rounds import Contender, Outcome, Timeouts, compete
 
 from trainmark import units
@@ -118,7 +118,7 @@ def contenders(epochs_a_turn: int, mxnet: Path | None) -> Iterator[Contender]:
     yield Contender(LIMIT, here, SCRIPTS / "limit.py", tested=False)
 
 
-def race(workload: Workload, options: argparse.Namespace) -> tuple[LearningRateSchedule, Outcome]:
+def race(workload: Workload, options: argparse.Namespace) -> tuple[RacePlan, Outcome]:
     """Run one workload."""
     directory = locate(
         workload.dataset, environment=options.data_dir, cache=Path("unused"), download=False
@@ -127,7 +127,7 @@ def race(workload: Workload, options: argparse.Namespace) -> tuple[LearningRateS
     size = (QUICK if options.quick else WHOLE).get(workload.name, Size())
     images, labels = (part[: size.examples] for part in (data.train.images, data.train.labels))
     tested = QUICK_TEST_EXAMPLES if options.quick else len(data.test)
-    scheduled = LearningRateSchedule(workload, len(images), size.epochs_a_turn, min(tested, len(data.test)))
+    plan = RacePlan(workload, len(images), size.epochs_a_turn, min(tested, len(data.test)))
     entered = [
         each
         for each in contenders(size.epochs_a_turn, options.python)
@@ -151,7 +151,7 @@ def race(workload: Workload, options: argparse.Namespace) -> tuple[LearningRateS
         outcome.left_out["MXNet Module.fit and trainmark mxnet"] = (
             "no interpreter named: --python mxnet=PATH"
         )
-    return scheduled, outcome
+    return plan, outcome
 
 
 def conditions() -> list[str]:
@@ -168,12 +168,12 @@ def conditions() -> list[str]:
     return said
 
 
-def as_data(scheduled: LearningRateSchedule, outcome: Outcome, told: list[str]) -> dict[str, Any]:
+def as_data(plan: RacePlan, outcome: Outcome, told: list[str]) -> dict[str, Any]:
     """Everything that was measured on a workload."""
     return {
-        "examples": scheduled.examples,
-        "epochs_a_turn": scheduled.epochs_a_turn,
-        "test_examples": scheduled.test_examples,
+        "examples": plan.examples,
+        "epochs_a_turn": plan.epochs_a_turn,
+        "test_examples": plan.test_examples,
         "conditions": told,
         "command": sys.argv,
         "outcome": dataclasses.asdict(outcome),
@@ -182,10 +182,10 @@ def as_data(scheduled: LearningRateSchedule, outcome: Outcome, told: list[str]) 
 
 def shown(name: str, kept: dict[str, Any]) -> str:
     """The table of a workload, from :func:`as_data`."""
-    scheduled = LearningRateSchedule(
+    plan = RacePlan(
         catalog.find(name), kept["examples"], kept["epochs_a_turn"], kept["test_examples"]
     )
-    return to_markdown([ranking.table(scheduled, Outcome(**kept["outcome"]), kept["conditions"])])
+    return to_markdown([ranking.table(plan, Outcome(**kept["outcome"]), kept["conditions"])])
 
 
 def read(file: Path | None) -> dict[str, Any]:
@@ -262,12 +262,12 @@ def main() -> None:
     for name in options.workload or WORKLOADS:
         told = conditions()
         start = time.monotonic()
-        scheduled, outcome = race(catalog.find(name), options)
+        plan, outcome = race(catalog.find(name), options)
         told.append(
             f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC; took "
             f"{units.seconds(time.monotonic() - start)} with setting up"
         )
-        kept = as_data(scheduled, outcome, told)
+        kept = as_data(plan, outcome, told)
         print(shown(name, kept), flush=True)
         if options.out:  # after each workload, so that a run that is stopped leaves something
             workloads = {**read(options.out), name: kept}

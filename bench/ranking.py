@@ -40,7 +40,7 @@ ACCURACY_MARGIN = 0.02
 
 
 @dataclass(frozen=True)
-class LearningRateSchedule:
+class RacePlan:
     """What every contender trains in one turn.
 
     Args:
@@ -101,13 +101,11 @@ def reference_of(seconds: Mapping[str, Sequence[float]]) -> str | None:
     return min(present, key=lambda name: median(seconds[name]) or math.inf, default=None)
 
 
-def ranked(scheduled: LearningRateSchedule, outcome: Outcome) -> list[Ranked]:
+def ranked(plan: RacePlan, outcome: Outcome) -> list[Ranked]:
     """All that finished, fastest first."""
     reference = reference_of(outcome.seconds)
-    least = least_accuracy(outcome.test_accuracy, reference, scheduled.test_examples)
-    ideal = [
-        scheduled.flops_a_turn / fact["flops_per_second"] for fact in outcome.facts.get(LIMIT, [])
-    ]
+    least = least_accuracy(outcome.test_accuracy, reference, plan.test_examples)
+    ideal = [plan.flops_a_turn / fact["flops_per_second"] for fact in outcome.facts.get(LIMIT, [])]
     found = []
     for name, seconds in outcome.seconds.items():
         if name == LIMIT:
@@ -155,10 +153,10 @@ def least_accuracy(
     return expected - max(ACCURACY_MARGIN, 3 * chance, 3 * seeds)
 
 
-def table(scheduled: LearningRateSchedule, outcome: Outcome, conditions: Sequence[str]) -> Table:
+def table(plan: RacePlan, outcome: Outcome, conditions: Sequence[str]) -> Table:
     """All contenders of one workload."""
     reference = reference_of(outcome.seconds)
-    rows = ranked(scheduled, outcome)
+    rows = ranked(plan, outcome)
     titles = (
         "samples/s",
         "against the reference",
@@ -168,10 +166,10 @@ def table(scheduled: LearningRateSchedule, outcome: Outcome, conditions: Sequenc
         "a step",
     )
     return Table(
-        scheduled.workload.name,
-        (*conditions, *_conditions(scheduled, outcome)),
+        plan.workload.name,
+        (*conditions, *_conditions(plan, outcome)),
         (Field("contender"), *(Field(title, align="right") for title in titles)),
-        tuple(_row(scheduled, row, row.name == reference) for row in rows),
+        tuple(_row(plan, row, row.name == reference) for row in rows),
         (
             *verdicts(rows),
             *(f"left out: {name}: {reason}" for name, reason in outcome.left_out.items()),
@@ -196,14 +194,14 @@ def _verdict(name: str, twin: str, ratio: Estimate) -> str:
     return f"SLOWER: {said}" if ratio.high < 1 - TOLERANCE else f"not decided: {said}"
 
 
-def _conditions(scheduled: LearningRateSchedule, outcome: Outcome) -> list[str]:
+def _conditions(plan: RacePlan, outcome: Outcome) -> list[str]:
     reference = reference_of(outcome.seconds)
     rounds = max((len(seconds) for seconds in outcome.seconds.values()), default=0)
     said = [
-        f"a turn is {units.many(scheduled.epochs_a_turn, 'epoch')} of {scheduled.examples:,} examples, "
-        f"{units.many(scheduled.steps, 'step')} of {scheduled.batch:,}; {units.many(rounds, 'round')} "
+        f"a turn is {units.many(plan.epochs_a_turn, 'epoch')} of {plan.examples:,} examples, "
+        f"{units.many(plan.steps, 'step')} of {plan.batch:,}; {units.many(rounds, 'round')} "
         "after "
-        f"{WARM_UPS} to warm up; accuracy on {scheduled.test_examples:,} test images",
+        f"{WARM_UPS} to warm up; accuracy on {plan.test_examples:,} test images",
         f"reference: {reference or 'none, both were left out'}",
     ]
     facts = outcome.facts.get(LIMIT)
@@ -220,7 +218,7 @@ def _conditions(scheduled: LearningRateSchedule, outcome: Outcome) -> list[str]:
     return said
 
 
-def _row(scheduled: LearningRateSchedule, row: Ranked, is_reference: bool) -> TableRow:
+def _row(plan: RacePlan, row: Ranked, is_reference: bool) -> TableRow:
     return TableRow(
         (
             Cell(
@@ -228,7 +226,7 @@ def _row(scheduled: LearningRateSchedule, row: Ranked, is_reference: bool) -> Ta
                 "the reference" if is_reference else "",
                 "strong" if row.name.startswith(OURS) else "plain",
             ),
-            Cell(f"{scheduled.examples_a_turn / row.seconds:,.0f}"),
+            Cell(f"{plan.examples_a_turn / row.seconds:,.0f}"),
             Cell("1") if is_reference else _interval(row.ratio, units.ratio),
             _interval(row.twin_ratio, units.ratio),
             Cell(
@@ -236,7 +234,7 @@ def _row(scheduled: LearningRateSchedule, row: Ranked, is_reference: bool) -> Ta
                 "LOWER than the reference's" if row.learns is False else "",
             ),
             _interval(row.fraction, _percent),
-            Cell(units.seconds(row.seconds / scheduled.steps)),
+            Cell(units.seconds(row.seconds / plan.steps)),
         )
     )
 

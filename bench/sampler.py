@@ -84,7 +84,7 @@ def four_busy(seconds: float = 20.0) -> dict[str, Any]:
     origin = time.perf_counter()
     sampler.watch(process.pid)
     while process.poll() is None:
-        sampler.look()
+        sampler.sample()
         time.sleep(0.1)
     samples = sampler.take(origin)
     assert samples is not None

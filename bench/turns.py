@@ -60,10 +60,10 @@ def idle_share(side: ChosenSide) -> float:
     with Worker(
         run.python, partial(run.request, weight_files=[None], in_turns=True), on_answer=on_answer
     ) as worker:
-        ears = Listener()
+        listener = Listener()
         for turn in (1, 2):
             while len(waits) < turn:
-                if (ending := worker.attend(ears.wait([worker])[worker])) is not None:
+                if (ending := worker.attend(listener.wait([worker])[worker])) is not None:
                     raise SystemExit(f"{side.side.title}: {ending.reason}\n{ending.tail}")
             if turn == 1:
                 worker.send(TakeTurn(SETTLE_SECONDS))

@@ -48,8 +48,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainmark.analysis.fail_below import fail_below
 from trainmark.analysis.comparison import MARGIN, by_slices, compare
+from trainmark.analysis.fail_below import fail_below
 from trainmark.analysis.results import Speedup
 from trainmark.analysis.slices import Block, SliceComparison, compare_slices
 from trainmark.analysis.statistics import LOOK_CONFIDENCE, SLICES_CONFIDENCE, paired_difference
@@ -220,7 +220,11 @@ def _shortened(task: Task[Run]) -> Task[Run]:
     scheduled = task.first.scheduled
     workload = scheduled.workload.with_schedule(steps=OPENED_STEPS)
     return Task(
-        (dataclasses.replace(task.first, scheduled=dataclasses.replace(scheduled, workload=workload)),)
+        (
+            dataclasses.replace(
+                task.first, scheduled=dataclasses.replace(scheduled, workload=workload)
+            ),
+        )
     )
 
 

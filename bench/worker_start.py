@@ -218,11 +218,12 @@ def until_ready(request: Callable[[float], Any], source: Path) -> Taken:
                 Taken(answer.seconds, processor, main_thread.user_time + main_thread.system_time)
             )
 
-    ears = process.Listener()
+    listener = process.Listener()
     with process.Worker(Path(sys.executable), request, on_answer) as worker:
         while not found:
-            ready = ears.wait([worker])[worker]
-            ears.is_time_to_look()  # makes the next wait block, so that the worker has the cores
+            ready = listener.wait([worker])[worker]
+            # This makes the next wait block, so that the worker has the cores.
+            listener.is_time_to_sample()
             ending = worker.attend(ready)
             if ending is not None:
                 raise SystemExit(f"the process ended: {ending.reason}\n{ending.tail}")
@@ -286,7 +287,7 @@ def print_phases(file: Path) -> None:
 
     worker: Any = main
     phases.end("our modules")
-    request = requests.read(json.loads(file.read_text()))
+    request = worker_commands.read(json.loads(file.read_text()))
     phases.end("request")
     real_load = worker.registry.load
 
@@ -317,7 +318,7 @@ def print_phases(file: Path) -> None:
             print(json.dumps(phases.seconds), flush=True)
             os._exit(0)
 
-    assert isinstance(request, requests.Train)
+    assert isinstance(request, worker_commands.Train)
     worker.train(request, say, lambda: None, time.perf_counter, queue.SimpleQueue())
 
 

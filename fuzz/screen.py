@@ -6,10 +6,10 @@ import io
 import unicodedata
 from collections.abc import Sequence
 
+from trainmark.report.console import console, draw_all
 from trainmark.report.csv_text import to_csv
 from trainmark.report.markdown import to_markdown
 from trainmark.report.table import Table
-from trainmark.report.console import console, draw_all
 
 _DIRECTIONS = ("LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI")
 

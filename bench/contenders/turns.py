@@ -79,7 +79,7 @@ class Parent:
             "rw", encoding="utf-8", newline="\n"
         )
 
-    def on_progress(self, message: dict[str, Any]) -> None:
+    def tell(self, message: dict[str, Any]) -> None:
         self._lines.write(json.dumps(message) + "\n")
         self._lines.flush()
 
@@ -94,7 +94,7 @@ class Nobody:
     def __init__(self) -> None:
         self._start = time.perf_counter()
 
-    def on_progress(self, message: dict[str, Any]) -> None:
+    def tell(self, message: dict[str, Any]) -> None:
         print(f"{time.perf_counter() - self._start:8.3f} s  {json.dumps(message)}", flush=True)
 
     def wait(self) -> None:

@@ -83,7 +83,7 @@ def one(data: bytes) -> None:
     asked, size = (ASKED[data[0] % len(ASKED)], data[1] + 1) if len(data) > 1 else (ASKED[0], 1)
     notes = BUILDERS[asked]() if asked in BUILDERS else None
     try:
-        said = heard(data[2:], size, notes.hear if notes is not None else lambda _: None)
+        said = heard(data[2:], size, notes.on_answer if notes is not None else lambda _: None)
     except ProtocolError as error:
         assert str(error)
         return

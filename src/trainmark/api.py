@@ -167,8 +167,8 @@ class Compared:
             UsageError: the records lack the data that the chart shows.
             NotInstalled: the ``report`` extra is not installed.
         """
-        from trainmark.report.files import chosen, together
         from trainmark.report.chart_data import chart_data
+        from trainmark.report.files import chosen, together
 
         return together(chosen(chart_data(self.comparison), [name]))
 
@@ -189,8 +189,8 @@ class Compared:
             NotInstalled: the ``report`` extra is not installed.
             OSError: the file can't be written.
         """
-        from trainmark.report.files import drawn
         from trainmark.report.chart_data import chart_data
+        from trainmark.report.files import drawn
 
         regular.write(Path(path), drawn(Path(path), chart_data(self.comparison), [name]))
         return Path(path)
@@ -310,11 +310,11 @@ def run(
         DataError: a dataset can't be used.
         RecordError: a record can't be written, or, with ``resume``, an earlier one can't be read.
     """
-    from trainmark.terminal.observer import TerminalObserver
     from trainmark.study import options as study_options
     from trainmark.study.observer import StudyObserver
     from trainmark.study.rounds import Budget
     from trainmark.study.run import RoundOptions, run
+    from trainmark.terminal.observer import TerminalObserver
 
     study_options.require_known(options)
     names = {name: _several(options.get(name, ())) for name in ("backend", "style", "device")}  # type: ignore[arg-type]

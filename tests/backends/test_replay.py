@@ -85,15 +85,15 @@ def diagnosed(
     workload = (workload or catalog.find("mnist-mlp512")).with_schedule(
         steps=steps, epochs=1, shuffle="never"
     )
-    answered: list[Any] = []
+    received: list[Any] = []
     options = Options("fast", "cpu", "fp32", 1)
     request = ReplayTraining("spoiled", workload, drawn.folder, options, steps)
     stopped = None
     try:
-        replay(request, answered.append, lambda: None, lambda _: Spoiled(spoil))
+        replay(request, received.append, lambda: None, lambda _: Spoiled(spoil))
     except Exception as error:  # noqa: BLE001  (as the worker does)
         stopped = f"{type(error).__name__}: {error}"
-    return diagnose(replay_of(answered, workload, precision, stopped))
+    return diagnose(replay_of(received, workload, precision, stopped))
 
 
 @pytest.mark.parametrize(

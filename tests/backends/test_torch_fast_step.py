@@ -176,7 +176,9 @@ def test_masks_differ_in_every_compiled_step(
 ) -> None:
     monkeypatch.setenv(STEP_VARIABLE, "compiled")
     monkeypatch.setattr(torch, "__version__", TorchVersion("2.13.0" if falls_back else "2.12.0"))
-    optimizer = dataclasses.replace(DROPOUT.workload.optimizer, learning_rate=1e-25, lr_schedule=None)
+    optimizer = dataclasses.replace(
+        DROPOUT.workload.optimizer, learning_rate=1e-25, lr_schedule=None
+    )
     still = DROPOUT.changed(optimizer=optimizer)
     made = trainer(still)
     plan = EpochPlan((2, 2), np.array([0, 1, 0, 1]))

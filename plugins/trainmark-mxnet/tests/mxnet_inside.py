@@ -22,7 +22,7 @@ from trainmark.errors import Unsupported
 from trainmark.execute.protocol.answers import StepChecked
 from trainmark.execute.protocol.worker_commands import CheckParity, ComputeReference
 from trainmark.execute.worker.parity_check import check_parity
-from trainmark.execute.worker.parity_reference import parity_steps, compute_reference
+from trainmark.execute.worker.parity_reference import compute_reference, parity_steps
 from trainmark.workload import catalog
 from trainmark.workload.layers import Dropout, Flatten, ReLU
 from trainmark.workload.model import initial_weights, lay_out

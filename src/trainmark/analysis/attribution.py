@@ -118,7 +118,7 @@ class Dissection:
         evaluations: seconds of each evaluation.
         compile_seconds: None if nothing was compiled.
         steps: scheduled steps of the training.
-        evaluations: number of evaluations.
+        number_of_evaluations: how often an epoch, or the whole training, is evaluated.
         accelerator: whether the device computes asynchronously.
         dropped: variants that could not be measured, and why.
         threads_ratio: seconds with all cores / seconds as requested; None if all were requested.
@@ -133,7 +133,7 @@ class Dissection:
     evaluations: tuple[float, ...]
     compile_seconds: float | None
     steps: int
-    evaluations: int
+    number_of_evaluations: int
     accelerator: bool
     dropped: Mapping[str, str]
     threads_ratio: Estimate | None = None
@@ -303,7 +303,7 @@ def _without_launches(name: str, seconds: Round, found: Dissection) -> float | N
 def _on_top(found: Dissection, step: float) -> Iterator[Share]:
     """Yield the shares of evaluation and compilation, averaged over all scheduled steps."""
     if found.evaluations:
-        each = found.evaluations / found.steps / step
+        each = found.number_of_evaluations / found.steps / step
         share = statistics.median(found.evaluations) * each
         low = min(found.evaluations) * each
         high = max(found.evaluations) * each

@@ -12,7 +12,7 @@ from typing import Any
 
 from trainmark.analysis.cost import cost
 from trainmark.analysis.differences import Difference, differences
-from trainmark.analysis.efficiency import PlacePeaks, Place, efficiency, peaks_by_place
+from trainmark.analysis.efficiency import Place, PlacePeaks, efficiency, peaks_by_place
 from trainmark.analysis.groups import Repeats, group_records
 from trainmark.analysis.pace import changes_pace
 from trainmark.analysis.pairing import Reading, match

@@ -73,7 +73,9 @@ def tell_apart(records: Iterable[Record]) -> MachineOf:
         name = names[number]
         title = name if names.count(name) == 1 else f"{name} ({names[: number + 1].count(name)})"
         best = max(machines, key=lambda machine: len(machine.labels))
-        labels_of.update((_seen(machine), MachineLabel(title, best.labelled)) for machine in machines)
+        labels_of.update(
+            (_seen(machine), MachineLabel(title, best.labelled)) for machine in machines
+        )
 
     def machine_of(record: Record) -> MachineLabel:
         return labels_of[_seen(record.machine)]

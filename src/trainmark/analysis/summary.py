@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainmark.analysis.statistics import median
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Epoch, Record
+from trainmark.record.record import Epoch, Record, Slice
 
 _LARGEST_EXPONENT = 700
 """Largest loss whose exponential is a finite float64."""
@@ -93,7 +93,9 @@ def summarize(record: Record) -> RunSummary:
     seen = record.observed
     ended_early = record.observed is not None and record.observed.ended_early
     if seen and not record.epochs and seen.examples_per_step and seen.seconds:
-        rate = (seen.steps - 1) * seen.examples_per_step / seen.seconds
+        rate = _rate_of_slices(record.slices)
+        if rate is None:
+            rate = (seen.steps - 1) * seen.examples_per_step / seen.seconds
     train_loss = record.final.train_loss
     if diverged and train_loss is None:
         train_loss = math.nan
@@ -118,6 +120,16 @@ def summarize(record: Record) -> RunSummary:
         weights_sha256=record.model.initial_weights_sha256 if record.model else None,
         caveats=frozenset(caveats),
     )
+
+
+def _rate_of_slices(slices: Sequence[Slice]) -> float | None:
+    """Return the examples per second in all slices; None without any.
+
+    The observed steps also include those before the first slice, while the other sides were still
+    starting up: one script was 2.5 times slower in them.
+    """
+    seconds = math.fsum(each.seconds for each in slices)
+    return math.fsum(each.examples for each in slices) / seconds if seconds else None
 
 
 def _training_seconds(record: Record) -> float | None:

@@ -135,9 +135,9 @@ def _require_plot(plot: Path | None, charts: tuple[str, ...]) -> None:
 
 
 def _plot(path: Path, names: tuple[str, ...], comparison: Comparison) -> None:
+    from trainmark.report.chart_data import chart_data
     from trainmark.report.charts import charts
     from trainmark.report.files import drawn
-    from trainmark.report.chart_data import chart_data
 
     every = chart_data(comparison)
     output.write_file(path, drawn(path, every, names))

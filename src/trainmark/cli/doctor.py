@@ -14,8 +14,8 @@ from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import data_dir_option
 from trainmark.cli.output import json_option, show
 from trainmark.data.cache import cache_dir, environment_dir
-from trainmark.report.table import Cell, Field, Table, Tone, table_of, text_of
 from trainmark.report.console import console
+from trainmark.report.table import Cell, Field, Table, Tone, table_of, text_of
 from trainmark.units import many
 
 if TYPE_CHECKING:

@@ -13,20 +13,27 @@ from trainmark import regular
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import file_option, json_option, print_message, show, terminal_observer, write_file
+from trainmark.cli.output import (
+    file_option,
+    json_option,
+    print_message,
+    show,
+    terminal_observer,
+    write_file,
+)
 from trainmark.cli.show import refuse_others
 from trainmark.errors import ExplanationFailed, UsageError
 from trainmark.record.caveats import Caveat
 from trainmark.units import many
 
 if TYPE_CHECKING:
-    from trainmark.execute.parent.request import Request, PreparationObserver
-    from trainmark.terminal.observer import TerminalObserver
+    from trainmark.execute.parent.request import PreparationObserver, Request
     from trainmark.record.record import Record
     from trainmark.report.table import Table
     from trainmark.study.chosen import ChosenSide
     from trainmark.study.explain import Explanation
     from trainmark.study.explain.measure import ExplainedSide
+    from trainmark.terminal.observer import TerminalObserver
 
 EPILOG = """\b
 Examples:
@@ -178,7 +185,13 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     shown = parts if found.gpu_busy is None else {**parts, "GPU busy": found.gpu_busy}
     place = f"{observed.framework} on {observed.device}"
     table = changes_table(
-        measured.name, place, found.step_seconds, shown, found.findings, found.left_out, sentences_shown
+        measured.name,
+        place,
+        found.step_seconds,
+        shown,
+        found.findings,
+        found.left_out,
+        sentences_shown,
     )
     show(data, [table], as_json=options["as_json"])
     if options["chart"]:
@@ -242,7 +255,9 @@ def _explain_record(
     return _diagnose(record, chosen, unlike, progress, options)
 
 
-def _choose_again(record: Record, request: Request, preparation: PreparationObserver) -> ChosenSide | str:
+def _choose_again(
+    record: Record, request: Request, preparation: PreparationObserver
+) -> ChosenSide | str:
     """Return the side that runs a record again, or why there is none.
 
     It is an ``ExplainedSide``, unless the run failed.
@@ -255,7 +270,7 @@ def _choose_again(record: Record, request: Request, preparation: PreparationObse
         UnknownName,
         Unsupported,
     )
-    from trainmark.study import rerun, explain
+    from trainmark.study import explain, rerun
     from trainmark.study.chosen import choose
     from trainmark.study.explain import failure
 
@@ -357,7 +372,7 @@ def _explain_record_only(
             f"{record.id} has nothing to explain", expected="a finished epoch", found=why_not
         )
     if not options["as_json"]:
-        progress.print_message(f"note: {why_not}; this explanation uses the record alone")
+        progress.message(f"note: {why_not}; this explanation uses the record alone")
     data: dict[str, Any] = {
         "record": record.id,
         **facts_of(record, ("workload", "backend", "style", "device")),
@@ -431,7 +446,9 @@ def _table(found: Explanation, unlike: tuple[str, ...]) -> Table:
     notes += [f"{name} is missing: {reason}." for name, reason in dissection.dropped.items()]
     sentences_shown = sentences(found.attribution, found.advice)
     if subject.busy:
-        sentences_shown[0] += " But the machine was busy: repeat this when it is idle before you rely on it."
+        sentences_shown[0] += (
+            " But the machine was busy: repeat this when it is idle before you rely on it."
+        )
     if found.crossing is not None:
         sentences_shown.append(crossing_sentence(found.crossing, side.device))
     elif found.no_crossing is not None:
@@ -441,5 +458,9 @@ def _table(found: Explanation, unlike: tuple[str, ...]) -> Table:
         )
     title = f"{given.name}: {side.title}"
     return explanation_table(
-        title, tuple(conditions), found.attribution, (*sentences_shown[1:], *notes), answer=sentences_shown[0]
+        title,
+        tuple(conditions),
+        found.attribution,
+        (*sentences_shown[1:], *notes),
+        answer=sentences_shown[0],
     )

@@ -9,7 +9,14 @@ from pathlib import Path
 import click
 
 from trainmark.cli.options import records_argument
-from trainmark.cli.output import comparable, json_option, print_json, print_message, text_of, write_file
+from trainmark.cli.output import (
+    comparable,
+    json_option,
+    print_json,
+    print_message,
+    text_of,
+    write_file,
+)
 from trainmark.errors import OutputError
 
 FORMS = ("csv", "markdown", "tensorboard", "mlflow")

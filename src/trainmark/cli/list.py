@@ -10,8 +10,8 @@ import click
 
 from trainmark.cli.options import python_option
 from trainmark.cli.output import json_option, print_json, terminal_observer
-from trainmark.report.table import Field, Table, table_of
 from trainmark.report.console import console, draw_all
+from trainmark.report.table import Field, Table, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

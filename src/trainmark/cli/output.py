@@ -10,8 +10,8 @@ import click
 
 from trainmark import regular
 from trainmark.errors import OutputError
-from trainmark.report.printable import STEERING, printable
 from trainmark.report.console import console, draw_all
+from trainmark.report.printable import STEERING, printable
 from trainmark.units import many
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trainmark.analysis.results import Comparison
-    from trainmark.terminal.observer import TerminalObserver
     from trainmark.record.record import Record
     from trainmark.report.table import Table
+    from trainmark.terminal.observer import TerminalObserver
 
 json_option: Callable[[Any], Any] = click.option(
     "--json", "as_json", is_flag=True, help="Print only JSON on stdout."

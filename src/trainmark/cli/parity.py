@@ -59,7 +59,7 @@ def command(**options: Any) -> int:
     with progress.preparing() as preparation:
         plan = parity.prepare(shared.request_of(options), options["steps"], preparation)
     for notice in plan.notices:
-        progress.print_message(f"note: {notice}")
+        progress.message(f"note: {notice}")
     sides = f"{many(len(plan.sides), 'side')}: {', '.join(side.title for side in plan.sides)}"
     with progress.working(f"{plan.scheduled.workload.name}, {sides}") as on_progress:
         found = parity.measure(plan, on_progress)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trainmark.analysis.predictions import Predictions
-    from trainmark.terminal.observer import TerminalObserver
     from trainmark.study.predict import TrainedModel
+    from trainmark.terminal.observer import TerminalObserver
 
 EPILOG = """\b
 Examples:
@@ -156,7 +156,9 @@ def _continue(
     shares = None
     if asked["attention"] is not None:
         shares = generate.attention(model, prompt, *_layer_and_head(asked["attention"]))
-    with progress.working(f"{model.record.id}: generating with {model.chosen.side.title}") as on_progress:
+    with progress.working(
+        f"{model.record.id}: generating with {model.chosen.side.title}"
+    ) as on_progress:
         found = generate.generate(
             model, prompt, asked["length"], asked["temperature"], asked["seed"], on_progress
         )

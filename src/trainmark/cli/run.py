@@ -145,6 +145,8 @@ def show_records(
     if records and records[-1].process is not None:
         next_command += f"; to explain one: trainmark explain {folder}/{records[-1].id}.json"
     screen.print(
-        f"\n{news}, in {store.folder}. To compare them: {next_command}", soft_wrap=True, markup=False
+        f"\n{news}, in {store.folder}. To compare them: {next_command}",
+        soft_wrap=True,
+        markup=False,
     )
     return code

@@ -131,14 +131,14 @@ def command(**options: Any) -> int:
             del training[name]
         plan = scale.prepare(shared.request_of(training), _question(options), preparation)
     for notice in plan.notices:
-        progress.print_message(f"note: {notice}")
+        progress.message(f"note: {notice}")
     folder = options["out"] / FOLDER
     if plan.question.rendezvous.nodes > 1:
         # Machines may share a disk, but must not wait for each other's lock.
         folder /= safe_name(platform.node())
     store = Store(folder)
     with store.locked():
-        progress.print_message(_announcement(plan))
+        progress.message(_announcement(plan))
         earlier = earlier_records(store, progress) if options["resume"] else []
         with progress.running(plan.tasks, store.folder) as observer:
             records = scale.measure(plan, store, observer, earlier, labels=options["labels"])
@@ -146,7 +146,7 @@ def command(**options: Any) -> int:
     show(found, scale_tables(found), as_json=options["as_json"], legend=options["legend"])
     if options["plot"] is not None:
         _plot(found, options["plot"], progress)
-    progress.print_message(f"Records: {store.folder}")
+    progress.message(f"Records: {store.folder}")
     # A machine without rank 0 has no record of the whole training, only those of its ranks.
     all_finished = all(record.outcome.status == "ok" for record in records)
     return OK if found.passed and all_finished else FAILED
@@ -169,7 +169,9 @@ def _question(options: dict[str, Any]) -> Question:
         batch=options["batch_size"],
         microbatches=options["microbatches"],
         oversubscribe=options["oversubscribe"],
-        rendezvous=rendezvous.meet(nodes, endpoint, options["rdzv_timeout"], rendezvous.local_network()),
+        rendezvous=rendezvous.meet(
+            nodes, endpoint, options["rdzv_timeout"], rendezvous.local_network()
+        ),
         repeats=options["repeats"],
         steps=options["steps"],
     )
@@ -203,7 +205,7 @@ def _plot(found: Scaling, path: Path, progress: StudyObserver) -> None:
 
     chart = scaling_chart(found)
     if chart is None:
-        progress.print_message("Nothing to draw.")
+        progress.message("Nothing to draw.")
         return
     write_file(path, in_format_of(path, [chart]))
-    progress.print_message(f"Wrote {path}.")
+    progress.message(f"Wrote {path}.")

@@ -17,10 +17,10 @@ from trainmark.errors import NotInstalled
 from trainmark.units import many
 
 if TYPE_CHECKING:
-    from trainmark.terminal.observer import TerminalObserver
     from trainmark.record.store import Store
     from trainmark.study.sweep.plan import SweepPlan
     from trainmark.study.sweep.tuning import Cluster
+    from trainmark.terminal.observer import TerminalObserver
 
 FOLDER = "sweep"
 """Name of the folder in ``--out`` that gets the records."""
@@ -196,8 +196,8 @@ def _train(
     options: dict[str, Any],
 ) -> None:
     from trainmark.measure.host import usable_core_numbers
-    from trainmark.terminal.trials import TrialProgress
     from trainmark.study.sweep.collect import collect
+    from trainmark.terminal.trials import TrialProgress
 
     at_once = min(options["parallel"] or cluster.slots, cluster.slots, len(planned.tasks))
     planned = planned.side_by_side(at_once > 1)
@@ -228,5 +228,5 @@ def _show(group_id: str, store: Store, progress: TerminalObserver, *, as_json: b
     data = {key: getattr(found, key) for key in ("workload", "grid", "trials", "best")}
     show(data, [sweep_table(found)], as_json=as_json)
     next_command = f"trainmark report {shlex.quote(str(store.folder))} -o sweep.html"
-    progress.print_message(f"\nRecords: {store.folder}. To see them: {next_command}")
+    progress.message(f"\nRecords: {store.folder}. To see them: {next_command}")
     return OK if all(trial.outcome == "ok" for trial in found.trials) else FAILED

@@ -14,6 +14,13 @@ from trainmark.record.facts import Key
 from trainmark.report.conditions import share_of_peak, split, threads, when_measured
 from trainmark.report.flat import flat_group
 from trainmark.report.length import length, which_epoch
+from trainmark.report.side_columns import (
+    HARDWARE,
+    GroupRow,
+    same_side,
+    side_columns,
+    side_columns_by_machine,
+)
 from trainmark.report.table import (
     Cell,
     Field,
@@ -23,7 +30,6 @@ from trainmark.report.table import (
     span,
     table_of,
 )
-from trainmark.report.side_columns import HARDWARE, GroupRow, same_side, side_columns, side_columns_by_machine
 
 SPEED_TONES: dict[str, Tone] = {
     "faster": "good",

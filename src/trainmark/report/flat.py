@@ -49,4 +49,9 @@ def flat_published(
     side_columns = {
         column: getattr(result.key, name) if result.key else None for column, name in _WHO.items()
     }
-    return {"workload": result.workload, "run": result.run, **side_columns, **dataclasses.asdict(figure)}
+    return {
+        "workload": result.workload,
+        "run": result.run,
+        **side_columns,
+        **dataclasses.asdict(figure),
+    }

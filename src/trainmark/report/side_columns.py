@@ -25,7 +25,9 @@ HARDWARE = ("machine", "CPU", "device name")
 """Conditions that have columns in :func:`side_columns_by_machine`."""
 
 
-def side_columns(groups: Sequence[GroupResult], conditions: Sequence[Condition]) -> list[Field[GroupRow]]:
+def side_columns(
+    groups: Sequence[GroupResult], conditions: Sequence[Condition]
+) -> list[Field[GroupRow]]:
     """Return columns for whatever differs of backend, style, device and other conditions.
 
     If nothing differs, this is the backend.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 from trainmark.analysis.results import Comparison
+from trainmark.report.chart_data import chart_data
 from trainmark.report.comparison_table import comparison_tables
 from trainmark.report.machines_table import differences_table
 from trainmark.report.markdown import to_markdown
 from trainmark.report.published_table import published_tables
 from trainmark.report.table import Cell, Table
 from trainmark.report.verdict import verdict
-from trainmark.report.chart_data import chart_data
 from trainmark.report.yardstick_table import yardstick_table
 
 

@@ -14,8 +14,8 @@ from trainmark.errors import PredictionFailed, UsageError
 from trainmark.execute.protocol.answers import Answer, Continued
 from trainmark.execute.protocol.worker_commands import Generate
 from trainmark.record import weights as weight_files
-from trainmark.study.predict import TrainedModel
 from trainmark.study.observer import OnProgress, ignore_progress
+from trainmark.study.predict import TrainedModel
 from trainmark.workload.model import lay_out
 
 

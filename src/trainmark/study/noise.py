@@ -10,8 +10,8 @@ from trainmark.analysis.noise import Noise, noise_of
 from trainmark.errors import NoiseFailed
 from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide
-from trainmark.study.pair import compare_settings
 from trainmark.study.observer import StudyObserver
+from trainmark.study.pair import compare_settings
 from trainmark.study.rounds import Budget
 
 LABELS = ("A", "B")
@@ -33,7 +33,9 @@ def measure(
     start = time.perf_counter()
     with store.locked():
         sides = dict.fromkeys(LABELS, chosen.settings)
-        one, other = compare_settings(chosen, sides, store, running, budget, progress.message, labels)
+        one, other = compare_settings(
+            chosen, sides, store, running, budget, progress.message, labels
+        )
     seconds = time.perf_counter() - start
     found = noise_of(one, other, seconds, budget.margin)
     if found is None:

@@ -19,7 +19,7 @@ from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import ScheduledWorkload, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.process import ask, ask_all
-from trainmark.execute.parent.request import Request, PreparationObserver
+from trainmark.execute.parent.request import PreparationObserver, Request
 from trainmark.execute.protocol.answers import (
     Answer,
     FreeLosses,
@@ -52,7 +52,9 @@ class ParityPlan:
     notices: tuple[str, ...]
 
 
-def prepare(request: Request, free_steps: int, preparation: PreparationObserver | None = None) -> ParityPlan:
+def prepare(
+    request: Request, free_steps: int, preparation: PreparationObserver | None = None
+) -> ParityPlan:
     """Find the sides and the data.
 
     Args:
@@ -74,7 +76,9 @@ def prepare(request: Request, free_steps: int, preparation: PreparationObserver 
             found="fp16",
             fix="Use --precision bf16.",
         )
-    scheduled = ScheduledWorkload(workload, requests.locate_one(request, workload, preparation), repeats=1)
+    scheduled = ScheduledWorkload(
+        workload, requests.locate_one(request, workload, preparation), repeats=1
+    )
     return ParityPlan(request, scheduled, sides, free_steps, tuple(selection.refused))
 
 
@@ -99,7 +103,11 @@ def measure(plan: ParityPlan, on_progress: OnProgress = ignore_progress) -> Pari
         options = Options("idiomatic", "cpu", precision, settings.seed)
         rehearsal = ComputeReference(_REFERENCE, workload, dataset.folder, options, place)
         _, ending = ask(
-            THIS.path, rehearsal, on_answer=on_answer, threads=settings.threads, timeout=settings.timeout
+            THIS.path,
+            rehearsal,
+            on_answer=on_answer,
+            threads=settings.threads,
+            timeout=settings.timeout,
         )
         if ending.status != "done":
             found = ending.reason or "no answer"

@@ -10,7 +10,7 @@ import numpy as np
 from trainmark import regular
 from trainmark.analysis.predictions import Predictions
 from trainmark.errors import PredictionFailed, UsageError
-from trainmark.execute.parent.request import Request, PreparationObserver
+from trainmark.execute.parent.request import PreparationObserver, Request
 from trainmark.execute.protocol.answers import Answer, Outputs, Scored, of_kind
 from trainmark.execute.protocol.worker_commands import Predict
 from trainmark.record.record import Record
@@ -91,7 +91,11 @@ def predict(model: TrainedModel, on_progress: OnProgress = ignore_progress) -> P
         on_progress("predicting", len(outputs) / (scheduled.dataset.test_examples or 1))
 
     request = Predict(
-        side.backend, scheduled.workload, scheduled.dataset.folder, chosen.options(), str(model.weights)
+        side.backend,
+        scheduled.workload,
+        scheduled.dataset.folder,
+        chosen.options(),
+        str(model.weights),
     )
     received, ending = chosen.ask(request, on_answer=on_answer)
     scored = next(iter(of_kind(received, Scored)), None)

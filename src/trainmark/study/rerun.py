@@ -96,7 +96,11 @@ def elsewhere(record: Record) -> str | None:
     """Return why the run can't be repeated on this machine; None if it can."""
     machine = read_machine_state().machine
     there = record.machine
-    if (machine.name, machine.cpu, machine.usable_cores) == (there.name, there.cpu, there.usable_cores):
+    if (machine.name, machine.cpu, machine.usable_cores) == (
+        there.name,
+        there.cpu,
+        there.usable_cores,
+    ):
         return None
     cores = f"{there.usable_cores or 'an unknown number of'} usable cores"
     what = f"{there.name}, {there.cpu or 'unknown CPU'}, {cores}"

@@ -45,8 +45,8 @@ from trainmark.measure.neighbours import Neighbours
 from trainmark.record.caveats import EXTERNAL_SHARE
 from trainmark.record.facts import Key, RunKey
 from trainmark.record.record import Record, Slice, are_disturbed
-from trainmark.report.verdict import verdict
 from trainmark.report.chart_data import chart_data
+from trainmark.report.verdict import verdict
 from trainmark.units import many, percent, seconds
 
 LOOKS = (2, 3, 6, 12, 24)
@@ -143,7 +143,9 @@ def rounds_within(
     neighbours = neighbours or Neighbours()
     warn_if_busy(neighbours, planned[0].first, on_progress)
     began = clock() if began is None else began
-    rounds = _Rounds(budget, planned, execute, on_progress, clock, looks, neighbours, measure_peaks, began)
+    rounds = _Rounds(
+        budget, planned, execute, on_progress, clock, looks, neighbours, measure_peaks, began
+    )
     rounds.carry_out_planned()
     rounds.add_rounds()
     _warn_of_disturbance(rounds.records, neighbours, on_progress)
@@ -280,7 +282,9 @@ class _Rounds(Generic[AnyRun]):
         planned = {task.round for task in self._planned}
         has_more = len(planned) > len({record.round for record in self.records})
         if is_first and has_more:  # otherwise reported at the end
-            _warn_of_disturbance(self.records, self._neighbours, self._on_progress, above=FEWEST_KEPT)
+            _warn_of_disturbance(
+                self.records, self._neighbours, self._on_progress, above=FEWEST_KEPT
+            )
 
     # The opening
 

@@ -182,7 +182,9 @@ def measure(
         why = "this Python did not load it, as with -I, -E or -S"
         if any(record.process and record.process.attached for record in ended):
             why = "no supported framework made a step"
-        progress.message(f"note: the observer saw no training ({why}), so whole processes are measured")
+        progress.message(
+            f"note: the observer saw no training ({why}), so whole processes are measured"
+        )
     return records, earlier
 
 
@@ -225,7 +227,9 @@ def _in_rounds(
         if options.dry_run:
             progress.message(f"{announce(tasks)}{found}")
             return [], earlier
-        progress.message(f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues.")
+        progress.message(
+            f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues."
+        )
         peaks: dict[PeakKey, Peaks] = {}
         threads = known_threads(tasks, earlier)
         state = partial(read_machine_state, options.labels)

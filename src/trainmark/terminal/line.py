@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import StudyObserver, ProgressColumn
+from rich.progress import Progress, ProgressColumn
 
 from trainmark.terminal.plain_lines import PlainLines
 
@@ -20,7 +20,7 @@ class ProgressLine:
 
     def __init__(self, screen: Console, *columns: ProgressColumn) -> None:
         self._screen = screen
-        self._progress = StudyObserver(
+        self._progress = Progress(
             *columns, console=screen, transient=True, disable=not screen.is_terminal
         )
         self._lines = PlainLines(screen, self._words)

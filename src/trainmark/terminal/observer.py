@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.execute.parent.task import Task
+from trainmark.report.console import console
+from trainmark.study.observer import OnProgress, StudyObserver
 from trainmark.terminal.preparation import PreparationProgress
 from trainmark.terminal.runs import RunProgress
 from trainmark.terminal.work import WorkProgress
-from trainmark.report.console import console
-from trainmark.study.observer import StudyObserver, OnProgress
 
 
 class TerminalObserver(StudyObserver):

@@ -29,13 +29,13 @@ from trainmark.execute.protocol.answers import (
     Waiting,
 )
 from trainmark.measure.sampler import Row, tree_percent
-from trainmark.terminal.line import ProgressLine
-from trainmark.terminal.time_left import TaskTime, Throughput, TimeLeft, kind_of, whole_seconds
 from trainmark.record.facts import tokens_of
 from trainmark.record.record import Record
 from trainmark.report.labels import side_of
 from trainmark.report.length import asks_for_steps, length
 from trainmark.report.pace import pace
+from trainmark.terminal.line import ProgressLine
+from trainmark.terminal.time_left import TaskTime, Throughput, TimeLeft, kind_of, whole_seconds
 from trainmark.workload.tokens import Tokens
 
 _LONGEST_WORDS = 200

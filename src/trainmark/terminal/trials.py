@@ -10,11 +10,11 @@ from rich.console import Console
 
 from trainmark import units
 from trainmark.execute.parent.plan import Run
-from trainmark.terminal.runs import print_ended
-from trainmark.terminal.work import WorkProgress
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import tokens_of
 from trainmark.record.record import Record
+from trainmark.terminal.runs import print_ended
+from trainmark.terminal.work import WorkProgress
 from trainmark.workload.grid import title
 
 
@@ -48,7 +48,9 @@ class TrialProgress(WorkProgress):
         self._ended += 1
         print_ended(self._screen, record, _summary(record))
         done = self._before + self._ended
-        self.on_progress(f"{done}/{self._trials} trials", self._ended / (self._trials - self._before))
+        self.on_progress(
+            f"{done}/{self._trials} trials", self._ended / (self._trials - self._before)
+        )
 
     def lost(self, run: Run, reason: str) -> None:
         """Print that a trial's worker died and the trial is retried."""

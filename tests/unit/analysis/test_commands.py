@@ -15,12 +15,12 @@ from trainmark.record import codec
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
 from trainmark.record.record import Energy, Final, Process, Record, Slice
+from trainmark.report.chart_data import chart_data
 from trainmark.report.csv_text import to_csv
 from trainmark.report.page import page
 from trainmark.report.record_table import record_tables
 from trainmark.report.tables import comparison_markdown, tables_of
 from trainmark.report.verdict import verdict
-from trainmark.report.chart_data import chart_data
 
 
 def sides(**second: object) -> list[Record]:

@@ -8,8 +8,8 @@ from msgspec import structs
 
 from tests.records import rounds
 from tests.unit.analysis.test_slices import a_round
-from trainmark.analysis.fail_below import fail_below
 from trainmark.analysis.comparison import compare
+from trainmark.analysis.fail_below import fail_below
 from trainmark.analysis.results import Comparison
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Outcome

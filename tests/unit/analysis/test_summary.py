@@ -10,7 +10,7 @@ from tests.records import a_command, a_record
 from trainmark.analysis.summary import summarize
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
-from trainmark.record.record import Epoch, Final
+from trainmark.record.record import Epoch, Final, Slice
 
 
 def test_the_first_epoch_is_not_steady() -> None:
@@ -77,3 +77,9 @@ def test_without_epochs_the_rate_is_that_of_the_observed_steps() -> None:
         == 320
     )
     assert summarize(a_command(observed=Observed("torch", (), 11, 2.0))).samples_per_second is None
+
+
+def test_the_rate_of_slices_leaves_out_the_start() -> None:
+    seen = Observed("torch", (), steps=11, seconds=2.0, examples_per_step=32.0)
+    slices = [Slice(0, order, float(order), 10, 10, 0.5, 320.0) for order in range(2)]
+    assert summarize(a_command(observed=seen, slices=slices)).samples_per_second == 640

@@ -108,7 +108,7 @@ def test_capabilities_as_version_0_1_had_them_say_what_to_change(plugins: Path, 
         "class ToyBackend:\n"
         f"    def capabilities(self): return Capabilities('toy', '1', ('idiomatic',), {rest})\n"
     )
-    for request in (requests.Probe("toy"), requests.Examine("toy")):
+    for request in (worker_commands.Probe("toy"), worker_commands.Examine("toy")):
         with pytest.raises(
             Unsupported, match=r"'toy' was written for another version.*kinds.*CHANGELOG\.md"
         ) as caught:

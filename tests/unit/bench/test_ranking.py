@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ranking import (
     LIMIT,
-    LearningRateSchedule,
+    RacePlan,
     least_accuracy,
     paired_ratio,
     ranked,
@@ -17,7 +17,9 @@ from rounds import Outcome
 
 from trainmark.workload import catalog
 
-COURSE = LearningRateSchedule(catalog.find("mnist-mlp128"), examples=1_000, epochs_a_turn=2, test_examples=10_000)
+COURSE = RacePlan(
+    catalog.find("mnist-mlp128"), examples=1_000, epochs_a_turn=2, test_examples=10_000
+)
 
 
 def outcome(**seconds: list[float]) -> Outcome:

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.unit.backends.samples import a_dataset, a_text, options
-from trainmark.execute.protocol.worker_commands import ComputeReference
 from trainmark.execute.protocol.wire import Say
+from trainmark.execute.protocol.worker_commands import ComputeReference
 from trainmark.execute.worker.parity_reference import compute_reference
 from trainmark.workload.spec import Workload
 
@@ -29,7 +29,9 @@ def reference_steps(
     """The file of the steps."""
     place = folder / "steps.npz"
     compute_reference(
-        ComputeReference("numpy", workload, data_of(workload), options(precision=precision), str(place)),
+        ComputeReference(
+            "numpy", workload, data_of(workload), options(precision=precision), str(place)
+        ),
         say,
     )
     return place

@@ -24,18 +24,18 @@ from trainmark.data.load import DataFolder
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent.check import read
 from trainmark.execute.parent.process import TAIL_BYTES, Ending, ask
-from trainmark.execute.protocol import worker_commands, wire
+from trainmark.execute.protocol import wire, worker_commands
 from trainmark.execute.protocol.answers import StepChecked
+from trainmark.execute.protocol.wire import Message
 from trainmark.execute.protocol.worker_commands import (
     CheckParity,
+    ComputeReference,
     Dissect,
     Examine,
-    ComputeReference,
     Request,
     Train,
     Variant,
 )
-from trainmark.execute.protocol.wire import Message
 from trainmark.execute.worker.reports import Reports
 from trainmark.record.checks import Check, StepChecks
 from trainmark.workload import catalog
@@ -154,7 +154,7 @@ OF_PARITY = (TRAIN.workload, TRAIN.dataset, TRAIN.options, "/tmp/steps.npz")
     ],
 )
 def test_a_request_arrives_as_it_was_made(request_: Request) -> None:
-    assert requests.read(json.loads(wire.encoded(wire.to_message(request_)))) == request_
+    assert worker_commands.read(json.loads(wire.encoded(wire.to_message(request_)))) == request_
 
 
 def test_checks_arrive_as_they_were_made_even_if_they_are_not_finite() -> None:
@@ -176,7 +176,7 @@ def test_a_request_of_another_version_is_refused_by_field(
     change: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(ProtocolError, match=problem):
-        requests.read({**json.loads(wire.encoded(wire.to_message(TRAIN))), **change})
+        worker_commands.read({**json.loads(wire.encoded(wire.to_message(TRAIN))), **change})
 
 
 def test_what_nobody_reads_may_be_anything() -> None:

@@ -175,7 +175,12 @@ def test_each_workload_has_its_own_best_number_of_threads(drawn: Located, tmp_pa
     threads: ThreadsByTitle = {"mnist-cnn torch fast cpu": of_another}
     seen = {("torch", THIS.label): probe(THIS, "torch")}
     records = execute(
-        tasks, seen, Store(tmp_path), RunObserver(), opening=Listener(continues=False), threads=threads
+        tasks,
+        seen,
+        Store(tmp_path),
+        RunObserver(),
+        opening=Listener(continues=False),
+        threads=threads,
     )
     for record in records:
         assert record.threads_search != of_another

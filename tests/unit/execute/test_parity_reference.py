@@ -13,7 +13,13 @@ from trainmark.backends.numpy.backend import NumpyBackend
 from trainmark.backends.numpy.reference import SHOWN
 from trainmark.errors import DataError, TrainmarkError
 from trainmark.execute.protocol.answers import ReferenceComputed
-from trainmark.execute.worker.parity_reference import STEPS, batches_of, cut, ordered_plans, parity_steps
+from trainmark.execute.worker.parity_reference import (
+    STEPS,
+    batches_of,
+    cut,
+    ordered_plans,
+    parity_steps,
+)
 from trainmark.workload.initializers import Uniform
 from trainmark.workload.layers import Dense, Dropout, Flatten, ReLU
 from trainmark.workload.model import initial_weights, lay_out

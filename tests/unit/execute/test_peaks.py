@@ -45,9 +45,9 @@ def test_a_folder_that_can_not_be_written_costs_nothing(tmp_path: Path) -> None:
 class Workers:
     """Replaces the processes that measure peaks: each answer is twice as fast as the one before."""
 
-    def __init__(self, *, answered: int | None = None) -> None:
+    def __init__(self, *, received: int | None = None) -> None:
         self.requests: list[MeasurePeaks] = []
-        self._answered = answered
+        self._answered = received
         self._speed = 1e11
 
     def ask(self, _: Path, request: MeasurePeaks, **__: object) -> tuple[list[PeaksMeasured], None]:
@@ -98,7 +98,7 @@ def test_one_process_measures_all_devices_of_a_backend(
 def test_a_process_that_dies_keeps_the_devices_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peaks, "ask", Workers(answered=1).ask)
+    monkeypatch.setattr(peaks, "ask", Workers(received=1).ask)
     assert found_on(["cpu", "cuda:0"], Keep(tmp_path)) == {"cpu": 1e11}
 
 

@@ -49,7 +49,7 @@ def test_several_at_once_answer_in_the_order_of_the_questions(tmp_path: Path) ->
         (THIS.path, Probe("nothing-of-that-name")),
     ]
     found = list(ask_all(questions, at_once=2, timeout=200))
-    assert [type(answered[0]).__name__ for answered, _ in found] == [
+    assert [type(received[0]).__name__ for received, _ in found] == [
         "Capable",
         "BackendsListed",
         "Failed",

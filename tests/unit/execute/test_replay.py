@@ -45,9 +45,11 @@ class Loaded:
 
 
 def first_step(workload: Workload, data: Dataset) -> StepInspection:
-    answered: list[Any] = []
-    replay(ReplayTraining("numpy", workload, Loaded(data), OPTIONS, 3), answered.append, lambda: None)  # type: ignore[arg-type]
-    return next(each for each in answered if isinstance(each, StepInspected)).inspection
+    received: list[Any] = []
+    replay(
+        ReplayTraining("numpy", workload, Loaded(data), OPTIONS, 3), received.append, lambda: None
+    )  # type: ignore[arg-type]
+    return next(each for each in received if isinstance(each, StepInspected)).inspection
 
 
 def test_augmented_images() -> None:

@@ -27,13 +27,13 @@ def line(event: str, t: float, **more: Any) -> bytes:
     return json.dumps({"trainmark": 1, "event": event, "t": ORIGIN + t, **more}).encode() + b"\n"
 
 
-def answered(*lines: bytes) -> tuple[list[dict[str, Any]], Reports]:
+def received(*lines: bytes) -> tuple[list[dict[str, Any]], Reports]:
     reports = Reports(0.5)
     return list(reports.take(b"".join(lines), ORIGIN)), reports
 
 
 def test_an_epoch_begins_where_the_last_line_ended() -> None:
-    messages, reports = answered(
+    messages, reports = received(
         line("hello", 1.0, language="C"),
         line("epoch", 3.0, loss=2.0, examples=10, steps=5),
         line("test", 3.5, accuracy=0.5),
@@ -55,7 +55,7 @@ def test_an_epoch_begins_where_the_last_line_ended() -> None:
 
 
 def test_a_pause_is_part_of_no_epoch() -> None:
-    messages, reports = answered(
+    messages, reports = received(
         line("hello", 1.0),
         line("pause", 2.0, settled=False),
         line("resume", 5.0),
@@ -95,12 +95,12 @@ def test_a_pause_is_part_of_no_epoch() -> None:
     ],
 )
 def test_a_slice_that_can_not_be_is_left_out(said: dict[str, Any]) -> None:
-    messages, reports = answered(line("hello", 1.0), line("slice", 7.0, **said))
+    messages, reports = received(line("hello", 1.0), line("slice", 7.0, **said))
     assert (messages, reports.left_out) == ([], 1)
 
 
 def test_without_a_hello_the_first_epoch_begins_with_the_command() -> None:
-    (epoch,), _ = answered(line("epoch", 3.0))
+    (epoch,), _ = received(line("epoch", 3.0))
     assert (epoch.start, epoch.seconds) == (0.5, 2.5)
 
 
@@ -131,13 +131,13 @@ def test_a_line_may_come_in_pieces() -> None:
     ],
 )
 def test_what_makes_no_sense_is_left_out_and_counted(odd: bytes) -> None:
-    messages, reports = answered(line("hello", 1.0), odd, line("epoch", 4.0))
+    messages, reports = received(line("hello", 1.0), odd, line("epoch", 4.0))
     assert [(each.index, each.seconds) for each in messages] == [(0, 3.0)]
     assert reports.left_out == 1
 
 
 def test_epochs_out_of_order_are_left_out() -> None:
-    messages, reports = answered(
+    messages, reports = received(
         *(line("epoch", 1.0 + at, index=index) for at, index in enumerate((0, 2, 1, 1)))
     )
     assert [each.index for each in messages] == [0, 1]
@@ -145,7 +145,7 @@ def test_epochs_out_of_order_are_left_out() -> None:
 
 
 def test_a_loss_that_is_not_finite_is_kept_and_told() -> None:
-    messages, reports = answered(line("epoch", 1.0, loss=2.0), line("epoch", 2.0, loss="nan"))
+    messages, reports = received(line("epoch", 1.0, loss=2.0), line("epoch", 2.0, loss="nan"))
     assert math.isnan(messages[1].train_loss)
     assert reports.not_finite == "train loss nan was reported for epoch 2"
     assert reports.last_finite == 2.0
@@ -153,7 +153,7 @@ def test_a_loss_that_is_not_finite_is_kept_and_told() -> None:
 
 @pytest.mark.parametrize("word", ["NaN", "-nan", "nan", "+Inf", "-Infinity", "inf"])
 def test_languages_spell_what_is_not_finite_each_in_its_way(word: str) -> None:
-    (epoch,), reports = answered(line("epoch", 1.0, loss=word))
+    (epoch,), reports = received(line("epoch", 1.0, loss=word))
     assert not math.isfinite(epoch.train_loss)
     assert reports.left_out == 0
     assert reports.not_finite is not None
@@ -172,7 +172,7 @@ def test_languages_spell_what_is_not_finite_each_in_its_way(word: str) -> None:
 def test_a_value_that_makes_no_sense_is_counted_and_the_rest_of_its_line_counts(
     odd: dict[str, Any],
 ) -> None:
-    (epoch,), reports = answered(line("epoch", 1.0, **{"loss": 2.0, "steps": 7, **odd}))
+    (epoch,), reports = received(line("epoch", 1.0, **{"loss": 2.0, "steps": 7, **odd}))
     assert epoch.seconds == 0.5
     assert reports.left_out == 1
     ((name, value),) = odd.items()
@@ -181,7 +181,7 @@ def test_a_value_that_makes_no_sense_is_counted_and_the_rest_of_its_line_counts(
 
 
 def test_who_says_hello_later_is_a_process_that_the_first_one_started() -> None:
-    messages, reports = answered(
+    messages, reports = received(
         line("hello", 1.0), line("hello", 2.0, language="worker"), line("epoch", 3.0)
     )
     assert messages[0].seconds == 2.0
@@ -207,7 +207,7 @@ def test_who_floods_the_pipe_is_not_listened_to_any_more() -> None:
 
 
 def test_a_training_that_recovers_did_not_diverge() -> None:
-    _, reports = answered(line("epoch", 1.0, loss="inf"), line("epoch", 2.0, loss=1.0))
+    _, reports = received(line("epoch", 1.0, loss="inf"), line("epoch", 2.0, loss=1.0))
     assert reports.not_finite is None
 
 
@@ -226,7 +226,7 @@ def test_a_line_without_an_end_does_not_fill_memory() -> None:
     )
 )
 def test_whatever_comes_times_never_run_backwards(parts: list[bytes]) -> None:
-    messages, _ = answered(*(part + b"\n" for part in parts))
+    messages, _ = received(*(part + b"\n" for part in parts))
     for each in messages:
         assert each.seconds >= 0
     epochs = [each for each in messages if isinstance(each, EpochEnded)]
@@ -237,7 +237,7 @@ SEEN = {"framework": "torch", "injected": ["torch.save"], "steps": 7, "seconds":
 
 
 def test_what_the_observer_saw_is_passed_on() -> None:
-    (seen, epoch), reports = answered(
+    (seen, epoch), reports = received(
         line("hello", 1.0),
         line(
             "observed",
@@ -266,7 +266,7 @@ def test_what_the_observer_saw_is_passed_on() -> None:
     "odd", [{"steps": -1}, {"steps": "7"}, {"seconds": 1e300}, {"injected": 3}, {"framework": None}]
 )
 def test_what_the_observer_can_not_have_seen_is_left_out(odd: dict[str, Any]) -> None:
-    messages, reports = answered(
+    messages, reports = received(
         line("hello", 1.0), line("observed", 2.0, **{**SEEN, **odd}), line("epoch", 3.0)
     )
     assert [type(each) for each in messages] == [EpochEnded]
@@ -274,7 +274,7 @@ def test_what_the_observer_can_not_have_seen_is_left_out(odd: dict[str, Any]) ->
 
 
 def test_versions_come_with_the_first_observed_steps() -> None:
-    _, reports = answered(
+    _, reports = received(
         line("hello", 1.0), line("observed", 2.0, **SEEN, packages={"torch": "2.8.0", "odd": 3})
     )
     assert reports.packages == {"torch": "2.8.0"}
@@ -282,7 +282,7 @@ def test_versions_come_with_the_first_observed_steps() -> None:
 
 
 def test_a_search_for_the_number_of_threads_is_reported() -> None:
-    messages, reports = answered(
+    messages, reports = received(
         line("threads", 2.0, chosen=1, default=4, step_seconds={"1": 0.01, "4": 0.02})
     )
     assert messages == [ThreadsTried(chosen=1, default=4, tried=[(1, 0.01), (4, 0.02)])]
@@ -301,5 +301,5 @@ def test_a_search_for_the_number_of_threads_is_reported() -> None:
     ],
 )
 def test_an_invalid_search_is_left_out(figures: dict[str, Any]) -> None:
-    messages, reports = answered(line("threads", 2.0, **figures))
+    messages, reports = received(line("threads", 2.0, **figures))
     assert (messages, reports.left_out) == ([], 1)

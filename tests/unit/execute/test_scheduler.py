@@ -23,7 +23,8 @@ from trainmark.workload import catalog
 def a_round(digits: Located, *interpreters: Interpreter) -> list[Task[Run]]:
     scheduled = ScheduledWorkload(catalog.find("mnist-mlp32").with_schedule(steps=20), digits, 1)
     return in_rounds(
-        [(scheduled, [Side("numpy", "idiomatic", "cpu", each) for each in interpreters])], Settings()
+        [(scheduled, [Side("numpy", "idiomatic", "cpu", each) for each in interpreters])],
+        Settings(),
     )
 
 
@@ -34,7 +35,9 @@ def test_ranks_use_the_threads_of_all_ranks_on_this_machine(
     (task,) = a_round(drawn, THIS)
     spread = Spreading(Layout(data=2), rendezvous=Rendezvous(nodes=nodes))
     run = dataclasses.replace(task.first, spread=spread, settings=Settings(threads=threads))
-    conversation = Conversation(Task((run,)), list, Store(Path("out")), RunObserver(), Sampler(), [])
+    conversation = Conversation(
+        Task((run,)), list, Store(Path("out")), RunObserver(), Sampler(), []
+    )
     assert conversation.threads == used
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from trainmark.backends.base import EpochPlan, Steps
 from trainmark.execute.protocol.answers import SliceTimed, Waiting
-from trainmark.execute.protocol.worker_commands import Stop, TakeTurn
 from trainmark.execute.protocol.wire import to_message
+from trainmark.execute.protocol.worker_commands import Stop, TakeTurn
 from trainmark.execute.worker.slices import FEWEST_STEPS, Enough, Slices
 from trainmark.execute.worker.timing import TimedEpoch, timed_epoch
 
@@ -203,12 +203,14 @@ def test_processes_that_train_together_take_the_steps_of_the_first() -> None:
             return agree(own)
 
         parent = Parent(training, [0.5, 0.5, 0.5, None])
-        return training, an_epoch(training, Slices(parent.turns, parent.on_answer, 0.0, agreed), 100)
+        return training, an_epoch(
+            training, Slices(parent.turns, parent.on_answer, 0.0, agreed), 100
+        )
 
     said: list[Any] = []
     first, epoch = train(0.0, lambda own: said.append(own) or own)  # type: ignore[func-returns-value]
-    answered = iter(said)
-    second, _ = train(3.0, lambda _: next(answered))
+    received = iter(said)
+    second, _ = train(3.0, lambda _: next(received))
     assert first.trained == second.trained
     assert epoch.seconds == pytest.approx(100 * STEP), "to agree is not training"
 

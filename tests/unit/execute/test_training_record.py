@@ -104,7 +104,9 @@ def test_random_data_is_not_judged() -> None:
     scheduled = ScheduledWorkload(catalog.find("gpt2-124m"), tokens, 1)
     flat = (READY, epoch(0, 10.8, 10.8), Finished())
     caveats = (
-        notes(*flat, of=dataclasses.replace(run(), scheduled=scheduled)).record(Outcome("ok")).caveats
+        notes(*flat, of=dataclasses.replace(run(), scheduled=scheduled))
+        .record(Outcome("ok"))
+        .caveats
     )
     assert Caveat.RANDOM_DATA in caveats and Caveat.NOT_LEARNING not in caveats
 

@@ -11,11 +11,11 @@ from tests.browser.samples import a_full_record, full_records, records_of_every_
 from tests.records import a_record, rounds
 from trainmark.analysis.comparison import compare
 from trainmark.record.record import Epoch, Final, Peaks, Record, Samples, Slice
+from trainmark.report.chart_data import chart_data
 from trainmark.report.charts import NAMES, charts
 from trainmark.report.charts.breakdown import breakdown
 from trainmark.report.charts.chart import Chart
 from trainmark.report.explained import Explained, ExplainedPart
-from trainmark.report.chart_data import chart_data
 
 pytest.importorskip("altair", reason="trainmark[report] is not installed")
 

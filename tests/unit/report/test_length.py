@@ -6,13 +6,13 @@ import pytest
 
 from tests.records import a_command, a_record
 from trainmark.analysis.comparison import compare
-from trainmark.terminal.runs import _summary
 from trainmark.record.record import Record
+from trainmark.report.chart_data import chart_data
 from trainmark.report.charts.time import pace
 from trainmark.report.comparison_table import title_of
 from trainmark.report.length import length
 from trainmark.report.record_table import record_tables
-from trainmark.report.chart_data import chart_data
+from trainmark.terminal.runs import _summary
 from trainmark.workload import catalog
 
 IN_STEPS = catalog.find("mnist-mlp512").with_schedule(steps=1407)

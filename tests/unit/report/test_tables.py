@@ -21,12 +21,12 @@ from trainmark.analysis.results import Comparison
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 from trainmark.report import tables
+from trainmark.report.chart_data import chart_data
 from trainmark.report.charts import charts
 from trainmark.report.conditions import split
+from trainmark.report.console import draw, draw_all
 from trainmark.report.csv_text import to_csv
 from trainmark.report.table import Cell, Field, Table, TableRow, span
-from trainmark.report.console import draw, draw_all
-from trainmark.report.chart_data import chart_data
 from trainmark.workload import catalog
 from trainmark.workload.schedule import Target
 

@@ -13,11 +13,11 @@ from trainmark.analysis.comparison import LOSS_MARGIN, compare
 from trainmark.analysis.efficiency import efficiency, peaks_by_place
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Peaks, Record
+from trainmark.report.chart_data import chart_data
 from trainmark.report.charts import of_work
 from trainmark.report.comparison_table import comparison_tables
 from trainmark.report.record_table import record_tables
 from trainmark.report.verdict import verdict
-from trainmark.report.chart_data import chart_data
 
 
 def text(backend: str, loss: float, number: int, workload: str = "shakespeare-gpt") -> Record:

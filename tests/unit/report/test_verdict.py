@@ -13,8 +13,8 @@ from tests.records import a_record, rounds
 from trainmark.analysis.comparison import compare
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Outcome, Record, ThreadsSearch
-from trainmark.report.verdict import Verdict, verdict
 from trainmark.report.chart_data import chart_data
+from trainmark.report.verdict import Verdict, verdict
 
 
 def said(records: Sequence[Record]) -> Verdict:

@@ -11,9 +11,9 @@ from rich.console import Console
 from tests.records import a_record
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Outcome, Record
+from trainmark.report.console import draw_all
 from trainmark.report.layer_table import layer_data, layer_table
 from trainmark.report.record_table import record_tables
-from trainmark.report.console import draw_all
 from trainmark.workload import catalog
 
 # specs/workloads.md: parameters, forward and training FLOP an example

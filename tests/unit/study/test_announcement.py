@@ -21,6 +21,8 @@ SIDE = Side("numpy", "fast", "cpu", THIS, "fp32", "2.1.0")
 def test_several_workloads_are_not_compared_with_each_other(names: list[str]) -> None:
     source: Source = get_args(Source)[0]
     data = Located("mnist", Path("/data"), source, "5f" * 32, True, 60_000, 10_000)
-    scheduled_workloads = [(ScheduledWorkload(catalog.find(name), data, 2), [SIDE]) for name in names]
+    scheduled_workloads = [
+        (ScheduledWorkload(catalog.find(name), data, 2), [SIDE]) for name in names
+    ]
     said = announcement(in_rounds(scheduled_workloads, Settings()))
     assert ("different workloads are not" in said) == (len(names) > 1)

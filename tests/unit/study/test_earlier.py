@@ -39,14 +39,14 @@ def test_resume_goes_on_from_this_machine_and_says_what_it_leaves_out(tmp_path: 
         ("a-container", "theirs-too"),
     ):
         store.write(of(machine, name))
-    answered = Heard()
-    assert [record.id for record in earlier_records(store, answered)] == ["mine"]
-    assert "ignoring 2 records of a-container" in answered.said[0]
+    received = Heard()
+    assert [record.id for record in earlier_records(store, received)] == ["mine"]
+    assert "ignoring 2 records of a-container" in received.said[0]
 
 
 def test_where_all_is_its_own_nothing_is_said(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.write(of(platform.node(), "mine"))
-    answered = Heard()
-    assert [record.id for record in earlier_records(store, answered)] == ["mine"]
-    assert answered.said == []
+    received = Heard()
+    assert [record.id for record in earlier_records(store, received)] == ["mine"]
+    assert received.said == []

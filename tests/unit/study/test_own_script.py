@@ -32,7 +32,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def observed(clock: SimpleNamespace, at: float) -> own_script._StepWatch:
     """Watches a script whose first step was reported at a time."""
-    preparation = own_script._StepWatch(lambda _: None, "the unchanged script", most=1.0, patience=60.0)
+    preparation = own_script._StepWatch(
+        lambda _: None, "the unchanged script", most=1.0, patience=60.0
+    )
     clock.now = at
     preparation.answered(TASK, StepsObserved("torch", (), steps=1, seconds=0.0))
     return preparation
@@ -57,7 +59,9 @@ def test_a_script_that_reports_nothing_more_is_not_waited_for(clock: SimpleNames
 
 
 def test_a_script_without_a_step_is_not_waited_for(clock: SimpleNamespace) -> None:
-    preparation = own_script._StepWatch(lambda _: None, "the unchanged script", most=1.0, patience=60.0)
+    preparation = own_script._StepWatch(
+        lambda _: None, "the unchanged script", most=1.0, patience=60.0
+    )
     clock.now = 59.0
     preparation.counted(TASK, 0)
     clock.now = 61.0

@@ -14,13 +14,13 @@ from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import THIS
-from trainmark.execute.parent.request import Request, PreparationObserver
+from trainmark.execute.parent.request import PreparationObserver, Request
 from trainmark.execute.parent.task import Task
-from trainmark.execute.protocol.worker_commands import StartRanks, Train, read
 from trainmark.execute.protocol.wire import encoded, to_message
+from trainmark.execute.protocol.worker_commands import StartRanks, Train, read
 from trainmark.study.layouts import layout_of, require_able, require_divisible
 from trainmark.study.scale import prepare
-from trainmark.study.scale.question import Question, scheduled_workloads, require_possible, tasks
+from trainmark.study.scale.question import Question, require_possible, scheduled_workloads, tasks
 from trainmark.workload import catalog
 from trainmark.workload.reduce import with_batch
 

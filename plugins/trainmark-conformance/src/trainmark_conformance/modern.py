@@ -142,7 +142,9 @@ OPTIMIZERS = (
             "adamw": AdamW(0.05, 0.8, 0.95, 0.02, weight_decay=0.3),
             "adamw, groups": AdamW(0.05, epsilon=0.02, weight_decay=0.3, groups=_BY_GROUP),
             "adamw, clipping, cosine": AdamW(0.05, epsilon=0.02, clip_norm=0.1, lr_schedule=_DOWN),
-            "rmsprop, clipping, cosine": RMSprop(0.05, epsilon=0.02, clip_norm=0.1, lr_schedule=_DOWN),
+            "rmsprop, clipping, cosine": RMSprop(
+                0.05, epsilon=0.02, clip_norm=0.1, lr_schedule=_DOWN
+            ),
             "sgd, groups": SGD(0.1, weight_decay=0.2, groups=_BY_GROUP),
             "sgd, clipping": SGD(1.0, clip_norm=0.3),
             "sgd, nesterov": SGD(0.1, 0.9, weight_decay=0.05, nesterov=True),
@@ -180,13 +182,20 @@ RECIPES = (
         "nesterov of residuals",
         RESIDUAL,
         loss=SoftmaxCrossEntropy(reduction="sum"),
-        optimizer=SGD(0.02, 0.9, weight_decay=0.1, nesterov=True, lr_schedule=_CURVE, clip_norm=5.0),
+        optimizer=SGD(
+            0.02, 0.9, weight_decay=0.1, nesterov=True, lr_schedule=_CURVE, clip_norm=5.0
+        ),
     ),
     _five_steps(
         "velocity and average of a batch norm",
         BATCH_NORM,
         optimizer=SGD(
-            0.02, 0.9, "velocity", nesterov=True, lr_schedule=_CURVE, groups=(Group("matrices", 0.2),)
+            0.02,
+            0.9,
+            "velocity",
+            nesterov=True,
+            lr_schedule=_CURVE,
+            groups=(Group("matrices", 0.2),),
         ),
         weight_average=WeightAverage(0.3),
     ),

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from trainmark.backends import base
 from trainmark.backends.examination import LEFT, RIGHT, Examination
-from trainmark.backends.peaks import PeakKernels
 from trainmark.backends.numpy import layers, losses, optimizers
 from trainmark.backends.numpy.peaks import NumpyPeakKernels
 from trainmark.backends.numpy.precision import DTYPES
 from trainmark.backends.parts import loss_left
+from trainmark.backends.peaks import PeakKernels
 from trainmark.backends.stepwise import Arrays, State
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from trainmark.backends.base import Options
-from trainmark.backends.peaks import QueuedWork
 from trainmark.backends.numpy.precision import DTYPES
+from trainmark.backends.peaks import QueuedWork
 from trainmark.workload.products import Product
 
 

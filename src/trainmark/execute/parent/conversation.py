@@ -241,7 +241,11 @@ class Conversation:
         )
         threads = run.threads if isinstance(run, Run) else run.settings.threads
         self.worker = Worker(
-            run.python, request, on_answer=self._on_answer, threads=threads, timeout=run.settings.timeout
+            run.python,
+            request,
+            on_answer=self._on_answer,
+            threads=threads,
+            timeout=run.settings.timeout,
         )
         self._observer.task_started(self.task)
         self._announce()
@@ -522,7 +526,9 @@ def _cpu_seconds(conversations: Iterable[Conversation]) -> float | None:
 def _outcome(ending: Ending, last_answer: answers.Failed | answers.Diverged | None) -> Outcome:
     """Return the outcome of a run that did not finish."""
     if isinstance(last_answer, answers.Diverged):
-        return Outcome("diverged", last_answer.reason, step=last_answer.step, loss_before=last_answer.before)
+        return Outcome(
+            "diverged", last_answer.reason, step=last_answer.step, loss_before=last_answer.before
+        )
     status: Status = "timeout" if ending.status == "timeout" else "failed"
     reason = last_answer.reason if last_answer is not None else ending.reason
     return Outcome(

@@ -108,7 +108,9 @@ def _examine(entry: registry.Entry, timeout: float, stop: threading.Event) -> Fr
 
     start = time.monotonic()
     try:
-        _, ending = ask(THIS.path, Examine(entry.name), on_answer=on_answer, on_steps=on_steps, timeout=timeout)
+        _, ending = ask(
+            THIS.path, Examine(entry.name), on_answer=on_answer, on_steps=on_steps, timeout=timeout
+        )
     except (ProtocolError, OSError) as error:
         ending = Ending("died", str(error), "")
     problem = f"no answer within {timeout:g} s" if ending.status == "timeout" else ending.reason

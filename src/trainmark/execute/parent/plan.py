@@ -41,7 +41,12 @@ class Side:
     def options(self, seed: int, limits: ResourceLimits, layout: Layout | None = None) -> Options:
         """Return the options for a trainer of this side."""
         return Options(
-            self.style, self.device, self.precision, seed, layout=layout, **resource_limits_of(limits)
+            self.style,
+            self.device,
+            self.precision,
+            seed,
+            layout=layout,
+            **resource_limits_of(limits),
         )
 
     @property

@@ -77,7 +77,9 @@ def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT
         )
     last_words = (ending.tail.strip().splitlines() or [""])[-1]
     problem = ending.reason or "no answer"
-    is_known = not last_words or problem in last_words  # a traceback's last line often is the reason
+    is_known = (
+        not last_words or problem in last_words
+    )  # a traceback's last line often is the reason
     return Seen(backend, interpreter, problem=problem if is_known else f"{problem}: {last_words}")
 
 

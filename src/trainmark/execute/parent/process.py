@@ -21,8 +21,8 @@ from trainmark.execute.parent.check import read
 from trainmark.execute.parent.scratch import compile_cache, scratch_folder
 from trainmark.execute.parent.undisturbed import undisturbed
 from trainmark.execute.protocol.answers import Answer, Diverged, Done, Failed, Waiting
-from trainmark.execute.protocol.worker_commands import Request
 from trainmark.execute.protocol.wire import SCRATCH, Channel, position, shared_page, signal_name
+from trainmark.execute.protocol.worker_commands import Request
 from trainmark.measure.control_group import oom_kills
 
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "worker" / "bootstrap.py"
@@ -298,7 +298,11 @@ def ask_all(
                     if ending is not None:
                         endings[worker] = ending
                         worker.close()
-                if listener.is_time_to_sample() and live[-1] not in endings and "on_steps" in options:
+                if (
+                    listener.is_time_to_sample()
+                    and live[-1] not in endings
+                    and "on_steps" in options
+                ):
                     options["on_steps"](live[-1].steps())
             worker, answers = workers[number]
             yield answers, endings[worker]

@@ -25,7 +25,9 @@ class RanksRecordBuilder(TrainingRecordBuilder):
     writes the record of the whole training.
     """
 
-    def __init__(self, run: Run, seen: Seen, state: MachineState, peaks: Peaks | None, token: str) -> None:
+    def __init__(
+        self, run: Run, seen: Seen, state: MachineState, peaks: Peaks | None, token: str
+    ) -> None:
         super().__init__(run, seen, state, peaks, replayed=False, token=token)
         self._token = token
         self._ranks: dict[int, TrainingRecordBuilder] = {}

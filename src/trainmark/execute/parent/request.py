@@ -135,7 +135,9 @@ def prepare(request: Request, preparation: PreparationObserver | None = None) ->
     _require_priced(request.settings.prices, selection)
     # The data comes last: it may have to be downloaded, and a typing error should be reported
     # before.
-    located, notices = locate_all(request, [workload for workload, _ in selection.able], preparation)
+    located, notices = locate_all(
+        request, [workload for workload, _ in selection.able], preparation
+    )
     settings = dataclasses.replace(
         request.settings, weights_from=selection.weights_from, substituted=bool(notices)
     )
@@ -299,7 +301,9 @@ def _require_seed_of_pytorch(workload: Workload, request: Request) -> None:
             )
 
 
-def locate_one(request: Request, workload: Workload, preparation: PreparationObserver | None = None) -> Located:
+def locate_one(
+    request: Request, workload: Workload, preparation: PreparationObserver | None = None
+) -> Located:
     """Return the dataset of ``workload``; raises DataError if it is not found, or damaged."""
     return locate_all(request, [workload], preparation)[0][workload.dataset].windows(
         workload.input.length

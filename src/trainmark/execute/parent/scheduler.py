@@ -15,8 +15,8 @@ from trainmark.execute.parent.command_record import CommandRecordBuilder
 from trainmark.execute.parent.conversation import (
     Conversation,
     Findings,
-    RunObserver,
     OfConversations,
+    RunObserver,
     RunStopped,
 )
 from trainmark.execute.parent.machine_state import MachineState, read_machine_state
@@ -34,7 +34,7 @@ from trainmark.measure.sampler import Sampler
 from trainmark.record.record import Outcome, Peaks, Record
 from trainmark.record.store import Store
 
-__all__ = ["Observer", "RunStopped", "execute"]
+__all__ = ["RunObserver", "RunStopped", "execute"]
 
 
 @dataclass
@@ -173,7 +173,10 @@ def _with_best_threads(task: Task[Any], findings: Findings) -> Task[Any]:
 
 
 def _builders(
-    task: Task[Any], state: MachineState, seen: Mapping[tuple[str, str], Seen], peaks: Mapping[PeakKey, Peaks]
+    task: Task[Any],
+    state: MachineState,
+    seen: Mapping[tuple[str, str], Seen],
+    peaks: Mapping[PeakKey, Peaks],
 ) -> list[RecordBuilder]:
     """Return a builder for each run of ``task``."""
     token = secrets.token_hex(4)
@@ -186,7 +189,8 @@ def _builders(
     if first.spread is not None and first.spread.launched:
         return [RanksRecordBuilder(first, of_side, state, peak, token)]
     return [
-        TrainingRecordBuilder(run, of_side, state, peak, bool(task.done), token) for run in task.runs
+        TrainingRecordBuilder(run, of_side, state, peak, bool(task.done), token)
+        for run in task.runs
     ]
 
 
@@ -218,7 +222,8 @@ def _run_together(
             takes_sample = listener.is_time_to_sample()
             for conversation in live:
                 conversation.attend(
-                    received[conversation.worker], takes_sample=takes_sample and conversation is shown
+                    received[conversation.worker],
+                    takes_sample=takes_sample and conversation is shown,
                 )
             if turns is not None and turns.has_opening:
                 coming = _make_room(conversations, coming, live, turns)

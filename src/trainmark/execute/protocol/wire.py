@@ -51,7 +51,9 @@ class Channel:
 
     def send(self, message: object) -> None:
         """Send a dataclass or a message; raises OSError if the other end is closed."""
-        self._end.sendall(encoded(message if isinstance(message, dict) else to_message(message)) + b"\n")
+        self._end.sendall(
+            encoded(message if isinstance(message, dict) else to_message(message)) + b"\n"
+        )
 
     def receive(self) -> Iterator[Message] | None:
         """Return the messages that have arrived, after waiting for at least one byte.

@@ -267,7 +267,14 @@ class RunScript:
 
 _AboutBackends = Probe | ListBackends | MeasurePeaks | Examine
 _AboutWorkloads = (
-    Predict | Generate | ReplayTraining | ComputeReference | CheckParity | Train | StartRanks | Dissect
+    Predict
+    | Generate
+    | ReplayTraining
+    | ComputeReference
+    | CheckParity
+    | Train
+    | StartRanks
+    | Dissect
 )
 Request = _AboutBackends | _AboutWorkloads | RunScript
 _BY_NAME: dict[str, type[Request]] = {kind.__name__: kind for kind in get_args(Request)}

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 from trainmark.backends import registry
 from trainmark.backends.base import Backend, EpochPlan, Options, Trainer, no_tick
-from trainmark.backends.peaks import Convolving, PeakKernels, MeasuresPeaks, QueuedWork, timed
 from trainmark.backends.parts import Separable
+from trainmark.backends.peaks import Convolving, MeasuresPeaks, PeakKernels, QueuedWork, timed
 from trainmark.data.dataset import Dataset
 from trainmark.execute.protocol import answers
-from trainmark.execute.protocol.worker_commands import Dissect
 from trainmark.execute.protocol.wire import Send
+from trainmark.execute.protocol.worker_commands import Dissect
 from trainmark.execute.worker.order import epoch_plans, evaluation_sample
 from trainmark.execute.worker.timing import Clock, timed_epoch
 from trainmark.workload.model import Weights, initial_weights, lay_out

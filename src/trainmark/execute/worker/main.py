@@ -78,9 +78,9 @@ def _serve(
             return 1
         message = next(arrived, None)
     try:
-        request = requests.read(message)
+        request = worker_commands.read(message)
         before_end = None
-        if isinstance(request, requests.RunScript):
+        if isinstance(request, worker_commands.RunScript):
             from trainmark.execute.worker.script import end_descendants
 
             before_end = end_descendants  # the processes that a command started must be ended first
@@ -97,7 +97,7 @@ def _serve(
 
 
 def _carry_out(
-    request: requests.Request,
+    request: worker_commands.Request,
     send: Send,
     tick: Callable[[], None],
     turns: Turns,
@@ -108,59 +108,59 @@ def _carry_out(
     Only its own code is imported, since every import delays the start of a training.
     """
     match request:
-        case requests.Probe():
+        case worker_commands.Probe():
             _probe(request.backend, send)
-        case requests.ListBackends():
+        case worker_commands.ListBackends():
             send(
                 answers.BackendsListed(
                     {entry.name: entry.install for entry in registry.entries().values()}
                 )
             )
-        case requests.MeasurePeaks():
-            _measure_limits(request, send)
-        case requests.Examine():
+        case worker_commands.MeasurePeaks():
+            _measure_peaks(request, send)
+        case worker_commands.Examine():
             _examine(request.backend, send)
-        case requests.Dissect():
+        case worker_commands.Dissect():
             from trainmark.execute.worker.dissect import dissect
 
             dissect(request, send, tick, time.perf_counter)
-        case requests.Predict():
+        case worker_commands.Predict():
             from trainmark.execute.worker.predict import predict
 
             predict(request, send)
-        case requests.Generate():
+        case worker_commands.Generate():
             from trainmark.execute.worker.predict import generate
 
             generate(request, send)
-        case requests.RunScript():
+        case worker_commands.RunScript():
             from trainmark.execute.worker.script import run_script
 
             run_script(request, send, time.perf_counter, turns)
-        case requests.ReplayTraining():
+        case worker_commands.ReplayTraining():
             from trainmark.execute.worker.replay import replay
 
             replay(request, send, tick)
-        case requests.ComputeReference():
+        case worker_commands.ComputeReference():
             from trainmark.execute.worker.parity_reference import compute_reference
 
             compute_reference(request, send)
-        case requests.CheckParity():
+        case worker_commands.CheckParity():
             from trainmark.execute.worker.parity_check import check_parity
 
             check_parity(request, send, tick)
-        case requests.StartRanks():
+        case worker_commands.StartRanks():
             from trainmark.execute.worker import ranks
 
             assert position_descriptor is not None, "a rank can't launch ranks"
             ranks.launch(request, send, position_descriptor, turns)
-        case requests.Train():
+        case worker_commands.Train():
             train(request, send, tick, time.perf_counter, turns)
         case _:
             assert_never(request)
 
 
 def train(
-    request: requests.Train, send: Send, tick: Callable[[], None], clock: Clock, turns: Turns
+    request: worker_commands.Train, send: Send, tick: Callable[[], None], clock: Clock, turns: Turns
 ) -> None:
     """Carry out a training."""
     workload = request.workload
@@ -278,7 +278,7 @@ def _train_in_slices(
 class TrainingState:
     """The state shared by the repeats of one process."""
 
-    request: requests.Train
+    request: worker_commands.Train
     trainer: Trainer
     examples: dict[SplitName, int]
     pacing: Slices
@@ -321,7 +321,11 @@ class TrainingState:
 
 
 def _train_repeat(
-    state: TrainingState, weights_file: str | None, send: Send, tick: Callable[[], None], clock: Clock
+    state: TrainingState,
+    weights_file: str | None,
+    send: Send,
+    tick: Callable[[], None],
+    clock: Clock,
 ) -> None:
     trainer = state.trainer
     workload = state.request.workload
@@ -451,7 +455,7 @@ def _joined(parts: list[Steps]) -> Steps:
     )
 
 
-def _first_weights(request: requests.Train, model: Model, drawn: Drawn | None) -> Weights:
+def _first_weights(request: worker_commands.Train, model: Model, drawn: Drawn | None) -> Weights:
     if request.initial_weights:
         return weight_files.load_for(model, Path(request.initial_weights))
     return drawn.weights if drawn else initial_weights(model, request.options.seed)
@@ -462,23 +466,23 @@ def _probe(backend: str, send: Send) -> None:
 
     loaded = registry.load(backend)
     can = registry.capabilities(backend, loaded)
-    send(answers.Capable(can, platform.python_version(), isinstance(loaded, limits.MeasuresPeaks)))
+    send(answers.Capable(can, platform.python_version(), isinstance(loaded, peaks.MeasuresPeaks)))
 
 
-def _measure_limits(request: requests.MeasurePeaks, send: Send) -> None:
+def _measure_peaks(request: worker_commands.MeasurePeaks, send: Send) -> None:
     from trainmark.backends import peaks
 
     backend = registry.load(request.backend)
-    if not isinstance(backend, limits.MeasuresPeaks):
+    if not isinstance(backend, peaks.MeasuresPeaks):
         return
     devices = {device.id: device for device in backend.capabilities().devices}
     for options in request.options:
-        found = limits.measure(backend.limits(options), devices[options.device], time.perf_counter)
+        found = peaks.measure(backend.limits(options), devices[options.device], time.perf_counter)
         send(answers.PeaksMeasured(options.device, found))
 
 
 def _facts(
-    request: requests.Train, can: Capabilities, data_sha256: str, weights: Weights
+    request: worker_commands.Train, can: Capabilities, data_sha256: str, weights: Weights
 ) -> dict[str, str]:
     """Return the facts that must be the same for all ranks of a training."""
     from trainmark.execute.worker import ranks

@@ -29,9 +29,15 @@ from trainmark.backends.stepwise import Arrays, State, Stepwise
 from trainmark.data.dataset import Dataset
 from trainmark.errors import TrainmarkError, assert_never
 from trainmark.execute.protocol.answers import FreeLosses, NotChecked, StepChecked
-from trainmark.execute.protocol.worker_commands import CheckParity
 from trainmark.execute.protocol.wire import Send
-from trainmark.execute.worker.parity_reference import ParityStep, cut, ordered_plans, plans_of, parity_steps
+from trainmark.execute.protocol.worker_commands import CheckParity
+from trainmark.execute.worker.parity_reference import (
+    ParityStep,
+    cut,
+    ordered_plans,
+    parity_steps,
+    plans_of,
+)
 from trainmark.record.checks import Check, CheckedPart, StepChecks
 from trainmark.workload.layers import Attention, ChannelDropout, Dropout, every
 from trainmark.workload.model import LayerPlan, lay_out

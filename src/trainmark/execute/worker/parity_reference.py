@@ -26,8 +26,8 @@ from trainmark.backends.stepwise import Arrays, State
 from trainmark.data.dataset import Dataset
 from trainmark.errors import TrainmarkError
 from trainmark.execute.protocol.answers import ReferenceComputed
-from trainmark.execute.protocol.worker_commands import ComputeReference
 from trainmark.execute.protocol.wire import Send
+from trainmark.execute.protocol.worker_commands import ComputeReference
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.workload.model import initial_weights, lay_out
 from trainmark.workload.optimizers import corners, slots_of

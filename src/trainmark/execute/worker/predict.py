@@ -10,8 +10,8 @@ from trainmark.backends import registry
 from trainmark.backends.base import Trainer
 from trainmark.data.dataset import Dataset
 from trainmark.execute.protocol.answers import Continued, Outputs, Scored
-from trainmark.execute.protocol.worker_commands import Generate, Predict
 from trainmark.execute.protocol.wire import Send
+from trainmark.execute.protocol.worker_commands import Generate, Predict
 from trainmark.record import weights as weight_files
 from trainmark.workload.losses import probabilities
 from trainmark.workload.model import lay_out

@@ -23,7 +23,6 @@ from trainmark.backends import layout, registry
 from trainmark.backends.layout import Fall, Launching
 from trainmark.errors import ProtocolError, Unsupported
 from trainmark.execute.protocol.answers import Done, Failed, OfRank, RankBorn
-from trainmark.execute.protocol.worker_commands import StartRanks, Train
 from trainmark.execute.protocol.wire import (
     SCRATCH,
     Channel,
@@ -33,6 +32,7 @@ from trainmark.execute.protocol.wire import (
     shared_page,
     signal_name,
 )
+from trainmark.execute.protocol.worker_commands import StartRanks, Train
 from trainmark.execute.worker.slices import Turns
 
 BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
@@ -103,7 +103,9 @@ def host_name() -> str:
 class _Relay:
     """Relays messages between the parent and the ranks of this machine."""
 
-    def __init__(self, address: Path, training: Train, send: Send, position_descriptor: int) -> None:
+    def __init__(
+        self, address: Path, training: Train, send: Send, position_descriptor: int
+    ) -> None:
         self.address = address
         self._overdue: threading.Timer | None = None
         self.reasons: dict[int, str] = {}

@@ -19,8 +19,8 @@ from trainmark.backends.numpy.inspection import StepTensors, inspect_step
 from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset
 from trainmark.execute.protocol.answers import Replayed, StepInspected
-from trainmark.execute.protocol.worker_commands import ReplayTraining
 from trainmark.execute.protocol.wire import Send
+from trainmark.execute.protocol.worker_commands import ReplayTraining
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.record.inspection import OddExample, StepInspection
 from trainmark.workload import pytorch_draws

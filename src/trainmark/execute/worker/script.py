@@ -30,8 +30,8 @@ from trainmark.execute.protocol.answers import (
     Ready,
     Waiting,
 )
-from trainmark.execute.protocol.worker_commands import RunScript, Stop
 from trainmark.execute.protocol.wire import SCRATCH, Send, signal_name
+from trainmark.execute.protocol.worker_commands import RunScript, Stop
 from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.reports import Reports
 from trainmark.execute.worker.slices import Turns

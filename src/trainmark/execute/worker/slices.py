@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from trainmark.execute.protocol.answers import SliceTimed, Waiting
-from trainmark.execute.protocol.worker_commands import StartTraining, Stop, TakeTurn
 from trainmark.execute.protocol.wire import Message, Send
+from trainmark.execute.protocol.worker_commands import StartTraining, Stop, TakeTurn
 
 Turns: TypeAlias = "queue.SimpleQueue[Message]"
 """The parent's messages while a training runs."""

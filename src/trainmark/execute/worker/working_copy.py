@@ -10,8 +10,8 @@ import os
 import shutil
 from pathlib import Path
 
-from trainmark.execute.protocol.worker_commands import ENVIRONMENTS, NOT_COPIED
 from trainmark.execute.protocol.wire import SCRATCH_PREFIX
+from trainmark.execute.protocol.worker_commands import ENVIRONMENTS, NOT_COPIED
 
 _LARGE_BYTES = 1 << 20
 """Bytes of a file that is linked instead of copied if it is larger."""

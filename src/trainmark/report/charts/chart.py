@@ -153,7 +153,7 @@ def epoch_axis(last: int) -> alt.Axis:
     return alt.Axis(format="d", values=list(range(0, last + 1, step)))
 
 
-def sentences(parts: Iterable[str]) -> str:
+def joined(parts: Iterable[str]) -> str:
     """Join the parts into a sentence, truncated after a few."""
     every = list(parts)
     more = f"; and {len(every) - _MOST_SAID} more" if len(every) > _MOST_SAID else ""
@@ -196,7 +196,7 @@ def bars(
     return Chart(
         name=name,
         title=title,
-        text="Bars: " + sentences(f"{row['side']} {row['words']}" for row in rows),
+        text="Bars: " + joined(f"{row['side']} {row['words']}" for row in rows),
         drawing=alt.layer(drawn, figures),
         points=len(rows),
         note=note,

@@ -68,7 +68,7 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart:
     return Chart(
         name=name,
         title=f"{quantity.capitalize()} over {where}",
-        text=f"Lines. Last values: {said(f'{line} {value}' for line, value in last.items())}",
+        text=f"Lines. Last values: {joined(f'{line} {value}' for line, value in last.items())}",
         drawing=_lines(work, rows, 24).encode(x, y, strokeDash=dash, tooltip=tooltip),
         points=len(epochs),
         note=f"{note}.",

@@ -18,6 +18,7 @@ from trainmark.analysis.machines import MachineOf, tell_apart
 from trainmark.analysis.results import Comparison
 from trainmark.analysis.sweep import sweeps
 from trainmark.record.record import Record
+from trainmark.report.chart_data import chart_data
 from trainmark.report.charts import of_all, of_side, of_work
 from trainmark.report.charts.breakdown import breakdown
 from trainmark.report.charts.chart import Chart, MeasuredWork
@@ -32,7 +33,6 @@ from trainmark.report.runs_table import runs_table
 from trainmark.report.sweep_table import sentence, sweep_table
 from trainmark.report.table import Table
 from trainmark.report.verdict import verdict
-from trainmark.report.chart_data import chart_data
 
 _FOLDER = Path(__file__).parent
 _MOST_LOADS = 6

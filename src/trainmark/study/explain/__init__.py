@@ -16,7 +16,7 @@ from trainmark.errors import ExplanationFailed
 from trainmark.execute.parent.machine_state import MachineState, read_machine_state
 from trainmark.execute.parent.peaks import Keep, find_peaks
 from trainmark.execute.parent.plan import Side
-from trainmark.execute.parent.request import Request, PreparationObserver
+from trainmark.execute.parent.request import PreparationObserver, Request
 from trainmark.record.record import Peaks
 from trainmark.study.chosen import choose
 from trainmark.study.explain import measure
@@ -62,14 +62,18 @@ def prepare(request: Request, preparation: PreparationObserver) -> ExplainedSide
     def read_state() -> MachineState:
         return state
 
-    peaks = find_peaks([place], seen, Keep(request.cache / "limits"), read_state, preparation.measuring)
+    peaks = find_peaks(
+        [place], seen, Keep(request.cache / "limits"), read_state, preparation.measuring
+    )
     size = _peak_size(peaks.get(place), accelerator=chosen.accelerator)
     return ExplainedSide(
         **vars(chosen), busy=state.is_busy, cores=state.machine.usable_cores or 1, peak_size=size
     )
 
 
-def explain(subject: ExplainedSide, on_progress: OnProgress, seconds: float = measure.SECONDS) -> Explanation:
+def explain(
+    subject: ExplainedSide, on_progress: OnProgress, seconds: float = measure.SECONDS
+) -> Explanation:
     """Measure ``subject`` and its variants, and attribute the time of a step.
 
     Args:

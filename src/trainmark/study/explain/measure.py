@@ -23,8 +23,8 @@ from trainmark.execute.protocol.worker_commands import Dissect, Variant
 from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide
 from trainmark.study.explain.variants import LARGER_TIMES, swept_sizes, variants
-from trainmark.study.pair import compare_settings
 from trainmark.study.observer import OnProgress
+from trainmark.study.pair import compare_settings
 from trainmark.study.rounds import Budget
 from trainmark.workload.model import lay_out
 from trainmark.workload.products import convolutions, products
@@ -88,14 +88,18 @@ class ExplainedSide(ChosenSide):
         return self.seen.can is not None and "fast" in self.seen.can.styles
 
 
-def dissect(subject: ExplainedSide, on_progress: OnProgress, seconds: float = SECONDS) -> Dissection:
+def dissect(
+    subject: ExplainedSide, on_progress: OnProgress, seconds: float = SECONDS
+) -> Dissection:
     """Time the variants of ``subject`` for about ``seconds``, with all cores.
 
     Raises:
         ExplanationFailed: a process died, or took too long.
     """
     scheduled = subject.scheduled
-    model = lay_out(ablated(scheduled.workload)["memory"])  # the products that no other cause contains
+    model = lay_out(
+        ablated(scheduled.workload)["memory"]
+    )  # the products that no other cause contains
     ratio = _threads_ratio(subject, on_progress, seconds) if subject.starved else None
     planned = variants(
         scheduled.workload,
@@ -117,7 +121,9 @@ def dissect(subject: ExplainedSide, on_progress: OnProgress, seconds: float = SE
     return dataclasses.replace(found, threads_ratio=ratio)
 
 
-def _sit(subject: ExplainedSide, request: Dissect, on_progress: OnProgress) -> Iterator[list[answers.Answer]]:
+def _sit(
+    subject: ExplainedSide, request: Dissect, on_progress: OnProgress
+) -> Iterator[list[answers.Answer]]:
     """Yield the answers of each sitting; the first one decides how many there are."""
     number = 0
     of = request.sittings
@@ -184,7 +190,9 @@ def _threads_ratio(subject: ExplainedSide, on_progress: OnProgress, seconds: flo
     return sliced.ratio()
 
 
-def _hold(subject: ExplainedSide, request: Dissect, on_progress: OnProgress) -> list[answers.Answer]:
+def _hold(
+    subject: ExplainedSide, request: Dissect, on_progress: OnProgress
+) -> list[answers.Answer]:
     """Carry out ``request`` in a process and return all its answers."""
     sittings = request.sittings
     rounds = request.rounds
@@ -228,7 +236,9 @@ def _dissection(
     subject: ExplainedSide, flops: float, received: list[list[answers.Answer]]
 ) -> Dissection:
     workload = subject.scheduled.workload
-    sizes = epoch_sizes(workload.schedule, workload.batches, subject.scheduled.dataset.train_examples)
+    sizes = epoch_sizes(
+        workload.schedule, workload.batches, subject.scheduled.dataset.train_examples
+    )
     all_answers = list(itertools.chain.from_iterable(received))
     dropped = answers.of_kind(all_answers, answers.Dropped)
     evaluated = answers.of_kind(all_answers, answers.EvaluationTimed)
@@ -242,7 +252,7 @@ def _dissection(
         evaluations=tuple(answer.seconds for answer in evaluated),
         compile_seconds=answers.of_kind(all_answers, answers.VariantsReady)[0].compile_seconds,
         steps=sum(len(epoch) for epoch in sizes),
-        evaluations=len(sizes) if workload.schedule.evaluate == "every-epoch" else 1,
+        number_of_evaluations=len(sizes) if workload.schedule.evaluate == "every-epoch" else 1,
         accelerator=subject.accelerator,
         dropped={
             answer.name: answer.reason for answer in dropped if answer.reason != answers.NOT_A_PART

@@ -187,9 +187,9 @@ class _Study:
             findings[slowest.change] = max(known, slowest, key=attrgetter("speedup.value"))
         combined = self._measure_again(candidates(findings.values()))
         for name in [*findings, *combined]:
-            confirmed = self._finding(name, fresh=True)
-            if confirmed is not None:
-                findings[name] = confirmed
+            measured_again = self._finding(name, fresh=True)
+            if measured_again is not None:
+                findings[name] = measured_again
             elif name in self.left_out:  # it failed in the fresh rounds
                 findings.pop(name, None)
         combinations = [findings.pop(name) for name in combined if name in findings]
@@ -201,7 +201,7 @@ class _Study:
         best = max(makeable, key=attrgetter("speedup.value"), default=None)
         together = best if best in combinations else None
         every = tuple(ranked(findings.values()))
-        self.report_progress("done", 1.0)
+        self.on_progress("done", 1.0)
         return OwnScript(
             command=self.command.name,
             observed=self.observed,
@@ -471,7 +471,7 @@ class _Study:
 
     def report_time(self, what: str) -> None:
         """Tell what is being done."""
-        self.report_progress(what, min(self.passed / max(self.seconds, self.expected), 0.99))
+        self.on_progress(what, min(self.passed / max(self.seconds, self.expected), 0.99))
 
 
 class _StepWatch(RunObserver):

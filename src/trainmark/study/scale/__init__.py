@@ -20,7 +20,7 @@ from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.machine_state import read_machine_state
 from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import Interpreter, Seen, probe
-from trainmark.execute.parent.request import Request, PreparationObserver
+from trainmark.execute.parent.request import PreparationObserver, Request
 from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import Task, remaining
 from trainmark.measure.host import usable_core_numbers
@@ -118,7 +118,9 @@ def measure(
     seen = {(plan.side.backend, plan.side.interpreter.label): plan.seen}
     found: list[Record] = []
     for some in together:
-        found += execute(some, seen, store, observer, partial(read_machine_state, labels), apart=apart)
+        found += execute(
+            some, seen, store, observer, partial(read_machine_state, labels), apart=apart
+        )
         if any(record.outcome.status != "ok" for record in found):
             break
     return known + found

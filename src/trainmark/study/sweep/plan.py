@@ -21,7 +21,7 @@ from trainmark.execute.parent import choose
 from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Side, Spreading, Trial
 from trainmark.execute.parent.probe import Interpreter, Seen
-from trainmark.execute.parent.request import Request, PreparationObserver
+from trainmark.execute.parent.request import PreparationObserver, Request
 from trainmark.execute.parent.task import Task, remaining
 from trainmark.record.facts import RunKey, group_to_complete
 from trainmark.record.record import Record
@@ -67,7 +67,10 @@ class SweepPlan:
     def epochs(self) -> int:
         """Largest number of epochs of a trial."""
         scheduled_workloads = [task.first.scheduled for task in self.tasks]
-        return max(_epochs(scheduled.workload, scheduled.dataset.train_examples) for scheduled in scheduled_workloads)
+        return max(
+            _epochs(scheduled.workload, scheduled.dataset.train_examples)
+            for scheduled in scheduled_workloads
+        )
 
     @property
     def title(self) -> str:

@@ -34,8 +34,8 @@ from trainmark.execute.parent.probe import PROBE_TIMEOUT_SECONDS, Interpreter, S
 from trainmark.execute.parent.task import Task
 from trainmark.measure.host import usable_core_numbers
 from trainmark.study.sweep import ray_cleanup as ray_cleanup
-from trainmark.study.sweep.ray_address import require_reachable
 from trainmark.study.sweep.plan import SweepPlan
+from trainmark.study.sweep.ray_address import require_reachable
 from trainmark.study.sweep.trial import (
     Answers,
     Died,

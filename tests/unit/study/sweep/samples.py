@@ -35,5 +35,7 @@ def a_plan(
         settings = Settings(kind="sweep", seed=point.seed or 1, threads=threads)
         scheduled = ScheduledWorkload(point.workload, data, 1)
         trial = Trial(number, point.values)
-        tasks.append(Task((Run(scheduled, SIDE, settings, 0, number - 1, group, group, trial=trial),)))
+        tasks.append(
+            Task((Run(scheduled, SIDE, settings, 0, number - 1, group, group, trial=trial),))
+        )
     return SweepPlan(tuple(tasks), len(tasks), SIDE, SEEN, group)

@@ -115,7 +115,9 @@ def test_epochs_are_counted_also_where_steps_were_given(drawn: Located) -> None:
     assert planned.epochs == 3
     run = planned.tasks[0].first
     # 3 an epoch
-    longer = dataclasses.replace(run.scheduled, workload=run.scheduled.workload.with_schedule(steps=20))
+    longer = dataclasses.replace(
+        run.scheduled, workload=run.scheduled.workload.with_schedule(steps=20)
+    )
     task = Task((dataclasses.replace(run, scheduled=longer),))
     assert dataclasses.replace(planned, tasks=(task,)).epochs == 7
 

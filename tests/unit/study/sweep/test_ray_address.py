@@ -21,5 +21,7 @@ def test_a_listener_that_is_not_ray_is_given_up_soon() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         started = time.monotonic()
         with pytest.raises(UsageError, match="no answer within 1 seconds"):
-            require_reachable.require_reachable(f"127.0.0.1:{silent.getsockname()[1]}", patience=1.0)
+            require_reachable.require_reachable(
+                f"127.0.0.1:{silent.getsockname()[1]}", patience=1.0
+            )
     assert time.monotonic() - started < 0.9 * require_reachable.PATIENCE_SECONDS

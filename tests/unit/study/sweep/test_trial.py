@@ -119,7 +119,7 @@ def test_the_guard_ends_who_has_files_open_and_spares_who_started_it(tmp_path: P
     ended = holder(folder / "log")
     stranger = holder(other / "log")
     spared = holder(folder / "own")
-    guard.clear(folder, spared.pid)
+    ray_cleanup.clear(folder, spared.pid)
     try:
         assert ended.wait(120) == -9
         assert stranger.poll() is None and spared.poll() is None
