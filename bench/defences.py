@@ -261,8 +261,8 @@ DEFENCES = (
         "execute/worker/main.py",
         (
             (
-                "train(request, say, tick, time.perf_counter, turns)",
-                "train(request, say, tick, time.time, turns)",
+                "train(request, send, tick, time.perf_counter, turns)",
+                "train(request, send, tick, time.time, turns)",
             ),
         ),
     ),

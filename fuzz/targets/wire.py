@@ -40,8 +40,8 @@ ASKED = (
     "Predict",
     "Dissect",
     "ReplayTraining",
-    "Rehearse",
-    "CheckSteps",
+    "ComputeReference",
+    "CheckParity",
 )
 _DATA = Located("mnist", Path("/data"), "named", "5f" * 32, True, 60_000, 10_000)
 _COURSE = ScheduledWorkload(catalog.find("mnist-mlp512"), _DATA, 1)
@@ -66,8 +66,8 @@ BUILDERS: dict[str, Callable[[], RecordBuilder]] = {
 class _Line:
     """A socket on which everything has been sent."""
 
-    def __init__(self, said: bytes, size: int) -> None:
-        self._said = said
+    def __init__(self, payload: bytes, size: int) -> None:
+        self._said = payload
         self._size = size
 
     def recv(self, _: int) -> bytes:
@@ -83,7 +83,7 @@ def one(data: bytes) -> None:
     asked, size = (ASKED[data[0] % len(ASKED)], data[1] + 1) if len(data) > 1 else (ASKED[0], 1)
     notes = BUILDERS[asked]() if asked in BUILDERS else None
     try:
-        said = heard(data[2:], size, notes.on_answer if notes is not None else lambda _: None)
+        payload = received(data[2:], size, notes.on_answer if notes is not None else lambda _: None)
     except ProtocolError as error:
         assert str(error)
         return
@@ -91,20 +91,20 @@ def one(data: bytes) -> None:
         for record in notes.records(Outcome("failed", "it was over")):
             codec.decode(codec.encode(record), "r.json")
     if asked == "ReplayTraining":
-        replay_of(said, _COURSE.workload, "fp32", None)
+        replay_of(payload, _COURSE.workload, "fp32", None)
 
 
-def heard(
-    said: bytes, size: int = 1 << 16, hear: Callable[[Answer], None] = lambda _: None
+def received(
+    payload: bytes, size: int = 1 << 16, on_answer: Callable[[Answer], None] = lambda _: None
 ) -> list[Answer]:
     """Return all messages, as the parent reads them."""
-    channel = Channel(cast(socket.socket, _Line(said, size)))
+    channel = Channel(cast(socket.socket, _Line(payload, size)))
     every = list[Answer]()
     while (messages := channel.receive()) is not None:
         for message in messages:
             answer = read(message)
             if answer is not None:
-                hear(answer)
+                on_answer(answer)
                 every.append(answer)
     return every
 

@@ -179,12 +179,8 @@ def _broken_plugin(entry: Entry, error: ImportError) -> TrainmarkError:
 
 
 def _outdated(entry: Entry, error: Exception) -> Unsupported:
-    kinds = (
-        "; a backend now names each kind it implements: "
-        "Capabilities(kinds=frozenset({'dense', ...}))"
-    )
     return Unsupported(
         f"the plug-in {entry.plugin!r} was written for another version of trainmark",
         found=str(error),
-        fix=f"{UPDATE}{kinds if 'kinds' in str(error).lower() else ''}.",
+        fix=f"{UPDATE}.",
     )

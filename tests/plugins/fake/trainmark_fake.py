@@ -30,8 +30,8 @@ from trainmark.backends.base import (
     EpochPlan,
     Evaluation,
     Options,
-    Part,
     SplitName,
+    StepPart,
     Steps,
     Style,
     require_support,
@@ -145,7 +145,7 @@ class FakeBackend:
             time.sleep(3600)
         return np.matmul(LEFT, RIGHT), device
 
-    def parts(self, options: Options) -> frozenset[Part]:
+    def parts(self, options: Options) -> frozenset[StepPart]:
         """Those that it was told to have."""
         does = behaviour()
         return frozenset(part for part in PARTS if _cost(part, does, options.style))
@@ -158,7 +158,7 @@ class FakeBackend:
         return FakeTrainer(model, options, behaviour())
 
 
-def _cost(part: Part, does: Behaviour, style: Style) -> float:
+def _cost(part: StepPart, does: Behaviour, style: Style) -> float:
     """Seconds of a part of a step, 1 for yes."""
     if part == "optimizer":
         return does.optimizer_seconds

@@ -88,7 +88,7 @@ def dissection(
         "evaluations": (4.0, 5.0, 6.0),
         "compile_seconds": 30.0,
         "steps": 100,
-        "looks": 2,
+        "number_of_evaluations": 2,
         "accelerator": False,
         "dropped": {},
     }

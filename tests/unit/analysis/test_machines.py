@@ -13,10 +13,10 @@ from trainmark.analysis.comparison import compare
 from trainmark.analysis.groups import group_records
 from trainmark.analysis.machines import tell_apart
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Cloud, DeviceRef, Record
+from trainmark.record.record import DeviceRef, Record
 
-T4 = Cloud("aws", "g4dn.xlarge", "eu-west-1")
-A10 = Cloud("aws", "g5.xlarge", "eu-west-1")
+T4 = {"instance": "g4dn.xlarge", "region": "eu-west-1"}
+A10 = {"instance": "g5.xlarge", "region": "eu-west-1"}
 
 
 def on(number: int, *, device: DeviceRef | None = None, **machine: Any) -> Record:
@@ -39,13 +39,13 @@ def titles(*records: Record) -> list[str]:
         {"architecture": "aarch64"},
         {"memory_bytes": 16 << 30},
         {"identity": "0b"},
-        {"cloud": A10},
-        {"cloud": structs.replace(T4, region="us-east-1")},
+        {"labels": A10},
+        {"labels": T4 | {"region": "us-east-1"}},
     ],
     ids=lambda other: next(iter(other)),
 )
 def test_two_of_one_name_are_not_mixed(other: dict[str, Any]) -> None:
-    one = {"cloud": T4, "identity": "0a"}
+    one = {"labels": T4, "identity": "0a"}
     records = [on(1, **one), on(2, **(one | other)), on(3, **one)]
     assert titles(*records) == ["lab (1)", "lab (2)", "lab (1)"]
     assert titles(*reversed(records)) == ["lab (1)", "lab (2)", "lab (1)"]
@@ -68,14 +68,14 @@ def test_what_changes_between_two_runs_makes_no_other_machine(changes: dict[str,
 
 
 def test_one_that_knows_less_belongs_to_the_others_of_its_name() -> None:
-    records = [on(1), on(2, cloud=T4), on(3, identity="0a")]
+    records = [on(1), on(2, labels=T4), on(3, identity="0a")]
     assert titles(*records) == ["lab"] * 3
     assert len(group_records(records)) == 1
-    assert tell_apart(records)(records[0]).labels == "aws g4dn.xlarge, eu-west-1"
+    assert tell_apart(records)(records[0]).labels == "instance=g4dn.xlarge, region=eu-west-1"
 
 
 def test_and_stands_alone_where_they_differ() -> None:
-    assert titles(on(1), on(2, cloud=T4), on(3, cloud=A10)) == ["lab (1)", "lab (2)", "lab (3)"]
+    assert titles(on(1), on(2, labels=T4), on(3, labels=A10)) == ["lab (1)", "lab (2)", "lab (3)"]
 
 
 def test_machines_are_held_against_each_other_whatever_their_build_and_accelerator() -> None:

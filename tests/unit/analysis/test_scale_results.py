@@ -26,15 +26,12 @@ def of_layout(
     round: int = 0,
     losses: Sequence[float] = (2.0, 1.0),
     apart: bool = False,
-    nudge: int | None = None,
     rank: int | None = None,
     **changes: Any,
 ) -> Record:
     """A run: round 0 trains to the end, any other has slices of so many seconds."""
     spread = Spread(data, pipeline, all_reduce=not apart)
-    group = Group(
-        "plan", "plan", "scale", rank=rank, world=data * pipeline, trial=nudge, spread=spread
-    )
+    group = Group("plan", "plan", "scale", rank=rank, world=data * pipeline, spread=spread)
     if round:
         timed = [
             Slice(block, 2 * block + half, 0.0, STEPS + 1, STEPS, seconds, STEPS * 128)
@@ -46,7 +43,7 @@ def of_layout(
         record = a_record(
             workload="mnist-mlp512", seconds=(WARM_UP,), step_losses=list(losses), **changes
         )
-    tail = f"{data}{pipeline}{apart}{nudge}{rank}"
+    tail = f"{data}{pipeline}{apart}{rank}"
     return structs.replace(record, id=f"{record.id}-{tail}", group=group)
 
 
@@ -138,8 +135,7 @@ def test_compare_keeps_layouts_apart_and_counts_their_failures() -> None:
     records += [
         of_layout(1, precision="fp64"),
         of_layout(2, precision="fp64"),
-        of_layout(1, nudge=1),
-    ]  # for the losses, old ones too
+    ]  # only for their losses
     found = {
         group.key.layout: (len(group.records), group.failed) for group in group_records(records)
     }

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.unit.backends.samples import a_dataset, a_text, options
-from trainmark.execute.protocol.wire import Say
+from trainmark.execute.protocol.wire import Send
 from trainmark.execute.protocol.worker_commands import ComputeReference
 from trainmark.execute.worker.parity_reference import compute_reference
 from trainmark.workload.spec import Workload
@@ -24,7 +24,7 @@ def data_of(workload: Workload) -> Any:
 
 
 def reference_steps(
-    workload: Workload, folder: Path, precision: str = "fp32", say: Say = lambda _: None
+    workload: Workload, folder: Path, precision: str = "fp32", send: Send = lambda _: None
 ) -> Path:
     """The file of the steps."""
     place = folder / "steps.npz"
@@ -32,6 +32,6 @@ def reference_steps(
         ComputeReference(
             "numpy", workload, data_of(workload), options(precision=precision), str(place)
         ),
-        say,
+        send,
     )
     return place

@@ -115,7 +115,7 @@ def test_a_backend_that_gave_no_answer_says_where_and_why() -> None:
 def test_a_plug_in_for_another_version_is_not_to_be_installed_again() -> None:
     told = (
         "the plug-in 'toy' was written for another version: found this. Update it, or change it "
-        "as CHANGELOG.md says."
+        "to match trainmark.backends.base."
     )
     with pytest.raises(Unsupported) as caught:
         require_answers([Seen("toy", OTHER, problem=told)])

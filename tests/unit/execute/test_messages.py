@@ -77,7 +77,7 @@ def test_every_seed_of_the_fuzzing_is_understood(which: str) -> None:
     said = SAID[which]
     asked = target.ASKED[said[0] % len(target.ASKED)]
     assert which.startswith(asked)
-    assert len(target.answered(said[2:])) == len(said[2:].splitlines())
+    assert len(target.received(said[2:])) == len(said[2:].splitlines())
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_what_nobody_reads_may_be_anything() -> None:
 def test_lists_as_deep_as_a_reader_goes_are_refused(depth: int) -> None:
     deep = b"[" * depth + b"]" * depth
     with pytest.raises(ProtocolError):
-        target.answered(b'{"event": "Finished", "settings": {"a": ' + deep + b"}}\n")
+        target.received(b'{"event": "Finished", "settings": {"a": ' + deep + b"}}\n")
     reports = Reports(0.0)
     list(reports.take(b'{"trainmark": 1, "event": "epoch", "t": ' + deep + b"}\n", 0.0))
     list(reports.take(b'{"trainmark": 1, "event": "epoch", "t": 1, "loss": ' + deep + b"}\n", 0.0))

@@ -34,7 +34,7 @@ MLP = (Flatten(), Dense(8, l2=0.1), ReLU(), Dense(10))
 
 def test_the_first_steps_with_the_smaller_batch_at_the_end_of_an_epoch(tmp_path: Path) -> None:
     said: list[Any] = []
-    found, _ = parity_steps(reference_steps(a_workload(*MLP), tmp_path, say=said.append))
+    found, _ = parity_steps(reference_steps(a_workload(*MLP), tmp_path, send=said.append))
     assert [problem.state.step for problem in found] == list(range(STEPS))
     assert [len(problem.examples) for problem in found] == [10] * 6 + [3] + [10] * 3
     assert said == [ReferenceComputed(done, STEPS) for done in range(1, STEPS + 1)]

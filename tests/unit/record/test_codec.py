@@ -14,7 +14,6 @@ from trainmark.record import codec
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
     SCHEMA_VERSION,
-    Cloud,
     Energy,
     Epoch,
     Final,
@@ -387,12 +386,3 @@ def test_the_schema_requires_what_the_reader_requires(key: str) -> None:
     data = written()
     del data[key]
     assert not fits(schema, data, schema["$defs"])
-
-
-def test_a_record_from_before_clouds_were_asked_is_one_without() -> None:
-    rented = Cloud("aws", "g4dn.xlarge", "eu-west-1")
-    machine = msgspec.structs.replace(RECORD.machine, cloud=rented)
-    data = written(msgspec.structs.replace(RECORD, machine=machine))
-    assert read(data).machine.cloud == rented
-    del data["machine"]["cloud"]
-    assert read(data).machine.cloud is None

@@ -14,11 +14,11 @@ from msgspec import structs
 
 from tests.records import rounds, write_all
 from trainmark.cli.main import run
-from trainmark.record.record import Cloud, DeviceRef, Record
+from trainmark.record.record import DeviceRef, Record
 from trainmark.record.store import load
 from trainmark.report.machines_table import machines_table
 
-G5 = Cloud("aws", "g5.xlarge", "eu-west-1")
+G5 = {"instance": "g5.xlarge", "region": "eu-west-1"}
 
 
 def on(
@@ -47,14 +47,14 @@ def on(
 def folder(tmp_path: Path) -> Path:
     records: list[Record] = [
         *on(10, "vm", [4.0, 4.1, 3.9], price=0.1),
-        *on(11, "vm", [2.0, 2.1, 1.9], cpu="EPYC 7R32", usable_cores=8, cloud=G5, price=1.0),
+        *on(11, "vm", [2.0, 2.1, 1.9], cpu="EPYC 7R32", usable_cores=8, labels=G5, price=1.0),
         *on(
             12,
             "vm",
             [0.5, 0.51, 0.49],
             cpu="EPYC 7R32",
             usable_cores=8,
-            cloud=G5,
+            labels=G5,
             price=1.0,
             gpu="NVIDIA A10G",
         ),
@@ -82,9 +82,9 @@ def test_a_row_a_machine_with_its_hardware_and_price(
     ]
     assert told == [
         ["vm (1)", "Xeon 8481C", "2", "-", "0.100"],
-        ["vm (2)", "EPYC 7R32", "8", "aws g5.xlarge, eu-west-1", "1.00"],
+        ["vm (2)", "EPYC 7R32", "8", "instance=g5.xlarge, region=eu-west-1", "1.00"],
         ["mac", "Apple M4", "10", "-", "-"],
-        ["vm (2)", "NVIDIA A10G (EPYC 7R32)", "8", "aws g5.xlarge, eu-west-1", "1.00"],
+        ["vm (2)", "NVIDIA A10G (EPYC 7R32)", "8", "instance=g5.xlarge, region=eu-west-1", "1.00"],
     ]
     assert [row["speed-up"].split()[0] for row in table] == [
         "reference",
@@ -119,7 +119,7 @@ def test_the_numbered_name_is_a_baseline(folder: Path, capsys: pytest.CaptureFix
     ]
     (mac,) = (row for row in rows if row["machine"] == "mac")
     assert float(mac["speedup_ratio"]) == pytest.approx(2 / 3, rel=0.02)
-    assert rows[1]["instance"] == "aws g5.xlarge, eu-west-1"
+    assert rows[1]["instance"] == "instance=g5.xlarge, region=eu-west-1"
     assert rows[1]["cost_price_per_hour"] == "1.0"
 
 
@@ -183,5 +183,5 @@ def test_the_page_says_which_instances(folder: Path) -> None:
     table = machines_table(load([folder]))
     assert [column.title for column in table.columns] == ["what", "vm (1)", "vm (2)", "mac"]
     rows = {row.cells[0].text: [cell.text for cell in row.cells[1:]] for row in table.rows}
-    assert rows["labels ≠"] == ["not known", "aws g5.xlarge, eu-west-1", "not known"]
+    assert rows["labels ≠"] == ["not known", "instance=g5.xlarge, region=eu-west-1", "not known"]
     assert rows["price per hour ≠"] == ["0.100", "1.00", "not known"]

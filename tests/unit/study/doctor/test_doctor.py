@@ -227,14 +227,14 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
                 "torch",
                 True,
                 "pip install torch",
-                problem="the plug-in 'x' is old: found that. Update it, or change it as "
-                "CHANGELOG.md says.",
+                problem="the plug-in 'x' is old: found that. Update it, or change it to "
+                "match trainmark.backends.base.",
             )
         ),
         "torch.import",
         "FAIL",
         "torch failed: the plug-in 'x' is old: found that",
-        "Update it, or change it as CHANGELOG.md says.",
+        "Update it, or change it to match trainmark.backends.base.",
     ),
     "a crash at the first use of the GPU": (
         on(
