@@ -604,7 +604,7 @@ class Observer:
         if search.over:
             self._search = None
             if search.result is not None:
-                self._hook._say({"event": "threads", "t": now, **search.result})
+                self._hook._send({"event": "threads", "t": now, **search.result})
             self._pace.goes_on()
 
     def _add(self, what: str, seconds: float) -> None:
@@ -630,7 +630,7 @@ class Observer:
             if self._epoch.steps:
                 self._epoch.apart += end - start
             elif self._tested_at is not None and not self._own_epochs:
-                self._hook._say({**self._hook._figures(loss, accuracy), "event": "test", "t": end})
+                self._hook._send({**self._hook._figures(loss, accuracy), "event": "test", "t": end})
         self._tested_at = None
 
     def _end_read_epoch(self) -> None:
@@ -661,7 +661,7 @@ class Observer:
         if self._own_epochs:
             return
         if epoch.apart:
-            hook._say({"event": "evaluated", "t": ended, "seconds": epoch.apart})
+            hook._send({"event": "evaluated", "t": ended, "seconds": epoch.apart})
         if "loader_wait" in self._totals:
             hook._waited = epoch.waited
         hook.epoch(loss, accuracy, examples=epoch.examples or None, steps=epoch.steps, ended=ended)
@@ -709,7 +709,7 @@ class Observer:
             part = losses[:_LOSSES_OF_LINE]
             losses = losses[_LOSSES_OF_LINE:]
             numbers = [self._hook._number(each) for each in part]
-            self._hook._say({**message, **self.figures(), "losses": numbers})
+            self._hook._send({**message, **self.figures(), "losses": numbers})
             if not losses:
                 return
 

@@ -383,9 +383,9 @@ def accumulate(model: Any, times: int = 4) -> list[float]:
 
 
 def test_accumulated_gradients_become_those_of_a_larger_batch(apply: Callable[..., Notes]) -> None:
-    seen = apply("look")
+    seen = apply("facts")
     expected = accumulate(network())
-    assert json.loads(seen.changes["look"])["accumulates"] == 4
+    assert json.loads(seen.changes["facts"])["accumulates"] == 4
     notes = apply("no-accumulation=4")
     model = network()
     computed = list[int]()
@@ -571,9 +571,9 @@ def test_what_the_plan_depends_on_is_reported(
 ) -> None:
     # a slow machine would take enough samples after it evaluates
     monkeypatch.setattr(lines, "_TELL_EVERY", 10**9)
-    notes = apply("look")
+    notes = apply("facts")
     train(evaluate=evaluate)
-    facts = json.loads(notes.changes["look"])
+    facts = json.loads(notes.changes["facts"])
     known = {"workers": 0, "iterable": False, "conv": True, "graded": False, "attention": False}
     of_optimizer = {"optimizer": "SGD", "handwritten": False, "fused": None, "foreach": None}
     assert facts.items() >= {**known, **of_optimizer}.items(), "before it evaluates"
@@ -584,7 +584,7 @@ def test_the_parts_of_a_step_are_sampled(
     apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lines, "_TELL_EVERY", 10)
-    notes = apply("look")
+    notes = apply("facts")
     data = SlowToRead()
     evaluations = list[Any]()
 
@@ -602,7 +602,7 @@ def test_the_parts_of_a_step_are_sampled(
     expected = {"loader", "backward", "your own code"}
     for _ in range(30):  # a short part may be missed for a while
         train(optimizer=slow_to_differentiate, data=data, evaluate=both)
-        facts = json.loads(notes.changes["look"])
+        facts = json.loads(notes.changes["facts"])
         if facts.get("parts", {}).keys() >= expected:
             break
     assert facts["parts"].keys() >= expected

@@ -153,7 +153,7 @@ def test_a_study_says_its_share(clock: Clock) -> None:
     screen = a_log()
     progress = WorkProgress(screen, "Timing")
     with progress:
-        progress.tell("round 2 of 8", 0.25)
+        progress.on_progress("round 2 of 8", 0.25)
         clock.now += FIRST_SECONDS
         progress._lines.print_if_due()
     assert said(screen)[0] == "Timing."

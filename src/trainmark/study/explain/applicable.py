@@ -31,7 +31,7 @@ def choose(
 
     Args:
         seen: what the unchanged script does.
-        facts: what the change ``look`` reported of it.
+        facts: what the change ``facts`` reported of it.
         seconds: the time for all experiments.
         only: known names of the changes to try; all that apply by default, those to a slow part
             first.

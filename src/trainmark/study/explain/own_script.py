@@ -223,7 +223,7 @@ class _Study:
         most = min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
         patience = max(_PATIENCE_SECONDS, self.seconds)
         preparation = _StepWatch(self.report_time, "the unchanged script", most, patience)
-        (record,) = execute([self._task("look", None, 0)], {}, self.store, preparation)
+        (record,) = execute([self._task("facts", None, 0)], {}, self.store, preparation)
         seen = record.observed
         why = _why(record)
         if seen is None or seen.steps < 2 or why is not None:
@@ -238,7 +238,7 @@ class _Study:
         self.start_seconds = preparation.start_seconds
         self.step_seconds = seen.seconds / (seen.steps - 1)
         self.records[UNCHANGED] = []
-        return seen, json.loads(seen.changed.get("look", "{}"))
+        return seen, json.loads(seen.changed.get("facts", "{}"))
 
     # The experiments
 

@@ -89,7 +89,7 @@ def test_what_was_tried_in_vain_is_still_not_measured(tmp_path: Path) -> None:
     store.write(
         tmp_path,
         "worth-it",
-        dataclasses.replace(MEASURED, rows=[], complete=False, parity_steps=["no GPU"]),
+        dataclasses.replace(MEASURED, rows=[], complete=False, problems=["no GPU"]),
     )
     section = section_of(writer.write(tmp_path), "worth-it")
     assert writer.NOT_MEASURED in section

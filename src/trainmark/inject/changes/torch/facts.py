@@ -68,7 +68,7 @@ def facts(change: Change) -> None:
         return real(iterator)
 
     def on_progress(sampled: dict[str, Any]) -> None:
-        change.observer.changed("look", json.dumps({**facts, **sampled}))
+        change.observer.changed("facts", json.dumps({**facts, **sampled}))
 
     def keep_busy(share: float) -> None:
         facts["busy"] = share
