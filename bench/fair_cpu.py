@@ -62,7 +62,7 @@ class SearchTimer(RunObserver):
         self._compiled: dict[int, float] = {}
         self.seconds: float | None = None
 
-    def heard(self, task: Task[Any], answer: answers.Answer) -> None:
+    def answered(self, task: Task[Any], answer: answers.Answer) -> None:
         """Note when a search begins and ends."""
         if isinstance(answer, answers.Compiled):
             self._compiled[id(task)] = time.perf_counter()

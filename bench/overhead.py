@@ -111,7 +111,7 @@ class SampledObserver(RunObserver):
     def __init__(self, sampler: EverySecondEpoch) -> None:
         self._sampler = sampler
 
-    def heard(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
+    def answered(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
         if isinstance(answer, EpochEnded):
             self._sampler.epoch = answer.index + 1
 

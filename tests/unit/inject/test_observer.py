@@ -322,7 +322,7 @@ def test_a_later_training_of_the_command_ends_as_well(observer: Observer, pipe: 
     for each in (observer, other := Observer(str(pipe.parent))):
         each.end = lambda each=each: ended.append(each)  # type: ignore[method-assign, misc]
     step(observer, Optimiser())
-    observer._tell_to_end()
+    observer._ask_to_end()
     leader = Optimiser()
     for _ in range(3):
         step(other, leader)

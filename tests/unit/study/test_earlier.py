@@ -14,14 +14,14 @@ from trainmark.study.earlier import earlier_records
 from trainmark.study.observer import StudyObserver
 
 
-class Heard(StudyObserver):
+class Messages(StudyObserver):
     """Keeps what is said."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.texts: list[str] = []
 
-    def say(self, text: str) -> None:
-        self.said.append(text)
+    def message(self, text: str) -> None:
+        self.texts.append(text)
 
 
 def of(machine: str, name: str) -> Record:
@@ -39,14 +39,14 @@ def test_resume_goes_on_from_this_machine_and_says_what_it_leaves_out(tmp_path: 
         ("a-container", "theirs-too"),
     ):
         store.write(of(machine, name))
-    received = Heard()
-    assert [record.id for record in earlier_records(store, received)] == ["mine"]
-    assert "ignoring 2 records of a-container" in received.said[0]
+    messages = Messages()
+    assert [record.id for record in earlier_records(store, messages)] == ["mine"]
+    assert "ignoring 2 records of a-container" in messages.texts[0]
 
 
 def test_where_all_is_its_own_nothing_is_said(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.write(of(platform.node(), "mine"))
-    received = Heard()
-    assert [record.id for record in earlier_records(store, received)] == ["mine"]
-    assert received.said == []
+    messages = Messages()
+    assert [record.id for record in earlier_records(store, messages)] == ["mine"]
+    assert messages.texts == []
