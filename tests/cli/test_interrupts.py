@@ -14,7 +14,7 @@ import pytest
 HEARS = """
 import os, signal, sys, time
 from trainmark.cli import interrupts
-interrupts.hear()
+interrupts.install()
 which = getattr(signal, sys.argv[1])
 """
 DROPS = """
