@@ -19,6 +19,7 @@ from trainmark.cli.output import (
     print_message,
     show,
     terminal_observer,
+    terminal_picture,
     write_file,
 )
 from trainmark.cli.show import refuse_others
@@ -27,6 +28,8 @@ from trainmark.record.caveats import Caveat
 from trainmark.units import many
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trainmark.execute.parent.request import PreparationObserver, Request
     from trainmark.record.record import Record
     from trainmark.report.table import Table
@@ -97,6 +100,7 @@ class BeforeCommand(click.Command):
     help="With a COMMAND: try only this, such as bf16; repeatable.",
 )
 @file_option("--chart", "With a COMMAND: chart of the speed-ups (.svg or .png).")
+@file_option("--export-svg", "Write the explanation as a picture of the terminal (SVG).")
 @shared.size_option
 @shared.conditions_options
 @shared.data_dir_option
@@ -124,7 +128,7 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
     refuse_others(target)
     if other is not None:
         _refuse(_OF_MEASURING, "two records are explained without running anything")
-        return _set_against(_existing(target), _existing(other), as_json=options["as_json"])
+        return _set_against(_existing(target), _existing(other), options)
 
     progress = terminal_observer()
     request = shared.request_of(options)
@@ -193,7 +197,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         found.left_out,
         sentences_shown,
     )
-    show(data, [table], as_json=options["as_json"])
+    _show(data, [table], options)
     if options["chart"]:
         write_file(options["chart"], in_format_of(options["chart"], [gains(found.findings)]))
         print_message(f"wrote {options['chart']}")
@@ -204,6 +208,15 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
 
 _OF_A_RUN = ("backend", "style", "device", "seed", "precision", "threads", "dataset", "size")
 _OF_MEASURING = (*_OF_A_RUN, "seconds", "pythons", "timeout", "data_dir")
+
+
+def _show(data: Any, tables: list[Table], options: Mapping[str, Any]) -> None:
+    """Print an explanation, and write it as a picture if asked for."""
+    show(data, tables, as_json=options["as_json"])
+    file = options["export_svg"]
+    if file is not None:
+        write_file(file, terminal_picture(tables).encode())
+        print_message(f"wrote {file}")
 
 
 def _refuse(names: tuple[str, ...], because: str, fix: str = "") -> None:
@@ -290,7 +303,7 @@ def _choose_again(
         return str(error)
 
 
-def _set_against(a: Path, b: Path, *, as_json: bool) -> int:
+def _set_against(a: Path, b: Path, options: Mapping[str, Any]) -> int:
     from trainmark.analysis.two_records import set_against
     from trainmark.record.store import read
     from trainmark.report.two_records_table import two_records_table
@@ -299,7 +312,7 @@ def _set_against(a: Path, b: Path, *, as_json: bool) -> int:
     second = read(b)
     found = set_against(first, second)
     data = {"a": first.id, "b": second.id, **dataclasses.asdict(found)}
-    show(data, [two_records_table(first.id, second.id, found)], as_json=as_json)
+    _show(data, [two_records_table(first.id, second.id, found)], options)
     return OK
 
 
@@ -315,7 +328,7 @@ def _take_apart(
     duration = f"{options['seconds']:g} s of measurement, plus start-up"
     with progress.working(f"{training}: {duration}") as on_progress:
         found = explain.explain(subject, on_progress, options["seconds"])
-    show({**_data(found), "notes": unlike}, [_table(found, unlike)], as_json=options["as_json"])
+    _show({**_data(found), "notes": unlike}, [_table(found, unlike)], options)
     return OK
 
 
@@ -335,7 +348,7 @@ def _diagnose(
     notes = (*found.notes, *unlike)
     data = {"record": record.id, **vars(found), "notes": notes}
     tables = diagnosis_tables(record.id, found.diagnosis, found.replay, notes)
-    show(data, tables, as_json=options["as_json"])
+    _show(data, tables, options)
     return FAILED if found.replay.stopped and found.diagnosis.cause == "not-found" else OK
 
 
@@ -354,7 +367,7 @@ def _explain_from_outside(record: Record, options: dict[str, Any]) -> int:
         "advice": [],
         "crossover_batch": None,
     }
-    show(data, [outside_table(record.id, found)], as_json=options["as_json"])
+    _show(data, [outside_table(record.id, found)], options)
     return OK
 
 
@@ -385,7 +398,7 @@ def _explain_record_only(
         "crossover_batch": None,
     }
     table = explanation_table(record.id, (), attribution, rest="not measured")
-    show(data, [table], as_json=options["as_json"])
+    _show(data, [table], options)
     return OK
 
 

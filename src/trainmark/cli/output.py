@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,7 +29,8 @@ json_option: Callable[[Any], Any] = click.option(
     "--json", "as_json", is_flag=True, help="Print only JSON on stdout."
 )
 
-EXPORTS = ("json", "markdown", "csv")
+_FORMS = {"markdown": "markdown", "svg": "a picture of the terminal (SVG)"}
+EXPORTS = ("json", "markdown", "csv", "svg")
 
 
 def file_option(
@@ -41,9 +44,9 @@ def file_option(
 
 
 def export_options(command: Any) -> Any:
-    """Add ``--export-json``, ``--export-markdown`` and ``--export-csv``, each with a file."""
+    """Add ``--export-json`` and the like, one for each of :data:`EXPORTS`, each with a file."""
     for form in reversed(EXPORTS):
-        text = f"Write the comparison as {form if form == 'markdown' else form.upper()}."
+        text = f"Write the comparison as {_FORMS.get(form, form.upper())}."
         command = file_option(f"--export-{form}", text)(command)
     return command
 
@@ -65,8 +68,17 @@ def text_of(comparison: Comparison, form: str) -> str:
 
     if form == "json":
         return f"{as_json(comparison.data)}\n"
+    if form == "svg":
+        return terminal_picture(tables_of(comparison))
     written = to_markdown if form == "markdown" else to_csv
     return written(tables_of(comparison))
+
+
+def terminal_picture(tables: Iterable[Table]) -> str:
+    """Return an SVG of the terminal after this command has printed ``tables``."""
+    from trainmark.report.terminal_picture import picture
+
+    return picture(list(tables), shlex.join(["trainmark", *sys.argv[1:]]))
 
 
 legend_option: Callable[[Any], Any] = click.option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainmark.report.printable import printable
 from trainmark.report.table import Cell, Table, Tone
@@ -29,6 +29,20 @@ _STYLES: dict[Tone, str] = {
 
 def console(*, to_stderr: bool = False, quiet: bool = False) -> Console:
     """Return a console as wide as the terminal, as COLUMNS says, or as :data:`PIPED_WIDTH`."""
+    made = new_console(stderr=to_stderr, quiet=quiet)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = PIPED_WIDTH
+    elif made.is_dumb_terminal:  # rich takes it for one of 80 columns
+        made.size = shutil.get_terminal_size()
+    return made
+
+
+def new_console(**options: Any) -> Console:
+    """Return a console that escapes control characters in the text.
+
+    Args:
+        options: of :class:`rich.console.Console`.
+    """
     from rich.console import Console, RenderableType
     from rich.segment import Segment
 
@@ -44,12 +58,7 @@ def console(*, to_stderr: bool = False, quiet: bool = False) -> Console:
                 else:
                     yield Segment(printable(segment.text), segment.style)
 
-    made = Screen(stderr=to_stderr, soft_wrap=False, highlight=False, quiet=quiet)
-    if not made.is_terminal and "COLUMNS" not in os.environ:
-        made.width = PIPED_WIDTH
-    elif made.is_dumb_terminal:  # rich takes it for one of 80 columns
-        made.size = shutil.get_terminal_size()
-    return made
+    return Screen(soft_wrap=False, highlight=False, **options)
 
 
 def draw_all(console: Console, tables: Iterable[Table], *, legend: bool = False) -> None:
