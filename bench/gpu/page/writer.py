@@ -37,10 +37,11 @@ def section(item: Item, results: dict[str, Result]) -> str:
     tables = item.tables(results)
     if tables:
         parts += [_conditions(results), tables]
-        parts += [f"Missing:\n\n{missing}"] if (missing := _missing(item, results)) else []
+        missing = _missing(item, results)
+        parts += [f"Missing: {missing}."] if missing else []
     else:
-        problems = "\n".join(_problems(results))
-        parts += [NOT_MEASURED, *([f"Tried:\n\n{problems}"] if problems else [])]
+        problems = "; ".join(_problems(results))
+        parts += [NOT_MEASURED, *([f"Tried: {problems}."] if problems else [])]
     return "\n\n".join(parts)
 
 
@@ -76,12 +77,13 @@ def _condition(context: dict[str, Any]) -> str:
 
 def _missing(item: Item, results: dict[str, Result]) -> str:
     absent = [each.name for each in item.measurements() if each.name not in results]
-    return "\n".join([*_problems(results), *(f"- {name}: not begun" for name in absent)])
+    not_begun = [f"not begun: {', '.join(absent)}"] if absent else []
+    return "; ".join([*_problems(results), *not_begun])
 
 
 def _problems(results: dict[str, Result]) -> list[str]:
     troubled = [result for result in results.values() if result.problems]
-    return [f"- {result.measurement}: {_on_one_line(result.problems)}" for result in troubled]
+    return [f"{result.measurement} ({_on_one_line(result.problems)})" for result in troubled]
 
 
 def _on_one_line(problems: list[str]) -> str:

@@ -81,7 +81,7 @@ def test_a_measured_item_has_a_table_and_conditions(tmp_path: Path) -> None:
         in section
     )
     assert "commit 0123abcd" in section
-    assert "- mnist-cnn-torch: not begun" in section
+    assert "Missing: not begun: mnist-cnn-torch," in section
     assert writer.NOT_MEASURED in section_of(page, "frameworks")
 
 
@@ -93,7 +93,7 @@ def test_what_was_tried_in_vain_is_still_not_measured(tmp_path: Path) -> None:
     )
     section = section_of(writer.write(tmp_path), "worth-it")
     assert writer.NOT_MEASURED in section
-    assert "- mnist-mlp512-torch: no GPU" in section
+    assert "Tried: mnist-mlp512-torch (no GPU)." in section
 
 
 def test_a_rehearsal_says_so(tmp_path: Path) -> None:
