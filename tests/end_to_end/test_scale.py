@@ -291,7 +291,6 @@ def test_the_command_line(command: CommandLine) -> None:
         ),
         (["--size", "depth=1"], "--size depth doesn't apply to mnist-mlp128"),
         (["--microbatches", "2"], "--microbatches has no effect here"),
-        (["--link", "5,25"], "--link was removed"),
         (["--data-parallel", "1", "--device", "cuda:0"], "does not see the device 'cuda:0'"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
