@@ -19,7 +19,7 @@ The workload is mnist-mlp128 with PyTorch `fast` on the CPU. A try is a comparis
     comes-and-goes  equal, while two others compute for 3 s and sleep for 3 s
     nice            equal, while two others compute at low priority
     hooked-*        a script with the hook under `trainmark measure`: hooked-equal, hooked-busy, ...
-    hooked-thrice   such a script whose second side takes every step three times
+    hooked-thrice   such a script whose second side computes three times as long for every step
     more-10, more-5 the second side takes one step in ten, or in twenty, twice
     thrice          the second side takes every step three times
     opened-*        with an opening and a short training: opened-equal, opened-more-5, ...
@@ -104,22 +104,28 @@ LONG_SECONDS = 10.0
 FEWEST_ROUNDS = 20
 LOST = ("blocks", "others", "stolen")
 SCRIPT = """
-import sys, torch
+import sys, time, torch
 from trainmark import hook
 times = int(sys.argv[2]) if sys.argv[1] == "B" else 1
 torch.manual_seed(0)
-images, labels = torch.rand(19_200, 784), torch.randint(10, (19_200,))
+images = torch.rand(19_200, 784)
+labels = (images @ torch.rand(784, 10)).argmax(1)
 model = torch.nn.Sequential(torch.nn.Linear(784, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
+other = torch.rand(784, 128)
 for epoch in range(14):
     total = 0.0
     for rows in hook.batches(torch.randperm(len(images)).split(64)):
-        for _ in range(times):
-            optimizer.zero_grad()
-            loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])
-            loss.backward()
-            optimizer.step()
+        start = time.perf_counter()
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])
+        loss.backward()
+        optimizer.step()
         total += loss.item()
+        # Compute rather than wait: after a pause, the next step takes longer.
+        end = start + times * (time.perf_counter() - start)
+        while time.perf_counter() < end:
+            images[rows] @ other
     hook.epoch(loss=total / 300, examples=len(images))
 """
 MORE = '''
