@@ -1,28 +1,32 @@
 """Do verdicts hold on this machine? Comparisons of sides whose true ratio is known, many times
 over.
 
-    python bench/verdict.py try KIND,... FOLDER [--tries 60] [--minutes 9]    add tries to
-    FOLDER/KIND.jsonl, in turn python bench/verdict.py summary FOLDER
-    what they say so far python bench/verdict.py simulate FOLDER [--draws 2000]
-    comparisons drawn from their rounds
+    python bench/verdict.py try KIND,... FOLDER [--tries 60] [--minutes 9]
+    python bench/verdict.py summary FOLDER
+    python bench/verdict.py simulate FOLDER [--draws 2000]
 
-mnist-mlp128 with PyTorch `fast` on the CPU. A try is a comparison of --seconds (60), as `trainmark
-run` makes it, but with rounds of slices alone. KIND is one of
+`try` adds tries to FOLDER/KIND.jsonl, one of each kind in turn. `summary` prints the verdicts so
+far. `simulate` draws comparisons from the rounds of `equal`.
 
-    equal           a side and the same again
-    whole           equal, with three trainings to the end, as `trainmark run` has them by default
-    old             the same by the protocol of version 0.1: one process after the other, two epochs
-    each busy            equal, while two other processes compute comes-and-goes  equal, while two
-    others compute for 3 s and sleep for 3 s nice            equal, while two others compute at low
-    priority
-    hooked-*        a script with the hook under `trainmark measure` instead: hooked-equal,
-    hooked-busy, ... more-10, more-5 the second side takes one step in ten, or in twenty, twice
+The workload is mnist-mlp128 with PyTorch `fast` on the CPU. A try is a comparison of --seconds
+(60), as `trainmark run` makes it, but with rounds of slices alone. KIND is one of
+
+    equal           two equal sides
+    whole           equal, with three complete trainings, the default of `trainmark run`
+    old             equal, by the protocol of version 0.1: one process after the other, two epochs
+                    each
+    busy            equal, while two other processes compute
+    comes-and-goes  equal, while two others compute for 3 s and sleep for 3 s
+    nice            equal, while two others compute at low priority
+    hooked-*        a script with the hook under `trainmark measure`: hooked-equal, hooked-busy, ...
+    hooked-thrice   such a script whose second side computes three times as long for every step
+    more-10, more-5 the second side takes one step in ten, or in twenty, twice
     thrice          the second side takes every step three times
-    opened-*        as `trainmark run` makes it, with an opening and a short training: opened-equal,
-    opened-thrice, ... hooked-thrice   every step takes three times as long, in a script with the
-    hook threads, jax, gpu  1 thread against 2; PyTorch against JAX; the CPU against the first GPU
-    long-threads, long-jax, long-gpu  the same by contiguous epochs of 10 s, one process after the
-    other
+    opened-*        with an opening and a short training: opened-equal, opened-more-5, ...
+    threads         1 thread against 2
+    jax             PyTorch against JAX
+    gpu             the CPU against the first GPU
+    long-*          threads, jax and gpu by contiguous epochs of 10 s, one process after the other
 
 `try` ends after --minutes, so it can be called again, on other days and machines. A false verdict
 is `faster` or `slower` between equal sides; one is withheld where others disturbed too much. Needs
@@ -102,10 +106,13 @@ LOST = ("blocks", "others", "stolen")
 SCRIPT = """
 import sys, time, torch
 from trainmark import hook
+times = int(sys.argv[2]) if sys.argv[1] == "B" else 1
 torch.manual_seed(0)
-images, labels = torch.rand(19_200, 784), torch.randint(10, (19_200,))
+images = torch.rand(19_200, 784)
+labels = (images @ torch.rand(784, 10)).argmax(1)
 model = torch.nn.Sequential(torch.nn.Linear(784, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
+other = torch.rand(784, 128)
 for epoch in range(14):
     total = 0.0
     for rows in hook.batches(torch.randperm(len(images)).split(64)):
@@ -115,10 +122,10 @@ for epoch in range(14):
         loss.backward()
         optimizer.step()
         total += loss.item()
-        if sys.argv[1] == "B":
-            end = start + float(sys.argv[2]) * (time.perf_counter() - start)
-            while time.perf_counter() < end:
-                pass
+        # Compute rather than wait: after a pause, the next step takes longer.
+        end = start + times * (time.perf_counter() - start)
+        while time.perf_counter() < end:
+            images[rows] @ other
     hook.epoch(loss=total / 300, examples=len(images))
 """
 MORE = '''
@@ -295,7 +302,9 @@ def _said(records: list[Record]) -> dict[str, Any]:
         "verdict": these.speedup.verdict,
         **{name: getattr(these.speedup, name) for name in ("ratio", "low", "high")},
         "caveats": [caveat.value for caveat in these.caveats],
-        "rounds": [[dataclasses.astuple(block) for block in blocks] for blocks in sliced.rounds]
+        "rounds": [
+            [(block.log_ratio, block.disturbed) for block in blocks] for blocks in sliced.rounds
+        ]
         if sliced
         else [],
         "failed": [record.outcome.reason for record in records if record.outcome.status != "ok"],
