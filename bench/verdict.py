@@ -151,7 +151,7 @@ class MoreWork(TorchBackend):
 '''
 
 
-class MachineLabel(StudyObserver):
+class KeptMessages(StudyObserver):
     """Keeps the messages of a study with their times."""
 
     def __init__(self) -> None:
@@ -170,7 +170,7 @@ def one_try(
     store = Store(folder)
     load = read_load().taken
     start = time.perf_counter()
-    told = MachineLabel()
+    told = KeptMessages()
     match kind:
         case _ if kind in HOOKED:
             records = _hooked(kind, store, seconds, told)
@@ -276,7 +276,7 @@ def _contiguous(
     return records
 
 
-def _hooked(kind: str, store: Store, seconds: float, told: MachineLabel) -> list[Record]:
+def _hooked(kind: str, store: Store, seconds: float, told: KeptMessages) -> list[Record]:
     script = store.folder / "train.py"
     script.write_text(SCRIPT)
     times = "3" if kind == "hooked-thrice" else "1"

@@ -128,9 +128,7 @@ def test_it_ends_within_a_limit_that_is_too_short(agenda: Agenda) -> None:
     assert code == 1
     assert any("did not fit into the limit" in line for line in missing)
     assert out.splitlines()[-1] == missing[-1], "what is missing comes last"
-    assert "\nMissing: " in agenda.section("worth-it") or NOT_MEASURED in agenda.section(
-        "worth-it"
-    )
+    assert "\nMissing: " in agenda.section("worth-it") or NOT_MEASURED in agenda.section("worth-it")
 
 
 def test_results_of_a_rehearsal_stay_apart(agenda: Agenda) -> None:
