@@ -251,3 +251,16 @@ def test_a_plot_that_can_not_be_drawn(
     pytest.importorskip("vl_convert", reason="trainmark[report] is not installed")
     assert run(["compare", str(folder), *arguments]) in (1, 2)
     assert said in capsys.readouterr().err
+
+
+def test_a_picture_shows_the_command_without_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_all(tmp_path / "out", [*rounds([1.0, 1.1, 1.2])])
+    picture = tmp_path / "picture.svg"
+    words = ["compare", str(folder), "--export-svg", str(picture)]
+    monkeypatch.setattr("sys.argv", ["trainmark", *words])
+    assert run(words) == 0
+    shown = picture.read_text().replace("&#160;", " ")
+    assert f"$ trainmark compare {folder}" in shown
+    assert "--export-svg" not in shown

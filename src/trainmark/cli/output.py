@@ -78,7 +78,20 @@ def terminal_picture(tables: Iterable[Table]) -> str:
     """Return an SVG of the terminal after this command has printed ``tables``."""
     from trainmark.report.terminal_picture import picture
 
-    return picture(list(tables), shlex.join(["trainmark", *sys.argv[1:]]))
+    return picture(list(tables), _typed(sys.argv[1:]))
+
+
+def _typed(words: list[str]) -> str:
+    """Return the command line without ``--export-svg FILE``, which is not about the tables."""
+    own = words[: words.index("--")] if "--" in words else words
+    shown = []
+    rest = iter(own)
+    for word in rest:
+        if word == "--export-svg":
+            next(rest, None)
+        elif not word.startswith("--export-svg="):
+            shown.append(word)
+    return shlex.join(["trainmark", *shown, *words[len(own) :]])
 
 
 legend_option: Callable[[Any], Any] = click.option(
