@@ -1,12 +1,16 @@
 """From seeds to bands: what right runs give for each published figure.
 
-    trainmark run WORKLOAD --published --backend torch --style fast --runs 20 --out FOLDER     (once
-    per backend) python bench/bands.py FOLDER ... python bench/bands.py --faults FOLDER ...
+    trainmark run WORKLOAD --published --backend torch --style fast --runs 20 --out FOLDER
+    python bench/bands.py FOLDER ...
+    python bench/bands.py --faults FOLDER ...
 
-The first prints, for each published figure, the number of runs, mean and standard deviation over
-all right runs in the folders, as ``seeds`` of the catalogue; the band that follows, next to the
-catalogue's; and how many of these runs lie outside any band of their workload. The second prints
-how many faulty runs of each folder lie outside each band of the catalogue.
+Repeat the first command for each backend.
+
+Without --faults it prints, for each published figure, the number of runs, mean and standard
+deviation over all right runs in the folders, as ``seeds`` of the catalogue; the band that
+follows, next to the catalogue's; and how many of these runs lie outside any band of their
+workload. With --faults it prints how many faulty runs of each folder lie outside each band of the
+catalogue.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 For each backend: `trainmark explain`, with its time; then its first advice is followed by
 `trainmark run`, side by side with what was explained, and the speed-up that came of it is put
-beside the promise. At least 80 % of it should come. Needs TRAINMARK_DATA and a quiet machine.
+next to the promise. At least 80 % of it should come. Needs TRAINMARK_DATA and a quiet machine.
 """
 
 from __future__ import annotations

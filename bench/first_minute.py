@@ -2,7 +2,7 @@
 
     python bench/first_minute.py [--columns 100] [--every 5] -- trainmark run
 
-Prints every line that stays on the screen, the lines that come and go every so many seconds, and
+Prints every line that stays on the screen, the lines that come and go every this many seconds, and
 when the first rate (samples/s), the first interval and the end came.
 """
 

@@ -1,9 +1,9 @@
-"""The measured peak beside what the same library reaches by hand, in the same minute.
+"""The measured peak next to what the same library reaches by hand, in the same minute.
 
     python bench/limits.py [--rounds 6] [--size 2048] [--out FILE.json]
 
-For NumPy, PyTorch and JAX in turns: a few lines that anybody would write, `a @ b` of float32 for
-some seconds, the fastest one counted; and trainmark's own limits. Each is a process of its own. A
+For NumPy, PyTorch and JAX, interleaved: a few lines that anybody would write, `a @ b` of float32
+for some seconds, the fastest one counted; and trainmark's own limits. Each is its own process. A
 ratio above 1 means that trainmark found the device faster. Others on the machine only ever lower a
 rate, so the highest of each is compared, too.
 """

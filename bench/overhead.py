@@ -1,8 +1,8 @@
 """What trainmark costs: a steady epoch under `trainmark run` against the same loop in a bare
 script.
 
-    python bench/overhead.py [--pairs 15] [--workload mnist-mlp128 --workload mnist-mlp512] [--out
-    FILE.json] python bench/overhead.py --sampler 400 [--times 4] [--out FILE.json]
+    python bench/overhead.py [--pairs 15] [--workload NAME --workload NAME] [--out FILE.json]
+    python bench/overhead.py --sampler 400 [--times 4] [--out FILE.json]
 
 Pairs of processes alternate (A B, B A, ...), so that a drift of the machine meets both. Each
 process trains two epochs; the first is warm-up. A ratio above 1 means trainmark is slower.
@@ -11,8 +11,8 @@ With `--sampler` the cost of sampling alone: one training of mnist-mlp512 with t
 epochs of 100 steps, of which every second one is watched; the ratio of the watched epoch to the
 unwatched one of each pair, and the CPU time that watching itself took. Others on the machine
 disturb for seconds, so hundreds of short pairs tell more than some long ones. With `--times` the
-looks follow each other so many times faster, and the excess is divided by as much: the cost is too
-small to be seen at its own pace, and so stands out of the noise.
+looks follow each other this many times faster, and the excess is divided by as much: the cost is
+too small to be seen at its own pace, and so stands out of the noise.
 
 Needs TRAINMARK_DATA with MNIST, and a quiet machine.
 """
@@ -126,7 +126,7 @@ def _in_short_epochs(task: Task[Run]) -> Task[Run]:
 
 
 def sampling(pairs: int, times: int, device: str, folder: Path) -> dict[str, Any]:
-    """What it costs to watch, in so many pairs of epochs, so many times more often than usual."""
+    """What watching costs, in ``pairs`` of epochs, ``times`` as often as usual."""
     child.LOOK_EVERY_SECONDS /= times
     request = requests.Request(
         workloads=("mnist-mlp512",), backends=("torch",), styles=("fast",), devices=(device,),

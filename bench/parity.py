@@ -1,8 +1,8 @@
 """Does ``parity`` raise false alarms, and does it find mistakes?
 
-    python bench/parity.py steps FOLDER --workloads mnist-mlp128,mnist-cnn --sides
-    torch/fast,torch/idiomatic python bench/parity.py planted FOLDER [--seeds 20] python
-    bench/parity.py summary FOLDER
+    python bench/parity.py steps FOLDER --workloads NAME,... --sides torch/fast,torch/idiomatic
+    python bench/parity.py planted FOLDER [--seeds 20]
+    python bench/parity.py summary FOLDER
 
 ``steps`` checks sides on one ``--device`` against the reference, seed by seed, in this process;
 ``planted`` does the same with PyTorch and one mistake at a time. Each seed is a line of

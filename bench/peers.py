@@ -1,8 +1,8 @@
 """Compare trainmark's styles with the training loops of each framework's documentation, interleaved
 on the same data.
 
-    python bench/peers.py [--quick] [--workload NAME] [--rounds N] [--python mxnet=PATH] [--out
-    FILE.json] python bench/peers.py --show FILE.json
+    python bench/peers.py [--quick] [--workload NAME] [--rounds N] [--python mxnet=P] [--out FILE]
+    python bench/peers.py --show FILE
 
 Prints a Markdown table per workload, and whether each of trainmark's styles is as fast as the peer
 with the same loop. Time is measured from outside, the same way for all (`rounds.py`). `contenders/`

@@ -270,8 +270,10 @@ def run(workload: str, backend: str, *options: str, environment: dict[str, str])
 
 
 def judged(case: Case, found: dict[str, Any], plain: dict[str, Any]) -> str:
-    """What was found beside what was planted, as shares of a step; both are estimates, so both have
-    an interval."""
+    """Compare what was found with what was planted, as shares of a step.
+
+    Both are estimates, so both have an interval.
+    """
     certain = [
         each
         for each in found["shares"]

@@ -2,8 +2,8 @@
 
     python bench/report.py RECORD... [--records 200]
 
-Copies the given records, with other ids and rounds, until there are so many; then runs `trainmark
-report` three times, each in a process of its own, and prints the seconds of each and the size of
+Copies the given records, with other ids and rounds, until there are this many; then runs `trainmark
+report` three times, each in its own process, and prints the seconds of each and the size of
 the page.
 """
 

@@ -31,7 +31,7 @@ FULL_BATCH = 5_000
 def variant(
     name: str, *, quick: bool, channels_last: bool, compiled: bool
 ) -> Callable[[int], None]:
-    """A function that trains so many steps."""
+    """A function that trains this many steps."""
     workload = catalog.find(name)
     model = lay_out(workload)
     height, width, channels = model.input_shape

@@ -79,7 +79,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def chunks(side: ChosenSide, minutes: float) -> None:
-    """Epochs in one call against epochs in calls of a slice each, in turns."""
+    """Epochs in one call against epochs in calls of a slice each, interleaved."""
     workload = side.scheduled.workload
     data = side.scheduled.dataset.folder.load()
     model = lay_out(workload)

@@ -200,7 +200,7 @@ def one_try(
 
 
 def _tasks(kind: str, chosen: Mapping[str, ChosenSide], rounds: int = 1) -> list[Task[Run]]:
-    """The sides are told apart by the label of their interpreter."""
+    """The sides are distinguished by the label of their interpreter."""
     first = chosen["torch"]
     what = kind.removeprefix("long-")
     second = chosen.get(what, first).side

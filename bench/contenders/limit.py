@@ -1,4 +1,4 @@
-"""What this machine gives at most, measured in turns of its own among the others': matrix products
+"""What this machine gives at most, measured in separate turns among the others': matrix products
 and copies.
 
 The first turn tries every library and shape; later ones repeat the product that was fastest then. A

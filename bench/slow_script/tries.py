@@ -1,8 +1,9 @@
 """Can `trainmark measure` and `explain` be trusted with a script? The same question many times.
 
     python bench/slow_script/tries.py KIND,... FOLDER [--tries 10] [--seconds 60] [--minutes 9]
-    python bench/slow_script/tries.py KIND,... FOLDER --tries 0                     what they say so
-    far
+    python bench/slow_script/tries.py KIND,... FOLDER --tries 0
+
+The second prints the results so far.
 
 KIND is one of
 

@@ -1,4 +1,4 @@
-"""Keras needs a process of its own for each engine, since it keeps the one it is first imported
+"""Keras needs its own process for each engine, since it keeps the one it is first imported
 with."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENGINES = pytest.mark.parametrize("backend", [slow("keras"), "keras:torch", slow
 
 
 def conformance(backend: str, style: str, *selection: str) -> None:
-    """Run the conformance tests of one backend and style in a process of their own."""
+    """Run the conformance tests of one backend and style in a their own process."""
     entry = registry.find(backend)
     if not entry.installed:
         pytest.skip(f"{entry.needs} is not installed")

@@ -1,4 +1,4 @@
-"""The Keras backends, each in a process of its own: Keras keeps the engine it is first imported
+"""The Keras backends, each in its own process: Keras keeps the engine it is first imported
 with."""
 
 from __future__ import annotations

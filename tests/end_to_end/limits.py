@@ -38,7 +38,7 @@ class NotHere(Exception):
 
 @contextlib.contextmanager
 def small_disk(folder: Path, kibibytes: int) -> Iterator[Path]:
-    """A disk of its own at ``folder``; raises :class:`NotHere`."""
+    """Its own disk at ``folder``; raises :class:`NotHere`."""
     folder.mkdir()
     done = _system(
         "mount", "-t", "tmpfs", "-o", f"size={kibibytes}k", "trainmark-test", str(folder)
@@ -53,7 +53,7 @@ def small_disk(folder: Path, kibibytes: int) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def closed(folder: Path) -> Iterator[Sequence[str]]:
-    """Nobody may look into it; yields what a command begins with so that root may not either.
+    """No one may look into it; yields what a command begins with so that root may not either.
     Raises NotHere."""
     folder.chmod(0o000)
     try:
@@ -70,7 +70,7 @@ def closed(folder: Path) -> Iterator[Sequence[str]]:
 
 
 def make_read_only(disk: Path) -> None:
-    """Nobody can write there any more, root neither."""
+    """No one can write there any more, root neither."""
     problem = _system("mount", "-o", "remount,ro", str(disk))
     assert not problem, problem
 

@@ -94,7 +94,7 @@ def test_two_machines_compute_what_one_does(scale: Scale) -> None:
         [record.group.rank for record in scale.records(number) if record.group.world == 2]
         for number in (0, 1)
     ]
-    # Once for the losses, then timed, with and without its sum. The whole is told here alone.
+    # Once for the losses, then timed, with and without its sum. Only the whole is reported here.
     assert sorted(ranks[0], key=str) == [0, 0, 0, None, None, None]
     assert ranks[1] == [1, 1, 1]
     whole = [record for record in scale.records(0) if record.group.rank is None and record.round]

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGKILL at every phase of a command: nothing is lost, nobody stays behind."""
+"""Ctrl-C, SIGTERM and SIGKILL at every phase of a command: nothing is lost, no one stays behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hook: says one line an event to whoever listens, and nothing to nobody."""
+"""The hook: says one line an event to whoever listens, and nothing to no one."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_it_pauses_until_its_turn(
     assert [line["settled"] for line in lines if line["event"] == "pause"] == settled
     (timed,) = (line for line in lines if line["event"] == "slice")
     assert 0.2 <= timed["seconds"] <= timed["t"] - timed["start"] + 1e-6
-    # Fewer than ten, if each sleeps longer than it is told to.
+    # Fewer than ten, if each sleeps longer than asked.
     assert timed["steps"] in (range(2, 11) if "batches" in code else (1,))
     assert timed["seconds"] >= (0.02 if "batches" in code else 0.2) * timed["steps"]
 

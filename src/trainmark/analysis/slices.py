@@ -100,7 +100,7 @@ class SliceComparison:
         """Return the speed-up with its bound if the first two rounds show that it is obvious.
 
         Only their first blocks count.
-        No later block or round stands in for a disturbed one, because the rule may be looked at
+        No later block or round replaces a disturbed one, because the rule may be looked at
         only once.
 
         Args:

@@ -1,4 +1,4 @@
-"""A script that starts itself anew, and fails after three steps with an exit code of its own."""
+"""A script that starts itself anew, and fails after three steps with its own exit code."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A script in the style of Optax' first example, with an optimiser of its own: gradients and their
+"""A script in the style of Optax' first example, with its own optimiser: gradients and their
 use apart."""
 
 import jax

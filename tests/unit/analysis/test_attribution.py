@@ -223,7 +223,7 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
 
 
 def test_the_interval_knows_that_processes_differ() -> None:
-    """Each process makes batches at a pace of its own, which no number of rounds in it would
+    """Each process makes batches at its own pace, which no number of rounds in it would
     tell."""
     rng = random.Random(5)
     covered = covered_by_one = 0

@@ -372,7 +372,7 @@ def test_rounds_that_differ_are_told(slowest: float, told: bool) -> None:
 
 
 def to_target(epochs: list[int], **arguments: Any) -> list[Record]:
-    """Runs that reached their target after so many epochs of a second."""
+    """Runs that reached their target after this many epochs of a second."""
     until = catalog.find("mnist-mlp512").with_schedule(until=Target("test_accuracy", 0.98))
     found = []
     for number, count in enumerate(epochs):

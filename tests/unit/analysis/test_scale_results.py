@@ -29,7 +29,7 @@ def of_layout(
     rank: int | None = None,
     **changes: Any,
 ) -> Record:
-    """A run: round 0 trains to the end, any other has slices of so many seconds."""
+    """A run: round 0 trains to the end, any other has slices of this many seconds."""
     spread = Spread(data, pipeline, all_reduce=not apart)
     group = Group("plan", "plan", "scale", rank=rank, world=data * pipeline, spread=spread)
     if round:

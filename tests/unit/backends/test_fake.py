@@ -28,7 +28,7 @@ MODEL = lay_out(a_workload())
 
 
 class Impatient(FakeTrainer):
-    """Somebody forgot to synchronise."""
+    """Someone forgot to synchronise."""
 
     def synchronize(self) -> None:
         pass

@@ -195,7 +195,7 @@ def test_lists_as_deep_as_a_reader_goes_are_refused(depth: int) -> None:
 
 
 def listener(folder: Path, body: str) -> Path:
-    """An interpreter of somebody's own, which does what ``body`` says with the socket ``line``."""
+    """An interpreter of someone's own, which does what ``body`` says with the socket ``line``."""
     path = folder / "python"
     path.write_text(
         f"#!{sys.executable}\nimport os, socket, sys\nline = "

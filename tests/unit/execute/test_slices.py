@@ -21,7 +21,7 @@ STEP = 0.125
 
 
 class Training:
-    """A trainer on a clock of its own: a step takes :data:`STEP`, an epoch's start and a pause a
+    """A trainer on its own clock: a step takes :data:`STEP`, an epoch's start and a pause a
     while."""
 
     ticks_between_steps = False

@@ -39,7 +39,7 @@ BATCH = 8
 
 
 class Notes:
-    """What an observer is told."""
+    """What an observer receives."""
 
     def __init__(self) -> None:
         self.changes: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Steps where steps were asked for, and no word that nobody told."""
+"""Steps where steps were asked for, and no word that was not given."""
 
 from __future__ import annotations
 

@@ -37,11 +37,11 @@ class Arithmetic:
         """Return the sum of each column."""
         return values.sum(axis=0)
 
-    def rounded(self, values: Array, beside: Any = 0.0) -> Array:  # noqa: ARG002
+    def rounded(self, values: Array, terms: Any = 0.0) -> Array:  # noqa: ARG002
         """Return values that were computed one by one.
 
         Args:
-            beside: absolute size of what was added to or subtracted from them.
+            terms: absolute size of what was added to or subtracted from them.
         """
         return values
 
@@ -94,10 +94,10 @@ class Moved(Arithmetic):
         share = max(self._value, math.sqrt(len(values)) * self.unit)
         return self._stored(self._stored(values, share).sum(axis=0), share)
 
-    def rounded(self, values: Array, beside: Any = 0.0) -> Array:
+    def rounded(self, values: Array, terms: Any = 0.0) -> Array:
         """Move by a few units in the last place."""
         moves = self._rng.random(values.shape, dtype=np.float32) * 2 - 1
-        return values + _UNITS * self._value * moves * (np.abs(values) + beside)
+        return values + _UNITS * self._value * moves * (np.abs(values) + terms)
 
     def _stored(self, values: Array, share: float) -> Array:
         return self._move(self._shortened(values) if self._mixed else values, share)

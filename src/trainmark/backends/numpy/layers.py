@@ -232,9 +232,7 @@ class AveragePoolModule(LayerModule):
         stride = self._layer.stride
         self._shape = x.shape
         windows = sliding_window_view(x, (size, size), axis=(1, 2))[:, ::stride, ::stride]
-        return self._rounded(
-            windows.mean(axis=(-2, -1)), beside=np.abs(windows).mean(axis=(-2, -1))
-        )
+        return self._rounded(windows.mean(axis=(-2, -1)), terms=np.abs(windows).mean(axis=(-2, -1)))
 
     def backward(self, gradient: Array) -> Array:
         mean = self._rounded(gradient / gradient.dtype.type(self._layer.size**2))
@@ -250,7 +248,7 @@ class GlobalAveragePoolModule(LayerModule):
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
         self._shape = x.shape
-        return self._rounded(x.mean(axis=(1, 2)), beside=np.abs(x).mean(axis=(1, 2)))
+        return self._rounded(x.mean(axis=(1, 2)), terms=np.abs(x).mean(axis=(1, 2)))
 
     def backward(self, gradient: Array) -> Array:
         share = gradient / gradient.dtype.type(self._shape[1] * self._shape[2])
@@ -267,7 +265,7 @@ class LayerNormModule(LayerModule):
         mean, variance = self._moments(rows, training)
         self._inverse = 1 / np.sqrt(variance + rows.dtype.type(self._layer.epsilon))
         normal = (rows - mean) * self._inverse
-        self._normal = self._arithmetic.rounded(normal, beside=1 + np.abs(mean) * self._inverse)
+        self._normal = self._arithmetic.rounded(normal, terms=1 + np.abs(mean) * self._inverse)
         y = self._weight("scale") * self._normal
         if "shift" in self._plan.weights:
             y = y + self._weight("shift")
@@ -511,7 +509,7 @@ class GELUModule(LayerModule):
     def backward(self, gradient: Array) -> Array:
         density = np.exp(-0.5 * self._x**2) / math.sqrt(2 * math.pi)
         return self._rounded(
-            gradient * (self._below + self._x * density), beside=np.abs(gradient * self._below)
+            gradient * (self._below + self._x * density), terms=np.abs(gradient * self._below)
         )
 
 
@@ -541,7 +539,7 @@ class LogSoftmaxModule(LayerModule):
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
         shifted = x - x.max(axis=1, keepdims=True)
-        y = self._rounded(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)), beside=1.0)
+        y = self._rounded(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)), terms=1.0)
         self._y = y
         return y
 

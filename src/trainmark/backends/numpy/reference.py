@@ -141,9 +141,9 @@ class Reference:
                 take()
         each, gradient = losses.loss_and_gradient(self._workload.loss, x, labels)
         moved_each, moved_gradient = losses.loss_and_gradient(self._workload.loss, y, labels)
-        moved_each = self._unmixed.rounded(moved_each, beside=1.0)
+        moved_each = self._unmixed.rounded(moved_each, terms=1.0)
         moved_gradient = self._unmixed.rounded(
-            moved_gradient, beside=1.0 if sums(self._workload.loss) else 1 / labels.size
+            moved_gradient, terms=1.0 if sums(self._workload.loss) else 1 / labels.size
         )
         counts = repeats.reshape(-1, *(1,) * (x.ndim - 1))
         gradients = self._gradients(self._exact, gradient * counts)
@@ -185,7 +185,7 @@ class Reference:
         spec = self._workload.input
         x = y = prepare(spec, images, np.float64)
         if not isinstance(spec, Tokens):
-            y = self._unmixed.rounded(x, beside=_input_terms(spec, images, x)).astype(
+            y = self._unmixed.rounded(x, terms=_input_terms(spec, images, x)).astype(
                 self._moved.dtype
             )
         seen = _Seen({}, {}, np.zeros(len(x), np.int64))

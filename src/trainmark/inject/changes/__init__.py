@@ -49,7 +49,7 @@ class Change:
             self.observer.cannot(self.name, why)
 
     def nothing(self, real: Any, /, *_: Any, **__: Any) -> None:
-        """Stand in for ``real``, and do nothing."""
+        """Replace ``real``, and do nothing."""
         self.took(f"{real.__name__} does nothing")
 
 

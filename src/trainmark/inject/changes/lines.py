@@ -23,7 +23,7 @@ _PARTS = {
     "torch/nn/modules/module.py": "forward",
     "torch/nn/functional.py": "forward",
 }
-"""What PyTorch does while a file of its own is on the stack; the innermost one tells."""
+"""What PyTorch does while its own file is on the stack; the innermost one tells."""
 _EVALUATION = "evaluation"
 """Name of the part for samples during an evaluation."""
 _OWN = "your own code"

@@ -113,7 +113,7 @@ def measure(
     known = _newest([record for record in earlier if record.group.id == group], planned)
     several = plan.question.rendezvous.nodes > 1
     together = [[task] for task in left] if several else [left]
-    # Each of these tasks has a parent of its own.
+    # Each of these tasks has its own parent.
     apart: list[object] = [task.first.group_id for task in left] if several else []
     seen = {(plan.side.backend, plan.side.interpreter.label): plan.seen}
     found: list[Record] = []

@@ -44,7 +44,7 @@ class DataParallel(TorchTrainer):
         options = dataclasses.replace(job.options, device=str(self._ranks.device))
         super().__init__(dataclasses.replace(job, data=data, options=options))
         self._pass.forward = self._averaging(self._network)
-        # Each share of the batch needs dropout masks of its own.
+        # Each share of the batch needs its own dropout masks.
         torch.manual_seed(options.seed + _SEEDS_APART * self._ranks.rank)
 
     def compile(self, plan: EpochPlan) -> bool:

@@ -1,4 +1,4 @@
-"""What a training does beside its steps: it reads results, evaluates and saves."""
+"""What a training does between its steps: it reads results, evaluates and saves."""
 
 from __future__ import annotations
 
