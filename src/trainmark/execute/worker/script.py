@@ -223,6 +223,7 @@ def _arrived(descriptor: int) -> bytes:
 def _send_reports(
     reports: Reports, arrived: bytes, origin: float, clock: Clock, send: Send, stopped: _Stopped
 ) -> None:
+    """Send the parent what the command has reported; stop the command while it waits its turn."""
     for report in reports.take(arrived, origin, clock()):
         if isinstance(report, Waiting):
             stopped.stop_all()  # data loaders would use the other side's time
