@@ -152,8 +152,11 @@ def _advice(found: Finding) -> str:
     where = f" ({found.place})" if found.place else ""
     text = words(about.advice, found.change).removesuffix(".")
     if found.kind == "diagnosis":
-        about_or_most = "about" if found.proof == SAMPLED else "at most"
-        return f"{text}{where}. The gain is {about_or_most} {times(found)}."
+        if found.proof == SAMPLED:
+            return f"{text}{where}. The gain is about {times(found)}."
+        # Not "at most": a cure may also remove work around what the experiment left out. Without
+        # evaluation, one script was 1.82 times as fast; with fewer evaluations, 2.07 times.
+        return f"{text}{where}. Without this, the script was {times(found)} faster."
     return f"{text}{where}. This is {times(found)} faster{_learns(found)}."
 
 
