@@ -32,6 +32,8 @@ TRAINING = (
     "1",
 )
 
+HOW = {signal.SIGINT: "ctrl-c", signal.SIGTERM: "sigterm"}
+
 
 @pytest.mark.parametrize(
     ("phase", "processes", "how"),
@@ -43,6 +45,7 @@ TRAINING = (
         ("training", 3, signal.SIGINT),
         slow("training", 3, signal.SIGTERM),
     ],
+    ids=lambda value: HOW.get(value) if isinstance(value, signal.Signals) else None,
 )
 def test_at_each_phase(fresh: CommandLine, phase: str, processes: int, how: signal.Signals) -> None:
     process = fresh.start(*TRAINING, "--out", str(fresh.out))

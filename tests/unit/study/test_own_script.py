@@ -1,78 +1,222 @@
-"""How long the unchanged script is observed, and what is concluded from it."""
+"""What is concluded from experiments on a user's script; the host plays the script, without
+processes."""
 
 from __future__ import annotations
 
-import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from msgspec import structs
 
 from tests.records import a_command
-from trainmark.errors import UnknownName
-from trainmark.execute.parent.scheduler import RunStopped
+from trainmark.analysis.changes import SAMPLED
+from trainmark.errors import ExplanationFailed, UnknownName
+from trainmark.execute.parent.command import Command, CommandRun
+from trainmark.execute.parent.plan import Settings
+from trainmark.execute.parent.scheduler import RunObserver, RunStopped
+from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.answers import StepsObserved
-from trainmark.measure.vendor import Driver, Gpu
+from trainmark.measure.vendor import Gpu
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
-from trainmark.record.record import Memory, Record, Samples, Slice
+from trainmark.record.record import Memory, Outcome, Record, Samples, Slice
+from trainmark.record.store import Store
 from trainmark.study.explain import own_script
+from trainmark.study.explain.experiment_host import ExperimentHost
+from trainmark.study.explain.own_script import OwnScript
 
-TASK: Any = None
+GIB = 1 << 30
+ROUND_SECONDS = 5.0
+SEEN = Observed("torch", (), steps=101, seconds=2.0)
+UNCHANGED = ""
+FEWEST_SECONDS = 0.1
+"""Duration of ten steps of a process that has the memory for itself."""
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    made = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(own_script, "time", SimpleNamespace(monotonic=lambda: made.now))
-    return made
+@dataclass(frozen=True)
+class Behaviour:
+    """What the script does with a change.
+
+    Args:
+        seconds: duration of ten steps.
+        later: the same in all rounds but the first, if different.
+        proof: evidence that the change took effect; empty if there is none.
+        device_bytes: peak memory of the device.
+        host_bytes: peak memory of the host.
+    """
+
+    seconds: float = 1.0
+    later: float | None = None
+    proof: str = "it took effect"
+    device_bytes: int | None = None
+    host_bytes: int = 1 << 20
 
 
-def observed(clock: SimpleNamespace, at: float) -> own_script._StepWatch:
-    """Watches a script whose first step was reported at a time."""
-    preparation = own_script._StepWatch(
-        lambda _: None, "the unchanged script", most=1.0, patience=60.0
+@dataclass
+class FakeHost(ExperimentHost):
+    """Plays a script.
+
+    Args:
+        seen: what the unchanged script does.
+        facts: what the change ``facts`` reports of it.
+        script: what the script reports until it ends, with the time: its steps so far, or an
+            answer.
+        outcome: how the unchanged script ends when it is watched.
+        changes: its behaviour by change.
+        gpu_rows: used memory of each GPU, in GiB, while the unchanged script is watched.
+        memory: free memory.
+        interrupted_in: the round in which Ctrl-C arrives, counted from 1.
+        alone: by round, the change whose process found no memory beside the others.
+    """
+
+    seen: Observed = SEEN
+    facts: dict[str, Any] = field(default_factory=dict)
+    script: Sequence[tuple[float, StepsObserved | int]] = (
+        (1.0, StepsObserved("torch", (), steps=101, seconds=0.5)),
     )
-    clock.now = at
-    preparation.answered(TASK, StepsObserved("torch", (), steps=1, seconds=0.0))
-    return preparation
+    outcome: Outcome = field(default_factory=lambda: Outcome("ok"))
+    changes: dict[str, Behaviour] = field(default_factory=dict)
+    gpu_rows: list[list[int | None]] | None = None
+    memory: int = 8 * GIB
+    interrupted_in: int | None = None
+    alone: dict[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.time = 0.0
+        self.rounds: list[list[str]] = []
+        self.stopped: tuple[float, str] | None = None
+
+    def now(self) -> float:
+        return self.time
+
+    def available_memory(self) -> int:
+        return self.memory
+
+    def gpus(self) -> Sequence[Gpu]:
+        return [Gpu(index, memory_bytes=91 * GIB) for index in (0, 1)]
+
+    def run(
+        self, tasks: Sequence[Task[CommandRun]], store: Store, observer: RunObserver
+    ) -> list[Record]:
+        changes = [task.first.side.values.get("change", UNCHANGED) for task in tasks]
+        if changes == ["facts"]:
+            return [self._watched(tasks[0], observer)]
+        self.rounds.append(changes)
+        self.time += ROUND_SECONDS
+        records = list(map(self._record, tasks, changes))
+        for task, record in zip(tasks, records, strict=True):
+            observer.recorded(task, record)
+        if len(self.rounds) == self.interrupted_in:
+            raise KeyboardInterrupt
+        return records
+
+    def _watched(self, task: Task[CommandRun], observer: RunObserver) -> Record:
+        """Report what the script does, until it ends or the observer ends it."""
+        reported = False
+        for now, report in self.script:
+            self.time = now
+            try:
+                if isinstance(report, StepsObserved):
+                    observer.answered(task, report)
+                    reported = True
+                else:
+                    observer.counted(task, report)
+            except RunStopped as stopped:
+                self.stopped = (self.time, str(stopped))
+                break
+        seen = replace(self.seen, changed={"facts": json.dumps(self.facts)})
+        unchanged = self.changes.get(UNCHANGED, Behaviour())
+        record = structs.replace(
+            a_command(),
+            outcome=self.outcome,
+            observed=seen if reported else None,
+            samples=self._samples(unchanged),
+        )
+        observer.recorded(task, record)
+        return record
+
+    def _record(self, task: Task[CommandRun], change: str) -> Record:
+        number = len(self.rounds)
+        behaviour = self.changes.get(change, Behaviour())
+        seconds = behaviour.seconds
+        if number > 1 and behaviour.later is not None:
+            seconds = behaviour.later
+        is_alone = self.alone.get(number) == change
+        if is_alone:
+            seconds = FEWEST_SECONDS
+        slices = [
+            Slice(index // 2, 0, float(index), 10, 10, seconds + index / 1000, 320)
+            for index in range(8)
+        ]
+        record = a_command(side=f"change={change}" if change else None, round=task.round)
+        proofs = {each: behaviour.proof for each in change.split("+") if behaviour.proof}
+        return structs.replace(
+            record,
+            outcome=Outcome("interrupted" if number == self.interrupted_in else "ok"),
+            slices=slices,
+            observed=replace(self.seen, changed=proofs),
+            memory=Memory(None, behaviour.device_bytes),
+            samples=self._samples(behaviour),
+            caveats=[Caveat.ONE_AFTER_THE_OTHER] if is_alone else [],
+        )
+
+    def _samples(self, behaviour: Behaviour) -> Samples:
+        rows: list[list[int | None]] | None = None
+        if self.gpu_rows is not None:
+            rows = [[each and each * GIB for each in row] for row in self.gpu_rows]
+        return Samples(
+            interval_seconds=1.0,
+            t=[0.0],
+            tree_resident_bytes=[behaviour.host_bytes],
+            gpu_memory_bytes=rows,
+        )
 
 
-def test_it_ends_with_a_report_since_what_came_after_the_last_one_would_be_lost(
-    clock: SimpleNamespace,
-) -> None:
-    preparation = observed(clock, at=10.0)
-    clock.now = 11.5
-    preparation.counted(TASK, 3)
-    preparation.answered(TASK, StepsObserved("torch", (), steps=3, seconds=1.5))
-    with pytest.raises(RunStopped, match="observed long enough"):
-        preparation.counted(TASK, 3)
+def explained(host: FakeHost, *only: str, seconds: float = 60.0) -> OwnScript:
+    def ignore(_what: str, _share: float) -> None:
+        """Show no progress."""
+
+    command = Command("train.py", ("python", "train.py"), Path("nowhere"))
+    return own_script.explain(command, Settings(), ignore, seconds, only, host)
 
 
-def test_a_script_that_reports_nothing_more_is_not_waited_for(clock: SimpleNamespace) -> None:
-    preparation = observed(clock, at=10.0)
-    clock.now = 71.0
-    with pytest.raises(RunStopped):
-        preparation.counted(TASK, 1)
+def speedups(found: OwnScript) -> dict[str, float]:
+    return {each.change: each.speedup.value for each in found.findings}
 
 
-def test_a_script_without_a_step_is_not_waited_for(clock: SimpleNamespace) -> None:
-    preparation = own_script._StepWatch(
-        lambda _: None, "the unchanged script", most=1.0, patience=60.0
-    )
-    clock.now = 59.0
-    preparation.counted(TASK, 0)
-    clock.now = 61.0
-    with pytest.raises(RunStopped, match="no training step"):
-        preparation.counted(TASK, 0)
+def steps(number: int, seconds: float) -> StepsObserved:
+    return StepsObserved("torch", (), steps=number, seconds=seconds)
+
+
+def test_watching_ends_only_after_a_report() -> None:
+    """What came after the last report would be lost."""
+    host = FakeHost(script=[(10.0, steps(1, 0.0)), (11.4, 3), (11.5, steps(3, 1.5)), (11.6, 3)])
+    explained(host, "fused", seconds=10.0)
+    assert host.stopped == (11.6, "observed long enough")
+
+
+def test_a_script_that_falls_silent_is_stopped() -> None:
+    host = FakeHost(script=[(10.0, steps(2, 0.0)), (69.9, 2), (70.1, 2), (80.0, 2)])
+    explained(host, "fused", seconds=10.0)
+    assert host.stopped == (70.1, "observed long enough")
+
+
+def test_a_script_without_a_step_is_stopped_and_refused() -> None:
+    host = FakeHost(script=[(59.9, 0), (60.1, 0), (80.0, 0)])
+    with pytest.raises(ExplanationFailed, match="can't be explained") as error:
+        explained(host, "fused", seconds=10.0)
+    assert host.stopped == (60.1, "no training step")
+    assert "0 training steps" in error.value.found
 
 
 @pytest.mark.parametrize(
     ("printed", "named"),
     [
-        (  # by the user's file, not the copy
+        (
             "python: can't open file '/tmp/trainmark-scratch-h6mpzr0j/copy/e/train.py': [Errno "
             "2] No such file",
             "python: can't open file 'train.py': [Errno 2] No such file",
@@ -85,124 +229,131 @@ def test_a_script_without_a_step_is_not_waited_for(clock: SimpleNamespace) -> No
             "torch._inductor.exc.InductorError: ImportError: no cuda_utils.so",
         ),
     ],
-    ids=["no error", "advice after an error"],
+    ids=["the last line, without the path of the copy", "the error before advice"],
 )
-def test_a_failure_names_the_error_or_the_last_line(printed: str, named: str) -> None:
-    record: Any = SimpleNamespace(
-        outcome=SimpleNamespace(status="failed", reason="exit code 2", stderr_tail=printed)
+def test_a_failed_script_is_refused_with_its_error(printed: str, named: str) -> None:
+    host = FakeHost(outcome=Outcome("failed", "exit code 2", stderr_tail=printed))
+    with pytest.raises(ExplanationFailed) as error:
+        explained(host, "fused")
+    assert error.value.found == f"exit code 2: {named}"
+
+
+def waiting(sync_seconds: float, **changes: Behaviour) -> FakeHost:
+    """A script that spends half of its time in line 7, part of it waiting for results."""
+    return FakeHost(
+        seen=replace(SEEN, sync_seconds=sync_seconds, syncs={"train.py:7 .item()": 10_000}),
+        facts={"own": {"train.py:7": 0.5}, "samples": 100},
+        changes=dict(changes),
     )
-    assert own_script._why(record) == f"exit code 2: {named}"
 
 
-@pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> own_script._Study:
-    """Of a script that waits in line 7 for half of its time, with no experiment that gave
-    anything."""
-    command: Any = SimpleNamespace(name="train.py", directory=tmp_path)
-    anything: Any = None
-    made = own_script._Study(command, anything, anything, lambda *_: None, 60.0)
-    made.observed = Observed(
-        "torch", (), 101, 2.0, sync_seconds=0.5, syncs={"train.py:7 .item()": 10_000}
-    )
-    made.facts = {"own": {"train.py:7": 0.5}, "samples": 100}
-    made.records[own_script.UNCHANGED] = []
-    monkeypatch.setattr(made, "_watch_unchanged", lambda: (made.observed, made.facts))
-    monkeypatch.setattr(made, "_screen", lambda _: {})
-    monkeypatch.setattr(made, "_measure_again", lambda _: [])
-    return made
+@pytest.mark.parametrize(
+    ("sync_seconds", "change"), [(0.5, "no-sync"), (0.001, "line")], ids=["reads", "other code"]
+)
+def test_a_slow_statement_is_named_by_what_takes_its_time(sync_seconds: float, change: str) -> None:
+    found = explained(waiting(sync_seconds), "no-sync", "line")
+    sampled = {each.change: each.place for each in found.findings if each.proof == SAMPLED}
+    assert sampled == {change: "train.py:7"}
 
 
-def test_a_slow_statement_is_named_by_what_takes_its_time(study: own_script._Study) -> None:
-    names = {}
-    for seconds in (0.5, 0.001):
-        study.observed = dataclasses.replace(study.observed, sync_seconds=seconds)
-        found = study._of_lines()
-        assert found is not None
-        names[seconds] = (found.change, found.place)
-    assert names == {0.5: ("no-sync", "train.py:7"), 0.001: ("line", "train.py:7")}
+def test_a_slow_statement_is_named_if_its_experiment_failed() -> None:
+    host = waiting(0.5)
+    host.changes["no-sync"] = Behaviour(proof="")
+    found = explained(host, "no-sync", "line")
+    assert [each.change for each in found.findings] == ["line"]
+    assert found.left_out == {"no-sync": "no evidence that it took effect"}
 
 
-def test_a_slow_statement_is_named_though_the_experiment_with_its_reads_failed(
-    study: own_script._Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def screen(_: object) -> dict[str, own_script.Finding]:
-        study.left_out["no-sync"] = "no evidence that it took effect"
-        return {}
-
-    monkeypatch.setattr(study, "_screen", screen)
-    assert [each.change for each in study.explain(["no-sync", "line"]).findings] == ["line"]
-
-
-def test_the_line_that_waits_longest_is_named_not_the_one_with_most_reads_nor_one_of_the_loader(
-    study: own_script._Study,
-) -> None:
+@pytest.mark.parametrize(
+    ("facts", "place"),
+    [
+        (
+            {
+                "loading": ["train.py:3"],
+                "lines": {
+                    "train.py:3": 0.4,
+                    "train.py:20": 0.3,
+                    "train.py:9": 0.2,
+                    "train.py:8": 0.1,
+                },
+            },
+            "train.py:9",
+        ),
+        ({}, "train.py:3"),
+    ],
+    ids=["the slowest outside of the loader", "the most frequent without samples"],
+)
+def test_the_line_that_waits_longest_is_named(facts: dict[str, Any], place: str) -> None:
     reads = {
         "train.py:3 int()": 6400,
         "train.py:8 .item()": 200,
         "train.py:9 .tolist()": 100,
         "train.py:20 .item()": 9,
     }
-    study.observed = dataclasses.replace(study.observed, syncs=reads)
-    lines = {"train.py:3": 0.4, "train.py:20": 0.3, "train.py:9": 0.2, "train.py:8": 0.1}
-    study.facts = {"loading": ["train.py:3"], "lines": lines}
-    assert study._place("sync") == "train.py:9"
-    study.facts = {}
-    assert study._place("sync") == "train.py:3", "without samples, by their number"
+    found = explained(FakeHost(seen=replace(SEEN, syncs=reads), facts=facts), "no-sync")
+    assert [each.place for each in found.findings] == [place]
+
+
+TEN_CHANGES = (
+    "same-batch",
+    "no-evaluation",
+    "no-saves",
+    "no-sync",
+    "fp32",
+    "fused",
+    "no-grad",
+    "bf16",
+    "foreach",
+    "channels-last",
+)
 
 
 @pytest.mark.parametrize(
-    ("used", "most"),
+    ("used", "parties"),
     [
-        ([[1, 1], [3, 1], [11, 1]], 5),
-        ([[1, 1], [61, 1], [61, 1]], 1),
-        ([[1, 51], [13, 61], [13, 61]], 1),
-        ([[11, 1], [1, 1], [11, 1]], 4),
-        ([[1, 1], [1, 1]], 1),
-        ([[None, None]], 1),
-        (None, 1),
+        ([[1, 1], [3, 1], [11, 1]], 2),
+        ([[11, 1], [1, 1], [11, 1]], 3),
+        ([[1, 1], [61, 1], [61, 1]], 10),
+        ([[1, 51], [13, 61], [13, 61]], 10),
+        ([[1, 1], [1, 1]], 10),
+        ([[None, None]], 10),
+        (None, 10),
     ],
     ids=[
         "fits six times",
-        "takes all",
-        "the fuller decides",
         "after another",
+        "takes all",
+        "the fuller GPU decides",
         "did not grow",
         "not read",
         "unknown",
     ],
 )
-def test_as_many_sides_run_as_fit_on_the_gpu(
-    study: own_script._Study,
-    monkeypatch: pytest.MonkeyPatch,
-    used: list[list[int | None]] | None,
-    most: int,
+def test_as_many_changes_run_together_as_fit_on_the_gpu(
+    used: list[list[int | None]] | None, parties: int
 ) -> None:
-    study.observed = dataclasses.replace(study.observed, device="cuda:0")
-    rows = used and [[each and 2**30 * each for each in row] for row in used]
-    samples = SimpleNamespace(gpu_memory_bytes=rows, tree_resident_bytes=[1 << 20])
-    study.base = cast(Record, SimpleNamespace(samples=samples))
-    monkeypatch.setattr(
-        own_script,
-        "read_driver",
-        lambda: Driver(gpus=tuple(Gpu(index, memory_bytes=91 * 2**30) for index in (0, 1))),
+    host = FakeHost(seen=replace(SEEN, device="cuda:0"), gpu_rows=used)
+    explained(host, *TEN_CHANGES)
+    assert len(host.rounds) == parties
+    assert all(sides[0] == UNCHANGED for sides in host.rounds)
+
+
+@pytest.mark.parametrize(
+    ("device", "rounds"),
+    [
+        (
+            "cuda:0",
+            [["", "same-batch", "fused"], ["", "batch=8"], ["", "no-accumulation=4"]],
+        ),
+        ("cpu", [["", "same-batch", "batch=8", "no-accumulation=4", "fused"]]),
+    ],
+)
+def test_larger_batches_run_alone_on_a_gpu(device: str, rounds: list[list[str]]) -> None:
+    host = FakeHost(
+        seen=replace(SEEN, device=device), facts={"accumulates": 4}, gpu_rows=[[1, 1], [3, 1]]
     )
-    assert study._most_alive() == most
-
-
-def test_larger_batches_run_alone_on_a_gpu(
-    study: own_script._Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(study, "_most_alive", lambda: 8)
-    study.observed = dataclasses.replace(study.observed, device="cuda:0")
-    assert study._parties(["same-batch", "batch=8", "fused"]) == [
-        ["same-batch", "fused"],
-        ["batch=8"],
-    ]
-    assert study._parties(["no-accumulation=4"]) == [["no-accumulation=4"]]
-    study.observed = dataclasses.replace(study.observed, device="cpu")
-    assert study._parties(["same-batch", "batch=8", "fused"]) == [
-        ["same-batch", "batch=8", "fused"]
-    ]
+    explained(host, "same-batch", "batch", "no-accumulation", "fused")
+    assert host.rounds == rounds
 
 
 def test_unknown_changes_are_refused() -> None:
@@ -212,98 +363,67 @@ def test_unknown_changes_are_refused() -> None:
             own_script.require_changes([name])
 
 
-def a_run(change: str, seconds: float, status: str = "ok", proof: str = "fused kernels ran") -> Any:
-    """A run whose slices take this long; what it shows of a change it knows by its report."""
-    record = a_command()
-    slices = [
-        Slice(number // 2, 0, float(number), 10, 10, seconds + number / 1000, 320)
-        for number in range(8)
-    ]
-    seen = Observed("torch", (), 101, 2.0, changed={change: proof} if proof else {})
-    backend = structs.replace(record.backend, style=f"change={change}" if change else None)
-    outcome = structs.replace(record.outcome, status=status)
-    return structs.replace(record, slices=slices, observed=seen, backend=backend, outcome=outcome)
-
-
-@pytest.fixture
-def rounds(
-    study: own_script._Study, monkeypatch: pytest.MonkeyPatch
-) -> list[tuple[list[Any], bool]]:
-    """The records of the next rounds, and whether Ctrl-C ends each."""
-    coming: list[tuple[list[Any], bool]] = []
-
-    def execute(
-        _tasks: object, _seen: object, _store: object, preparation: own_script._StepWatch
-    ) -> None:
-        records, is_interrupted = coming.pop(0)
-        for record in records:
-            preparation.recorded(TASK, record)
-        if is_interrupted:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(own_script, "execute", execute)
-    monkeypatch.setattr(study, "_task", lambda *_: None)
-    study.base = a_run("", 1.0)
-    return coming
-
-
-def test_what_ctrl_c_leaves_of_the_screening_counts(
-    study: own_script._Study, rounds: list[Any]
-) -> None:
-    records = [a_run("", 1.0, "interrupted"), a_run("fused", 0.5, "interrupted")]
-    rounds.append(([*records, a_run("bf16", 1.0, "interrupted", proof="")], True))
-    study._round(["", "fused", "bf16"], 4)
-    assert study.interrupted
-    found = study._finding("fused")
-    assert found is not None and found.wins
-    assert study._finding("bf16") is None
-    assert study._finding("foreach") is None
-    assert study.left_out == {"bf16": "interrupted", "foreach": "interrupted"}
-    study._round(["", "foreach"], 4)  # does nothing, or there would be an error: no round is coming
-    assert not rounds
-
-
-def test_without_ctrl_c_a_change_without_evidence_says_so(
-    study: own_script._Study, rounds: list[Any]
-) -> None:
-    rounds.append(([a_run("", 1.0), a_run("bf16", 1.0, proof="")], False))
-    study._round(["", "bf16"], 4)
-    study.interrupted = True  # later
-    assert study._finding("bf16") is None
-    assert study.left_out == {"bf16": "no evidence that it took effect"}
-
-
-@pytest.mark.parametrize("alone", [0, 1], ids=["unchanged", "changed"])
-def test_what_ran_alone_for_lack_of_memory_is_not_compared(
-    study: own_script._Study, rounds: list[Any], alone: int
-) -> None:
-    records = [a_run("", 1.0), a_run("fused", 0.5)]
-    records[alone] = structs.replace(records[alone], caveats=[Caveat.ONE_AFTER_THE_OTHER])
-    rounds.append((records, False))
-    study._round(["", "fused"], 4)
-    assert study._finding("fused") is None
-    assert study.left_out == {"fused": "it ended, or memory ran out, before it could be compared"}
-    rounds.append(
-        (
-            [
-                structs.replace(a_run(name, pace), round=1)
-                for name, pace in (("", 1.0), ("fused", 0.5))
-            ],
-            False,
-        )
+def test_what_wins_is_measured_again_and_combined() -> None:
+    host = FakeHost(
+        changes={
+            "fused": Behaviour(0.5),
+            "bf16": Behaviour(0.8),
+            "fused+bf16": Behaviour(0.4),
+        }
     )
-    study._round(["", "fused"], 4)
-    found = study._finding("fused")
-    assert found is not None and found.speedup.value == pytest.approx(2, rel=0.01), (
-        "from the other round"
+    found = explained(host, "fused", "bf16", "foreach")
+    assert host.rounds[0] == ["", "fused", "bf16", "foreach"]
+    assert host.rounds[1:3] == [["", "fused", "bf16", "fused+bf16"]] * 2
+    assert {each.change: each.fresh for each in found.findings} == {
+        "fused": True,
+        "bf16": True,
+        "foreach": False,
+    }
+    assert found.combination is not None
+    assert found.combination.change == "fused+bf16"
+    assert found.combination.speedup.value == pytest.approx(2.5, rel=0.02)
+
+
+def test_what_ctrl_c_leaves_of_the_screening_counts() -> None:
+    host = FakeHost(
+        changes={"fused": Behaviour(0.5), "bf16": Behaviour(proof=""), UNCHANGED: Behaviour()},
+        memory=5 << 20,  # for three processes: the unchanged script and two changes
+        interrupted_in=1,
     )
+    found = explained(host, "fused", "foreach", "bf16")
+    assert host.rounds == [["", "fused", "bf16"]], "nothing follows"
+    assert found.interrupted
+    assert [each.change for each in found.findings if each.wins] == ["fused"]
+    assert found.left_out == {"bf16": "interrupted", "foreach": "interrupted"}
 
 
-def on(device: str, of_device: int | None, of_host: int, run: Any) -> Any:
-    """The run with its weights on ``device``, and these peaks of memory."""
-    samples = Samples(interval_seconds=1.0, t=[0.0], tree_resident_bytes=[of_host])
-    seen = dataclasses.replace(run.observed, device=device)
-    return structs.replace(run, observed=seen, memory=Memory(None, of_device), samples=samples)
+def test_ctrl_c_before_any_finding_ends_the_study() -> None:
+    host = FakeHost(changes={"bf16": Behaviour(proof="")}, interrupted_in=1)
+    with pytest.raises(KeyboardInterrupt):
+        explained(host, "bf16")
+
+
+def test_a_change_without_evidence_says_so_despite_a_later_ctrl_c() -> None:
+    host = FakeHost(
+        changes={"fused": Behaviour(0.5), "bf16": Behaviour(proof="")}, interrupted_in=2
+    )
+    found = explained(host, "fused", "bf16")
+    assert found.interrupted
+    assert found.left_out == {"bf16": "no evidence that it took effect"}
+
+
+@pytest.mark.parametrize("alone", [UNCHANGED, "fused"], ids=["unchanged", "changed"])
+def test_what_ran_alone_for_lack_of_memory_is_not_compared(alone: str) -> None:
+    found = explained(FakeHost(changes={"fused": Behaviour(0.5)}, alone={1: alone}), "fused")
+    assert found.findings == ()
+    assert found.left_out == {"fused": "it ended, or memory ran out, before it could be compared"}
+
+
+@pytest.mark.parametrize("alone", [UNCHANGED, "fused"], ids=["unchanged", "changed"])
+def test_a_round_in_which_one_ran_alone_is_ignored(alone: str) -> None:
+    found = explained(FakeHost(changes={"fused": Behaviour(0.5)}, alone={2: alone}), "fused")
+    assert [each.fresh for each in found.findings] == [True]
+    assert speedups(found)["fused"] == pytest.approx(2, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -312,28 +432,20 @@ def on(device: str, of_device: int | None, of_host: int, run: Any) -> Any:
     ids=["the device's", "unknown", "the host's"],
 )
 def test_memory_is_that_of_the_device_with_the_weights(
-    study: own_script._Study,
-    rounds: list[Any],
-    device: str,
-    peaks: tuple[int | None, int | None],
-    expected: float,
+    device: str, peaks: tuple[int | None, int | None], expected: float
 ) -> None:
-    unchanged = on(device, peaks[0], 1000, a_run("", 1.0))
-    changed = on(device, peaks[1], 3000, a_run("fused", 0.5))
-    rounds.append(([unchanged, changed], False))
-    study._round(["", "fused"], 4)
-    found = study._finding("fused")
-    assert found is not None and found.memory == expected
+    changes = {
+        UNCHANGED: Behaviour(device_bytes=peaks[0], host_bytes=1000),
+        "fused": Behaviour(0.5, device_bytes=peaks[1], host_bytes=3000),
+    }
+    found = explained(FakeHost(seen=replace(SEEN, device=device), changes=changes), "fused")
+    assert [each.memory for each in found.findings] == [expected]
 
 
-def test_a_fresh_round_that_ctrl_c_cuts_short_does_not_replace_a_finding(
-    study: own_script._Study, rounds: list[Any]
-) -> None:
-    rounds.append(([a_run("", 1.0), a_run("fused", 0.5)], False))
-    study._round(["", "fused"], 4)
-    study.screened = {name: len(records) for name, records in study.records.items()}
-    rounds.append(([a_run("", 1.0, "interrupted"), a_run("fused", 0.9, "interrupted")], True))
-    study._round(["", "fused"], 4)
-    assert study.interrupted
-    assert study._finding("fused", fresh=True) is None
-    assert study.left_out == {}
+def test_a_fresh_round_cut_short_by_ctrl_c_replaces_nothing() -> None:
+    host = FakeHost(changes={"fused": Behaviour(0.5, later=0.9)}, interrupted_in=2)
+    found = explained(host, "fused")
+    assert found.interrupted
+    assert [each.fresh for each in found.findings] == [False]
+    assert speedups(found)["fused"] == pytest.approx(2, rel=0.01)
+    assert found.left_out == {}

@@ -158,6 +158,14 @@ class CommandRun:
         varies = self.side.values or self.side.environment
         return f"{self.of.name} {self.side.title}" if varies else self.of.name
 
+    def threads_here(self, best: int | None) -> int | None:
+        """Return how many CPU threads it may use; None is all.
+
+        Args:
+            best: the best number of threads, if it is known.
+        """
+        return self.settings.threads or best
+
     @property
     def is_experiment(self) -> bool:
         """Whether the script is known to make steps, and is run with or without changes to it."""

@@ -392,10 +392,8 @@ class Conversation:
     @property
     def threads(self) -> int | None:
         """Number of CPU threads that it may use, over all its ranks here; None is all."""
-        ranks = self.run.spread.ranks_here if isinstance(self.run, Run) and self.run.spread else 1
         known = self._findings.threads.get(self.run.title)
-        each = self.run.settings.threads or (known.chosen if known else None)
-        return each and each * ranks
+        return self.run.threads_here(known.chosen if known else None)
 
     def break_off(self, outcome: Outcome) -> None:
         """End the process, and record the current run with this outcome."""

@@ -195,6 +195,16 @@ class Run:
         """Number of CPU threads that it starts with; None is the framework's choice."""
         return self.settings.threads or self.best_threads
 
+    def threads_here(self, best: int | None) -> int | None:
+        """Return how many CPU threads all its ranks on this machine may use; None is all.
+
+        Args:
+            best: the best number of threads, if it is known.
+        """
+        each = self.settings.threads or best
+        ranks = self.spread.ranks_here if self.spread else 1
+        return each and each * ranks
+
     @property
     def title(self) -> str:
         """What is run, for the user."""

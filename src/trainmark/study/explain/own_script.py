@@ -15,7 +15,6 @@ import re
 import secrets
 import statistics
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,19 +29,20 @@ from trainmark.analysis.statistics import Estimate
 from trainmark.errors import ExplanationFailed, UnknownName
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
 from trainmark.execute.parent.plan import Settings
-from trainmark.execute.parent.scheduler import RunObserver, RunStopped, execute
+from trainmark.execute.parent.scheduler import RunObserver, RunStopped
 from trainmark.execute.parent.task import Task
 from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.execute.protocol.answers import Answer, StepsObserved
 from trainmark.execute.protocol.wire import SCRATCH_PREFIX
 from trainmark.inject.changes import VARIABLE as CHANGES
-from trainmark.measure.host import read_host, usable_core_numbers
-from trainmark.measure.vendors import read_driver
+from trainmark.measure.host import usable_core_numbers
+from trainmark.measure.vendor import Gpu
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.study.explain.applicable import choose, why_rare
+from trainmark.study.explain.experiment_host import ExperimentHost
 from trainmark.study.explain.statements import lines_around
 from trainmark.study.observer import OnProgress
 from trainmark.units import many
@@ -123,12 +123,14 @@ def explain(
     on_progress: OnProgress,
     seconds: float = SECONDS,
     only: Sequence[str] = (),
+    host: ExperimentHost | None = None,
 ) -> OwnScript:
     """Try changes to the script of ``command`` for about ``seconds``.
 
     Args:
         on_progress: called with the current step and the share done.
         only: known names of the changes to try; all that apply by default.
+        host: where the script runs; by default this machine.
 
     Raises:
         ExplanationFailed: the unchanged script failed, or made no steps that can be seen.
@@ -141,7 +143,9 @@ def explain(
         command = dataclasses.replace(command, inject=True, scratch=True, most_steps=None)
         limit = settings.timeout or max(_FEWEST_SECONDS_OF_A_PROCESS, 3 * seconds)
         settings = dataclasses.replace(settings, timeout=limit)
-        return _Study(command, settings, Store(Path(folder)), on_progress, seconds).explain(only)
+        host = host or ExperimentHost()
+        study = _Study(command, settings, Store(Path(folder)), on_progress, seconds, host)
+        return study.explain(only)
 
 
 def require_changes(names: Sequence[str]) -> None:
@@ -158,9 +162,9 @@ class _Study:
     store: Store
     on_progress: OnProgress
     seconds: float
+    host: ExperimentHost
     step_seconds: float = 0.0
     expected: float = 0.0
-    started: float = field(default_factory=time.monotonic)
     records: dict[str, list[Record]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     unsuitable: dict[str, str] = field(default_factory=dict)
@@ -169,9 +173,12 @@ class _Study:
     session: str = field(default_factory=partial(secrets.token_hex, 6))
     interrupted: bool = False
 
+    def __post_init__(self) -> None:
+        self.started = self.host.now()
+
     @property
     def passed(self) -> float:
-        return time.monotonic() - self.started
+        return self.host.now() - self.started
 
     def explain(self, only: Sequence[str]) -> OwnScript:
         self.observed, self.facts = self._watch_unchanged()
@@ -222,8 +229,9 @@ class _Study:
     def _watch_unchanged(self) -> tuple[Observed, dict[str, Any]]:
         most = min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
         patience = max(_PATIENCE_SECONDS, self.seconds)
-        preparation = _StepWatch(self.report_time, "the unchanged script", most, patience)
-        (record,) = execute([self._task("facts", None, 0)], {}, self.store, preparation)
+        what = "the unchanged script"
+        preparation = _StepWatch(self.report_time, self.host, what, most, patience)
+        (record,) = self.host.run([self._task("facts", None, 0)], self.store, preparation)
         seen = record.observed
         why = _why(record)
         if seen is None or seen.steps < 2 or why is not None:
@@ -414,10 +422,10 @@ class _Study:
     def _most_alive(self) -> int:
         """Return how many changes fit into memory, next to the unchanged script."""
         needs = _resident_bytes(self.base)
-        left = read_host().memory_available_bytes
+        left = self.host.available_memory()
         most = _MEMORY_SHARE * left / needs if needs and left else 9
         if self.observed.on_gpu:
-            needs, left = _gpu_bytes(self.base)  # a process may take most of it
+            needs, left = _gpu_bytes(self.base, self.host.gpus())  # a process may take most of it
             most = min(most, _MEMORY_SHARE * left / needs if needs else 1)
         return max(int(most) - 1, 1)
 
@@ -446,9 +454,9 @@ class _Study:
         number = next(self.rounds)
         tasks = [self._task(side, blocks, number) for side in dict.fromkeys(changes)]
         what = f"{many(len(changes) - 1, 'change')} against the unchanged script"
-        preparation = _StepWatch(self.report_time, what)
+        preparation = _StepWatch(self.report_time, self.host, what)
         try:
-            execute(tasks, {}, self.store, preparation)
+            self.host.run(tasks, self.store, preparation)
         except KeyboardInterrupt:
             self.interrupted = True
             if self.screened:
@@ -485,15 +493,17 @@ class _StepWatch(RunObserver):
     def __init__(
         self,
         on_progress: Callable[[str], None],
+        host: ExperimentHost,
         what: str,
         most: float = math.inf,
         patience: float = math.inf,
     ) -> None:
         self._on_progress = on_progress
+        self._host = host
         self._what = what
         self._most = most
         self._patience = patience
-        self._began = time.monotonic()
+        self._began = self._host.now()
         self._stepped_at: float | None = None
         self._reported_at = self._began
         self._seen: StepsObserved | None = None
@@ -502,13 +512,13 @@ class _StepWatch(RunObserver):
     @property
     def start_seconds(self) -> float:
         """Seconds from the start of the process to its first step."""
-        return (self._stepped_at or time.monotonic()) - self._began
+        return (self._stepped_at or self._host.now()) - self._began
 
     def answered(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
         """Keep what was observed."""
         if isinstance(answer, StepsObserved):
             self._seen = answer
-            self._reported_at = time.monotonic()
+            self._reported_at = self._host.now()
             self._stepped_at = self._stepped_at or self._reported_at - answer.seconds
 
     def recorded(self, task: Task[Any], record: Record) -> None:  # noqa: ARG002
@@ -518,7 +528,7 @@ class _StepWatch(RunObserver):
     def counted(self, task: Task[Any], steps: int) -> None:  # noqa: ARG002
         """Show the time left, and end the first process after a few seconds of steps."""
         self._on_progress(self._what)
-        silent = time.monotonic() - self._reported_at > self._patience
+        silent = self._host.now() - self._reported_at > self._patience
         if self._seen is None and silent:
             raise RunStopped("no training step")
         if self._most < math.inf and self._seen is not None:
@@ -577,15 +587,15 @@ def _resident_bytes(record: Record) -> int | None:
     return max(filter(None, sizes), default=None)
 
 
-def _gpu_bytes(record: Record) -> tuple[int, int]:
+def _gpu_bytes(record: Record, gpus: Sequence[Gpu]) -> tuple[int, int]:
     """Return the GPU memory of a process, and what was free before it, on the fullest GPU.
 
     Both are 0 if unknown.
     """
     rows = (record.samples and record.samples.gpu_memory_bytes) or ()
     used = [[value or 0 for value in each] for each in zip(*rows, strict=False)]
-    gpus = zip(used, read_driver().gpus, strict=False)
-    found = [(max(each) - min(each), (gpu.memory_bytes or 0) - each[0]) for each, gpu in gpus]
+    pairs = zip(used, gpus, strict=False)
+    found = [(max(each) - min(each), (gpu.memory_bytes or 0) - each[0]) for each, gpu in pairs]
     grown = [(needed, free) for needed, free in found if needed > 0]
     return min(grown, key=lambda each: each[1] / each[0], default=(0, 0))
 
