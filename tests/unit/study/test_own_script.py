@@ -70,7 +70,7 @@ class FakeHost(ExperimentHost):
         gpu_rows: used memory of each GPU, in GiB, while the unchanged script is watched.
         memory: free memory.
         interrupted_in: the round in which Ctrl-C arrives, counted from 1.
-        alone: by round, the change whose process found no memory beside the others.
+        alone: by round, the change whose process found no memory next to the others.
     """
 
     seen: Observed = SEEN

@@ -28,7 +28,7 @@ class ExperimentHost:
     def run(
         self, tasks: Sequence[Task[CommandRun]], store: Store, observer: RunObserver
     ) -> list[Record]:
-        """Run ``tasks`` in turns and return their records.
+        """Run ``tasks``, interleaved, and return their records.
 
         The observer is notified of all events, and may end a run.
 
