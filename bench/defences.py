@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -443,6 +444,24 @@ DEFENCES = (
 )
 
 
+def run_tests(root: Path, tests: Iterable[str]) -> subprocess.CompletedProcess[str]:
+    """Run tests of a copy of the repository, also those that are marked slow.
+
+    Args:
+        root: the folder of the copy.
+        tests: their ids.
+    """
+    options = ["-q", "-n0", "-p", "no:cacheprovider", "-m", "", f"--timeout={TEST_SECONDS}"]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *dict.fromkeys(tests)],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def without(defence: Defence) -> tuple[bool, str]:
     """Whether the test turned red when its defence was gone, and pytest's last line."""
     with tempfile.TemporaryDirectory(prefix="defences-") as folder:
@@ -456,17 +475,7 @@ def without(defence: Defence) -> tuple[bool, str]:
             defence.cut.apply_to(root / "src")
         except CutDoesNotApply as error:
             return False, str(error)
-        options = ["-q", "-n0", "-p", "no:cacheprovider", f"--timeout={TEST_SECONDS}"]
-        # Tests that are marked slow are not run otherwise.
-        options += ["-m", ""]
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, defence.test],
-            cwd=root,
-            env={**os.environ, "PYTHONPATH": str(root / "src")},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_tests(root, [defence.test])
     if re.search(r"Timeout \(?>|\+ Timeout \+", done.stdout + done.stderr):
         return True, "hung until the test's own timeout"
     ends = [
@@ -487,6 +496,14 @@ def main() -> int:
     )
     names = parser.parse_args().names
     chosen = [each for each in DEFENCES if not names or any(name in each.fault for name in names)]
+    if not chosen:
+        parser.error(f"no fault is called {' or '.join(names)}")
+    # A test that fails anyway would prove nothing.
+    unchanged = run_tests(ROOT, [each.test for each in chosen])
+    if unchanged.returncode != 0:
+        print(unchanged.stdout[-4000:])
+        print("These tests must pass before their defences are taken away.")
+        return 2
     green = []
     for defence in chosen:
         start = time.monotonic()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 import textwrap
 
 import pytest
 
-from bench.defences import DEFENCES, Cut, CutDoesNotApply, Defence, without
+from bench.defences import DEFENCES, ROOT, Cut, CutDoesNotApply, Defence, without
 
 STORE = textwrap.dedent(
     """
@@ -62,9 +64,27 @@ def truncated() -> Defence:
     return next(each for each in DEFENCES if each.fault == "truncated gzip")
 
 
+def command(*names: str) -> subprocess.CompletedProcess[str]:
+    """Run the command for the faults of these names."""
+    return subprocess.run(
+        [sys.executable, "-m", "bench.defences", *names],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_a_test_is_red_without_its_defence(truncated: Defence) -> None:
-    red, last_line = without(truncated)
-    assert red, last_line
+    done = command(truncated.fault)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 1 tests turned red" in done.stdout
+
+
+def test_an_unknown_fault_is_an_error() -> None:
+    done = command("trunkated gzip")
+    assert done.returncode == 2
+    assert "no fault is called trunkated gzip" in done.stderr
 
 
 def test_a_test_is_green_without_what_it_does_not_need(truncated: Defence) -> None:

@@ -162,7 +162,7 @@ def test_ctrl_c_after_a_process_has_ended_leaves_a_record(
     assert events.seen[-2:] == ["recorded interrupted", "task ended"]
 
 
-def test_a_side_that_cannot_start_has_a_record_and_the_other_trains(
+def test_a_side_that_cannot_start_has_a_record_others_train(
     tmp_path: Path, drawn: Located, numpy: Seen, gone: Interpreter
 ) -> None:
     tasks = a_round(drawn, gone, THIS)

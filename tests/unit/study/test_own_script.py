@@ -403,7 +403,7 @@ def test_ctrl_c_before_any_finding_ends_the_study() -> None:
         explained(host, "bf16")
 
 
-def test_a_change_without_evidence_says_so_despite_a_later_ctrl_c() -> None:
+def test_a_change_without_evidence_says_so_after_a_later_ctrl_c() -> None:
     host = FakeHost(
         changes={"fused": Behaviour(0.5), "bf16": Behaviour(proof="")}, interrupted_in=2
     )
