@@ -1,10 +1,13 @@
 """Do the verdicts keep their word? Thousands of comparisons drawn from real runs whose true ratio
 is known.
 
-    python bench/calibrate.py pool FOLDER [--rounds 60]     A, A again, and A with 5 % more steps,
-    in turns python bench/calibrate.py judge FOLDER                  what comparisons drawn from
-    that pool say python bench/calibrate.py bar FOLDER [--times 10]       --fail-below, on equal
-    sides and on one slowed by 20 %
+    python bench/calibrate.py pool FOLDER [--rounds 60]
+    python bench/calibrate.py judge FOLDER
+    python bench/calibrate.py bar FOLDER [--times 10]
+
+`pool` runs A, A again, and A with 5 % more steps, interleaved. `judge` prints the verdicts of
+comparisons drawn from that pool. `bar` checks --fail-below, on equal sides and on one slowed by
+20 %.
 
 A is mnist-mlp128 with torch `fast`, epochs of 400 steps, so that 5 % more work is 420 steps an
 epoch. A comparison of n rounds is n rounds of the pool, drawn with replacement so that they are
@@ -88,7 +91,7 @@ def pool(folder: Path, rounds: int) -> None:
 
 
 def _toml(steps: int) -> str:
-    """mnist-mlp128 with epochs of so many steps."""
+    """mnist-mlp128 with this many steps per epoch."""
     text = (
         Path(catalog.__file__).with_name("mnist-mlp128.toml").read_text().partition("[published")[0]
     )

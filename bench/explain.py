@@ -3,9 +3,10 @@
     python bench/explain.py WORKLOAD [--backend torch,jax,keras] [--style idiomatic] [--repeats 3]
     [--out FILE.json]
 
-For each backend: `trainmark explain`, with its time; then its first advice is followed by
-`trainmark run`, side by side with what was explained, and the speed-up that came of it is put
-beside the promise. At least 80 % of it should come. Needs TRAINMARK_DATA and a quiet machine.
+For each backend, this runs `trainmark explain` and notes how long it takes. Then it follows the
+first advice with `trainmark run`, side by side with the explained side, and compares the measured
+speed-up with the promised one. At least 80 % of the promise should be reached. It needs
+TRAINMARK_DATA and a quiet machine.
 """
 
 from __future__ import annotations

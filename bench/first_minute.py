@@ -2,8 +2,8 @@
 
     python bench/first_minute.py [--columns 100] [--every 5] -- trainmark run
 
-Prints every line that stays on the screen, the lines that come and go every so many seconds, and
-when the first rate (samples/s), the first interval and the end came.
+It prints every line that stays on the screen, a sample of the temporary lines at a fixed interval,
+and when the first rate (samples/s), the first interval and the end came.
 """
 
 from __future__ import annotations

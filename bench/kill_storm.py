@@ -60,7 +60,7 @@ class Tally:
     faults: list[str] = field(default_factory=list)
 
     def killed(self, kind: str, finished: int) -> None:
-        """One more, with so many finished records in the folder."""
+        """One more command, with this many finished records in the folder."""
         self.kills[kind] += 1
         self.kept += finished
         self.least_finished = (
@@ -113,7 +113,7 @@ class Matrix:
         ]
 
     def storm(self, kills: int) -> None:
-        """Kill the command up to so many times, then let it end, and look."""
+        """Kill the command up to this many times, then let it end, and check what it left."""
         for _ in range(kills):
             if not self._kill_once():
                 break
@@ -297,7 +297,7 @@ def _marked(token: str) -> list[int]:
         try:
             if token.encode() in (folder / "environ").read_bytes():
                 found.append(int(folder.name))
-        except OSError:  # gone, or somebody else's
+        except OSError:  # the process is gone, or belongs to another user
             continue
     return found
 

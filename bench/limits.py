@@ -1,11 +1,11 @@
-"""The measured peak beside what the same library reaches by hand, in the same minute.
+"""Compare the measured peak with what the same library reaches by hand, in the same minute.
 
     python bench/limits.py [--rounds 6] [--size 2048] [--out FILE.json]
 
-For NumPy, PyTorch and JAX in turns: a few lines that anybody would write, `a @ b` of float32 for
-some seconds, the fastest one counted; and trainmark's own limits. Each is a process of its own. A
-ratio above 1 means that trainmark found the device faster. Others on the machine only ever lower a
-rate, so the highest of each is compared, too.
+NumPy, PyTorch and JAX take turns. For each, a few lines that anyone would write time `a @ b` of
+float32 for some seconds and keep the fastest; then trainmark measures its own limits. Each of these
+is a separate process. A ratio above 1 means that trainmark found the device faster. Other processes
+on the machine only ever lower a rate, so the highest of each is compared, too.
 """
 
 from __future__ import annotations

@@ -7,12 +7,12 @@ script.
 Pairs of processes alternate (A B, B A, ...), so that a drift of the machine meets both. Each
 process trains two epochs; the first is warm-up. A ratio above 1 means trainmark is slower.
 
-With `--sampler` the cost of sampling alone: one training of mnist-mlp512 with torch `fast` in
-epochs of 100 steps, of which every second one is watched; the ratio of the watched epoch to the
-unwatched one of each pair, and the CPU time that watching itself took. Others on the machine
-disturb for seconds, so hundreds of short pairs tell more than some long ones. With `--times` the
-looks follow each other so many times faster, and the excess is divided by as much: the cost is too
-small to be seen at its own pace, and so stands out of the noise.
+With `--sampler`, it measures the cost of sampling alone: one training of mnist-mlp512 with torch
+`fast` in epochs of 100 steps, of which every second one is sampled. It prints the ratio of the
+sampled epoch to the other one of each pair, and the CPU time that sampling itself took. Other
+processes disturb for seconds, so hundreds of short pairs say more than a few long ones. With
+`--times`, samples follow each other that many times faster, and the excess is divided by that
+number: at the usual pace, the cost is too small to be distinguished from noise.
 
 Needs TRAINMARK_DATA with MNIST, and a quiet machine.
 """
@@ -126,7 +126,8 @@ def _in_short_epochs(task: Task[Run]) -> Task[Run]:
 
 
 def sampling(pairs: int, times: int, device: str, folder: Path) -> dict[str, Any]:
-    """What it costs to watch, in so many pairs of epochs, so many times more often than usual."""
+    """Measure the cost of sampling in `pairs` pairs of epochs, `times` times more often than
+    usual."""
     child.LOOK_EVERY_SECONDS /= times
     request = requests.Request(
         workloads=("mnist-mlp512",), backends=("torch",), styles=("fast",), devices=(device,),

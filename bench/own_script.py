@@ -2,13 +2,13 @@
 
     python bench/own_script.py [--repeats 11] [--most 10000] [--out FILE.json]
 
-examples/own-script/train.py with its three lines and without them, in turns, with one thread, which
-is steadier than two on a machine that is shared: their times should agree within 2 %. Then with 5
-ms wasted in each step and without:
-the difference should be within 10 % of what was planted, and two equal ones should not differ.
-(They are wasted in a loop: where the thread sleeps, or others have nothing to do meanwhile, cores
-fall asleep, and here the step after that took 2 ms longer.) Then what a call costs when nobody
-listens. Needs TRAINMARK_DATA with MNIST, and PyTorch.
+It runs examples/own-script/train.py with its three lines and without them, interleaved, with one
+thread, which is steadier than two on a shared machine: their times should agree within 2 %. Then it
+wastes 5 ms in each step of one side: the difference should be within 10 % of that, and two equal
+sides should not differ. (The time is wasted in a loop. While threads sleep or have nothing to do,
+cores fall asleep,
+and here the step after that took 2 ms longer.) Finally it measures what a call of the hook costs if
+no process reads its reports. It needs TRAINMARK_DATA with MNIST, and PyTorch.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def ahead(usual: Any, q: Any, k: Any, v: Any, is_causal: bool, **options: Any) -
 
 
 class Untied(fast.TorchFastTrainer):
-    """Has a head of its own, which starts equal to the embedding."""
+    """Has a separate head, which starts equal to the embedding."""
 
     def _make(self, job: Job) -> None:
         self._head = next(

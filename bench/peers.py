@@ -71,7 +71,7 @@ SIDES = (
     ("mxnet", "idiomatic"),
     ("mxnet", "fast"),
 )
-"""Of trainmark, by backend and style; one whose backend does not have the style is left out."""
+"""Loops of trainmark, by backend and style, without styles that their backend does not have."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +96,8 @@ WHOLE = {
     "mnist-cnn": Size(12_800),
     "cifar10-cnn": Size(1_280),
 }
-"""Of the long run; otherwise the whole training set, once."""
+"""Size of a turn of the long run. Workloads that are missing here use the whole training set
+once."""
 
 QUICK_TEST_EXAMPLES = 2_000
 

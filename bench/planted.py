@@ -270,8 +270,7 @@ def run(workload: str, backend: str, *options: str, environment: dict[str, str])
 
 
 def judged(case: Case, found: dict[str, Any], plain: dict[str, Any]) -> str:
-    """What was found beside what was planted, as shares of a step; both are estimates, so both have
-    an interval."""
+    """The found share of a step next to the planted one; both are estimates with an interval."""
     certain = [
         each
         for each in found["shares"]

@@ -1,5 +1,4 @@
-"""Is each recipe (examples/recipes) as fast as its style? Both as commands, in turns, by `trainmark
-measure`.
+"""Is each recipe (examples/recipes) as fast as its style? `trainmark measure` interleaves both.
 
     python bench/recipes.py [--only torch_fast,...] [--seconds 300] [--epochs 8] [--minutes 9]
     [--out FILE.jsonl]

@@ -2,9 +2,9 @@
 
     python bench/report.py RECORD... [--records 200]
 
-Copies the given records, with other ids and rounds, until there are so many; then runs `trainmark
-report` three times, each in a process of its own, and prints the seconds of each and the size of
-the page.
+It copies the given records, with other ids and rounds, until there are enough; then it runs
+`trainmark report` three times, each in a separate process, and prints the seconds of each and the
+size of the page.
 """
 
 from __future__ import annotations

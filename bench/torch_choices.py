@@ -25,13 +25,13 @@ from trainmark.workload.optimizers import weight_decay_of
 STRETCH_SECONDS = 0.4
 BATCHES = 20
 FULL_BATCH = 5_000
-"""Stands for the whole training set, where a step takes all of it."""
+"""Batch size, in examples, that replaces the whole training set where a step takes all of it."""
 
 
 def variant(
     name: str, *, quick: bool, channels_last: bool, compiled: bool
 ) -> Callable[[int], None]:
-    """A function that trains so many steps."""
+    """A function that trains this many steps."""
     workload = catalog.find(name)
     model = lay_out(workload)
     height, width, channels = model.input_shape

@@ -49,7 +49,7 @@ def chosen(backend: str) -> ChosenSide:
 
 
 def idle_share(side: ChosenSide) -> float:
-    """Of a core, while the process waits for its second turn."""
+    """CPU time of the process, as a share of a core, while it waits for its second turn."""
     run = in_rounds([(side.scheduled, [side.side])], side.settings)[0].first
     waits: list[Answer] = []
 
@@ -79,7 +79,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def chunks(side: ChosenSide, minutes: float) -> None:
-    """Epochs in one call against epochs in calls of a slice each, in turns."""
+    """Compare epochs in one call with epochs in one call per slice, interleaved."""
     workload = side.scheduled.workload
     data = side.scheduled.dataset.folder.load()
     model = lay_out(workload)

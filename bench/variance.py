@@ -57,7 +57,7 @@ ENVIRONMENTS: Mapping[str, Mapping[str, str]] = {
     "one-thread": {},
 }
 STEPS = 8
-"""Of one call, in the slices of trainers that share a process."""
+"""Number of steps in one call, in the slices of trainers that share a process."""
 
 
 @contextmanager

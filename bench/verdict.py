@@ -317,10 +317,10 @@ def _label(record: Record) -> str | None:
 
 
 def _lost(sides: Sequence[Sequence[Record]]) -> list[dict[str, int]]:
-    """Of how many blocks, as the tool judges them, more was taken in a side's own slices than in
-    the other's.
+    """Number of blocks, as the tool judges them, in which more was taken in a side's own slices
+    than in the other's.
 
-    And whether by what is seen here, or by the host.
+    It also says whether processes seen here took it, or the host.
     """
     blocks: dict[tuple[int, int], list[list[Slice]]] = {}
     for number, side in enumerate(sides):
@@ -344,7 +344,7 @@ def _taken(slices: Sequence[Slice], name: str) -> float:
 
 
 def _timed_share(records: Sequence[Record]) -> float | None:
-    """Of the time from the first slice of a round to its last, how much is timed.
+    """Share of the time from the first slice of a round to its last that is timed.
 
     On the clock of one process, whose slices lie among those of the others.
     """
@@ -453,8 +453,8 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def summary(folder: Path) -> None:
-    """Of each kind: how often which verdict, how wide the intervals are, how much was left out;
-    then the bars."""
+    """Print for each kind of comparison how often each verdict was given, how wide the intervals
+    are, and how many blocks were left out; then the thresholds."""
     tries = {kind: said for kind in KINDS if (said := _read(folder / f"{kind}.jsonl"))}
     for kind, said in tries.items():
         print(
@@ -533,7 +533,7 @@ def _verdicts(said: Sequence[dict[str, Any]]) -> str:
 
 
 def _median_width(said: Sequence[dict[str, Any]]) -> float:
-    """Of a try without an interval it has no end."""
+    """A try without an interval has no end."""
     return statistics.median(
         math.sqrt(each["high"] / each["low"]) - 1 if each["low"] else math.inf for each in said
     )

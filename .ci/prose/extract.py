@@ -22,6 +22,7 @@ FOLDERS = ("src", "plugins", "bench", "tests", "examples", "fuzz", ".ci")
 OUT = Path("build/prose")
 INLINE_CODE = re.compile(r"`[^`]*`")
 CODE_LINE = re.compile(r"^\s*(>>>|\.\.\.|::|--)")
+ARGUMENT = re.compile(r"^[a-z_0-9]+(, [a-z_0-9]+)*: ")
 DIRECTIVE = re.compile(r"^(!|noqa|type:|pragma:|fmt:|mypy:|ruff:|pylint:)")
 
 
@@ -49,7 +50,7 @@ def paragraphs_of(text: str, first: int) -> Iterator[tuple[int, str]]:
             continue
         if not words:
             begins = number
-        words.append(line.strip())
+        words.append(ARGUMENT.sub("", line.strip()) if line[:1] == " " else line.strip())
     if words:
         yield begins, " ".join(words)
 

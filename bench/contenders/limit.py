@@ -1,5 +1,4 @@
-"""What this machine gives at most, measured in turns of its own among the others': matrix products
-and copies.
+"""The limit of this machine: matrix products and copies, measured between the others' turns.
 
 The first turn tries every library and shape; later ones repeat the product that was fastest then. A
 copy counts the bytes read and the bytes written, not what the cache reads of the target before.

@@ -104,8 +104,8 @@ def _try(slow: str, seconds: float, *, mend: bool) -> dict[str, Any]:
 
 
 def _mended(folder: str, slow: str, first: str, seconds: float) -> float | None:
-    """What the named change gives if the script can make it, else the script without the plant; in
-    turns."""
+    """Return what the named change gives if the script can make it; otherwise, what removing the
+    plant gives. Both sides are interleaved."""
     if slow == "none" or not first:
         return None
     if first.partition("=")[0] in BY_HAND:

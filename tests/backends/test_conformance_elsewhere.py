@@ -1,4 +1,4 @@
-"""Keras needs a process of its own for each engine, since it keeps the one it is first imported
+"""Keras needs a separate process for each engine, since it keeps the one it is first imported
 with."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENGINES = pytest.mark.parametrize("backend", [slow("keras"), "keras:torch", slow
 
 
 def conformance(backend: str, style: str, *selection: str) -> None:
-    """Run the conformance tests of one backend and style in a process of their own."""
+    """Run the conformance tests of one backend and style in a separate process."""
     entry = registry.find(backend)
     if not entry.installed:
         pytest.skip(f"{entry.needs} is not installed")
@@ -60,7 +60,7 @@ def test_batches_of_the_compiled_loop() -> None:
 @pytest.mark.timeout(600)
 @ENGINES
 def test_chance_in_the_compiled_loop(backend: str) -> None:
-    """By day, each engine's loop with images that are distorted, and layers that drop values."""
+    """The daily tests run each engine's loop with distorted images and with dropout."""
     conformance(
         backend, "Fast", "-k", "brightness or contrast or mirrored or dropout_zeroes or underflows"
     )
@@ -69,7 +69,7 @@ def test_chance_in_the_compiled_loop(backend: str) -> None:
 @pytest.mark.timeout(600)
 @STYLES
 def test_recipes(style: str) -> None:
-    """By day, today's networks on one engine."""
+    """The daily tests run today's networks on one engine."""
     conformance("keras", f"{style}Recipes")
 
 

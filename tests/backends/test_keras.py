@@ -1,4 +1,4 @@
-"""The Keras backends, each in a process of its own: Keras keeps the engine it is first imported
+"""Each Keras backend is tested in a separate process: Keras keeps the engine it is first imported
 with."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def require(entry: str) -> None:
     ("entry", "selection"),
     [("keras", BY_DAY), slow("keras", ""), slow("keras:torch", ""), slow("keras:jax", "")],
 )
-def test_inside_a_process_of_its_own(entry: str, selection: str) -> None:
+def test_inside_a_separate_process(entry: str, selection: str) -> None:
     require(entry)
     command = [
         sys.executable,

@@ -28,7 +28,7 @@ class Opened:
 
 
 class Window:
-    """Opens pages, each in a window of its own."""
+    """Opens pages, each in a separate window."""
 
     def __init__(self, browser: Browser, folder: Path) -> None:
         self._browser = browser

@@ -93,8 +93,8 @@ except KeyboardInterrupt:
 
 
 def test_what_waits_for_the_last_import_does_not_come_after_the_end(tmp_path: Path) -> None:
-    """As SIGALRM, which nobody hears any more by then, it would end the interpreter with a code of
-    its own."""
+    """The signal arrives as SIGALRM, which has no handler any more by then, so it would end the
+    interpreter with its own exit code."""
     ends = """
 from trainmark.cli import main
 class Last:
@@ -136,7 +136,7 @@ except KeyboardInterrupt:
     ]
 
 
-def test_after_the_end_nobody_is_interrupted(tmp_path: Path) -> None:
+def test_after_the_end_no_process_is_interrupted(tmp_path: Path) -> None:
     late = """
 import atexit
 from trainmark.cli import main

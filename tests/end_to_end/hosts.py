@@ -1,5 +1,5 @@
-"""Several machines on one: network namespaces with addresses of their own, joined by a cable that
-can be cut."""
+"""Several machines on one: network namespaces with separate addresses, joined by a cable that can
+be cut."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Host:
-    """A machine of its own, as far as the network goes."""
+    """A separate machine, as far as the network goes."""
 
     name: str
     address: str
@@ -25,7 +25,7 @@ class Host:
         return ["ip", "netns", "exec", self.name]
 
     def cut_off(self) -> None:
-        """Pull the cable: packets are lost, and nobody is told."""
+        """Pull the cable: packets are lost, and neither side is notified."""
         _ip("-n", self.name, "link", "set", self.cable, "down")
 
 

@@ -38,7 +38,7 @@ class NotHere(Exception):
 
 @contextlib.contextmanager
 def small_disk(folder: Path, kibibytes: int) -> Iterator[Path]:
-    """A disk of its own at ``folder``; raises :class:`NotHere`."""
+    """A separate disk at ``folder``; raises :class:`NotHere`."""
     folder.mkdir()
     done = _system(
         "mount", "-t", "tmpfs", "-o", f"size={kibibytes}k", "trainmark-test", str(folder)
@@ -53,8 +53,8 @@ def small_disk(folder: Path, kibibytes: int) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def closed(folder: Path) -> Iterator[Sequence[str]]:
-    """Nobody may look into it; yields what a command begins with so that root may not either.
-    Raises NotHere."""
+    """Remove the permission to look into it; yields the start of a command that root may not read
+    it with either. Raises NotHere."""
     folder.chmod(0o000)
     try:
         prefix = (
@@ -70,7 +70,7 @@ def closed(folder: Path) -> Iterator[Sequence[str]]:
 
 
 def make_read_only(disk: Path) -> None:
-    """Nobody can write there any more, root neither."""
+    """Remove the permission to write there, also for root."""
     problem = _system("mount", "-o", "remount,ro", str(disk))
     assert not problem, problem
 

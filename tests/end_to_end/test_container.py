@@ -244,12 +244,12 @@ def test_doctor(container: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_process_of_a_container_ends_when_it_is_told_to(
+def test_the_first_process_of_a_container_ends_on_request(
     how: signal.Signals, container: str, folder: Path
 ) -> None:
     """`docker stop`: process 1 has no default action for a signal, so a program that does not
     listen is killed."""
-    # Steps are told at the end of an epoch, so a short one.
+    # Steps are reported at the end of an epoch, so the epochs are short.
     training = [
         "run",
         "mnist-mlp32",
@@ -284,6 +284,6 @@ def test_the_first_process_of_a_container_ends_when_it_is_told_to(
 
 
 def inner(pid: int) -> int:
-    """The number of a process inside of its own namespace."""
+    """The number of a process inside its namespace."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[-1])

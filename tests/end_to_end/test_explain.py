@@ -1,5 +1,5 @@
-"""``trainmark explain`` as a person starts it, on the asynchronous fake, which costs what it is
-told to."""
+"""``trainmark explain`` as a person starts it, on the asynchronous fake, whose costs a test
+chooses."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_planted_cause_is_the_largest(
     assert 0.3 < share["share"] < 1.02
     assert share["low"] <= share["share"] <= share["high"]
     known = next((seconds for name, seconds in planted.items() if name == f"{cause}_seconds"), None)
-    if known is not None:  # a sleep lasts a little longer than it is told to
+    if known is not None:  # a sleep lasts a little longer than requested
         expected = known / found["step_seconds"]
         assert share["share"] == pytest.approx(expected, rel=0.15)
         assert 0.95 * share["low"] <= expected <= 1.05 * share["high"]
@@ -322,7 +322,7 @@ def record_of(command: CommandLine) -> Path:
 
 
 def changed_record(command: CommandLine, **changes: dict[str, Any]) -> Path:
-    """The record with some fields of its parts changed, beside the others."""
+    """The record with some fields of its parts changed, next to the others."""
     record: Record = command.records()[0]
     for part, fields in changes.items():
         record = msgspec.structs.replace(

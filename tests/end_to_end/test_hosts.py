@@ -94,7 +94,8 @@ def test_two_machines_compute_what_one_does(scale: Scale) -> None:
         [record.group.rank for record in scale.records(number) if record.group.world == 2]
         for number in (0, 1)
     ]
-    # Once for the losses, then timed, with and without its sum. The whole is told here alone.
+    # Each layout runs once for the losses, then timed, with and without its sum. Only this machine
+    # reports the whole.
     assert sorted(ranks[0], key=str) == [0, 0, 0, None, None, None]
     assert ranks[1] == [1, 1, 1]
     whole = [record for record in scale.records(0) if record.group.rank is None and record.round]
@@ -150,7 +151,7 @@ def test_a_machine_that_waits_in_vain_says_for_whom(scale: Scale) -> None:
 
 
 @pytest.mark.slow
-def test_an_endpoint_that_nobody_serves(scale: Scale) -> None:
+def test_an_endpoint_without_a_server(scale: Scale) -> None:
     process = scale.start(1, "--weak", "--steps", "12", "--rdzv-timeout", "3")
     _, said = process.communicate(timeout=120)
     assert process.returncode == 1

@@ -1,4 +1,4 @@
-"""Interpreters named with ``--python`` that can't measure, and what a person is told of them."""
+"""Interpreters named with ``--python`` that can't measure, and the error that a person reads."""
 
 from __future__ import annotations
 

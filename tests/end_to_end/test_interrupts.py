@@ -1,4 +1,5 @@
-"""Ctrl-C, SIGTERM and SIGKILL at every phase of a command: nothing is lost, nobody stays behind."""
+"""Ctrl-C, SIGTERM and SIGKILL at every phase of a command: nothing is lost, and no process stays
+behind."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import pytest
 from bench.kill_storm import storm
 
 
-# each kind of kill also has a test of its own, in test_interrupts.py and test_faults.py
+# each kind of kill also has a separate test, in test_interrupts.py and test_faults.py
 @pytest.mark.slow
 def test_a_few_kills_lose_nothing() -> None:
     tally = storm("fake", 3, rounds=2, most_each=3, seed=4)

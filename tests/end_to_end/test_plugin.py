@@ -30,7 +30,7 @@ class Installed:
         self._environment.pop("TRAINMARK_DATA", None)
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """``python -m ...`` beside the plug-in."""
+        """``python -m ...`` next to the plug-in."""
         command = [sys.executable, "-m", *arguments]
         return subprocess.run(
             command,

@@ -61,7 +61,7 @@ def data() -> Dataset:
     return Dataset("patterns", Split(images, labels), Split(images[:10], labels[:10]), "", True)
 
 
-# Both run in processes of their own: frameworks keep settings, and Keras its engine.
+# Both run in separate processes: frameworks keep settings, and Keras its engine.
 TRAIN_RECIPE = """
 import sys
 import numpy as np

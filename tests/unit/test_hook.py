@@ -1,4 +1,4 @@
-"""The hook: says one line an event to whoever listens, and nothing to nobody."""
+"""The hook writes one line per event to a reader, and nothing without one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def said(
     return [json.loads(line) for line in place.read_text().splitlines()]
 
 
-def test_the_wait_for_batches_is_told_with_the_epoch(place: Path) -> None:
+def test_the_wait_for_batches_is_reported_with_the_epoch(place: Path) -> None:
     code = """
 import time, hook
 def slow():
@@ -125,13 +125,13 @@ def test_it_pauses_until_its_turn(
     assert [line["settled"] for line in lines if line["event"] == "pause"] == settled
     (timed,) = (line for line in lines if line["event"] == "slice")
     assert 0.2 <= timed["seconds"] <= timed["t"] - timed["start"] + 1e-6
-    # Fewer than ten, if each sleeps longer than it is told to.
+    # There are fewer than ten if each sleeps longer than requested.
     assert timed["steps"] in (range(2, 11) if "batches" in code else (1,))
     assert timed["seconds"] >= (0.02 if "batches" in code else 0.2) * timed["steps"]
 
 
 @pytest.mark.parametrize("answer", ["", "nonsense\n"])
-def test_a_training_whose_turns_nobody_tells_goes_on(place: Path, answer: str) -> None:
+def test_a_training_without_turns_goes_on(place: Path, answer: str) -> None:
     turns = place.parent / "turns"
     turns.write_text(answer)
     lines = said(TURNS_CODE + "trains(9); hook.epoch()", place, TRAINMARK_TURNS=str(turns))
@@ -160,7 +160,7 @@ def test_a_descriptor_is_as_good_as_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_a_pipe_that_nobody_reads_does_not_keep_it_waiting(tmp_path: Path) -> None:
+def test_a_pipe_without_a_reader_does_not_keep_it_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     code = (
         f"import sys; sys.path.insert(0, {str(HOOK.parent)!r})\nimport hook\nhook.epoch(); "
@@ -177,7 +177,7 @@ def test_a_pipe_that_nobody_reads_does_not_keep_it_waiting(tmp_path: Path) -> No
 
 
 @pytest.mark.timeout(120)
-def test_who_listened_and_has_gone_ends_nothing(tmp_path: Path) -> None:
+def test_a_reader_that_has_gone_ends_nothing(tmp_path: Path) -> None:
     reads, writes = os.pipe()
     code = (
         f"import sys; sys.path.insert(0, {str(HOOK.parent)!r})\nimport hook, "

@@ -74,7 +74,7 @@ _OF_SOME_NETWORKS: tuple[Cause, ...] = ("attention", "norms", "embedding")
 PRODUCTS = "products"
 """The matrix products and convolutions of a step, alone."""
 EMPTY = "empty"
-"""As many empty operations as ``products`` has, whose launches take as long."""
+"""An equal number of empty operations, whose launches take as long as those of ``products``."""
 PEAK = "peak"
 """The matrix product that measures the peak."""
 

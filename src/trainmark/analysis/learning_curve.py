@@ -1,4 +1,5 @@
-"""The course of a group's runs: the duration of every epoch, and what was learnt by its end."""
+"""The learning curve of a group's runs: the duration of every epoch, and what was learnt by
+then."""
 
 from __future__ import annotations
 

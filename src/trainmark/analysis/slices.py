@@ -99,9 +99,8 @@ class SliceComparison:
     def obvious(self, *, disturbed: bool = False) -> Estimate | None:
         """Return the speed-up with its bound if the first two rounds show that it is obvious.
 
-        Only their first blocks count.
-        No later block or round stands in for a disturbed one, because the rule may be looked at
-        only once.
+        Only their first blocks count. No later block or round replaces a disturbed one, because the
+        rule may be applied only once.
 
         Args:
             disturbed: include blocks that other processes disturbed.
@@ -190,8 +189,9 @@ def blocks_that_pay(
 ) -> int:
     """Return the number of blocks per further round that gives the narrowest interval.
 
-    More if blocks differ and processes start slowly, fewer if processes differ (Kalibera and Jones
-    2013), and fewer if there are few rounds, since each additional one reduces Student's t.
+    More blocks pay if blocks differ and processes start slowly, fewer if processes differ (Kalibera
+    and Jones 2013), and fewer if there are few rounds, since each additional round reduces
+    Student's t.
 
     Args:
         start_seconds: seconds until all processes of a round are ready.

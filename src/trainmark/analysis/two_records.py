@@ -64,7 +64,7 @@ def _of_facts(a: Record, b: Record) -> Iterator[Contrast]:
     for fact in FACTS.values():
         first = fact.text(a)
         second = fact.text(b)
-        # A run that ended early may not know a fact of its own; that is no difference.
+        # A run that ended early may lack one of its facts; that is no difference.
         is_known = fact.machine or (first and second)
         if fact.title and first != second and is_known:
             yield Contrast(fact.title, first or UNKNOWN, second or UNKNOWN)

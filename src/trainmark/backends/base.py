@@ -46,7 +46,7 @@ DEFAULT_STYLES: tuple[Style, ...] = ("idiomatic", "fast")
 
 
 def no_tick() -> None:
-    """Count no step: a tick for steps that nobody follows, such as those of a trial."""
+    """Count no step: a tick for steps without progress, such as those of a trial."""
 
 
 COMMON_KINDS = frozenset(

@@ -167,7 +167,7 @@ class _Fit:
     def _counted(self, model: Any, last: int) -> tuple[int, int | None]:
         """Return the numbers of steps and examples of the steps up to ``last``.
 
-        The epoch may not have so many.
+        The epoch may have fewer steps.
         """
         at_once = self._batches.steps_per_execution
         total = self._batches.num_batches

@@ -46,7 +46,7 @@ _LOSSES_OF_LINE = 80
 FEW = 3
 """Steps in which the input of the network is looked at more closely."""
 _OFTEN = 8
-"""An evaluation that follows another one after at most so many steps is a part of the step."""
+"""Evaluations at most this many steps apart count as part of the step."""
 _NEW_LEADER = 20
 """Steps of another optimiser without one of the leader, after which the other one leads."""
 _UNDECIDED, _SPEAKS, _FOLLOWS, _OFF = range(4)

@@ -105,7 +105,7 @@ def _timed(read: Any, name: str, observer: Observer, copies: Iterable[str]) -> A
 
 
 def time_saves(kind: Any, names: Iterable[str], observer: Observer) -> None:
-    """Tell how long functions that save files take."""
+    """Report how long functions that save files take."""
     saved = observer.guarded(observer.saved)
 
     def saves(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:

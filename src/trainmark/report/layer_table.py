@@ -105,7 +105,7 @@ def _training(plan: LayerPlan) -> str:
 
 
 def _flops(plan: LayerPlan, macs: int) -> str:
-    """Return the FLOPs; empty for a layer with others inside, which have rows of their own."""
+    """Return the FLOPs; empty for a layer that contains others, which have separate rows."""
     return units.flops(2 * macs) if macs and not plan.body else ""
 
 

@@ -1,4 +1,4 @@
-"""A script that starts itself anew, and fails after three steps with an exit code of its own."""
+"""A script that starts itself anew, and fails after three steps with an exit code other than 1."""
 
 import os
 import sys

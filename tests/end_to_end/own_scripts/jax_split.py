@@ -1,5 +1,5 @@
-"""A script in the style of Optax' first example, with an optimiser of its own: gradients and their
-use apart."""
+"""A script in the style of Optax' first example, with a handwritten optimiser: gradients and their
+use are separate."""
 
 import jax
 import jax.numpy as jnp

@@ -10,7 +10,7 @@ CPU = {size: 1e-5 * size for size in (4, 16, 64, 256, 1024)}
 
 
 def launching(seconds: float, faster: float) -> dict[int, float]:
-    """A device that needs so long to begin a step, and is then so many times faster than the
+    """A device that needs this long to begin a step, and is then this many times faster than the
     CPU."""
     return {size: max(seconds, took / faster) for size, took in CPU.items()}
 

@@ -46,4 +46,4 @@ def in_order(*sizes: int) -> EpochPlan:
 
 
 def no_tick() -> None:
-    """Nobody counts."""
+    """This counts no steps."""

@@ -12,7 +12,7 @@ from trainmark.workload.products import Product
 
 @dataclass
 class Slow:
-    """A device that works off its queue while nobody looks: a clock that jumps when it is waited
+    """A device that works off its queue in the background: a clock that jumps when it is waited
     for."""
 
     flops_per_second: float = 1e12

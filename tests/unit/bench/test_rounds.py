@@ -1,4 +1,4 @@
-"""Live contenders in turns, with scripts that train nothing."""
+"""Live contenders take turns, with scripts that train nothing."""
 
 from __future__ import annotations
 

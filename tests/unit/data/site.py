@@ -1,4 +1,4 @@
-"""A real web server on 127.0.0.1 that behaves as badly as it is told to."""
+"""A real web server on 127.0.0.1 that misbehaves as a test requests."""
 
 from __future__ import annotations
 

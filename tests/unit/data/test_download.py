@@ -116,7 +116,7 @@ def test_not_found(site: Site) -> None:
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("http://127.0.0.1:9/file", "Connection refused"),  # nobody listens on the port "discard"
+        ("http://127.0.0.1:9/file", "Connection refused"),  # no server uses the port "discard"
         ("http://mirror.invalid/file", "resolve"),  # RFC 6761: a name that never exists
     ],
 )

@@ -32,7 +32,7 @@ def file_size_limit(most: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
-FETCHED = digits(Mirror("http://127.0.0.1:9/", "tar.gz"))  # nobody listens on the port "discard"
+FETCHED = digits(Mirror("http://127.0.0.1:9/", "tar.gz"))  # no server uses the port "discard"
 
 
 def find(sample: Sample, tmp_path: Path, **places: Path) -> Located:

@@ -1,4 +1,4 @@
-"""Steps where steps were asked for, and no word that nobody told."""
+"""The length is in steps where steps were requested, and unknown lengths have no words."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_heading_and_the_line_of_a_run_say_it_alike(record: Record, words: s
         ),
     ],
 )
-def test_what_is_not_told_is_not_said(record: Record, words: str) -> None:
+def test_unknown_lengths_are_left_out(record: Record, words: str) -> None:
     assert _summary(record, "round 1") == words
 
 

@@ -1,4 +1,5 @@
-"""What the two towers, which never meet, have to agree on; and what noise can't be told from."""
+"""What the two sides of the protocol, which never meet, have to agree on, and what is
+indistinguishable from noise."""
 
 from __future__ import annotations
 

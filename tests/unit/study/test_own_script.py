@@ -96,7 +96,7 @@ def test_a_failure_names_the_error_or_the_last_line(printed: str, named: str) ->
 
 @pytest.fixture
 def study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> own_script._Study:
-    """Of a script that waits in line 7 for half of its time, with no experiment that gave
+    """A script that waits in line 7 for half of its time, without an experiment that gave
     anything."""
     command: Any = SimpleNamespace(name="train.py", directory=tmp_path)
     anything: Any = None

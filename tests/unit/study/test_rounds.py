@@ -40,7 +40,7 @@ PACE = 0.0002
 
 
 class Quiet(Neighbours):
-    """Nobody; or a busy one."""
+    """No other process, or a busy one."""
 
     def __init__(self) -> None:
         self.busy: list[Neighbour] = []
@@ -301,7 +301,7 @@ def test_a_side_that_fails_leaves_the_others_their_rounds() -> None:
 
 
 def test_a_training_that_fails_after_its_opening_ends_its_side() -> None:
-    """Its slices have a record of their own, which is no run that succeeded."""
+    """Its slices have a separate record, which is no run that succeeded."""
     machine = Machine([1.2], fails_in=0)
     machine.measure(1, 100.0, to_the_end=True)
     assert machine.rounds == [0, 1], "the other side has nothing to be compared with"
@@ -328,7 +328,7 @@ def test_where_blocks_differ_and_processes_do_not_a_round_gets_more_blocks() -> 
     assert max(found) > BLOCKS
 
 
-def test_who_disturbs_is_named_before_and_after() -> None:
+def test_the_disturbing_process_is_named_before_and_after() -> None:
     machine = Machine([1.0], others=0.5)
     machine.neighbours.busy = [Neighbour("encode", 4711, 0.98), Neighbour("backup", 12, 0.2)]
     machine.measure()

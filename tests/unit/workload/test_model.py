@@ -79,7 +79,7 @@ def test_cost_of_each_layer(name: str, macs: dict[str, int]) -> None:
     model = model_of(name)
     assert {plan.name: plan.forward_macs for plan in model.layers if plan.forward_macs} == macs
     first, *rest = model.weighted_layers
-    # nobody asks for the gradient by the pixels
+    # the gradient by the pixels is not needed
     assert first.training_macs == 2 * first.forward_macs
     assert all(plan.training_macs == 3 * plan.forward_macs for plan in rest)
 

@@ -30,7 +30,7 @@ from trainmark.record.observed import Observed
 from trainmark.record.record import Outcome, Record, Samples
 
 _MOST_LOSSES = 20_000
-"""Of single steps, that a record keeps."""
+"""Maximum number of per-step losses stored in a record."""
 
 
 class CommandRecordBuilder(RecordBuilder):

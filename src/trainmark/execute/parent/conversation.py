@@ -364,7 +364,7 @@ class Conversation:
 
         Without slices, nothing is written, and the result is None.
 
-        Whatever happens later, the verdict on speed is kept.
+        The verdict on speed is kept even if the rest of the run fails.
         """
         if self.over or self._all_written or not self._current.slices:
             return None

@@ -177,8 +177,8 @@ class Worker:
         if self._gone_at is None and self._process.poll() is not None:
             self._gone_at = now
         elif self._gone_at is not None and (not ready or now > self._gone_at + _GRACE_SECONDS):
-            # A grandchild may keep the pipe open or print for ever, but all messages of the process
-            # have been read.
+            # A grandchild may keep the pipe open or print without end, but all messages of the
+            # process have been read.
             return self._end()
         # Once it is done it has sent everything, so it need not be waited for any longer.
         hangs = self._done_at is not None and now > self._done_at + _GRACE_SECONDS

@@ -235,7 +235,7 @@ class _Update:
             expected = updated(self._spec, before, gradients)
             sizes = self._sizes(before, gradients)
         units = self._units
-        # Small squares vanish beside their sum, so the roundings of a norm don't average out.
+        # Small squares vanish next to their sum, so the roundings of a norm don't average out.
         if self._spec.clip_norm is not None:
             units += 0.5 * max(each.size for each in gradients.values()) / _LANES
         for name in filter(gradients.__contains__, expected.weights):

@@ -46,7 +46,7 @@ _MAYBE_EMPTY = ("activations", "activation_moves", "untrained", "untrained_moves
 _M_TRIM_THRESHOLD = -1
 """Parameter of glibc's ``mallopt``: free bytes above which memory returns to the system."""
 _M_MMAP_THRESHOLD = -3
-"""Parameter of glibc's ``mallopt``: bytes above which an allocation gets pages of its own."""
+"""Parameter of glibc's ``mallopt``: bytes above which an allocation gets separate pages."""
 _MOVES = 1 << 22  # a random stream different from those of weights and orders
 
 

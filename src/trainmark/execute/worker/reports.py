@@ -79,7 +79,7 @@ class Reports:
             self._leave_out("a line without an end")
             self._pending = b""
         for line in lines:
-            # Turns are read in any case, or the other sides would wait for ever.
+            # Turns are read in any case, or the other sides would wait without end.
             is_turn = re.search(rb'"(pause|resume|slice)"', line)
             if not line.strip() or not (self.left_out <= _MOST_LEFT_OUT or is_turn):
                 continue

@@ -44,7 +44,7 @@ class _Copied:
 
 
 def link_neighbours(folder: Path, copy: Path) -> None:
-    """Link what is beside a folder to beside its copy, where a script looks for ``../data``."""
+    """Link a folder's neighbours next to its copy, where a script looks for ``../data``."""
     for path in itertools.islice(
         folder.parent.iterdir() if os.access(folder.parent, os.R_OK) else (), _MOST_FILES
     ):

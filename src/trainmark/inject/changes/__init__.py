@@ -27,7 +27,7 @@ class Change:
 
     Args:
         name: with its value, such as ``workers=2``.
-        observer: told whether it took effect.
+        observer: reports whether it took effect.
     """
 
     def __init__(self, name: str, observer: Any) -> None:
@@ -49,7 +49,7 @@ class Change:
             self.observer.cannot(self.name, why)
 
     def nothing(self, real: Any, /, *_: Any, **__: Any) -> None:
-        """Stand in for ``real``, and do nothing."""
+        """Replace ``real``, and do nothing."""
         self.took(f"{real.__name__} does nothing")
 
 

@@ -24,7 +24,7 @@ _ENGINE = keras.backend.backend()
 
 
 def _keep(*_: Any) -> None:
-    """Stand in for a setter, and keep what is set."""
+    """Replace a setter, and keep what is set."""
 
 
 def same_batch(change: Change) -> None:

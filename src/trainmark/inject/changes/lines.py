@@ -23,7 +23,7 @@ _PARTS = {
     "torch/nn/modules/module.py": "forward",
     "torch/nn/functional.py": "forward",
 }
-"""What PyTorch does while a file of its own is on the stack; the innermost one tells."""
+"""Maps PyTorch's files to the parts of a step; the innermost frame in one of them decides."""
 _EVALUATION = "evaluation"
 """Name of the part for samples during an evaluation."""
 _OWN = "your own code"

@@ -94,7 +94,7 @@ class OwnScript:
         parts: share of the time of each part of a step, the largest first; empty if they were not
             sampled.
         gpu_busy: share of a few steps in which the GPU computes; None without one.
-        step_seconds: duration of a step of the unchanged script, beside others that wait.
+        step_seconds: duration of a step of the unchanged script, while others wait.
         findings: what each change gives, those to name first at the top.
         combination: several changes together; None if fewer than two are worth it.
         left_out: why changes were not tried, or failed.
@@ -470,7 +470,7 @@ class _Study:
         return Task((run,))
 
     def report_time(self, what: str) -> None:
-        """Tell what is being done."""
+        """Report what is being done."""
         self.on_progress(what, min(self.passed / max(self.seconds, self.expected), 0.99))
 
 
@@ -530,7 +530,7 @@ class _StepWatch(RunObserver):
 
 
 def _in_turns(records: Sequence[Record]) -> list[Record]:
-    """Return those that trained in turns with the others of their round.
+    """Return those that were interleaved with the others of their round.
 
     The others trained alone for lack of memory.
     """

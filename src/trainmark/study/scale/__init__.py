@@ -37,7 +37,7 @@ from trainmark.workload.spec import Workload
 
 @dataclass(frozen=True)
 class ScalePlan(ChosenSide):
-    """What will be run; its course is that of one device.
+    """What will be run; its planned workload is that of one device.
 
     Args:
         notices: sentences for the user.
@@ -113,7 +113,7 @@ def measure(
     known = _newest([record for record in earlier if record.group.id == group], planned)
     several = plan.question.rendezvous.nodes > 1
     together = [[task] for task in left] if several else [left]
-    # Each of these tasks has a parent of its own.
+    # Each of these tasks has a separate parent.
     apart: list[object] = [task.first.group_id for task in left] if several else []
     seen = {(plan.side.backend, plan.side.interpreter.label): plan.seen}
     found: list[Record] = []

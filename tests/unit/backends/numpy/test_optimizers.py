@@ -1,4 +1,4 @@
-"""Each update beside its formula, written out for one number in plain Python."""
+"""Each update next to its formula, written out for one number in plain Python."""
 
 from __future__ import annotations
 

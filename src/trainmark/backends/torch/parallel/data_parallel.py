@@ -44,7 +44,7 @@ class DataParallel(TorchTrainer):
         options = dataclasses.replace(job.options, device=str(self._ranks.device))
         super().__init__(dataclasses.replace(job, data=data, options=options))
         self._pass.forward = self._averaging(self._network)
-        # Each share of the batch needs dropout masks of its own.
+        # Each share of the batch needs separate dropout masks.
         torch.manual_seed(options.seed + _SEEDS_APART * self._ranks.rank)
 
     def compile(self, plan: EpochPlan) -> bool:
@@ -66,7 +66,7 @@ class DataParallel(TorchTrainer):
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Prepare this copy's share of each batch of ``plan``."""
-        # Of the style, which comes after this class
+        # The style's method, since the style comes after this class
         super().begin_epoch(self._shared(plan))  # type: ignore[misc]
 
     def read(self, results: Any) -> Steps:

@@ -1,4 +1,4 @@
-"""What a training does beside its steps: it reads results, evaluates and saves."""
+"""Changes to what a training does between its steps: reading results, evaluation and saving."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def pin(change: Change) -> None:
 
 
 def batch(change: Change) -> None:
-    """Make the batches of every loader larger; counts if the network then gets so many examples."""
+    """Make the batches of every loader larger; counts if the network then gets more examples."""
     times = int(change.value or 8)
     calls = itertools.count()
     sizes = _enlarge(change, times)
