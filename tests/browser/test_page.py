@@ -25,9 +25,7 @@ def html() -> str:
     return made(records_of_every_chart())
 
 
-def test_it_opens_from_a_file_and_makes_no_request(
-    window: Window, html: str
-) -> None:
+def test_it_opens_from_a_file_and_makes_no_request(window: Window, html: str) -> None:
     opened = window.open(html)
     assert opened.complaints == []
     assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []

@@ -404,7 +404,8 @@ class Conversation:
         if not self._all_written and not self.crowded_out:
             self._write(outcome)
             self.has_failed = outcome.status != "ok"
-        # Set only after the record is written, and before leaving the turns, which happens once.
+        # This is set only after the record is written, and before leaving the turns, which happens
+        # once.
         self.over = True
         if self._turns is not None:
             self._turns.leaves(self)

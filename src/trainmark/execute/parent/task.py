@@ -82,7 +82,7 @@ def command_in_rounds(
 
 
 def parties(tasks: Iterable[Task[AnyRun]]) -> Iterator[tuple[object, list[Task[AnyRun]]]]:
-    """Group tasks that run interleaved: the sides of a round, with what they are sides of.
+    """Group tasks that run interleaved: the sides of each round, with their subject.
 
     Any other task runs by itself.
     """
