@@ -29,12 +29,11 @@ DIRECTIVE = re.compile(r"^(!|noqa|type:|pragma:|fmt:|mypy:|ruff:|pylint:)")
 def prose_of(source: str) -> Iterator[tuple[int, str]]:
     """Yield each text with the line of the source on which it begins."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            if isinstance(node.value.value, str):
-                yield from paragraphs_of(node.value.value, node.lineno)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if node.name.startswith("test_"):
-                yield node.lineno, node.name.removeprefix("test_").replace("_", " ")
+        match node:
+            case ast.Expr(ast.Constant(str(text))):
+                yield from paragraphs_of(text, node.lineno)
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) if name.startswith("test_"):
+                yield node.lineno, name.removeprefix("test_").replace("_", " ")
     yield from comments_of(source)
 
 

@@ -1,5 +1,4 @@
-"""The learning curve of a group's runs: the duration of every epoch, and what was learnt by
-then."""
+"""The learning curves of a group's runs: the duration of every epoch, and the results after it."""
 
 from __future__ import annotations
 
