@@ -28,7 +28,7 @@ FROM_ROOT = {
 }
 _VERBS_HELP = "<!-- every verb's help -->"
 _LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<to>(?!\w+:|#)[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
-_UNSEARCHED = "docs/decisions/"  # for whoever follows a link there
+_UNSEARCHED = "docs/decisions/"  # for readers who follow a link there
 _ZENSICAL = [sys.executable, "-m", "zensical"]
 
 

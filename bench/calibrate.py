@@ -6,8 +6,8 @@ is known.
     python bench/calibrate.py bar FOLDER [--times 10]
 
 `pool` runs A, A again, and A with 5 % more steps, interleaved. `judge` prints the verdicts of
-comparisons drawn from that pool. `bar` checks --fail-below, on equal sides and on one slowed by
-20 %.
+comparisons drawn from that pool. `bar` checks --fail-below, on equal sides and on one slowed by 20
+%.
 
 A is mnist-mlp128 with torch `fast`, epochs of 400 steps, so that 5 % more work is 420 steps an
 epoch. A comparison of n rounds is n rounds of the pool, drawn with replacement so that they are
@@ -109,8 +109,8 @@ def _toml(steps: int) -> str:
 
 
 def judge(folder: Path, seed: int = 1) -> dict[str, Any]:
-    """Comparisons of 5 and of 20 rounds, drawn from the pool; also of equal runs whose one side is
-    reckoned slower."""
+    """Print comparisons of 5 and of 20 rounds, drawn from the pool; also of equal runs of which one
+    side is slowed down in the numbers."""
     seconds = {name: _seconds(folder / name) for name in ("a", "again", "more")}
     count = min(map(len, seconds.values()))
     rng = random.Random(seed)

@@ -6,9 +6,8 @@ It runs examples/own-script/train.py with its three lines and without them, inte
 thread, which is steadier than two on a shared machine: their times should agree within 2 %. Then it
 wastes 5 ms in each step of one side: the difference should be within 10 % of that, and two equal
 sides should not differ. (The time is wasted in a loop. While threads sleep or have nothing to do,
-cores fall asleep,
-and here the step after that took 2 ms longer.) Finally it measures what a call of the hook costs if
-no process reads its reports. It needs TRAINMARK_DATA with MNIST, and PyTorch.
+cores fall asleep, and here the step after that took 2 ms longer.) Finally it measures what a call
+of the hook costs if no process reads its reports. It needs TRAINMARK_DATA with MNIST, and PyTorch.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def trainmark(*arguments: str) -> str:
 
 
 def compared(words: list[str], vary: str, repeats: int) -> list[dict[str, Any]]:
-    """The groups, the first value's first."""
+    """Return the groups; those with the first value come first."""
     with tempfile.TemporaryDirectory() as out:
         trainmark(
             "measure",
@@ -60,7 +59,7 @@ def compared(words: list[str], vary: str, repeats: int) -> list[dict[str, Any]]:
 
 
 def untouched(folder: Path) -> Path:
-    """The script without what is marked as trainmark's."""
+    """Return the script without the lines that are marked as trainmark's."""
     path = folder / "untouched.py"
     path.write_text(
         "".join(line for line in SCRIPT.read_text().splitlines(keepends=True) if "of 3" not in line)

@@ -72,7 +72,7 @@ class DataParallel(TorchTrainer):
     def read(self, results: Any) -> Steps:
         """Read the results of whole batches, on every rank."""
         total = self._ranks.total(results.double())
-        total[:, :HITS] /= self._layout.data  # means of equal shares
+        total[:, :HITS] /= self._layout.data  # these are means of equal shares
         return super().read(total)
 
     def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
