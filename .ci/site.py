@@ -1,7 +1,7 @@
 """Build the site in build/site, or with --serve show it and follow changes.
 
 Zensical reads one folder and runs no hooks, so the pages are first assembled in build/docs: docs/,
-what stands in the repository's root, and the help of every verb. A link to source or an example has
+the pages in the repository's root, and the help of every verb. A link to source or an example has
 no page here: it becomes the path, as one finds it in the repository, and must exist.
 """
 
@@ -28,7 +28,7 @@ FROM_ROOT = {
 }
 _VERBS_HELP = "<!-- every verb's help -->"
 _LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<to>(?!\w+:|#)[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
-_UNSEARCHED = "docs/decisions/"  # for whoever follows a link there
+_UNSEARCHED = "docs/decisions/"  # for readers who follow a link there
 _ZENSICAL = [sys.executable, "-m", "zensical"]
 
 
@@ -37,7 +37,7 @@ def assemble() -> list[str]:
     files = (str(file.relative_to(ROOT)) for file in (ROOT / "docs").rglob("*") if file.is_file())
     places = FROM_ROOT | {file: file.removeprefix("docs/") for file in files}
     menu = re.findall(r'"([^"]+\.md)"', (ROOT / "zensical.toml").read_text())
-    # zensical says nothing of these
+    # Zensical does not check these
     dead = [f"zensical.toml: {page}" for page in menu if page not in places.values()]
     for source, place in places.items():
         content = (ROOT / source).read_bytes()

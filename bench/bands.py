@@ -80,7 +80,7 @@ def _print_right(run: PublishedRun, records: Sequence[Record]) -> None:
     for value in run.values:
         read = list(_read(records, run, value))
         numbers = [number for _, number in read]
-        if len(set(numbers)) < 2 or not all(map(math.isfinite, numbers)):  # no spread to judge by
+        if len(set(numbers)) < 2 or not all(map(math.isfinite, numbers)):  # there is no spread
             continue
         seeds = Seeds(len(read), statistics.fmean(numbers), statistics.stdev(numbers))
         bounds = band(replace(value, seeds=seeds), figures)

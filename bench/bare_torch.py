@@ -2,9 +2,9 @@
 
     python bench/bare_torch.py mnist-mlp128 FOLDER-WITH-MNIST EPOCHS
 
-prints the seconds of each epoch as JSON. It does the same work as trainmark's `idiomatic` style on
-these two workloads:
-per-image transforms in the main process, a shuffling DataLoader, every batch's loss and hits kept.
+It prints the seconds of each epoch as JSON. It does the same work as trainmark's `idiomatic` style
+on these two workloads: per-image transforms in the main process, a shuffling DataLoader, every
+batch's loss and hits kept.
 """
 
 import argparse

@@ -108,8 +108,8 @@ def _toml(steps: int) -> str:
 
 
 def judge(folder: Path, seed: int = 1) -> dict[str, Any]:
-    """Comparisons of 5 and of 20 rounds, drawn from the pool; also of equal runs whose one side is
-    reckoned slower."""
+    """Print comparisons of 5 and of 20 rounds, drawn from the pool; also of equal runs of which one
+    side is slowed down in the numbers."""
     seconds = {name: _seconds(folder / name) for name in ("a", "again", "more")}
     count = min(map(len, seconds.values()))
     rng = random.Random(seed)

@@ -1,5 +1,4 @@
-"""Take one defence after the other away from a copy of trainmark: the test of its fault must turn
-red.
+"""Remove one defence after the other from a copy of trainmark: the test of its fault must fail.
 
     python -m bench.defences [NAME ...]
 
@@ -120,7 +119,7 @@ def _function(tree: ast.Module, name: str) -> ast.AST:
 
 @dataclass(frozen=True)
 class Defence:
-    """What keeps a fault from doing harm.
+    """A defence, which keeps a fault from doing harm.
 
     Args:
         fault: what goes wrong, as docs/reliability.md calls it.
@@ -463,7 +462,7 @@ def run_tests(root: Path, tests: Iterable[str]) -> subprocess.CompletedProcess[s
 
 
 def without(defence: Defence) -> tuple[bool, str]:
-    """Whether the test turned red when its defence was gone, and pytest's last line."""
+    """Return whether the test failed without its defence, and pytest's last line."""
     with tempfile.TemporaryDirectory(prefix="defences-") as folder:
         root = Path(folder)
         for part in ("src", "tests", "bench"):
@@ -487,7 +486,7 @@ def without(defence: Defence) -> tuple[bool, str]:
 
 
 def main() -> int:
-    """As a command."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -46,8 +46,8 @@ def explained(workload: str, backend: str, style: str) -> tuple[dict[str, Any], 
 def followed(
     workload: str, backend: str, style: str, advice: dict[str, Any], repeats: int
 ) -> float | None:
-    """How many times faster an example is trained on; None where the advice can't be followed by
-    trainmark itself."""
+    """Return how many times faster an example is trained; None if trainmark can't follow the
+    advice."""
     with tempfile.TemporaryDirectory() as folder:
         changed = workload
         styles = style

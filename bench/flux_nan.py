@@ -2,12 +2,12 @@
 
     python bench/flux_nan.py [--seeds 20] [--first 1] [--threads N] [--out FILE.jsonl]
 
-mnist-mlp32 as it was published: all 60,000 images in every step, softmax and then log, ADAM built
-anew every 200 steps, 2,000 steps; PyTorch `fast` on the CPU, which keeps the two stages and does
-not flush subnormal numbers for this loss. Every ten steps: the largest gap between the largest
-logit and the true one over all images. The stated mechanism needs a gap of 88.72 (the true class's
-probability p is then so small that 1/p overflows float32) to 103.9 (p is 0, and the loss infinite).
-One line of JSON a seed; needs TRAINMARK_DATA with MNIST.
+It trains mnist-mlp32 as it was published: all 60,000 images in every step, softmax and then log,
+ADAM built anew every 200 steps, 2,000 steps; PyTorch `fast` on the CPU, which keeps the two stages
+and does not flush subnormal numbers for this loss. Every ten steps it records the largest gap
+between the largest logit and the true one over all images. The stated mechanism needs a gap of
+88.72 (the true class's probability p is then so small that 1/p overflows float32) to 103.9 (p is 0,
+and the loss infinite). It prints one line of JSON per seed, and needs TRAINMARK_DATA with MNIST.
 """
 
 from __future__ import annotations

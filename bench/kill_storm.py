@@ -6,10 +6,10 @@
 A matrix is a command that leaves a record of every side and round. It is started, killed some time
 after it has finished one more run, started again with ``--resume``, killed again ..., until it is
 done. Most kills are SIGKILL to trainmark itself; others are SIGKILL to a process it started,
-SIGTERM and Ctrl-C. Half of them happen in a terminal, where another thread draws. After each is
-looked whether a finished record is gone or changed, whether a file is half written, and whether a
-process is left; at the end of a matrix, whether each of its runs has one record that is ok, and
-nothing else lies in the folder.
+SIGTERM and Ctrl-C. Half of them happen in a terminal, where another thread draws. After each kill
+it checks whether a finished record is gone or changed, whether a file is half written, and whether
+a process is left; at the end of a matrix, whether each of its runs has one record that is ok, and
+the folder has nothing else.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ SIDES = {
     "torch": (2, ["--style", "idiomatic,fast", "--device", "cpu"]),
     "numpy": (1, ["--style", "idiomatic", "--device", "cpu"]),
 }
-"""How many sides, and the options that make them."""
+"""A matrix: the number of its sides, and the options that make them."""
 
 
 @dataclass
 class Tally:
-    """What happened."""
+    """The results so far."""
 
     kills: collections.Counter[str] = field(default_factory=collections.Counter)
     matrices: int = 0
@@ -68,7 +68,7 @@ class Tally:
         )
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """Return the results as lines of text."""
         kinds = ", ".join(f"{count} × {kind}" for kind, count in self.kills.most_common())
         yield f"{self.kills.total()} kills in {self.matrices} matrices: {kinds}"
         yield (
@@ -174,7 +174,7 @@ class Matrix:
         before = self._finished()
         self._send(kind, process)
         try:
-            # Where it was a child, the runs that are left go on.
+            # If a child was killed, the remaining runs go on.
             process.communicate(timeout=1800 if kind == CHILD else PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             self._fault(f"{kind}: trainmark did not end")
@@ -203,8 +203,8 @@ class Matrix:
             )
 
     def _look_alone(self, kind: str, family: dict[int, psutil.Process], token: str) -> None:
-        """Whether everybody is gone: those whose ids were seen, and whoever else has inherited the
-        mark."""
+        """Check that all processes are gone: those whose ids were seen, and all others that
+        inherited the mark."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         left: list[int] = []
         while time.monotonic() < deadline:
@@ -225,7 +225,7 @@ class Matrix:
                 self._fault(f"{kind}: {path} is half written: {error}")
 
     def _is_complete(self) -> bool:
-        """Whether all runs are done: then it was ending by itself."""
+        """Whether all runs are done; then it was ending by itself."""
         return len(self._finished()) == self._rounds * self._sides
 
     def _look_complete(self) -> None:
@@ -254,7 +254,7 @@ class Matrix:
             self._fault(f"left in the folder: {strange}")
 
     def _finished(self) -> dict[Path, bytes]:
-        """Records of runs that are ok, with what is in them."""
+        """Return the records of runs that are ok, with their content."""
         found = (
             {path: path.read_bytes() for path in self._out.glob("*.json")}
             if self._out.is_dir()
@@ -323,7 +323,7 @@ def storm(backend: str, kills: int, *, rounds: int = 4, most_each: int = 6, seed
 
 
 def main() -> int:
-    """As a command."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

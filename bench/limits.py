@@ -52,7 +52,7 @@ LIBRARIES = ("numpy", "torch", "jax")
 
 
 def rate(script: str, library: str, size: int) -> float:
-    """FLOP/s that ``script`` prints."""
+    """Return the FLOP/s that ``script`` prints."""
     done = subprocess.run(
         [sys.executable, "-c", script, library, str(size)],
         check=True,

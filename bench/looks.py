@@ -2,7 +2,7 @@
 
     python bench/looks.py [--draws 10000] [--seed 1]
 
-Draws rounds of two sides, lets trainmark's own rule look at them as `trainmark run` does, and
+It draws rounds of two sides, lets trainmark's own rule look at them as `trainmark run` does, and
 counts the verdicts. Every round is one log ratio: that of the sides, plus an error of the given
 standard deviation. Errors are normal, or have the tails of Student's t with three degrees of
 freedom, scaled to the same deviation. No training runs, so the figures say whether the rule keeps

@@ -4,10 +4,10 @@ the same data.
     python bench/modern.py shakespeare-gpt [--rounds 12] [--steps 20] [--style torch:fast ...]
     python bench/modern.py resnet50 --size batch=8 --steps 1
 
-Prints tokens or images per second, the ratio to the plain loop with a 95 % interval, and the share
-of the machine's peak in matrix products, which takes its turns among the others. The plain loops
-are `contenders/nanogpt.py` and `contenders/resnet50.py`. Needs the data of TRAINMARK_DATA and an
-idle machine.
+It prints tokens or images per second, the ratio to the plain loop with a 95 % interval, and the
+share of the machine's peak in matrix products, which takes its turns among the others. The plain
+loops are `contenders/nanogpt.py` and `contenders/resnet50.py`. It needs the data of TRAINMARK_DATA
+and an idle machine.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@ it.
 
 One process trains the same network in short stretches, alternating whether the observer's callbacks
 are called, so that both see the same machine and memory. Time is CPU time of one thread, which
-other programs disturb less. Printed:
-the ratio of the time per step with its interval, and the microseconds that the observer adds to a
-step.
+other programs disturb less. It prints the ratio of the time per step with its interval, and the
+microseconds that the observer adds to a step.
 
     python bench/observer.py [--pairs 200] [--steps 20] [--width 1024]
 """
@@ -56,8 +55,7 @@ def batches(loader: Any, iterate: Any, advance: Any) -> Iterator[Any]:
 
 
 def training(torch: Any, width: int) -> Callable[[int, bool], float]:
-    """A training as most scripts have it; returns a function that trains some steps and returns the
-    seconds of one.
+    """Return a function that trains some steps as most scripts do, and returns the seconds of one.
 
     Without the observer it calls PyTorch's own functions and has no hooks. Nothing is patched anew
     between stretches, and each way has its own loop, since Python would have to adapt its code each

@@ -47,7 +47,7 @@ BARE = Path(__file__).with_name("bare_torch.py")
 
 
 def bare(workload: str, mnist: Path) -> float:
-    """Seconds of a steady epoch of the bare script."""
+    """Return the seconds of a steady epoch of the bare script."""
     answer = subprocess.run(
         [sys.executable, BARE, workload, mnist, str(EPOCHS)],
         check=True,
@@ -58,7 +58,7 @@ def bare(workload: str, mnist: Path) -> float:
 
 
 def measured(workload: str) -> float:
-    """Seconds of a steady epoch under trainmark."""
+    """Return the seconds of a steady epoch under trainmark."""
     with tempfile.TemporaryDirectory() as out:
         arguments = [
             "--backend",
@@ -91,12 +91,12 @@ def measured(workload: str) -> float:
 
 
 def is_watched(epoch: int) -> bool:
-    """Off, on, on, off, ...: a drift of the machine then meets both."""
+    """Alternate off, on, on, off, ..., so that a drift of the machine meets both."""
     return epoch % 4 in (1, 2)
 
 
 class EverySecondEpoch(Sampler):
-    """Looks in watched epochs only."""
+    """Samples in watched epochs only."""
 
     epoch = 0
 
@@ -117,7 +117,7 @@ class SampledObserver(RunObserver):
 
 
 def _in_short_epochs(task: Task[Run]) -> Task[Run]:
-    """The same training, cut into epochs of 100 steps and evaluated at the end only."""
+    """Return the same training, cut into epochs of 100 steps and evaluated at the end only."""
     runs = []
     for run in task.runs:
         workload = run.scheduled.workload.with_schedule(steps_per_epoch=100, evaluate="end")

@@ -40,7 +40,7 @@ def trainmark(*arguments: str) -> str:
 
 
 def compared(words: list[str], vary: str, repeats: int) -> list[dict[str, Any]]:
-    """The groups, the first value's first."""
+    """Return the groups; those with the first value come first."""
     with tempfile.TemporaryDirectory() as out:
         trainmark(
             "measure",
@@ -59,7 +59,7 @@ def compared(words: list[str], vary: str, repeats: int) -> list[dict[str, Any]]:
 
 
 def untouched(folder: Path) -> Path:
-    """The script without what is marked as trainmark's."""
+    """Return the script without the lines that are marked as trainmark's."""
     path = folder / "untouched.py"
     path.write_text(
         "".join(line for line in SCRIPT.read_text().splitlines(keepends=True) if "of 3" not in line)

@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def steps(options: argparse.Namespace) -> None:
-    """Hold sides against the reference."""
+    """Compare sides with the reference."""
     until = time.monotonic() + 60 * options.minutes
     file = options.folder / "steps.jsonl"
     fields = ("workload", "side", "precision", "seed")

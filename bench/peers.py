@@ -4,13 +4,13 @@ on the same data.
     python bench/peers.py [--quick] [--workload NAME] [--rounds N] [--python mxnet=P] [--out FILE]
     python bench/peers.py --show FILE
 
-Prints a Markdown table per workload, and whether each of trainmark's styles is as fast as the peer
-with the same loop. Time is measured from outside, the same way for all (`rounds.py`). `contenders/`
-has a script for each peer; `ranking.py` makes the tables. With --out a workload is added to the
-file or replaced in it, so a long run can be done one workload at a time; --show prints the tables
-of such a file.
+It prints a Markdown table per workload, and whether each of trainmark's styles is as fast as the
+peer with the same loop. Time is measured from outside, the same way for all (`rounds.py`).
+`contenders/` has a script for each peer; `ranking.py` makes the tables. With --out a workload is
+added to the file or replaced in it, so a long run can be done one workload at a time; --show prints
+the tables of such a file.
 
-Needs the data of TRAINMARK_DATA and an idle machine. A missing framework is left out, with the
+It needs the data of TRAINMARK_DATA and an idle machine. A missing framework is left out, with the
 reason. MXNet 1.9 needs its own interpreter, named by --python or TRAINMARK_MXNET_PYTHON, in which
 plugins/trainmark-mxnet is installed. scikit-learn comes with `pip install -r
 bench/requirements.txt`.
@@ -71,7 +71,7 @@ SIDES = (
     ("mxnet", "idiomatic"),
     ("mxnet", "fast"),
 )
-"""Of trainmark, by backend and style; one whose backend does not have the style is left out."""
+"""Loops of trainmark, by backend and style, without styles that their backend does not have."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +96,8 @@ WHOLE = {
     "mnist-cnn": Size(12_800),
     "cifar10-cnn": Size(1_280),
 }
-"""Of the long run; otherwise the whole training set, once."""
+"""Size of a turn of the long run. Workloads that are missing here use the whole training set
+once."""
 
 QUICK_TEST_EXAMPLES = 2_000
 
@@ -155,7 +156,7 @@ def race(workload: Workload, options: argparse.Namespace) -> tuple[RacePlan, Out
 
 
 def conditions() -> list[str]:
-    """The machine, in words."""
+    """Describe the machine."""
     here = machine.describe(read_load(1.0).taken)
     said = [
         f"{here.cpu}, {units.many(here.usable_cores or 0, 'core')} for every contender, threads "
@@ -169,7 +170,7 @@ def conditions() -> list[str]:
 
 
 def as_data(plan: RacePlan, outcome: Outcome, told: list[str]) -> dict[str, Any]:
-    """Everything that was measured on a workload."""
+    """Return everything that was measured on a workload."""
     return {
         "examples": plan.examples,
         "epochs_a_turn": plan.epochs_a_turn,
@@ -181,7 +182,7 @@ def as_data(plan: RacePlan, outcome: Outcome, told: list[str]) -> dict[str, Any]
 
 
 def shown(name: str, kept: dict[str, Any]) -> str:
-    """The table of a workload, from :func:`as_data`."""
+    """Return the table of a workload, from :func:`as_data`."""
     plan = RacePlan(
         catalog.find(name), kept["examples"], kept["epochs_a_turn"], kept["test_examples"]
     )
@@ -189,7 +190,7 @@ def shown(name: str, kept: dict[str, Any]) -> str:
 
 
 def read(file: Path | None) -> dict[str, Any]:
-    """Workloads of an earlier run, by name; none without a file."""
+    """Read the workloads of an earlier run, by name; none without a file."""
     workloads: dict[str, Any] = (
         json.loads(file.read_text())["workloads"] if file and file.exists() else {}
     )
@@ -197,7 +198,7 @@ def read(file: Path | None) -> dict[str, Any]:
 
 
 def mxnet_python(written: str) -> Path:
-    """The interpreter of ``mxnet=PATH``."""
+    """Return the interpreter of ``mxnet=PATH``."""
     label, _, path = written.partition("=")
     if label != "mxnet" or not Path(path).is_file():
         raise argparse.ArgumentTypeError(f"expected mxnet=/path/to/bin/python, found {written!r}")
@@ -240,7 +241,7 @@ def parse() -> argparse.Namespace:
 
 
 def revision() -> str | None:
-    """The commit of this checkout, with a ``+`` where files differ from it."""
+    """Return the commit of this checkout, with a ``+`` if files differ from it."""
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
         commit = subprocess.run(

@@ -2,13 +2,13 @@
 
     python bench/planted.py [--only WORDS|WORDS] [--seconds 60] [--out FILE.json]
 
-mnist-mlp128 (mnist-mlp512 for threads) on PyTorch with one thing made slow in each: `trainmark
-explain` must name it as the largest cause, with a share within 15 % of the planted one, and an
-interval that holds that one. What is planted is measured by `trainmark run`: by what share of a
-step it is longer with it than without, in three pairs of runs before and three after explaining it,
-with the 95 % interval of those six, and, where the step had such a cause before, what explaining it
-as it is finds of that. Of the batch the promise is judged: what one ten times as large saves. Needs
-TRAINMARK_DATA with MNIST and a quiet machine.
+It runs mnist-mlp128 (mnist-mlp512 for threads) on PyTorch, each time with one part made slow.
+`trainmark explain` must name it as the largest cause, with a share within 15 % of the planted one,
+and an interval that contains the planted share. `trainmark run` measures what is planted: the share
+of a step by which it is longer with it than without, in three pairs of runs before and three after
+the explanation, with the 95 % interval of those six. If the step had such a cause before, the share
+found in the unchanged step counts, too. For the batch, the promise is judged: what a batch ten
+times as large saves. It needs TRAINMARK_DATA with MNIST and a quiet machine.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ HALF = 3
 
 @dataclass(frozen=True)
 class Case:
-    """One planted thing.
+    """A planted cause.
 
     Args:
         backend: which has it.
@@ -200,8 +200,8 @@ def main() -> None:
 def explain_case(
     case: Case, workload: str, seconds: float, folder: Path, environment: dict[str, str]
 ) -> dict[str, Any]:
-    """The answer, with the seconds of a step as `trainmark run` finds them before and after:
-    planted, and without."""
+    """Return the answer, with the seconds of a step in `trainmark run` before and after: planted,
+    and without."""
     changed = workload
     if case.batch is not None:
         text = (
@@ -236,7 +236,7 @@ def explain_case(
 
 
 def run(workload: str, backend: str, *options: str, environment: dict[str, str]) -> float:
-    """Seconds of a step of the second epoch."""
+    """Return the seconds of a step of the second epoch."""
     with tempfile.TemporaryDirectory() as out:
         subprocess.run(
             [

@@ -1,5 +1,4 @@
-"""What the rounds say: how fast each contender is next to the reference, its twin and the machine's
-peak.
+"""The speed of each contender next to the reference, its twin and the machine's peak.
 
 Ratios and fractions are means of paired logarithms with a 95 % interval: each round's time is
 divided by the time of the same round's reference, twin or peak.
@@ -30,18 +29,18 @@ TWINS = {
     f"{OURS}keras idiomatic": ("Keras fit",),
     f"{OURS}mxnet idiomatic": ("MXNet Module.fit",),
 }
-"""The peer that writes the same loop as a style of trainmark, the first that finished: the style
-must not be slower."""
+"""Peers with the same loop as a style of trainmark, of which the first that finished counts: the
+style must not be slower."""
 
 TOLERANCE = 0.03
-"""How much slower than its twin still counts as equally fast."""
+"""Largest slowdown next to its twin that still counts as equally fast."""
 
 ACCURACY_MARGIN = 0.02
 
 
 @dataclass(frozen=True)
 class RacePlan:
-    """What every contender trains in one turn.
+    """The work of every contender in one turn.
 
     Args:
         examples: of one epoch.
@@ -96,13 +95,13 @@ class Ranked:
 
 
 def reference_of(seconds: Mapping[str, Sequence[float]]) -> str | None:
-    """The faster of the two loops that most people write; None when both were left out."""
+    """The faster of the two loops that most people write; None if both were left out."""
     present = [name for name in REFERENCES if name in seconds]
     return min(present, key=lambda name: median(seconds[name]) or math.inf, default=None)
 
 
 def ranked(plan: RacePlan, outcome: Outcome) -> list[Ranked]:
-    """All that finished, fastest first."""
+    """All contenders that finished, fastest first."""
     reference = reference_of(outcome.seconds)
     least = least_accuracy(outcome.test_accuracy, reference, plan.test_examples)
     ideal = [plan.flops_a_turn / fact["flops_per_second"] for fact in outcome.facts.get(LIMIT, [])]

@@ -6,8 +6,8 @@
     [--out FILE.jsonl]
 
 The recipe and the style train mnist-mlp128 on the same random images; each reports its epochs by
-the hook. Printed: the speed of the recipe relative to its style, with the interval, which should
-lie within 0.95 to 1.05. Ends after --minutes; call it again to go on.
+the hook. It prints the speed of the recipe relative to its style, with the interval, which should
+lie within 0.95 to 1.05. It ends after --minutes; call it again to go on.
 """
 
 from __future__ import annotations

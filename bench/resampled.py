@@ -2,7 +2,7 @@
 
     python bench/resampled.py docs/results/verdict [--tries 30] [--seed 1]
 
-Reads rounds of equal sides that `bench/verdict.py` has recorded, draws some of them with
+It reads rounds of equal sides that `bench/verdict.py` has recorded, draws some of them with
 replacement, and lets trainmark's own rule look at them as `trainmark run` does. The first two
 rounds of a try have two adjacent blocks of their round, as in an opening; further rounds have all.
 A try with other sides gets their logarithmic ratio added to each block. Unlike `bench/looks.py`,

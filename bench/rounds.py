@@ -26,8 +26,8 @@ from typing import Any
 from contenders.turns import DESCRIPTOR, EPOCHS_A_TURN
 
 WARM_UPS = 2
-"""Turns before any that counts: one while all set up together, one alone in the order of a
-round."""
+"""Number of turns before any that counts: one while all set up together, one alone in the order of
+a round."""
 
 _LOG_BYTES = 16_384
 _ERROR = re.compile(r"[\w.]+(Error|Exception|Exit)\b")
@@ -36,8 +36,7 @@ _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\r")
 
 @dataclass(frozen=True)
 class Contender:
-    """Who takes part: a script, the interpreter that runs it, and its arguments besides the
-    workload.
+    """A contender: a script, the interpreter that runs it, and its arguments besides the workload.
 
     Args:
         epochs_a_turn: epochs that it trains each time.
@@ -129,7 +128,7 @@ class Live:
         self._lines = self._end.makefile("rw", encoding="utf-8", newline="\n")
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """The next answer.
+        """Return the next answer.
 
         Raises:
             Left: it left, died, or sent nothing in time.
@@ -158,7 +157,7 @@ class Live:
         return time.perf_counter() - start, answer
 
     def end(self) -> None:
-        """End it and whatever it started; harmless when it has ended."""
+        """End it and everything it started; harmless if it has ended."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -245,6 +244,6 @@ def compete(
 
 
 def rotated(names: Sequence[str], number: int) -> list[str]:
-    """The order of a round: it starts one further each time."""
+    """Return the order of a round: it starts one further each time."""
     start = number % len(names) if names else 0
     return [*names[start:], *names[:start]]

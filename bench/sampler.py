@@ -1,10 +1,10 @@
-"""Is what the sampler says true?
+"""Are the sampler's values right?
 
     python bench/sampler.py [--out FILE.json]
 
-A training held to one thread, and a process with four busy children on the cores of this machine:
-what their CPU % averages, and the largest gap between two samples. Needs TRAINMARK_DATA with MNIST,
-and a quiet machine. What sampling costs is asked by `overhead.py`.
+It samples a training held to one thread, and a process with four busy children on the cores of this
+machine, and prints their mean CPU %, and the largest gap between two samples. It needs
+TRAINMARK_DATA with MNIST, and a quiet machine. `overhead.py` measures the cost of sampling.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if __name__ == "__main__":
 
 
 def one_thread(folder: Path) -> dict[str, Any]:
-    """A training that may use one core."""
+    """Return a training that may use one core."""
     subprocess.run(
         [
             sys.executable,
@@ -78,7 +78,7 @@ def one_thread(folder: Path) -> dict[str, Any]:
 
 
 def four_busy(seconds: float = 20.0) -> dict[str, Any]:
-    """Four busy processes under one."""
+    """Start four busy processes under one."""
     process = subprocess.Popen([sys.executable, "-c", FOUR_BUSY.format(seconds=seconds)])
     sampler = Sampler()
     origin = time.perf_counter()

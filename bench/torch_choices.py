@@ -1,10 +1,9 @@
-"""What each choice in PyTorch's style `fast` is worth on this machine: the same step with one thing
-changed.
+"""The effect of each choice in PyTorch's style `fast`: the same step with one change.
 
     python bench/torch_choices.py [--workload NAME] [--threads N] [--rounds N]
 
 All variants live in one process and are timed in turn, forwards and then backwards, on random data.
-Printed is the median over rounds of the time of the first variant divided by the variant's: above 1
+It prints the median over rounds of the time of the first variant divided by the variant's: above 1
 is faster.
 """
 
@@ -25,7 +24,7 @@ from trainmark.workload.optimizers import weight_decay_of
 STRETCH_SECONDS = 0.4
 BATCHES = 20
 FULL_BATCH = 5_000
-"""Stands for the whole training set, where a step takes all of it."""
+"""Batch size, in examples, that replaces the whole training set where a step takes all of it."""
 
 
 def variant(

@@ -2,7 +2,7 @@
 
     python bench/turns.py [--minutes 3]
 
-Prints how much of a core each framework's process uses while it waits for its turn, and how much
+It prints how much of a core each framework's process uses while it waits for its turn, and how much
 longer JAX's loop takes when an epoch is trained in calls of a slice each instead of in one.
 mnist-mlp128, `fast`, on the CPU. Needs TRAINMARK_DATA and a machine with nothing else to do.
 """
@@ -49,7 +49,7 @@ def chosen(backend: str) -> ChosenSide:
 
 
 def idle_share(side: ChosenSide) -> float:
-    """Of a core, while the process waits for its second turn."""
+    """CPU time of the process, as a share of a core, while it waits for its second turn."""
     run = in_rounds([(side.scheduled, [side.side])], side.settings)[0].first
     waits: list[Answer] = []
 

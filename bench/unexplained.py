@@ -1,10 +1,9 @@
-"""What share of a step is left unexplained, and which causes the rest has, of every workload and
-framework?
+"""Which share of a step is unexplained, for every workload and framework?
 
     python bench/unexplained.py [--workload W,...] [--backend torch,jax,keras] [--seconds 50]
 
-Runs `trainmark explain` on the CPU, one after the other; one line each. Needs TRAINMARK_DATA and a
-quiet machine, and one to eight minutes each.
+It runs `trainmark explain` on the CPU, one after the other, and prints one line each. It needs
+TRAINMARK_DATA and a quiet machine, and takes one to eight minutes each.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def main() -> None:
 
 
 def line(found: dict[str, Any]) -> str:
-    """The answer in a line."""
+    """Return the answer as a line."""
     shares = (
         f"{each['cause']} {100 * each['share']:.1f}"
         for each in found["shares"]

@@ -2,8 +2,8 @@
 
     python bench/variance.py FOLDER [--cycles 10] [--minutes 9]
 
-mnist-mlp128 with PyTorch `fast` on the CPU against itself, by slices, one round of each condition
-after the other:
+It compares mnist-mlp128 with PyTorch `fast` on the CPU with itself, by slices, one round of each
+condition after the other:
 
     default      two processes, as they are
     no-aslr      without address space layout randomisation (setarch -R)
@@ -57,7 +57,7 @@ ENVIRONMENTS: Mapping[str, Mapping[str, str]] = {
     "one-thread": {},
 }
 STEPS = 8
-"""Of one call, in the slices of trainers that share a process."""
+"""Number of steps in one call, in the slices of trainers that share a process."""
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def environment(changes: Mapping[str, str]) -> Iterator[None]:
 
 
 def of_processes(condition: str, chosen: ChosenSide, python: Path) -> list[float]:
-    """Log ratios of the blocks of one round."""
+    """Return the log ratios of the blocks of one round."""
     path = python if condition == "no-aslr" else THIS.path
     sides = [
         dataclasses.replace(chosen.side, interpreter=Interpreter(label, path)) for label in LABELS
@@ -97,7 +97,7 @@ def of_processes(condition: str, chosen: ChosenSide, python: Path) -> list[float
 
 
 def of_trainers(chosen: ChosenSide) -> list[float]:
-    """Likewise, of two trainers of this process."""
+    """Return the same for two trainers of this process."""
     workload = chosen.scheduled.workload
     data = chosen.scheduled.dataset.folder.load()
     model = lay_out(workload)
@@ -109,7 +109,7 @@ def of_trainers(chosen: ChosenSide) -> list[float]:
         trainer.compile(plan)
 
     def slice_of(number: int, least: float) -> float:
-        """Seconds of a step."""
+        """Return the seconds of a step."""
         trainer = trainers[number]
         steps = 0
         start = time.perf_counter()

@@ -13,7 +13,7 @@ The workload is mnist-mlp128 with PyTorch `fast` on the CPU. A try is a comparis
 
     equal           two equal sides
     whole           equal, with three complete trainings, the default of `trainmark run`
-    old             equal, by the protocol of version 0.1: one process after the other, two epochs
+    old             equal, by the protocol before slices: one process after the other, two epochs
                     each
     busy            equal, while two other processes compute
     comes-and-goes  equal, while two others compute for 3 s and sleep for 3 s
@@ -77,8 +77,8 @@ from trainmark.version import version
 
 WORKLOAD = "mnist-mlp128"
 EPOCH_SECONDS = 0.7
-"""About, of either framework with one thread or two; only how long contiguous runs are depends on
-it."""
+"""Approximate seconds of an epoch, of either framework with one thread or two; only the length of
+contiguous runs depends on it."""
 LABELS = ("A", "B")
 MORE_STEPS = {"more-10": (10, 2), "more-5": (20, 2), "thrice": (1, 3)}
 """The interval between repeated steps, in steps, and how often such a step runs in total."""
@@ -166,7 +166,7 @@ class KeptMessages(StudyObserver):
 def one_try(
     kind: str, chosen: Mapping[str, ChosenSide], seconds: float, folder: Path
 ) -> dict[str, Any]:
-    """One comparison, and what it said."""
+    """One comparison, and its answer."""
     store = Store(folder)
     load = read_load().taken
     start = time.perf_counter()
@@ -259,7 +259,8 @@ def _contiguous(
     store: Store,
     seconds: float,
 ) -> list[Record]:
-    """One process after the other, in the order of the plan or, of long ones, in changing order."""
+    """Run one process after the other, in the order of the plan or, for long ones, in changing
+    order."""
     start = time.perf_counter()
     records = list[Record]()
     round_ = 0
@@ -317,10 +318,10 @@ def _label(record: Record) -> str | None:
 
 
 def _lost(sides: Sequence[Sequence[Record]]) -> list[dict[str, int]]:
-    """Of how many blocks, as the tool judges them, more was taken in a side's own slices than in
-    the other's.
+    """Number of blocks, as the tool judges them, in which more was taken in a side's own slices
+    than in the other's.
 
-    And whether by what is seen here, or by the host.
+    It also says whether processes seen here took it, or the host.
     """
     blocks: dict[tuple[int, int], list[list[Slice]]] = {}
     for number, side in enumerate(sides):
@@ -344,9 +345,9 @@ def _taken(slices: Sequence[Slice], name: str) -> float:
 
 
 def _timed_share(records: Sequence[Record]) -> float | None:
-    """Of the time from the first slice of a round to its last, how much is timed.
+    """Share of the time from the first slice of a round to its last that is timed.
 
-    On the clock of one process, whose slices lie among those of the others.
+    The clock is that of one process, whose slices lie among those of the others.
     """
     shares = []
     for number in {record.round for record in records}:
@@ -364,7 +365,7 @@ def _timed_share(records: Sequence[Record]) -> float | None:
 
 @contextlib.contextmanager
 def neighbours(kind: str) -> Iterator[None]:
-    """Two other processes that compute."""
+    """Run two other processes that compute."""
     code = NEIGHBOURS.get(kind.removeprefix("hooked-"))
     started = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)] if code else []
     try:
@@ -453,8 +454,8 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def summary(folder: Path) -> None:
-    """Of each kind: how often which verdict, how wide the intervals are, how much was left out;
-    then the bars."""
+    """Print for each kind of comparison how often each verdict was given, how wide the intervals
+    are, and how many blocks were left out; then the thresholds."""
     tries = {kind: said for kind in KINDS if (said := _read(folder / f"{kind}.jsonl"))}
     for kind, said in tries.items():
         print(
@@ -533,7 +534,7 @@ def _verdicts(said: Sequence[dict[str, Any]]) -> str:
 
 
 def _median_width(said: Sequence[dict[str, Any]]) -> float:
-    """Of a try without an interval it has no end."""
+    """A try without an interval has no end."""
     return statistics.median(
         math.sqrt(each["high"] / each["low"]) - 1 if each["low"] else math.inf for each in said
     )
@@ -549,7 +550,7 @@ def _when(said: Sequence[dict[str, Any]]) -> str:
 
 
 def times(said: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Tries by when they were made."""
+    """Group the tries by when they were made."""
     found: list[list[dict[str, Any]]] = []
     for each in sorted(said, key=lambda each: each["at"]):
         at = datetime.datetime.fromisoformat(each["at"])
@@ -604,7 +605,7 @@ def _turned(blocks: Sequence[Block], sign: int) -> tuple[Block, ...]:
 
 
 def _stopped(rounds: Sequence[tuple[Block, ...]]) -> Speedup:
-    """The comparison at the first look that decides, or at the end."""
+    """Return the comparison at the first look that decides, or at the end."""
     for number in (*(look for look in LOOKS if look < len(rounds)), len(rounds)):
         sliced = SliceComparison(tuple(rounds[:number]))
         look, final = (

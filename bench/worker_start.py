@@ -155,7 +155,7 @@ def print_row(backend: str, field: str, rounds: list[dict[str, float]]) -> None:
 
 
 def shown(seconds: list[float]) -> str:
-    """Return median, least and most."""
+    """Return the median, the least and the most."""
     return f"{statistics.median(seconds):.2f} [{min(seconds):.2f}, {max(seconds):.2f}]"
 
 

@@ -2,8 +2,9 @@
 
     python bench/yardsticks.py docs/results [MORE...] > src/trainmark/analysis/yardsticks.json
 
-Of every device: the highest measured limits, and of every workload, backend, style and precision
-the median pace of the runs. Runs with a caveat that makes their seconds doubtful are left out.
+For every device, it collects the highest measured limits, and for every workload, backend, style
+and precision the median throughput of the runs. Runs with a caveat that makes their seconds
+doubtful are left out.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (PLUGINS, os.environ.get
 
 from trainmark.data.locate import Located, locate  # noqa: E402
 
-# Whoever is started in the background is often told to ignore Ctrl-C, and so would be all that the
-# tests interrupt.
+# A process in the background is often started with Ctrl-C ignored, and so would be all processes
+# that the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 try:
@@ -65,7 +65,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say at the end of the output why the run has failed."""
+    """Print at the end of the output why the run has failed."""
     if not is_null_device_intact():
         terminalreporter.section("the null device", sep="=", red=True)
         terminalreporter.line(NULL_DEVICE_REPLACED)

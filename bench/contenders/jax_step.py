@@ -1,8 +1,8 @@
 """JAX as its own MNIST example trains: a network of `stax`, an optimiser triple, one jitted
 `update`, and batches that NumPy gathers on the host.
 
-Where it differs from the workload's definition: RMSprop takes epsilon under the root, mlp512's loss
-is not clipped, and mlp128 draws a new order for every epoch.
+It differs from the workload's definition: RMSprop takes epsilon under the root, mlp512's loss is
+not clipped, and mlp128 draws a new order for every epoch.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ OPTIMIZERS = {
 
 
 def pixels(workload: str, images: np.ndarray) -> np.ndarray:
-    """Images as the network takes them."""
+    """Convert images to the network's input."""
     x = images.astype(np.float32) / (256 if workload == "mnist-mlp128" else 255)
     return (x - np.float32(0.1307)) / np.float32(0.3081) if workload == "mnist-cnn" else x
 
@@ -148,7 +148,8 @@ def main() -> None:
     opt_state = opt_init(params)
     itercount = itertools.count()
     rng = np.random.RandomState(0)
-    # One batch is the whole training set: put on the device once, not gathered anew for every step.
+    # One batch is the whole training set: it is put on the device once, not gathered anew for every
+    # step.
     whole = [(jnp.asarray(x_train), jnp.asarray(y_train))] if size == len(x_train) else None
 
     for _ in range(turns.epochs):

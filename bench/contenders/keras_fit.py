@@ -3,10 +3,10 @@
 MNIST comes from NumPy arrays, as in "Simple MNIST convnet"; CIFAR-10 from a `tf.data` pipeline of
 `tf.image` functions, as TensorFlow's guide to augmentation has it.
 
-Where it differs from the workload's definition: the optimisers are Keras' own (RMSprop takes
-epsilon under the root), mlp128 draws a new order for every epoch, and the moving average of
-cifar10-cnn has a constant decay, since Keras has no other. It is 0.9 here: with 0.9999 a run this
-short would be tested with its first weights.
+It differs from the workload's definition: the optimisers are Keras' own (RMSprop takes epsilon
+under the root), mlp128 draws a new order for every epoch, and the moving average of cifar10-cnn has
+a constant decay, since Keras has no other. It is 0.9 here: with 0.9999 a run this short would be
+tested with its first weights.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def distorted(images: np.ndarray, labels: np.ndarray) -> tf.data.Dataset:
 
 
 def pixels(workload: str, images: np.ndarray) -> np.ndarray:
-    """Images as the network takes them, nothing left to chance."""
+    """Convert images to the network's input, without random parts."""
     if workload == "cifar10-cnn":
         return tf.image.per_image_standardization(images[:, 4:28, 4:28].astype("float32")).numpy()
     x = images.astype("float32") / (256 if workload == "mnist-mlp128" else 255)
@@ -193,8 +193,8 @@ def main() -> None:
     if turns.workload == "cifar10-cnn":
         data = {"x": distorted(x_train, y_train)}
     elif turns.workload == "mnist-mlp32":
-        # One batch is the whole training set. From arrays `fit` would copy it anew for every step:
-        # twice as slow.
+        # One batch is the whole training set. From arrays, `fit` would copy it in every step, which
+        # takes twice as long.
         data = {"x": tf.data.Dataset.from_tensors((pixels(turns.workload, x_train), y_train))}
     else:
         data = {

@@ -16,7 +16,7 @@ import numpy as np
 from turns import Turns
 
 SHAPES = ((2048, 2048, 2048), (1024, 1024, 1024), (8192, 512, 512))
-COPIED_BYTES = 256 * 2**20  # far more than any cache
+COPIED_BYTES = 256 * 2**20  # it is far larger than any cache
 REPEATS = 4
 
 
@@ -69,7 +69,7 @@ def flops(name: str) -> int:
 
 
 def best_seconds(work: Callable[[], object]) -> float:
-    work()  # warm
+    work()  # this warms it up
     seconds = []
     for _ in range(REPEATS):
         start = time.perf_counter()

@@ -1,9 +1,9 @@
 """MXNet as its tutorials train: a network of symbols, an `NDArrayIter`, and one call of
 `Module.fit`.
 
-Runs in the interpreter that has MXNet 1.9. Where it differs from the workload's definition: RMSProp
-takes epsilon under the root, biases do not decay and start from 0 (in mnist-cnn too), mlp512's loss
-is not clipped, and the last batch of an epoch is filled up with examples from its beginning.
+Runs in the interpreter that has MXNet 1.9. It differs from the workload's definition: RMSProp takes
+epsilon under the root, biases do not decay and start from 0 (in mnist-cnn too), mlp512's loss is
+not clipped, and the last batch of an epoch is filled up with examples from its beginning.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ RECIPES: dict[str, tuple[Any, Any, str, dict[str, float], int]] = {
 
 
 def pixels(workload: str, images: np.ndarray) -> np.ndarray:
-    """Images as the network takes them, ``[n, channels, height, width]``."""
+    """Convert images to the network's input, ``[n, channels, height, width]``."""
     x = images.transpose(0, 3, 1, 2).astype(np.float32) / (
         256 if workload == "mnist-mlp128" else 255
     )

@@ -1,8 +1,8 @@
 """A character GPT as nanoGPT trains it on a CPU: its network, its way of drawing batches, its loop.
 
-Written from the description of the workload: PyTorch's fused attention, AdamW with two groups, a
-schedule set at every step, windows cut from a memory-mapped file one by one, the next batch drawn
-before the backward pass.
+It was written from the description of the workload: PyTorch's fused attention, AdamW with two
+groups, a schedule set at every step, windows cut from a memory-mapped file one by one, the next
+batch drawn before the backward pass.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def main() -> None:
     steps = given["steps"]
 
     def batch() -> tuple[Tensor, Tensor]:
-        # opened anew each time, which keeps its memory small
+        # it is opened each time, which keeps its memory small
         data = np.memmap(tokens, np.uint16, "r")
         starts = torch.randint(len(data) - LENGTH, (BATCH,))
         x = torch.stack(

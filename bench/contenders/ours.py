@@ -1,8 +1,8 @@
 """trainmark's own backends, driven as `trainmark.execute.worker.main` drives them: `ours.py ...
 BACKEND STYLE`.
 
-All that an epoch takes lies inside the turn: drawing its order, training, waiting for the device,
-fetching the losses.
+The turn contains everything that an epoch needs: drawing its order, training, waiting for the
+device, fetching the losses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import arrays
 import numpy as np
 from turns import Turns
 
-# in an interpreter where trainmark is not installed
+# this interpreter may not have trainmark
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
 from trainmark.backends import registry

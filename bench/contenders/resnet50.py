@@ -1,5 +1,5 @@
-"""ResNet-50 v1.5 in a plain PyTorch loop on images that lie in memory: what most people measure
-hardware with."""
+"""ResNet-50 v1.5 in a plain PyTorch loop on images in memory, with which most people measure
+hardware."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """scikit-learn's `MLPClassifier`, one `partial_fit` an epoch, as its guide to out-of-core learning
 has it.
 
-It has no dropout and no convolutions, so three workloads are left out. Where it differs from the
+It has no dropout and no convolutions, so three workloads are left out. It differs from the
 definition of the two others: weights and biases start from its own uniform distribution (Glorot's,
 which for mlp128 is wider than the workload's), biases do not decay, and mlp128 draws a new order
 for every epoch.
@@ -24,7 +24,7 @@ NETWORKS = {
         learning_rate_init=0.1,
         momentum=0.9,
         nesterovs_momentum=False,
-        alpha=1e-5 * 100,  # divided by the batch size inside
+        alpha=1e-5 * 100,  # it is divided by the batch size inside
         random_state=1,
     ),
     "mnist-mlp32": MLPClassifier(

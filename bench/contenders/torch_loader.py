@@ -10,8 +10,8 @@ With the argument `per-image` MNIST follows "Datasets & DataLoaders" instead: a 
 one image at a time. CIFAR-10 then does without worker processes. This is the loop of trainmark's
 style `idiomatic`.
 
-Where it differs from the workload's definition: RMSprop is PyTorch's own, mlp512's loss is not
-clipped, and mlp128 draws a new order for every epoch.
+It differs from the workload's definition: RMSprop is PyTorch's own, mlp512's loss is not clipped,
+and mlp128 draws a new order for every epoch.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Distorted(Dataset[tuple[Tensor, int]]):
 
 
 class Converted(Dataset[tuple[Tensor, int]]):
-    """MNIST as the network takes it, converted one image at a time."""
+    """MNIST as the network's input, converted one image at a time."""
 
     def __init__(self, workload: str, images: np.ndarray, labels: np.ndarray) -> None:
         self.images = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous()
@@ -160,7 +160,7 @@ def standardized(images: Tensor) -> Tensor:
 
 
 def pixels(workload: str, images: np.ndarray) -> Tensor:
-    """Images as the network takes them, nothing left to chance, ``[n, channels, height,
+    """Convert images to the network's input, without random parts, ``[n, channels, height,
     width]``."""
     x = torch.from_numpy(images).permute(0, 3, 1, 2).float()
     if workload == "cifar10-cnn":

@@ -4,10 +4,10 @@ hold?
     python bench/slow_script/measure.py [--only NAME,...] [--seconds 120] [--minutes 9] [--out
     FILE.jsonl]
 
-For each thing that bench/slow_script/train.py can plant: what is named first, what it promises, and
+For each plant of bench/slow_script/train.py it prints what is named first, what that promises, and
 what mending it by hand gives (the named change, or the script without what is planted), measured by
-`trainmark measure --vary` in the same minutes. Ends after --minutes; call it again to go on. `none`
-is a script without a fault.
+`trainmark measure --vary` in the same minutes. It ends after --minutes; call it again to go on.
+`none` is a script without a fault.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A training script in which one thing at a time is slow, or harms learning, or nothing.
+"""A training script in which one part at a time is slow or harms learning, or none is.
 
     python bench/slow_script/train.py --slow loader-sleep
 
@@ -100,7 +100,7 @@ class Scales(nn.Module):
 
 
 def network(slow: str) -> nn.Module:
-    """Three dense layers, with many small parameters between them if there shall be some."""
+    """Build three dense layers, with many small parameters between them if requested."""
     width = 2048 if slow == "one-thread" else 512
     scales = [Scales(width)] if slow == "many-parameters" else []
     return nn.Sequential(

@@ -10,7 +10,7 @@ from pathlib import Path
 VERSION = "0.2.0.dev0"
 """The version in ``pyproject.toml``. The measured process has no installation to ask for it."""
 UNKNOWN_COMMIT = "unknown"
-"""Stands for the commit of a clone in which git does not answer."""
+"""The commit of a clone in which git does not answer."""
 
 
 @functools.cache

@@ -78,7 +78,7 @@ def test_another_engine_is_refused(other: str) -> None:
         registry.load(other)
 
 
-def test_old_and_untested_versions_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_and_untested_versions_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keras, "__version__", "3.7.0")
     with pytest.raises(
         Unsupported, match=r"this Keras is too old: expected 3\.8 or newer, found 3\.7\.0"
@@ -154,7 +154,7 @@ def test_losses_and_hits_are_those_of_the_batch(style: str) -> None:
 
 
 @STYLES
-def test_the_l2_part_is_told_apart(style: str) -> None:
+def test_the_l2_part_is_reported_separately(style: str) -> None:
     made = trainer(style, model=(Flatten(), Dense(8, l2=0.5), ReLU(), Dense(10)))
     kernel = made.weights()["dense1.kernel"]
     (found,) = train(made, in_stored_order((100, 100)))

@@ -59,7 +59,8 @@ class TestTorchFast(BackendConformance):
 
 @pytest.mark.slow
 class TestTorchFastSinglePrecision(BackendConformance):
-    """By day, ``test_torch_against_oracle.py`` trains in single precision."""
+    """The daily tests leave this out: ``test_torch_against_oracle.py`` trains in single
+    precision."""
 
     backend = "torch"
     style = "fast"

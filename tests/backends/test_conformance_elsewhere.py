@@ -60,7 +60,7 @@ def test_batches_of_the_compiled_loop() -> None:
 @pytest.mark.timeout(600)
 @ENGINES
 def test_chance_in_the_compiled_loop(backend: str) -> None:
-    """By day, each engine's loop with images that are distorted, and layers that drop values."""
+    """The daily tests run each engine's loop with distorted images and with dropout."""
     conformance(
         backend, "Fast", "-k", "brightness or contrast or mirrored or dropout_zeroes or underflows"
     )
@@ -69,7 +69,7 @@ def test_chance_in_the_compiled_loop(backend: str) -> None:
 @pytest.mark.timeout(600)
 @STYLES
 def test_recipes(style: str) -> None:
-    """By day, today's networks on one engine."""
+    """The daily tests run today's networks on one engine."""
     conformance("keras", f"{style}Recipes")
 
 

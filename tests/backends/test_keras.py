@@ -34,7 +34,7 @@ def require(entry: str) -> None:
     ("entry", "selection"),
     [("keras", BY_DAY), slow("keras", ""), slow("keras:torch", ""), slow("keras:jax", "")],
 )
-def test_inside_a_process_of_its_own(entry: str, selection: str) -> None:
+def test_inside_a_separate_process(entry: str, selection: str) -> None:
     require(entry)
     command = [
         sys.executable,

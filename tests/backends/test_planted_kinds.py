@@ -22,7 +22,7 @@ CLOSED = ("numpy", "torch", "jax", "keras")
 
 @dataclass(frozen=True)
 class Planted:
-    """Stands for a layer, a loss or an optimiser of the future."""
+    """A layer, a loss or an optimiser that a later version may add."""
 
     learning_rate: float = 0.1
     staircase: None = None

@@ -209,7 +209,7 @@ def test_fast_keeps_the_channels_last_where_a_network_convolves() -> None:
 def test_fast_flushes_denormals_by_the_public_call(
     workload: str, style: str, flushes: bool
 ) -> None:
-    """And puts the switch back: it holds for the whole thread, where NumPy and other trainers
+    """The switch is put back, since it holds for the whole thread, where NumPy and other trainers
     compute, too."""
     tiny = torch.tensor([1e-39])
     found = []
@@ -234,7 +234,7 @@ assert found == [1 << 20], found
 """
 
 
-def test_in_a_process_of_its_own_fast_flushes_denormals_in_every_thread() -> None:
+def test_fast_flushes_denormals_in_every_thread() -> None:
     root = Path(__file__).parents[2]
     path = os.pathsep.join(
         [str(root / "src"), str(root / "plugins" / "trainmark-conformance" / "src")]

@@ -35,8 +35,8 @@ EXAMPLES = {"mnist-mlp32": 4_000, "cifar10-cnn": 256}
 BATCH = {"cifar10-cnn": 16}
 FLOAT64_TOLERANCE = 1e-10
 FLOORS = {"mnist-cnn": 6e-7}
-"""Of the float32 tolerance: a few units in the last place, where the oracle's own losses move by
-less than one. A convolution with its channels last sums in another order."""
+"""Part of the float32 tolerance: a few units in the last place, where the oracle's own losses move
+by less than one. A convolution with its channels last sums in another order."""
 WORKLOADS = ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-mlp512"]
 
 

@@ -25,9 +25,7 @@ def html() -> str:
     return made(records_of_every_chart())
 
 
-def test_it_opens_from_a_file_without_a_complaint_and_asks_nobody_for_anything(
-    window: Window, html: str
-) -> None:
+def test_it_opens_from_a_file_and_makes_no_request(window: Window, html: str) -> None:
     opened = window.open(html)
     assert opened.complaints == []
     assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
@@ -142,7 +140,7 @@ def test_a_sweep_fits_a_phone(window: Window) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_serious_stands_in_the_way_of_anybody(
+def test_the_page_has_no_serious_accessibility_problem(
     window: Window, html: str, scheme: str
 ) -> None:
     axe = pytest.importorskip(

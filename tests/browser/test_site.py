@@ -59,7 +59,7 @@ def address(site: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def test_what_stands_in_the_root_is_there(site: Path) -> None:
+def test_the_pages_of_the_root_are_there(site: Path) -> None:
     assert "Is the GPU worth it" in (site / "index.html").read_text()
     assert "not released yet" in (site / "project" / "changelog.html").read_text()
     assert "--fail-below" in (site / "reference" / "command-line.html").read_text()

@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     )
 
 
-def test_workloads_are_no_sides_and_it_is_said_why(
+def test_workloads_are_no_sides_and_the_error_says_why(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["compare", str(folder), "--by", "workload"]) == 2
@@ -120,7 +120,7 @@ def test_one_side_without_an_interval_is_said_and_passes(
     )
 
 
-def test_a_bar_with_nothing_to_hold_against_it_is_said(
+def test_a_bar_without_anything_to_compare_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_all(tmp_path, rounds([1.0]))

@@ -60,8 +60,8 @@ def typed(shell: str, folder: Path, line: str) -> str:
     """What the command gets when a person types ``line``, presses Tab and then Return."""
     words, before = SHELLS[shell]
     terminal, of_shell = pty.openpty()
-    # Not pty.fork: other tests have left threads in this process. Whoever leads a session and opens
-    # a terminal gets it.
+    # This is not pty.fork, since other tests have left threads in this process. The leader of a
+    # session that opens a terminal gets it.
     with_terminal = ["sh", "-c", 'exec "$@" <>"$0" >&0 2>&0', os.ttyname(of_shell), *words]
     process = subprocess.Popen(
         with_terminal, cwd=folder, env=environment(folder), start_new_session=True

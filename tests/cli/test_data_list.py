@@ -67,7 +67,7 @@ def test_what_is_at_hand_and_who_named_it(
     assert f"available, in {by_environment} (from TRAINMARK_DATA)" in capsys.readouterr().out
 
 
-def test_a_folder_that_holds_too_little_is_a_problem_of_its_own(
+def test_a_folder_that_holds_too_little_is_a_separate_problem(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     named = with_mnist(tmp_path / "named", files=1)
@@ -78,7 +78,7 @@ def test_a_folder_that_holds_too_little_is_a_problem_of_its_own(
     assert run(["data", "list", "mnits"]) == 2
 
 
-def test_what_stands_in_says_how_to_have_what_it_stands_for(
+def test_a_replacement_says_how_to_get_the_real_data(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def here(name: str, **_: Any) -> Located:
@@ -93,7 +93,7 @@ def test_what_stands_in_says_how_to_have_what_it_stands_for(
         assert remedy in notice
 
 
-def test_a_named_workload_without_its_data_is_told_of_the_variable(tmp_path: Path) -> None:
+def test_a_workload_without_its_data_names_the_variable(tmp_path: Path) -> None:
     with pytest.raises(DataUnavailable) as caught:
         locate("mnist", cache=tmp_path, download=False)
     assert "add --data-dir DIR or set TRAINMARK_DATA=DIR" in caught.value.fix

@@ -71,7 +71,7 @@ def folder(tmp_path: Path) -> Path:
         ["predict", "{0}/r0.json"],
     ],
 )
-def test_nothing_of_a_record_steers_the_terminal(
+def test_no_text_of_a_record_steers_the_terminal(
     folder: Path, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run([word.format(folder) for word in command])

@@ -57,7 +57,7 @@ def interrupted(finished: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -
         (False, "No run finished; --resume with the same command continues."),
     ],
 )
-def test_it_is_said_what_is_finished_and_how_to_go_on(
+def test_the_message_names_what_is_finished_and_how_to_go_on(
     finished: bool,
     words: str,
     tmp_path: Path,

@@ -136,7 +136,7 @@ except KeyboardInterrupt:
     ]
 
 
-def test_after_the_end_nobody_is_interrupted(tmp_path: Path) -> None:
+def test_after_the_end_no_process_is_interrupted(tmp_path: Path) -> None:
     late = """
 import atexit
 from trainmark.cli import main

@@ -12,7 +12,7 @@ from trainmark.cli.main import run
 MEASURE = ["measure", "--repeats", "1", "--name", "nothing"]
 
 
-def test_labels_stand_in_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_labels_are_in_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = ["--label", "instance=g5.xlarge", "--label", "site=a=b"]
     assert run([*MEASURE, "--out", str(tmp_path), *labels, "--json", "--", "true"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["machine"]["labels"] == {

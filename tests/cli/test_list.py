@@ -115,7 +115,7 @@ def test_where_nothing_works_each_says_why(
     assert len(why) > 1
 
 
-def test_nobody_is_asked_for_what_no_interpreter_has(
+def test_no_interpreter_is_asked_for_what_none_has(
     asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert listed(capsys, "datasets", "--python", "old=/opt/old/bin/python")

@@ -115,7 +115,7 @@ def test_no_colour_where_there_is_none(
         assert not any(map(is_colour, ESCAPE.finditer(out + err)))
 
 
-def test_a_terminal_with_colour_is_told_apart(
+def test_a_terminal_with_colour_is_recognised(
     capsys: pytest.CaptureFixture[str], terminal: str
 ) -> None:
     _, out, _ = ran(["compare"], capsys)

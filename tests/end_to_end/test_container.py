@@ -244,7 +244,7 @@ def test_doctor(container: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_process_of_a_container_ends_when_it_is_told_to(
+def test_the_first_process_of_a_container_ends_on_request(
     how: signal.Signals, container: str, folder: Path
 ) -> None:
     """`docker stop`: process 1 has no default action for a signal, so a program that does not

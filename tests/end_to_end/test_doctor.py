@@ -44,7 +44,7 @@ def test_quick_asks_no_framework(tmp_path: Path) -> None:
     assert not any(".import" in id_ for id_ in checks)
 
 
-def test_broken_frameworks_stop_nobody(tmp_path: Path) -> None:
+def test_broken_frameworks_do_not_stop_the_others(tmp_path: Path) -> None:
     a_package(tmp_path, "jax", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)\n")
     a_package(tmp_path, "keras", "import sys; print('noise'); sys.exit(3)\n")
     a_package(tmp_path, "tensorflow", "")

@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_loader_is_named_and_nothing_of_the_users_changes(
+def test_the_loader_is_named_and_no_file_of_the_user_changes(
     command: CommandLine, folder: Path
 ) -> None:
     script = ["python", "slow_loader.py", str(folder / "model.pt")]
@@ -113,7 +113,7 @@ def test_a_script_without_a_step_is_said_to_have_none(command: CommandLine, fold
     assert "PyTorch" in err
 
 
-def test_a_script_reads_what_is_beside_its_folder_but_cannot_write_it(
+def test_a_script_reads_the_neighbours_of_its_folder_only(
     command: CommandLine, folder: Path
 ) -> None:
     (folder.parent / "data.txt").write_text("digits")

@@ -150,7 +150,7 @@ def test_a_machine_that_waits_in_vain_says_for_whom(scale: Scale) -> None:
 
 
 @pytest.mark.slow
-def test_an_endpoint_that_nobody_serves(scale: Scale) -> None:
+def test_an_endpoint_without_a_server(scale: Scale) -> None:
     process = scale.start(1, "--weak", "--steps", "12", "--rdzv-timeout", "3")
     _, said = process.communicate(timeout=120)
     assert process.returncode == 1

@@ -361,7 +361,7 @@ def test_a_bad_command_leaves_a_record_that_says_so_and_the_other_side_is_measur
         assert "last words" in (bad.outcome.stderr_tail or "")
 
 
-def test_the_peak_of_a_large_one_is_told(command: CommandLine) -> None:
+def test_the_peak_of_a_large_process_is_reported(command: CommandLine) -> None:
     # From a small process, since the peak of what starts it hides a smaller one.
     words = ("--", sys.executable, "-c", "x = bytearray(400 << 20)")
     assert command.run_alone("measure", "--out", str(command.out), "--repeats", "1", *words)[0] == 0
@@ -369,7 +369,7 @@ def test_the_peak_of_a_large_one_is_told(command: CommandLine) -> None:
     assert 400 << 20 < (record.memory.host_peak_bytes or 0) < 800 << 20
 
 
-def test_who_floods_the_pipe_is_measured_all_the_same(command: CommandLine) -> None:
+def test_a_command_that_floods_the_pipe_is_measured_all_the_same(command: CommandLine) -> None:
     flood = f'(yes > "${VARIABLE}" &) ; sleep 1'
     code, err, (record,) = measured(command, "sh", "-c", flood)
     assert code == 0, err

@@ -151,7 +151,7 @@ def test_a_price_of_what_will_not_run(command: CommandLine) -> None:
     assert "--price is given for 'cuda:0'" in err
 
 
-def test_known_devices_stand_beside_it(command: CommandLine) -> None:
+def test_known_devices_are_next_to_it(command: CommandLine) -> None:
     command.train("--repeats", "1", "--device", "cpu")
     code, out, err = command.run("compare", str(command.out), "--reference", "--json")
     assert code == 0

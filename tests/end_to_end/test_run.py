@@ -206,7 +206,7 @@ def test_dataset_repeats_lengthen_the_epoch(command: CommandLine) -> None:
     assert [epoch.steps for epoch in record.epochs] == [7, 7]
 
 
-def test_without_a_network_and_data_synthetic_digits_stand_in(command: CommandLine) -> None:
+def test_without_a_network_and_data_synthetic_digits_are_used(command: CommandLine) -> None:
     code, _, err = command.run(
         "run",
         "--backend",
@@ -228,7 +228,7 @@ def test_without_a_network_and_data_synthetic_digits_stand_in(command: CommandLi
     assert Caveat.SUBSTITUTED_DATASET in record.caveats
 
 
-def test_nothing_stands_in_for_data_that_was_named(command: CommandLine, tmp_path: Path) -> None:
+def test_data_that_was_named_is_never_replaced(command: CommandLine, tmp_path: Path) -> None:
     started = time.monotonic()
     code, _, err = command.run(
         "run", "cifar10-cnn", "--backend", "fake", "--out", str(tmp_path / "named")
@@ -276,7 +276,7 @@ def test_a_users_own_workload_runs_the_same_way(command: CommandLine, tmp_path: 
     assert f"line {line} at model[3].units: expected a whole number, found 'many'" in err
 
 
-def test_another_interpreter_is_measured_with_nothing_of_ours_in_it(
+def test_another_interpreter_is_measured_without_our_packages(
     command: CommandLine, tmp_path: Path
 ) -> None:
     """A bare environment with NumPy alone, put on its path by a .pth file: no trainmark, no click,

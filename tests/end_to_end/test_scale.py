@@ -74,8 +74,8 @@ def asked(backend: str) -> Seen:
 
 @pytest.fixture
 def train(drawn: Located, tmp_path: Path) -> Any:
-    """Train on a layout, in float64 unless told otherwise; returns the records of the ranks, and of
-    the whole."""
+    """Train on a layout, in float64 by default; returns the records of the ranks, and of the
+    whole."""
 
     def train(
         layout: Layout,
@@ -205,7 +205,7 @@ def test_a_killed_rank_ends_the_run_with_its_last_words(train: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_rank_that_failed_is_told_from_those_that_lost_it(train: Any) -> None:
+def test_the_rank_that_failed_is_distinguished_from_the_others(train: Any) -> None:
     # 50 examples can't be cut into 4 equal pieces, which the command line refuses
     *_, whole = train(Layout(2, 2, 4))
     assert whole.outcome.status == "failed"

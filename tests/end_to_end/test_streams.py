@@ -1,5 +1,5 @@
-"""Whatever stdin, stdout and stderr are: closed, full, or without the letters that trainmark
-uses."""
+"""Streams of every kind: stdin, stdout and stderr are closed, full, or lack the letters that
+trainmark uses."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_disk_that_is_full_under_what_is_said_on_the_way(
     assert set(command.outcomes()) == {"ok"}
 
 
-def test_an_error_that_nobody_hears_keeps_its_exit_code(command: CommandLine) -> None:
+def test_an_error_without_a_reader_keeps_its_exit_code(command: CommandLine) -> None:
     assert in_shell(command, "lsit", "2>/dev/full")[0] == 2
 
 

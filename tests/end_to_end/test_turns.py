@@ -17,7 +17,7 @@ from trainmark.record.record import Record, Window
 
 TWO = ("--device", "cpu,cuda:0")
 LONG = {"step_seconds": 0.004, "speedup": 1.25}
-"""Of the fake: 1,200 steps take 4.8 s on the one device, and 3.8 s on the other."""
+"""Steps of the fake: 1,200 take 4.8 s on the one device, and 3.8 s on the other."""
 
 
 def computing(record: Record) -> list[tuple[float, float]]:

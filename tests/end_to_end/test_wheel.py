@@ -85,8 +85,8 @@ def installed(
     pytest.importorskip("build", reason="the dev extra is not installed")
     folder = tmp_path_factory.mktemp("user")
     source = folder / "source"
-    # Of a copy: building leaves traces in the tree, and other tests stand on it. Of caches files
-    # vanish meanwhile.
+    # The wheel is built from a copy, since building leaves traces in the tree, on which other tests
+    # rely. Caches are left out, since their files vanish meanwhile.
     left_out = shutil.ignore_patterns(".*", "__pycache__", "docs", "tests", "build", "dist")
     shutil.copytree(ROOT, source, ignore=left_out)
     made = [

@@ -24,7 +24,7 @@ def compared(tmp_path: Path) -> Compared:
     return trainmark.load_records(write_all(tmp_path, full_records())).compare()
 
 
-def test_importing_it_imports_nothing_of_it() -> None:
+def test_importing_trainmark_imports_none_of_its_modules() -> None:
     script = (
         "import sys, trainmark; print([name for name in sys.modules if "
         "name.startswith('trainmark.')])"

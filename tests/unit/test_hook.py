@@ -55,7 +55,7 @@ def said(
     return [json.loads(line) for line in place.read_text().splitlines()]
 
 
-def test_the_wait_for_batches_is_told_with_the_epoch(place: Path) -> None:
+def test_the_wait_for_batches_is_reported_with_the_epoch(place: Path) -> None:
     code = """
 import time, hook
 def slow():
@@ -131,7 +131,7 @@ def test_it_pauses_until_its_turn(
 
 
 @pytest.mark.parametrize("answer", ["", "nonsense\n"])
-def test_a_training_whose_turns_nobody_tells_goes_on(place: Path, answer: str) -> None:
+def test_a_training_without_turns_goes_on(place: Path, answer: str) -> None:
     turns = place.parent / "turns"
     turns.write_text(answer)
     lines = said(TURNS_CODE + "trains(9); hook.epoch()", place, TRAINMARK_TURNS=str(turns))
@@ -160,7 +160,7 @@ def test_a_descriptor_is_as_good_as_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_a_pipe_that_nobody_reads_does_not_keep_it_waiting(tmp_path: Path) -> None:
+def test_a_pipe_without_a_reader_does_not_keep_it_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     code = (
         f"import sys; sys.path.insert(0, {str(HOOK.parent)!r})\nimport hook\nhook.epoch(); "
@@ -177,7 +177,7 @@ def test_a_pipe_that_nobody_reads_does_not_keep_it_waiting(tmp_path: Path) -> No
 
 
 @pytest.mark.timeout(120)
-def test_who_listened_and_has_gone_ends_nothing(tmp_path: Path) -> None:
+def test_a_reader_that_has_gone_ends_nothing(tmp_path: Path) -> None:
     reads, writes = os.pipe()
     code = (
         f"import sys; sys.path.insert(0, {str(HOOK.parent)!r})\nimport hook, "

@@ -76,7 +76,7 @@ def _speed(row: Row) -> float:
 
 
 def _nearness(workload: str, rows: Sequence[Row]) -> str:
-    """Say how near `fast` is to the best other way; empty if either is missing."""
+    """Describe how near `fast` is to the best other way; empty if either is missing."""
     mine = [row for row in rows if row["facts"]["candidate"] == OURS and _speed(row)]
     others = [row for row in rows if row["facts"]["candidate"] != OURS and _speed(row)]
     if not mine or not others:

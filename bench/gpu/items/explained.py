@@ -32,7 +32,7 @@ SMALLEST_GAIN = 1.03
 EXCLUSIVE = ({"bf16", "fp16"}, {"compile", "cuda-graphs"}, {"fused", "foreach"})
 """Groups of changes that exclude each other."""
 QUICK_CHANGES = ("fused", "bf16")
-"""What a rehearsal tries."""
+"""Changes that a rehearsal tries."""
 
 
 @dataclass(frozen=True)

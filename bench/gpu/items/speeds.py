@@ -1,4 +1,4 @@
-"""Not in the agenda's table: a survey of speeds, without verdicts."""
+"""A survey of speeds without verdicts, which is not in the agenda's table."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class TestFastSinglePrecision(ArithmeticConformance):
 
 @dataclasses.dataclass(frozen=True)
 class Planted:
-    """Stands for a layer, a loss or an optimiser that a later version adds."""
+    """A layer, a loss or an optimiser that a later version may add."""
 
     learning_rate: float = 0.1
     staircase: None = None

@@ -79,7 +79,7 @@ class PublishedResult:
     """One published run next to a group that followed its schedule.
 
     Args:
-        key: of the group; None if none followed the schedule.
+        key: key of the group; None if none followed the schedule.
     """
 
     workload: str

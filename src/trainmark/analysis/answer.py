@@ -18,7 +18,7 @@ def answering_pair(
     Pairs that learn, and of which trainings were completed, are preferred.
 
     A device is compared with the CPU, or with the device measured first. Without several devices,
-    with a baseline or with ``by``, as in ``comparison``.
+    with a baseline or with ``by``, the reference is that of ``comparison``.
 
     Args:
         positions: positions of one workload's groups.

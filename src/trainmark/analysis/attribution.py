@@ -74,7 +74,7 @@ _OF_SOME_NETWORKS: tuple[Cause, ...] = ("attention", "norms", "embedding")
 PRODUCTS = "products"
 """The matrix products and convolutions of a step, alone."""
 EMPTY = "empty"
-"""As many empty operations as ``products`` has, whose launches take as long."""
+"""An equal number of empty operations, whose launches take as long as those of ``products``."""
 PEAK = "peak"
 """The matrix product that measures the peak."""
 
@@ -291,7 +291,7 @@ def _split(seconds: Round, starts: Round, found: Dissection) -> tuple[float, dic
 def _without_launches(name: str, seconds: Round, found: Dissection) -> float | None:
     """Return the seconds of a variant without its launches, which are counted already.
 
-    None if the launches, or the variant, are unknown.
+    The result is None if the launches, or the variant, are unknown.
     """
     unknown = CAPTURED in found.dropped if found.accelerator else SHRUNK not in seconds
     launches = seconds.get(f"{SHRUNK} {name}", 0.0 if found.accelerator else None)

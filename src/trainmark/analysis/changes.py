@@ -103,7 +103,7 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
     A change to make comes before the diagnosis of the same part of the script if it gives most of
     what the diagnosis shows. A larger batch makes everything cheaper that happens once a step, so
     it comes before other changes only if they don't explain what it gives, and if it learns more in
-    the same time. Of those that win, what harms is last.
+    the same time. Among those that win, harmful ones come last.
     """
     every = list(findings)
     usual = [each for each in every if each.wins and each.kind != "learning" and not each.harms]
@@ -127,8 +127,8 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 def candidates(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings from single processes that may win, in the order of :func:`ranked`.
 
-    The process of the unchanged script may have been a fast one; most changes do nothing, so that
-    their median tells.
+    The process of the unchanged script may have been a fast one; most changes do nothing, so their
+    median shows it.
     """
     every = list(findings)
     if not every:

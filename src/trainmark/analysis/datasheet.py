@@ -1,8 +1,8 @@
 """Peak FLOP/s of GPUs by their manufacturers' datasheets: dense products, no sparsity.
 
-From NVIDIA's datasheets and architecture white papers. ``fp32`` is arithmetic without tensor cores,
-``fp64`` with them if available; 16 bits accumulate in fp32. They hold at the highest clock, so
-measurements stay below them.
+The figures are from NVIDIA's datasheets and architecture white papers. ``fp32`` is arithmetic
+without tensor cores, ``fp64`` with them if available; 16 bits accumulate in fp32. They hold at the
+highest clock, so measurements stay below them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _T = 1e12
 def _sheet(fp64: float, fp32: float, tf32: float | None, half: float) -> dict[str, float]:
     """Return a model's FLOP/s by precision, from TFLOP/s."""
     flops = {"fp64": fp64 * _T, "fp32": fp32 * _T, "fp16": half * _T}
-    if tf32 is not None:  # from Ampere on
+    if tf32 is not None:  # GPUs from Ampere on have both
         flops |= {"tf32": tf32 * _T, "bf16": half * _T}
     return flops
 

@@ -94,7 +94,7 @@ def _limit(record: Record) -> PlacePeaks | None:
     flops = _real(peaks.matmul_flops_per_second) if peaks else None
     if peaks is None or flops is None:
         return None
-    busy = (peaks.others_share or 0.0) > BUSY_SHARE  # all that older records tell
+    busy = (peaks.others_share or 0.0) > BUSY_SHARE  # older records have no more facts
     return PlacePeaks(
         flops_per_second=flops,
         bytes_per_second=_real(peaks.copy_bytes_per_second),

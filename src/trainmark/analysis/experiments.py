@@ -143,8 +143,8 @@ EXPERIMENTS = {
         'Use torch.compile(model, mode="reduce-overhead").',
     ),
 }
-"""By name; if there is no time for all, those at the end are left out. Changes to a slow part come
-first."""
+"""Experiments by name. If there is no time for all of them, the last ones are left out. Changes to
+a slow part come first."""
 ONLY_KERAS = ("steps-per-execution", "jit", "mixed-bf16")
 OF_KERAS = ("same-batch", "no-saves", "fp32", *ONLY_KERAS)
 

@@ -73,9 +73,9 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
         key = key_of(record, machine_of(record))
         if record.outcome.status not in MEASURED:
             if _run_of(record) in redone:
-                continue  # repeated by a later command with --resume
+                continue  # a later command with --resume repeated it
             if record.slices_in in kept:
-                continue  # interrupted, but its slices count
+                continue  # it was interrupted, but its slices count
             key = next((known for known in [*measured, *failed] if _fits(key, known)), key)
             failed[key] += 1
             broken[key] += record.outcome.status != "interrupted"

@@ -1,4 +1,4 @@
-"""The course of a group's runs: the duration of every epoch, and what was learnt by its end."""
+"""The learning curves of a group's runs: the duration of every epoch, and the results after it."""
 
 from __future__ import annotations
 

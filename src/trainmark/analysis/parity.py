@@ -34,11 +34,11 @@ SUSPECTS_OF_LAYERS = {
     "tied-head": "a separate table instead of the shared one",
     "position-embedding": "the order of positions",
 }
-"""For the first layer whose output is wrong."""
+"""What to look at, by the kind of the first layer whose output is wrong."""
 _VECTORS = (".bias", ".scale", ".shift")
 """Ends of the names of weights that weight decay often leaves out."""
 _SEEN = 1e-4
-"""Smallest distance from 1 of a factor that is worth telling."""
+"""Smallest distance from 1 of a factor that is worth reporting."""
 _SAME_FACTOR = 0.1
 """Largest difference of the factors of one cause, as a share of their distance from 1."""
 

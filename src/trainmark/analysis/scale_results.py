@@ -1,7 +1,8 @@
 """Results of a scaling study: throughput, efficiency, communication, agreement of the losses.
 
-All from records of a ``scale`` plan: round 0 trained every layout to the end in float64, for its
-losses; in the other rounds the layouts were interleaved, so they are compared by slices.
+All results come from records of a ``scale`` plan: round 0 trained every layout to the end in
+float64, for its losses; in the other rounds the layouts were interleaved, so they are compared by
+slices.
 """
 
 from __future__ import annotations

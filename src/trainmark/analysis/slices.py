@@ -190,8 +190,9 @@ def blocks_that_pay(
 ) -> int:
     """Return the number of blocks per further round that gives the narrowest interval.
 
-    More if blocks differ and processes start slowly, fewer if processes differ (Kalibera and Jones
-    2013), and fewer if there are few rounds, since each additional one reduces Student's t.
+    More blocks pay if blocks differ and processes start slowly, fewer if processes differ (Kalibera
+    and Jones 2013), and fewer if there are few rounds, since each additional round reduces
+    Student's t.
 
     Args:
         start_seconds: seconds until all processes of a round are ready.

@@ -36,8 +36,8 @@ def t_quantile(confidence: float, degrees: float) -> float:
 def incomplete_beta(a: float, b: float, x: float) -> float:
     """Return the regularised incomplete beta function ``I_x(a, b)`` for ``0 < x < 1``.
 
-    By the continued fraction DLMF 8.17.22 with Lentz's method; where it converges slowly, by the
-    symmetry DLMF 8.17.4.
+    The continued fraction DLMF 8.17.22 is evaluated with Lentz's method; where it converges slowly,
+    the symmetry DLMF 8.17.4 is used.
     """
     if x > (a + 1) / (a + b + 2):
         return 1 - incomplete_beta(b, a, 1 - x)

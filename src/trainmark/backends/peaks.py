@@ -18,7 +18,7 @@ METHOD = 1
 """Increased when the method changes, so that older rates are no longer used."""
 
 SIZES = (1024, 2048, 4096, 8192, 16384)
-_WINDOW_SECONDS = 0.05  # long compared with a synchronisation
+_WINDOW_SECONDS = 0.05  # this is long compared with a synchronisation
 _SECONDS_A_SIZE = 0.6
 _LONGEST_SECONDS = 0.5  # no larger product is tried after one that takes this long
 _SHARE_OF_MEMORY = 1 / 16

@@ -85,7 +85,7 @@ def _row(group: Verbs, made: click.Context, verb: str, option: click.Option) -> 
         case ParameterSource.DEFAULT_MAP:
             source = "file"
             where = group.configuration(made).place_of(verb, option)
-        case _:  # not set, or without a source because the words could not be parsed
+        case _:  # it is not set, or the words could not be parsed
             source = where = "default"
     value = made.params.get(name)
     if isinstance(value, Path):

@@ -29,10 +29,10 @@ MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a file says; empty if there is none.
+    """The options in a file; empty if there is none.
 
     Args:
-        path: of its table, such as ``("tool", "trainmark")``.
+        path: keys of its table, such as ``("tool", "trainmark")``.
     """
 
     file: Path | None = None
@@ -46,8 +46,8 @@ class Configuration:
         """The values for the options of ``verb``, by parameter.
 
         Args:
-            verbs: all there are.
-            find: the command of one.
+            verbs: names of all verbs.
+            find: returns the command of a verb.
 
         Raises:
             UsageError: an unknown key, or a value that its option does not take; says file and

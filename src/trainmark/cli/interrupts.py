@@ -51,7 +51,7 @@ class _Ends:
         if _is_importing(frame):
             self._until = self._until or now + LONGEST_IMPORT
             if now < self._until:
-                # Sent again, not raised: by then other code may block signals.
+                # It is sent again, not raised, since other code may block signals by then.
                 signal.signal(signal.SIGALRM, partial(_send_again, number))
                 signal.setitimer(signal.ITIMER_REAL, _LOOK_AGAIN)
                 return

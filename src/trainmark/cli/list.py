@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trainmark.execute.parent.request import PreparationObserver
 
 SUBJECTS = ("workloads", "datasets", "backends", "devices")
-"""In the order of the answers: devices take some seconds."""
+"""Subjects in the order of their answers; devices take some seconds."""
 
 EPILOG = """\b
 Examples:

@@ -103,7 +103,7 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def configuration(self, ctx: click.Context) -> Configuration:
-        """What the nearest file says, read once for a command line."""
+        """The options in the nearest file, which is read once per command line."""
         from trainmark.cli import configuration
         from trainmark.study.options import working_folder
 

@@ -147,7 +147,7 @@ def command(**options: Any) -> int:
 
     layout = options["data_parallel"] or 1, options["pipeline"] or 1
     ranks = layout[0] * layout[1]
-    # Never the framework's default, which would give every trial all cores.
+    # This is never the framework's default, which would give every trial all cores.
     threads = options["threads"] or max(1, math.floor((options["cpus_per_trial"] or 1) / ranks))
 
     def resources(device: str) -> tuning.Resources:

@@ -1,1 +1,1 @@
-"""HOW a run happens: plan, rounds, one fresh process a run, a record of each."""
+"""A run: it is planned in rounds, happens in a fresh process, and leaves a record."""

@@ -25,7 +25,7 @@ def start() -> None:
     folder = os.environ.get(FOLDER)
     if folder is None:
         return
-    # Tells trainmark that this was reached
+    # This file shows trainmark that the observer was started.
     with open(os.path.join(folder, "attached"), "a"):
         pass
     protect()

@@ -22,7 +22,7 @@ def kind(torch: Any) -> str | None:
 
     The result is None without one.
     """
-    if hasattr(torch, "accelerator"):  # since 2.6
+    if hasattr(torch, "accelerator"):  # PyTorch has it since 2.6
         found = torch.accelerator.current_accelerator()
         built_for = [] if found is None else [found.type]
     else:

@@ -142,10 +142,10 @@ class Search:
 
     def _both_passes(self) -> Generator[None, float, None]:
         """Time steps with each number of threads, twice; is sent the duration of each step."""
-        yield  # a step with the framework's own choice, which shows how long steps are
+        yield  # this step uses the framework's own choice, and shows how long steps are
         for number in [*self._order, *reversed(self._order)]:
             self._settable.set(number)
-            yield  # not counted, since threads start in it
+            yield  # this step does not count, since threads start in it
             done = 0
             seconds = 0.0
             while done < FEWEST_STEPS or seconds < SLICE_SECONDS:

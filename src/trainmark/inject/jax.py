@@ -3,7 +3,7 @@
 A step is a call of the outermost jitted function that is given its own earlier results.
 
 ``lax.scan`` in such a function counts as one step. Where gradients come from another jitted
-function, that one tells the loss and the examples. Loops that apply gradients outside of a jitted
+function, that one shows the loss and the examples. Loops that apply gradients outside of a jitted
 function need the hook.
 """
 
@@ -32,7 +32,7 @@ _READS = (
 )
 """Methods of an array that wait for its value."""
 _MOST_CALLS = 50
-"""A function that was called so often without its own results is never taken for a step."""
+"""Number of calls without its own results after which a function is never taken for a step."""
 
 
 def install(jax: Any, observer: Observer) -> None:
@@ -179,7 +179,7 @@ class _Steps:
         return found
 
     def _look_before(self, function: Any, args: Any, more: Any) -> None:
-        """Take a function for the step if it is given what it has returned."""
+        """Take a function that receives its own earlier outputs for the training step."""
         given = self._given = self._jax.tree_util.tree_leaves((args, more))
         if function in self._losses or function in self._steps:
             self._observer.evaluated()
@@ -206,7 +206,7 @@ class _Steps:
             training.weight = self._calls[function][-1].returned()[id(weights[0])]
         self._observer.made_at("step", function)
         training.called_earlier(calls[-1] if itself else calls[0])
-        self._step(function)  # the first one, late
+        self._step(function)  # this reports the first step, late
         training.called_earlier(calls[-1])
 
     def _source(self, function: Any, ids: set[int]) -> Any:

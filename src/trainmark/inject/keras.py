@@ -110,7 +110,7 @@ class _Fit:
     def _places(self, model: Any, method: str, frame: Any) -> None:
         if method in ("fit", "train_on_batch") and "fit" not in self._observer.places:
             self._observer.place("fit", frame)
-            self._observer.places.pop("model", None)  # of PyTorch's, a layer's
+            self._observer.places.pop("model", None)  # it was a layer's, from PyTorch's file
             self._observer.made_at("model", model)
 
     def _trained_on_batch(self, model: Any, found: Any, size: int | None) -> None:
@@ -184,7 +184,7 @@ class _Fit:
         )
 
     def _keep(self, model: Any, name: str, steps: int, size: int | None) -> None:
-        """Keep what tells the loss of a step: the logs have the mean since the epoch began."""
+        """Keep the means in the logs, from which the losses follow: they begin with the epoch."""
         mean = self._mean
         weight = self._weight
         if type(model).train_step.__module__.startswith("keras."):
@@ -239,7 +239,7 @@ class _Fit:
 def _examples(data: Any, steps: int, *, ends: bool) -> int | None:
     """Return the number of examples of some steps, with which an epoch may end.
 
-    The result is None if the data don't tell.
+    The result is None if the data does not show it.
     """
     size = data.batch_size
     rest = data.partial_batch_size

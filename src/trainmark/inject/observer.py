@@ -44,11 +44,11 @@ _THEN_EVERY = 100
 _LOSSES_OF_LINE = 80
 """Most losses in one line of a report; more are sent in several lines."""
 FEW = 3
-"""Steps in which the input of the network is looked at more closely."""
+"""Number of steps in which the input of the network is examined more closely."""
 _OFTEN = 8
 """An evaluation that follows another one after at most this many steps is a part of the step."""
 _NEW_LEADER = 20
-"""Steps of another optimiser without one of the leader, after which the other one leads."""
+"""Number of steps without one of the leader after which another optimiser leads."""
 _UNDECIDED, _SPEAKS, _FOLLOWS, _OFF = range(4)
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _NOT_THE_USERS = (
@@ -71,7 +71,7 @@ def _working_folder() -> str:
 
 
 _AT_START = _working_folder()
-"""The folder that the script started in; the script may leave it."""
+"""The folder that the script started in, captured early: the script may change directory."""
 
 
 def _nothing() -> None:
@@ -368,7 +368,7 @@ class Observer:
             times: number of reads that this one stands for.
         """
         self._syncs[(frame.f_code.co_filename, frame.f_lineno), call] += times
-        if self.evaluates_since is None:  # else it is a part of the evaluation
+        if self.evaluates_since is None:  # otherwise the read is a part of the evaluation
             self._add("sync", times * seconds)
 
     def copied(self, seconds: float, times: int = 1) -> None:
@@ -425,7 +425,7 @@ class Observer:
             # Other ranks may wait for what this one has queued.
             (self._hook or _load_hook())._synchronize()
         for stream in (sys.stdout, sys.stderr, *_open_files()):
-            with contextlib.suppress(Exception):  # closed, or replaced by the script
+            with contextlib.suppress(Exception):  # it may be closed, or replaced by the script
                 stream.flush()
         multiprocessing: Any = sys.modules.get("multiprocessing")
         if multiprocessing is not None:
@@ -481,7 +481,7 @@ class Observer:
             os.close(os.open(self._claimed, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except OSError:
             self._role = _FOLLOWS
-            self._ranks = True  # perhaps a rank without rank variables: all end together
+            self._ranks = True  # this may be a rank without rank variables: all end together
             with open(self._claimed, "a") as file:
                 file.write("followed")
             return
@@ -611,7 +611,7 @@ class Observer:
         self._totals[what] = self._totals.get(what, 0.0) + seconds
 
     def _trains_again(self, now: float) -> None:
-        """An evaluation has ended; when, is only known by the loader."""
+        """An evaluation has ended; only the loader knows when."""
         later = [at for at in (self._opened, self._fetch) if (self.evaluates_since or now) < at]
         self._evaluated(later[0] if later else now)
 
@@ -698,7 +698,7 @@ class Observer:
         now = clock()
         # The time between reports grows, since a long training must not send too much.
         self._report_at = now + 1.0 + self._totals["seconds"] / 1000
-        versions = getattr(self._hook, "_versions", dict)  # absent from older copies of the hook
+        versions = getattr(self._hook, "_versions", dict)  # older copies of the hook lack it
         message: dict[str, Any] = {
             "event": "observed",
             "t": now,
@@ -783,7 +783,7 @@ def _open_files() -> list[Any]:
     found = []
     for each in gc.get_objects():
         if type(each) in _FILES:
-            with contextlib.suppress(Exception):  # closed
+            with contextlib.suppress(Exception):  # the file is closed
                 if stat.S_ISREG(os.fstat(each.fileno()).st_mode):
                     found.append(each)
     return found

@@ -41,7 +41,7 @@ put = setattr
 
 
 def length_of(value: Any) -> int | None:
-    """Return a length; None without one, as of an iterable dataset."""
+    """Return a length; None for data without one, such as an iterable dataset."""
     try:
         return len(value)
     except Exception:  # noqa: BLE001  (the method is the user's)
@@ -65,7 +65,7 @@ def time_reads(
 ) -> None:
     """Time the methods that wait for a value, or copy one to another device.
 
-    They are replaced by ones that tell how long users wait.
+    They are replaced by ones that report how long users wait.
     """
     for name in (*names, *copies):
         setattr(kind, name, _timed(getattr(kind, name), name, observer, copies))
@@ -105,7 +105,7 @@ def _timed(read: Any, name: str, observer: Observer, copies: Iterable[str]) -> A
 
 
 def time_saves(kind: Any, names: Iterable[str], observer: Observer) -> None:
-    """Tell how long functions that save files take."""
+    """Report how long functions that save files take."""
     saved = observer.guarded(observer.saved)
 
     def saves(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:

@@ -156,7 +156,7 @@ class _Network:
     def describe(self) -> dict[str, Any]:
         """Return what the network computes with.
 
-        If it was not found, the optimiser tells.
+        If no weight was found, most of it is unknown.
         """
         weight = self._first_weight()
         threads = self._torch.get_num_threads()

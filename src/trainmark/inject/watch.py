@@ -44,7 +44,7 @@ class Watch:
         execute = loader.exec_module
 
         def exec_module(module: Any) -> None:
-            del loader.exec_module  # the loader is its own again
+            del loader.exec_module  # the loader gets its own method back
             self._awaited.discard(name)
             execute(module)
             self._observer.attempt(name, functools.partial(self._install, name, module))

@@ -44,11 +44,11 @@ def changes_table(
     """Return the table of the findings.
 
     Args:
-        name: of the script.
+        name: name of the script.
         place: the framework and the device.
-        step_seconds: of the unchanged script.
+        step_seconds: duration of a step of the unchanged script.
         parts: shares of its time.
-        findings: one row each.
+        findings: the changes, one row each.
         left_out: why other changes have no row.
         sentences: what the answer says; the first one is the answer.
     """

@@ -24,7 +24,7 @@ def _layout(key: Key) -> str:
 
 
 _ALWAYS: tuple[Callable[[Key], str], ...] = (*SIDE.values(), _layout)
-"""What every label says."""
+"""Facts that are in every label."""
 _FIRST = (
     "threads",
     "precision",
@@ -47,7 +47,7 @@ def _rank(condition: Condition) -> int:
 _WHERE_NEEDED = sorted(
     (condition for condition in CONDITIONS if condition.title != "layout"), key=_rank
 )
-"""What a label says only where it tells groups apart."""
+"""Facts that are in a label only if they distinguish groups."""
 
 
 def labels(keys: Sequence[Key]) -> list[str]:

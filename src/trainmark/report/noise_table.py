@@ -73,7 +73,7 @@ def _detects(smallest: Smallest) -> str:
 
 
 def _too_few(found: Noise) -> str:
-    """Say why there are too few rounds, and what to do."""
+    """Explain why there are too few rounds, and what to do."""
     needed = math.ceil(FEWEST_FOR_INTERVAL * found.round_seconds / 10) * 10
     fix = "try again later" if found.kept < found.rounds else f"use --budget {needed} or more"
     held = f"{units.seconds(found.seconds)} held only {_rounds(found.kept, found)}"

@@ -99,7 +99,7 @@ def _notes(parity: Parity) -> Iterator[str]:
 
 
 def mistake_text(mistake: Mistake) -> str:
-    """Say which part is wrong, by how much, and what to look at."""
+    """Name the part that is wrong, by how much, and what to look at."""
     check = mistake.check
     named = [name for name in mistake.names if name not in ("", mistake.part)]
     what = f": {', '.join(named[:_NAMED])}" if named else ""

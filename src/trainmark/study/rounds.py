@@ -281,7 +281,7 @@ class _Rounds(Generic[AnyRun]):
         self.records.extend(records)
         planned = {task.round for task in self._planned}
         has_more = len(planned) > len({record.round for record in self.records})
-        if is_first and has_more:  # otherwise reported at the end
+        if is_first and has_more:  # otherwise, it is reported at the end
             _warn_of_disturbance(
                 self.records, self._neighbours, self._on_progress, above=FEWEST_KEPT
             )
@@ -529,7 +529,7 @@ def _is_decided(look: GroupResult, printed: GroupResult) -> bool:
 
 
 def warn_if_busy(neighbours: Neighbours, run: AnyRun, on_progress: Callable[[str], None]) -> None:
-    """Say how much of the machine others use, and what would help."""
+    """Report how much of the machine others use, and what would help."""
     load = neighbours.load()
     cores = len(usable_core_numbers())
     if not load.is_high:
@@ -569,7 +569,7 @@ def _warn_of_disturbance(
     on_progress: Callable[[str], None],
     above: float = 0.0,
 ) -> None:
-    """Say how many blocks others disturbed, and who, if their share is ``above`` this."""
+    """Report how many blocks others disturbed, and who, if their share is ``above`` this."""
     blocks = _slices_by_block(records)
     disturbed = sum(map(are_disturbed, blocks.values()))
     if disturbed <= above * len(blocks):

@@ -204,8 +204,8 @@ def _point(
         for path in targets[key]:
             _put(data, path, value)
         if key == "epochs":
-            # Drop what else would limit the length of the run. Batches drawn with replacement make
-            # no passes, so the workload keeps its own epoch.
+            # Drop everything else that would limit the length of the run. Batches drawn with
+            # replacement make no passes, so the workload keeps its own epoch.
             data["schedule"]["steps"] = None
             if workload.schedule.shuffle != "with-replacement":
                 data["schedule"]["steps_per_epoch"] = None

@@ -146,7 +146,7 @@ class FakeBackend:
         return np.matmul(LEFT, RIGHT), device
 
     def parts(self, options: Options) -> frozenset[StepPart]:
-        """Those that it was told to have."""
+        """The devices that it was given."""
         does = behaviour()
         return frozenset(part for part in PARTS if _cost(part, does, options.style))
 

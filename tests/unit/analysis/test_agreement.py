@@ -88,7 +88,7 @@ def test_commands_and_rounds_of_slices_have_no_published_figures() -> None:
     assert trainings([diverged]) == [diverged]
 
 
-def test_what_nobody_measured_is_not_judged() -> None:
+def test_a_figure_that_was_not_measured_is_not_judged() -> None:
     (result,) = agree([a_record()])
     assert result.key is None
     assert {value.verdict for value in result.values} == {"not judged"}
@@ -304,7 +304,7 @@ def test_an_option_that_changes_the_schedule_is_no_published_run() -> None:
     assert all(result.key is None for result in agree(repeats(twice, 10)))
 
 
-def test_timings_stand_beside_each_other() -> None:
+def test_timings_are_next_to_each_other() -> None:
     (timing,) = measured(agree(repeats(scheduled("mnist-mlp32"), 10))).timings
     assert (timing.quantity, timing.device, timing.published) == (
         "training_seconds",

@@ -142,7 +142,7 @@ def test_the_largest_comes_first_and_what_was_not_measured_is_named() -> None:
     assert attribution.unknown == ("copy", "compute", "shapes", "compile")
 
 
-def test_what_a_missing_variant_would_have_told_is_not_spread_over_others() -> None:
+def test_the_share_of_a_missing_variant_stays_unexplained() -> None:
     seconds = on_cpu()
     del seconds["without optimizer"]
     with_it = shares(dissection([on_cpu()] * 5))

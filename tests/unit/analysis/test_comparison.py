@@ -152,7 +152,7 @@ def test_workloads_and_schedules_are_never_mixed_in_one_ratio() -> None:
     assert [comparison.is_reference(position) for position in range(3)] == [True, True, True]
 
 
-def test_groups_stand_in_the_order_they_were_measured() -> None:
+def test_groups_keep_the_order_they_were_measured_in() -> None:
     comparison = compare(
         fast([1.0], created="2026-11-21T10:00:02Z") + rounds([2.0], created="2026-11-21T10:00:01Z")
     )
@@ -243,14 +243,14 @@ def test_a_baseline_must_be_of_the_dimension_that_is_asked_about() -> None:
         ({"model": None}, Caveat.DIFFERENT_WEIGHTS),
     ],
 )
-def test_what_differs_unasked_is_told(changed: dict[str, Any], caveat: Caveat) -> None:
+def test_unrequested_differences_are_caveats(changed: dict[str, Any], caveat: Caveat) -> None:
     if "model" in changed:
         changed = {"model": a_record(round=7).model}
     assert other(compare(rounds([2.0] * 3) + fast([1.0] * 3))).caveats == ()
     assert caveat in other(compare(rounds([2.0] * 3) + fast([1.0] * 3, **changed))).caveats
 
 
-def test_sides_that_another_trainmark_measured_are_told() -> None:
+def test_sides_measured_by_another_trainmark_have_a_caveat() -> None:
     old = rounds([2.0] * 3)
     new = fast([1.0] * 3)
     assert Caveat.DIFFERENT_TRAINMARKS not in other(compare([*old, *new])).caveats
@@ -265,7 +265,7 @@ def test_sides_that_another_trainmark_measured_are_told() -> None:
     )
 
 
-def test_repeats_that_two_trainmarks_measured_are_told() -> None:
+def test_repeats_measured_by_two_trainmarks_have_a_caveat() -> None:
     first, second, third = rounds([2.0] * 3)
     both = [
         structs.replace(first, trainmark="2.0"),
@@ -366,7 +366,7 @@ def test_the_json_holds_the_keys_of_the_contract() -> None:
 
 
 @pytest.mark.parametrize(("slowest", "told"), [(2.3, False), (2.5, True)])
-def test_rounds_that_differ_are_told(slowest: float, told: bool) -> None:
+def test_rounds_that_differ_have_a_caveat(slowest: float, told: bool) -> None:
     (group,) = compare(rounds([2.0, 2.1, slowest])).groups
     assert (Caveat.WIDE_SPREAD in group.caveats) is told
 

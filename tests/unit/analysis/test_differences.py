@@ -13,7 +13,7 @@ def on(machine: str, **changes: object) -> Record:
     return structs.replace(record, machine=structs.replace(record.machine, **changes))
 
 
-def test_only_what_differs_is_told_above_the_numbers() -> None:
+def test_only_differences_are_shown_above_the_numbers() -> None:
     old = on("old", gpus=["NVIDIA H100"], gpu_driver="550.54", cpu_governors=["powersave"])
     new = on("new", gpus=["NVIDIA H100"], gpu_driver="580.65", cpu_governors=["performance"])
     comparison = compare([old, new], by="machine")
@@ -53,14 +53,14 @@ def test_the_order_of_records_and_what_only_one_backend_has_make_no_difference()
     assert compare([*both("a"), *reversed(both("b"))], by="machine").differences == ()
 
 
-def test_containers_that_share_a_name_are_told_apart() -> None:
+def test_containers_that_share_a_name_are_distinguished() -> None:
     (difference,) = compare(
         [on("host", cpu_quota=2.0), on("host", cpu_quota=8.0)], by="machine"
     ).differences
     assert difference.values == {"host (1)": "2 cores", "host (2)": "8 cores"}
 
 
-def test_along_another_dimension_machines_are_not_told_apart() -> None:
+def test_along_another_dimension_machines_are_not_distinguished() -> None:
     assert compare([on("a", cpu="x"), on("b", cpu="y")]).differences == ()
 
 

@@ -142,7 +142,7 @@ def test_the_disturbed_peak_of_another_framework_does_not_count_if_it_is_lower()
     assert [group.efficiency.disturbed for group in groups if group.efficiency] == [False, False]
 
 
-def test_the_promise_of_the_maker_stands_beside_it() -> None:
+def test_the_datasheet_peak_is_next_to_the_measured_one() -> None:
     comparison = compare(rounds([2.0] * 3, device="cuda:0", peaks=Peaks(5e13, 4e12)))
     found = comparison.groups[0].efficiency
     assert found is not None

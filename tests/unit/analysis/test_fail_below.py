@@ -28,7 +28,7 @@ def test_only_the_upper_bound_can_miss_the_bar() -> None:
     assert fail_below(comparison, speedup.high * 1.01).missed == (comparison.groups[1],)
 
 
-def test_without_an_interval_nothing_fails_but_it_is_said() -> None:
+def test_without_an_interval_a_side_is_not_judged() -> None:
     comparison = compare(rounds([1.0, 1.0]) + rounds([9.0, 9.0], backend="torch"))
     bar = fail_below(comparison, 0.95)
     assert (bar.missed, bar.cleared) == ((), ())
@@ -73,7 +73,7 @@ def test_what_does_not_learn_misses_any_bar_however_fast() -> None:
     assert fail_below(comparison, 0.5).missed == (comparison.groups[1],)
 
 
-def test_a_side_of_which_no_run_came_off_misses_any_bar() -> None:
+def test_a_side_without_a_finished_run_misses_any_bar() -> None:
     dead = rounds([1.0, 1.0, 1.0], backend="torch", status="failed")
     comparison = compare(rounds([1.0, 1.0, 1.0]) + dead)
     assert fail_below(comparison, 0.5).missed == (comparison.groups[1],)

@@ -20,7 +20,7 @@ def learning(*accuracies: float | None, seconds: float = 2.0, **changes: object)
     return a_record(epochs=epochs, **changes)  # type: ignore[arg-type]
 
 
-def test_stations_are_medians_over_the_runs_that_came_there() -> None:
+def test_summaries_are_medians_over_the_runs_that_got_there() -> None:
     runs = [
         learning(0.8, 0.9, seconds=each, round=number)
         for number, each in enumerate((1.0, 2.0, 4.0))
@@ -36,7 +36,7 @@ def test_stations_are_medians_over_the_runs_that_came_there() -> None:
     assert summaries[0].train_loss is None
 
 
-def test_of_no_runs_there_is_no_course() -> None:
+def test_without_runs_there_is_no_learning_curve() -> None:
     assert learning_curve([]) == ()
     assert learning_curve([learning()]) == ()
 

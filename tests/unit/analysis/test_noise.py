@@ -1,4 +1,4 @@
-"""How small a difference equal sides can be told apart by."""
+"""The smallest difference by which equal sides can be distinguished."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def noise(rounds: Sequence[Sequence[float]], seconds: float = 120.0, others: flo
     return found
 
 
-def test_what_lies_between_processes_is_told_from_what_lies_within() -> None:
+def test_noise_between_processes_and_between_blocks() -> None:
     found = noise(drawn(400, processes=0.05, blocks=0.02))
     assert found.between_processes == pytest.approx(0.05, rel=0.15)
     assert found.between_blocks == pytest.approx(0.02, rel=0.15)

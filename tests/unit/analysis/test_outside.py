@@ -60,7 +60,7 @@ def test_a_slow_loader_explains_an_idle_cpu() -> None:
         (60.0, "0.6 of 2 cores busy."),
     ],
 )
-def test_how_busy_the_cores_were(percent: float, words: str) -> None:
+def test_utilisation_of_the_cores(percent: float, words: str) -> None:
     found = seen(a_command(samples=watched(tree_cpu_percent=[None, *[percent] * 39])))["CPU"]
     assert found.value == pytest.approx(percent / 200)
     assert words in found.words

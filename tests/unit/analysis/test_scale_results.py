@@ -117,7 +117,7 @@ def test_no_step_in_common_is_no_agreement() -> None:
     assert two.agreement is not None and not two.agreement.passed
 
 
-def test_a_failure_without_sums_is_told_too() -> None:
+def test_a_failure_without_sums_is_reported_too() -> None:
     failed = of_layout(
         2, round=1, apart=True, status="failed", outcome=Outcome("failed", "rank 0 died")
     )

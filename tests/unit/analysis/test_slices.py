@@ -165,7 +165,7 @@ def test_disturbed_rounds_are_never_obvious() -> None:
 
 
 @pytest.mark.parametrize("disturbed", [0, 1])
-def test_nothing_later_stands_in_for_a_disturbed_opening(disturbed: int) -> None:
+def test_nothing_later_replaces_a_disturbed_opening(disturbed: int) -> None:
     """Otherwise the rule would be looked at again."""
     others = [[0.0] * 6, [0.0] * 6]
     others[disturbed][:2] = [0.5, 0.5]

@@ -21,7 +21,7 @@ def test_the_first_epoch_is_not_steady() -> None:
     assert Caveat.ONE_EPOCH not in run.caveats
 
 
-def test_a_single_epoch_is_taken_and_told() -> None:
+def test_a_single_epoch_counts_and_has_a_caveat() -> None:
     run = summarize(a_record(seconds=(9.0,)))
     assert run.epoch_seconds == 9.0
     assert Caveat.ONE_EPOCH in run.caveats

@@ -83,7 +83,7 @@ def test_several_sweeps_are_kept_apart_and_other_records_left_out() -> None:
     assert sweeps([a_record()]) == []
 
 
-def test_it_is_said_when_trials_trained_at_the_same_time_and_where() -> None:
+def test_trials_that_trained_at_the_same_time_are_known() -> None:
     assert not of(a_trial(1)).side_by_side
     found = of(a_trial(1), a_trial(2, caveats=[Caveat.SIDE_BY_SIDE], machine="other"))
     assert found.side_by_side and found.machines == ("lab", "other")

@@ -38,7 +38,7 @@ def test_the_same_model_is_compared_like_with_like() -> None:
     assert [each.same_model for each in others] == [False, False]
 
 
-def test_of_a_device_that_one_does_not_own_the_fastest_is_told() -> None:
+def test_the_fastest_reference_of_another_device_is_shown() -> None:
     (h200,) = [
         each for each in device_references(thirty_thousand(), [GPU]) if each.device == "NVIDIA H200"
     ]
@@ -53,7 +53,7 @@ def test_what_was_published_with_its_hardware_named() -> None:
     assert published.samples_per_second == pytest.approx(60_000 / 8)
 
 
-def test_a_record_of_no_examples_stands_beside_nothing() -> None:
+def test_a_record_without_examples_has_no_comparison() -> None:
     assert device_references(compare(rounds([2.0] * 3, train_examples=0)), []) == ()
 
 

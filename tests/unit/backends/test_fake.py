@@ -112,7 +112,7 @@ def test_loading_starts_over_and_the_weights_come_back() -> None:
     ("fail", "error", "message"),
     [("raise", RuntimeError, "asked to fail"), ("memory", MemoryError, "out of memory")],
 )
-def test_it_fails_at_the_step_it_was_told(fail: str, error: type[Exception], message: str) -> None:
+def test_it_fails_at_the_requested_step(fail: str, error: type[Exception], message: str) -> None:
     trainer = a_trainer(step_seconds=0.0, fail=fail, at_step=3)
     trainer.begin_epoch(PLAN)
     trainer.train(3, no_tick)
@@ -120,7 +120,7 @@ def test_it_fails_at_the_step_it_was_told(fail: str, error: type[Exception], mes
         trainer.train(1, no_tick)
 
 
-def test_it_fails_on_the_device_it_was_told() -> None:
+def test_it_fails_on_the_requested_device() -> None:
     trainer = a_trainer(step_seconds=0.0, fail="raise", only_on="cuda:0")
     trainer.begin_epoch(PLAN)
     trainer.train(STEPS, no_tick)

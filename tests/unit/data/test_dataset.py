@@ -6,7 +6,7 @@ import pytest
 from trainmark.data.dataset import Split
 
 
-def test_nobody_writes_to_what_repeats_share() -> None:
+def test_shared_arrays_are_read_only() -> None:
     split = Split(np.zeros((2, 28, 28, 1), np.uint8), np.zeros(2, np.uint8))
     with pytest.raises(ValueError, match="read-only"):
         split.images[0] = 1

@@ -22,7 +22,7 @@ def test_the_dockerfile_is_clean() -> None:
 
 @pytest.mark.parametrize(("index", "code"), [("unset", 1), ("", 0), ("https://example.org/cpu", 0)])
 def test_the_cpu_image_is_not_built_without_its_index(index: str, code: int) -> None:
-    """Or ``docker compose run cpu`` would download the CUDA build."""
+    """Otherwise ``docker compose run cpu`` would download the CUDA build."""
     steps = (FOLDER / "Dockerfile").read_text().replace("\\\n", "").splitlines()
     (check,) = (step.removeprefix("RUN ") for step in steps if step.startswith("RUN if"))
     done = subprocess.run(

@@ -164,7 +164,7 @@ def test_the_kinds_and_their_keys_are_those_of_the_classes(heading: str) -> None
         require_alike([row for row in its if len(row) > 1], into)
 
 
-def test_what_stands_on_the_page_and_nowhere_in_a_class_is_what_the_catalogue_takes_off() -> None:
+def test_keys_only_on_the_page_are_those_the_catalogue_removes() -> None:
     known = {field.name for field in dataclasses.fields(Workload)}
     assert {bare(row[0]) for row in tables("At the top")["key"]} - known == FILE_ONLY
 

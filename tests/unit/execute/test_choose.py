@@ -59,7 +59,7 @@ def test_what_one_device_lacks_is_said_and_the_others_train() -> None:
     ("styles", "devices", "error"),
     [(("fast",), ("cuda:9",), AbsentDevice), (("fast",), ("cpu", "cuda:9"), AbsentDevice)],
 )
-def test_a_device_that_nobody_has_is_an_error(
+def test_a_device_that_no_backend_sees_is_an_error(
     styles: tuple[str, ...], devices: tuple[str, ...], error: type[Exception]
 ) -> None:
     with pytest.raises(error, match="cuda:9"):
@@ -122,6 +122,6 @@ def test_a_plug_in_for_another_version_is_not_to_be_installed_again() -> None:
     assert str(caught.value) == f"the backend 'toy' does not work in /opt/old/bin/python: {told}"
 
 
-def test_a_style_that_nobody_can_have() -> None:
+def test_a_style_that_no_backend_can_have() -> None:
     with pytest.raises(UnknownName, match="tutorial"):
         require_known_styles(["fast", "tutorial"])

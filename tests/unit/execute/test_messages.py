@@ -179,7 +179,7 @@ def test_a_request_of_another_version_is_refused_by_field(
         worker_commands.read({**json.loads(wire.encoded(wire.to_message(TRAIN))), **change})
 
 
-def test_what_nobody_reads_may_be_anything() -> None:
+def test_an_event_without_a_form_may_be_anything() -> None:
     read({"event": "news of a later version", "x": 1})
 
 
@@ -265,7 +265,7 @@ def test_a_flood_on_stdout_and_stderr_leaves_its_end_alone(tmp_path: Path) -> No
 
 
 @pytest.mark.timeout(200)
-def test_who_floods_for_ever_is_ended_in_time(tmp_path: Path) -> None:
+def test_a_worker_that_floods_without_end_is_ended_in_time(tmp_path: Path) -> None:
     ending = asked(listener(tmp_path, "while True: os.write(1, b'x' * 65536)"), timeout=1.0)
     assert ending.status == "timeout"
 

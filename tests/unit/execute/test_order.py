@@ -48,7 +48,7 @@ def test_once_draws_one_order_and_keeps_it(inject: bool) -> None:
     assert sorted(first) == list(range(50))
 
 
-def test_every_epoch_has_an_order_of_its_own_when_it_is_injected() -> None:
+def test_every_epoch_has_another_order_when_it_is_injected() -> None:
     first, second = orders(plans_of(Schedule(2), Batches(10), 50, seed=1, inject=True))
     assert first != second
     assert sorted(first) == sorted(second) == list(range(50))

@@ -106,7 +106,7 @@ def test_the_whole_training_set_in_every_step(tmp_path: Path) -> None:
     [a_workload(*MLP), a_workload(Dropout(0.5), *MLP, batches=Batches(10, last="drop"))],
     ids=["all", "without a rest"],
 )
-def test_the_order_is_told_by_the_loss_of_every_batch_without_dropout(
+def test_losses_show_the_order_of_batches_without_dropout(
     tmp_path: Path, workload: Workload
 ) -> None:
     _, losses = parity_steps(reference_steps(workload, tmp_path))

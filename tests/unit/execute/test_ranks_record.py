@@ -71,7 +71,7 @@ def test_each_rank_has_a_record_and_the_whole_comes_last(notes: RanksRecordBuild
     assert second.group.spread is not None and second.group.spread.host == "a"
 
 
-def test_a_fall_is_told_of_the_rank_that_fell_and_of_the_whole(notes: RanksRecordBuilder) -> None:
+def test_a_failure_is_in_the_record_of_the_rank_and_of_the_whole(notes: RanksRecordBuilder) -> None:
     for rank in (0, 1):
         say(notes, rank, born(rank))
     notes.on_answer(Failed("rank 1 was killed by SIGKILL", 1))
@@ -82,7 +82,7 @@ def test_a_fall_is_told_of_the_rank_that_fell_and_of_the_whole(notes: RanksRecor
     assert whole.outcome == outcome
 
 
-def test_the_whole_is_told_where_rank_0_is(notes: RanksRecordBuilder) -> None:
+def test_the_whole_is_recorded_where_rank_0_is(notes: RanksRecordBuilder) -> None:
     say(notes, 1, born(1, "b"))
     assert [record.group.rank for record in notes.records(Outcome("ok"))] == [1]
 

@@ -144,7 +144,7 @@ def test_epochs_out_of_order_are_left_out() -> None:
     assert reports.left_out == 2
 
 
-def test_a_loss_that_is_not_finite_is_kept_and_told() -> None:
+def test_a_loss_that_is_not_finite_is_kept_and_reported() -> None:
     messages, reports = received(line("epoch", 1.0, loss=2.0), line("epoch", 2.0, loss="nan"))
     assert math.isnan(messages[1].train_loss)
     assert reports.not_finite == "train loss nan was reported for epoch 2"
@@ -180,7 +180,7 @@ def test_a_value_that_makes_no_sense_is_counted_and_the_rest_of_its_line_counts(
     assert next(iter(odd)) in ("loss", "steps") or (epoch.train_loss, epoch.steps) == (2.0, 7)
 
 
-def test_who_says_hello_later_is_a_process_that_the_first_one_started() -> None:
+def test_a_process_that_says_hello_later_is_a_child_of_the_first() -> None:
     messages, reports = received(
         line("hello", 1.0), line("hello", 2.0, language="worker"), line("epoch", 3.0)
     )
@@ -197,7 +197,7 @@ def test_nothing_happens_later_than_now() -> None:
     assert reports.left_out == 1
 
 
-def test_who_floods_the_pipe_is_not_listened_to_any_more() -> None:
+def test_a_process_that_floods_the_pipe_is_not_read_any_more() -> None:
     reports = Reports(0.0)
     list(reports.take(b"y\n" * 20_000, ORIGIN))
     assert list(reports.take(line("epoch", 1.0), ORIGIN)) == []

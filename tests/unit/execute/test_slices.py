@@ -108,7 +108,7 @@ def test_a_slice_is_some_steps_that_are_not_timed_and_half_a_second_of_others(
     assert sum(training.trained) == 100
 
 
-def test_who_ticks_between_steps_trains_an_epoch_at_once() -> None:
+def test_a_trainer_that_ticks_between_steps_trains_a_whole_epoch() -> None:
     training = TicksBetweenSteps()
     parent = Parent(training, [0.5, 0.5, None])
     an_epoch(training, Slices(parent.turns, parent.on_answer, origin=0.0), 50)

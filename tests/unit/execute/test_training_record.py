@@ -120,7 +120,7 @@ def test_what_was_heard_of_a_broken_one_is_kept() -> None:
     )
 
 
-def test_a_loss_that_does_not_fall_is_told() -> None:
+def test_a_loss_that_does_not_fall_has_a_caveat() -> None:
     flat = (
         READY,
         epoch(0, 2.3, 2.3),
@@ -132,7 +132,7 @@ def test_a_loss_that_does_not_fall_is_told() -> None:
     assert Caveat.NOT_LEARNING in notes(*flat).record(Outcome("ok")).caveats
 
 
-def test_weights_that_stay_are_told() -> None:
+def test_weights_that_do_not_change_have_a_caveat() -> None:
     still = dataclasses.replace(WHOLE[-1], unchanged_weights=["dense1.kernel"])
     assert Caveat.UNMOVED_WEIGHTS in notes(*WHOLE[:-1], still).record(Outcome("ok")).caveats
 

@@ -87,7 +87,7 @@ def test_each_side_begins_with_a_turn_that_is_not_timed_and_is_stopped_after_the
     assert [type(turn.message) for turn in turns] == [TakeTurn] * 6 + [Stop] * 2
 
 
-def test_nobody_has_a_turn_while_another_computes_or_is_not_ready() -> None:
+def test_no_side_has_a_turn_while_another_computes_or_starts() -> None:
     turns = turns_of("AB")
     turns.waits("A")
     assert turns.next() is None, "B is starting"
@@ -110,13 +110,13 @@ def test_the_last_one_trains_to_the_end_without_slices() -> None:
     assert turns[-1].message == TakeTurn(None)
 
 
-def test_a_side_that_dies_at_its_start_keeps_nobody_waiting() -> None:
+def test_a_side_that_dies_at_its_start_blocks_no_other() -> None:
     turns = turns_of("ABC")
     turns.leaves("C")
     assert blocks(played(turns, "AB", most=10))[0] == "ABBA"
 
 
-def test_a_side_that_dies_while_it_computes_keeps_nobody_waiting() -> None:
+def test_a_side_that_dies_while_computing_blocks_no_other() -> None:
     turns = turns_of("AB")
     for player in "AB":
         turns.waits(player)

@@ -83,7 +83,7 @@ def test_a_folder_of_temporary_files_is_not_copied_into_its_own_copy(tmp_path: P
     assert [each.name for each in copy.iterdir()] == ["mine.py"]
 
 
-def test_what_is_beside_the_folder_is_linked_beside_the_copy(tmp_path: Path) -> None:
+def test_neighbours_of_the_folder_are_linked_next_to_the_copy(tmp_path: Path) -> None:
     for name in ("mine", "data", "trainmark-scratch-1"):
         (tmp_path / "home" / name).mkdir(parents=True)
     (tmp_path / "home" / "data" / "digits").write_text("1")
@@ -95,7 +95,7 @@ def test_what_is_beside_the_folder_is_linked_beside_the_copy(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("how", "beside"), [("linked", {"mine", "data"}), ("whole", {"mine"})])
-def test_only_a_command_that_cannot_write_through_links_gets_them_beside_its_copy(
+def test_a_command_that_can_write_through_links_gets_no_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, beside: set[str]
 ) -> None:
     for name in ("home/mine", "home/data", "scratch"):

@@ -218,7 +218,7 @@ def test_a_step_written_by_hand_becomes_the_fused_one_with_as_much_state(
     assert losses[-1] < losses[0]
 
 
-def test_a_step_of_the_optimizer_that_replaces_another_is_no_step_of_its_own(
+def test_a_step_of_a_replaced_optimizer_counts_once(
     apply: Callable[..., Notes],
 ) -> None:
     stepped: list[Any] = []

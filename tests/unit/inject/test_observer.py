@@ -1,5 +1,5 @@
-"""The observer by itself: who leads, what an evaluation is, when an epoch ends, and that it breaks
-nothing."""
+"""The observer by itself: which optimiser leads, what an evaluation is, when an epoch ends, and
+that it breaks nothing."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def test_a_long_training_is_reported_less_and_less_often(observer: Observer) -> 
     assert observer._report_at > module.clock() + 900
 
 
-def test_a_mistake_turns_it_off_and_is_told(observer: Observer, pipe: Path) -> None:
+def test_an_error_turns_the_observer_off_and_is_reported(observer: Observer, pipe: Path) -> None:
     leader = Optimiser()
     step(observer, leader)
     observer.guarded(observer.loss)()

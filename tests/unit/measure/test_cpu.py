@@ -101,5 +101,5 @@ def test_the_frequency_is_a_mean_of_cores(tmp_path: Path) -> None:
     assert Frequency(tmp_path).hertz() == 2.5e9
 
 
-def test_a_frequency_that_is_not_told(tmp_path: Path) -> None:
+def test_an_unknown_frequency(tmp_path: Path) -> None:
     assert Frequency(tmp_path).hertz() is None

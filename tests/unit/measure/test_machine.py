@@ -38,10 +38,10 @@ def test_labels_are_kept(tmp_path: Path) -> None:
     }
 
 
-def test_what_was_made_here_is_told_from_what_another_of_this_name_made(tmp_path: Path) -> None:
+def test_machines_of_the_same_name_are_distinguished(tmp_path: Path) -> None:
     here = describe(0.0, Driver(), with_number(tmp_path, NUMBER))
     assert made_here(here, tmp_path)
-    # a record from before it was told
+    # a record from before machines were recorded
     assert made_here(structs.replace(here, identity=None, cpu=None), tmp_path)
     for other in ({"name": "elsewhere"}, {"cpu": "EPYC"}, {"identity": "0" * 16}):
         assert not made_here(structs.replace(here, **other), tmp_path)

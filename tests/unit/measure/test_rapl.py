@@ -51,7 +51,7 @@ def test_without_counters_nothing_is_read(tmp_path: Path) -> None:
     assert "no RAPL" in rapl.problem
 
 
-def test_no_permission_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_permission_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packages(tmp_path, 1, 2)
     read_text = Path.read_text
 

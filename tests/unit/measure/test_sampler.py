@@ -225,7 +225,7 @@ def load(
     )
 
 
-def test_what_a_side_and_trainmark_take_is_nobody_elses() -> None:
+def test_time_of_a_side_and_of_trainmark_is_not_time_of_others() -> None:
     assert load((BUSY, BUSY), 1.9, own=0.1).others_share == pytest.approx(0.0)
 
 
@@ -240,13 +240,13 @@ def test_a_paused_side_is_no_neighbour() -> None:
 
 
 def test_only_the_usable_cores_count() -> None:
-    """Of four cores two may be used; others keep the other two busy."""
+    """Two of four cores may be used; others keep the other two busy."""
     idle = Core(0.0, 0.0, 1.0)
     assert load((BUSY, idle, BUSY, BUSY), 1.0, usable=(0, 1)).others_share == pytest.approx(0.0)
     assert load((BUSY, BUSY, idle, idle), 1.0, usable=(0, 1)).others_share == pytest.approx(0.5)
 
 
-def test_stolen_time_is_told_apart() -> None:
+def test_stolen_time_is_separate() -> None:
     stolen = Core(0.5, 0.5, 1.0)
     found = load((stolen, stolen), 1.0)
     assert (found.others_share, found.stolen_share) == (pytest.approx(0.0), pytest.approx(0.5))

@@ -79,7 +79,7 @@ def test_its_checks_are_the_doctor_s() -> None:
     assert {check.id: check.found for check in doctor.diagnose(facts)}["gpu.driver"] == "Acme 1.0"
 
 
-def test_without_checks_of_its_own_the_others_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vendor_without_checks_gets_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(doctor.OF_VENDOR, "Acme")
     checks = {check.id: check for check in doctor.diagnose(doctor.gather(quick=True))}
     assert "host.clock" in checks

@@ -5,7 +5,7 @@ import json
 from trainmark.record.caveats import Caveat
 
 
-def test_every_caveat_has_an_id_and_a_meaning_of_its_own() -> None:
+def test_every_caveat_has_a_unique_id_and_meaning() -> None:
     assert (
         len({caveat.value for caveat in Caveat})
         == len({caveat.meaning for caveat in Caveat})

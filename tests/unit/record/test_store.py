@@ -210,7 +210,7 @@ with Store(Path(sys.argv[1])).locked():
 """
 
 
-def test_a_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
+def test_the_error_names_the_process_that_holds_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(folder)],

@@ -66,7 +66,7 @@ def test_the_file_is_a_safetensors_file(tmp_path: Path) -> None:
     assert content[8 + length :] == struct.pack("<3f", 1, 2, 3)
 
 
-def test_what_another_tool_wrote_beside_the_tensors_is_passed_over(tmp_path: Path) -> None:
+def test_metadata_of_another_tool_is_ignored(tmp_path: Path) -> None:
     header = {"__metadata__": {"format": "pt"}, **tensor([1], 0, 4)}
     (tmp_path / "w").write_bytes(file_of(header, struct.pack("<f", 2.5)))
     assert files.load(tmp_path / "w") == {"t": np.float32(2.5)}

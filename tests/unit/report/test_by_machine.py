@@ -132,7 +132,7 @@ def test_within_a_round_it_says_so_still(
     assert "paired by round" in capsys.readouterr().out
 
 
-def test_what_was_published_stands_beside_each_machine(
+def test_published_figures_are_next_to_each_machine(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     real = next(

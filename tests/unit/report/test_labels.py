@@ -45,7 +45,7 @@ def test_a_name_that_never_ends_is_cut() -> None:
     assert first != second
 
 
-def test_two_are_told_apart_by_what_differs_and_the_rest_is_said_once() -> None:
+def test_labels_have_the_differences_and_the_caption_the_rest() -> None:
     one, two, three = (
         key_of(a_record(**each)) for each in ({}, {"device": "cuda:0"}, {"backend": "jax"})
     )
@@ -67,7 +67,7 @@ UNSAID = {
     "cpu_quota",
     "instance",
 }
-"""Above every table already, or only told by machine."""
+"""These are above every table already, or only shown by machine."""
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_the_heading_and_the_line_of_a_run_say_it_alike(record: Record, words: s
         ),
     ],
 )
-def test_what_is_not_told_is_not_said(record: Record, words: str) -> None:
+def test_unknown_lengths_are_left_out(record: Record, words: str) -> None:
     assert _summary(record, "round 1") == words
 
 

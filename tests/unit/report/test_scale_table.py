@@ -114,7 +114,7 @@ def test_one_device_has_no_answer() -> None:
     assert table.answer is None
 
 
-def test_losses_that_part_and_runs_that_fail_are_told() -> None:
+def test_losses_that_differ_and_runs_that_fail_are_reported() -> None:
     parted = Agreement(100, 0.5, 1e-9, 1, False, "they differ from step 1 on")
     (table,) = scale_tables(
         answer(

@@ -84,7 +84,7 @@ def test_the_answer_in_a_sentence() -> None:
     assert "1 trial did not finish." in sentence(of([*FOUR, a_trial(5, status="diverged")]))
 
 
-def test_a_page_of_a_sweep_alone_and_beside_other_records() -> None:
+def test_a_page_of_a_sweep_alone_and_next_to_other_records() -> None:
     pytest.importorskip("vl_convert", reason="trainmark[report] is not installed")
     alone = page(FOUR, compare([]))
     assert "The best of 4 trials of mnist-mlp512" in alone

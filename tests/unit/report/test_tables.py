@@ -219,7 +219,7 @@ def test_two_versions_of_one_backend_need_a_column() -> None:
     assert [fact.title for fact in facts] == ["version"]
 
 
-def test_failed_runs_are_counted_beside_the_measured() -> None:
+def test_failed_runs_are_counted_next_to_the_measured() -> None:
     assert "3/4" in drawn(compare([*rounds([2.0] * 3), a_record(round=3, status="failed")]))
 
 

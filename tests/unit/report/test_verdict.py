@@ -45,13 +45,13 @@ def test_the_device_is_set_against_the_other(times: list[float], begins: str, to
     assert found.tone == tone
 
 
-def test_slower_is_told_by_how_many_times_and_not_by_what_fraction() -> None:
+def test_slower_is_a_factor_and_not_a_fraction() -> None:
     text = said([*CPU, *rounds([4.0, 4.2, 3.8, 4.0], device="cuda:0")]).text
     assert "2.00× [" in text
     assert "slower than cpu; both learn the same (mnist-mlp512 with numpy fast)." in text
 
 
-def test_what_learns_less_is_told() -> None:
+def test_a_side_that_learns_less_is_named() -> None:
     text = said([*CPU, *rounds([1.0, 1.05, 0.95, 1.0], device="cuda:0", test_accuracy=0.9)]).text
     assert "; but its test accuracy is 8.00 points lower (" in text
 
@@ -217,7 +217,7 @@ def test_one_alone_and_none_at_all() -> None:
     assert found.text == "No run of mnist-mlp512 finished (2 tried)."
 
 
-def test_failed_runs_are_told_beside_the_answer() -> None:
+def test_failed_runs_are_named_next_to_the_answer() -> None:
     lost = a_record(device="cuda:0", status="failed", round=4, epochs=[])
     found = said([*CPU, *rounds([0.5, 0.525, 0.475, 0.5], device="cuda:0"), lost])
     assert "4.00× [" in found.text
@@ -269,7 +269,7 @@ def test_the_accelerator_is_named_however_the_sides_are_ordered() -> None:
     assert "; cuda:0 is about 6.00× as fast as the CPU with the default (16)" in text
 
 
-def test_a_third_side_whose_trainings_failed_is_told() -> None:
+def test_a_third_side_whose_trainings_failed_is_named() -> None:
     gpu = rounds([0.5, 0.525, 0.475, 0.5], device="cuda:0")
     opened = [structs.replace(each, epochs=[]) for each in rounds([0.1] * 2, device="cuda:1")]
     lost = [

@@ -80,7 +80,7 @@ def test_what_an_option_would_try_is_left_out_not_unsuitable() -> None:
     assert "compile" not in left_out
 
 
-def test_what_is_asked_for_is_tried_whether_it_applies_or_not(
+def test_a_requested_change_is_tried_whether_it_applies_or_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(applicable, "usable_core_numbers", lambda: (0, 1))

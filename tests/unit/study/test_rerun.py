@@ -103,7 +103,7 @@ def test_a_network_that_no_machine_holds_is_refused() -> None:
         )
 
 
-def test_initial_weights_stand_beside_the_record_whatever_it_calls_itself(tmp_path: Path) -> None:
+def test_initial_weights_are_next_to_the_record_whatever_its_id(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     folder.mkdir(parents=True)
     path = folder / "r.json"

@@ -328,7 +328,7 @@ def test_where_blocks_differ_and_processes_do_not_a_round_gets_more_blocks() -> 
     assert max(found) > BLOCKS
 
 
-def test_who_disturbs_is_named_before_and_after() -> None:
+def test_the_disturbing_process_is_named_before_and_after() -> None:
     machine = Machine([1.0], others=0.5)
     machine.neighbours.busy = [Neighbour("encode", 4711, 0.98), Neighbour("backup", 12, 0.2)]
     machine.measure()

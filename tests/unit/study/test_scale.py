@@ -164,7 +164,7 @@ def test_a_round_is_one_seed_for_all_layouts() -> None:
     assert {(run.round, run.seed) for run in runs} == {(0, 1), (1, 2), (2, 3), (3, 4)}
 
 
-def test_every_run_meets_under_a_name_of_its_own() -> None:
+def test_every_run_has_a_separate_rendezvous() -> None:
     names = [
         task.first.spread.rendezvous.name
         for task in planned(Question(repeats=2))
@@ -178,7 +178,7 @@ def test_no_two_runs_of_a_plan_are_the_same_for_resume() -> None:
     assert len({task.first.key for task in runs}) == len(runs)
 
 
-def test_one_device_is_told_of_no_launch_and_several_are() -> None:
+def test_only_several_devices_have_a_launch() -> None:
     alone, several = [
         task.first.request(0.0, [None]) for task in planned(Question(data=(2,), repeats=1))
     ][:2]

@@ -66,7 +66,7 @@ def test_another_line_puts_it_off(clock: Clock) -> None:
     assert said(screen) == []
 
 
-def test_nothing_on_a_terminal_that_can_move_a_line_and_nothing_of_nothing(clock: Clock) -> None:
+def test_no_lines_on_a_terminal_with_a_cursor_or_without_text(clock: Clock) -> None:
     for screen, words in ((a_log(terminal=True), "training"), (a_log(), "")):
         lines = PlainLines(screen, lambda words=words: words)  # type: ignore[misc]
         clock.now += 60

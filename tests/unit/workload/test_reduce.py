@@ -96,7 +96,7 @@ def test_each_ablation_removes_one_kind_of_layer_more(name: str, causes: list[st
 
 @pytest.mark.parametrize(("size", "left"), [(2, 1), (3, 3)])
 def test_pooling_is_thinned_where_that_leaves_the_shapes(size: int, left: int) -> None:
-    """Of 24 places windows of 2 leave 12, as single ones do; windows of 3 leave 11."""
+    """Windows of 2 leave 12 of 24 places, as single ones do; windows of 3 leave 11."""
     workload = catalog.find("mnist-cnn")
     changed = [
         dataclasses.replace(each, size=size) if isinstance(each, MaxPool) else each

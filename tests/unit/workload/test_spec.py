@@ -130,7 +130,7 @@ def test_fingerprints_stay_as_records_hold_them(name: str, step: str, schedule: 
     assert (workload.step_fingerprint, workload.schedule_fingerprint) == (step, schedule)
 
 
-def test_the_workloads_of_the_catalogue_are_told_apart() -> None:
+def test_the_workloads_of_the_catalogue_are_distinguished() -> None:
     assert len({catalog.find(name).step_fingerprint for name in catalog.names()}) == len(
         catalog.names()
     )

@@ -38,11 +38,11 @@ Float64 = NDArray[np.float64]
 
 OFFSET = 40.0
 NEGLIGIBLE = 1e-12  # a learning rate at which nothing is learned
-RATE = 0.25  # of dropout; exact for a framework that draws only a few bits, too
-UNIT = 0.125  # of the sum that encodes the mask
+RATE = 0.25  # share of dropout; exact for a framework that draws only a few bits, too
+UNIT = 0.125  # base of the sum that encodes the mask
 WIDTH = 2
 CHANNELS = 3
-# of the two examples, so that one number encodes both masks
+# factors of the two examples, so that one number encodes both masks
 BRIGHTNESS = (1, 2 ** (WIDTH * CHANNELS))
 STEPS = 150
 DRAWN = 5  # standard deviations that a share or a mean of random draws may be off

@@ -58,7 +58,7 @@ class ContractConformance(Suite):
     )
     @pytest.mark.parametrize("case", (*REMEMBERING, RUNNING), ids=str)
     def test_what_it_remembers(self, case: Case, act: Act) -> None:
-        """No call but ``load`` resets the optimiser, the learning rate or an average."""
+        """Only ``load`` resets the optimiser, the learning rate or an average."""
         self.compare(case, act)
 
     def test_the_average_is_used_in_evaluation_and_in_nothing_else(self) -> None:

@@ -1,4 +1,4 @@
-"""Cases of version 0.2: today's networks and optimisers, and all cases together.
+"""Cases with today's networks and optimisers, and all cases together.
 
 Every constant that could be mistaken is far from what a framework would take.
 """

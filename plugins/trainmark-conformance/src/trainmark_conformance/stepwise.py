@@ -40,8 +40,7 @@ _WIDTH = 8
 
 
 class RecipeConformance(Suite):
-    """A few trainings that need nearly everything of version 0.2, and what else is promised to
-    ``parity``.
+    """A few trainings that need nearly all layers and options, and further promises to ``parity``.
 
     Skipped by backends whose trainers are not step-wise.
     """

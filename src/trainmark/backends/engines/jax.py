@@ -45,8 +45,8 @@ def devices(on_cpu: tuple[Precision, ...], on_gpu: tuple[Precision, ...]) -> dic
 def take_share(options: Options) -> None:
     """Limit the share of the device's memory.
 
-    JAX takes it when it first sees the device, so its backends are cleared. Only once, since that
-    also clears what other trainers of this process hold.
+    JAX takes it when it first sees the device, so its backends are cleared. This happens only once,
+    since that also clears what other trainers of this process hold.
     """
     share = None if options.memory_fraction is None else str(options.memory_fraction)
     if share is not None and os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION") != share:

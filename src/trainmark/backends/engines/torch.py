@@ -124,7 +124,7 @@ def prepare(options: Options, *, tf32: bool) -> torch.device:
     ``fp32`` is IEEE single precision: TF32 and reduced-precision sums are off unless requested by
     name.
     """
-    share_cache()  # before anything imports torch._dynamo, which then keeps to its default folder
+    share_cache()  # early, since torch._dynamo keeps the folder that it finds
     if options.threads is not None:
         set_threads(options.threads)
     torch.set_float32_matmul_precision("high" if tf32 else "highest")

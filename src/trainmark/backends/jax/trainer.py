@@ -142,7 +142,7 @@ class JaxTrainer:
     def _weights(self, *, averaged: bool = False) -> Parameters:
         """Return all weights on the device.
 
-        Of those that are trained, they are the averages, if there are any.
+        For trained weights, these are the averages, if there are any.
         """
         now = self._training
         return {**((averaged and now.average) or now.weights), **now.running}

@@ -177,7 +177,7 @@ class Defined(keras.optimizers.Optimizer):
         if self._average is None:
             return
         for weight, average in zip(self._trainable_variables, self.averages, strict=True):
-            done = ops.cast(self.iterations, weight.dtype)  # already includes this update
+            done = ops.cast(self.iterations, weight.dtype)  # this already includes the update
             share = 1 - ops.minimum(done / (9 + done), self._average.decay)
             self.assign(average, average + share * (weight - average))
 

@@ -25,9 +25,9 @@ from trainmark.workload.tokens import Tokens
 Array = NDArray[Any]
 
 SHOWN = 16
-"""Examples of a batch whose activations are compared."""
+"""Number of examples of a batch whose activations are compared."""
 _NOTHING = 1e-300
-"""Instead of a norm of 0, so that it can divide."""
+"""Replaces a norm of 0, so that it can be a divisor."""
 _REACH = 3.0
 """Distance from a kink, in standard deviations of the moves of a layer's input."""
 _SAME = 1e-4
@@ -297,8 +297,8 @@ def _repeats(units: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
     Examples ``near`` a kink are replaced by the others in turn.
 
-    None if most are near one, as in few bits: then all count, and the moves include that their
-    units change sides.
+    The result is None if most are near one, as in few bits: then all count, and the moves include
+    that their units change sides.
     """
     near = units > 0
     repeats = (~near).astype(np.int64)

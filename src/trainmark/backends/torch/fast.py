@@ -37,7 +37,7 @@ from trainmark.workload.tokens import Tokens
 
 GRAPHS_VARIABLE = "TRAINMARK_CUDA_GRAPHS"
 """Set to ``0``, trains without CUDA graphs, to measure their effect."""
-_WARM_UP_STEPS = 3  # before a capture, so that compiled code, workspaces and optimiser state exist
+_WARM_UP_STEPS = 3  # they make compiled code, workspaces and optimiser state
 
 
 class Place:
@@ -83,7 +83,7 @@ class TorchFastTrainer(TorchTrainer):
 
     def _make(self, job: Job) -> None:
         alone = job.options.layout is None  # a captured step can't wait for other ranks
-        able = alone and not self._scaler.is_enabled()  # nor for a gradient scaler
+        able = alone and not self._scaler.is_enabled()  # it can't wait for a scaler, either
         wanted = os.environ.get(GRAPHS_VARIABLE, "1") != "0"
         self._captures = able and wanted and engines.captures(self._device)
         self._choice = choose(job.workload.name, self._precision, captures=self._captures)
@@ -140,7 +140,7 @@ class TorchFastTrainer(TorchTrainer):
         order = plan.drawn(self._workload.batches, len(self._labels), random_order)
         if plan.augmented is not None:
             self._place.augmented[: sum(plan.sizes)].copy_(torch.from_numpy(plan.augmented))
-            if order is None:  # everything in every step
+            if order is None:  # every step takes everything
                 order = np.tile(np.arange(len(self._labels)), len(plan.sizes))
         if order is not None:
             self._place.order[: sum(plan.sizes)].copy_(torch.from_numpy(order[: sum(plan.sizes)]))
@@ -303,8 +303,8 @@ class TorchFastTrainer(TorchTrainer):
     @contextlib.contextmanager
     def _state_kept(self) -> Iterator[None]:
         """Restore everything that a step changes afterwards, since warming up really trains."""
-        # Detached: a clone with a gradient would keep its autograd node on this stream, which a
-        # capture can't wait for.
+        # The copies are detached: a clone with a gradient would keep its autograd node on this
+        # stream, which a capture can't wait for.
         before = {id(tensor): tensor.detach().clone() for tensor in self._changed_by_a_step()}
         with engines.random_state_kept(self._device):
             yield
@@ -334,7 +334,7 @@ class TorchFastTrainer(TorchTrainer):
         Nothing is read from the host.
         """
         place = self._place
-        # Created inside, so that they are in the graph's memory, for its lifetime.
+        # They are created inside, so that they are in the graph's memory, for its lifetime.
         row = torch.zeros(3, dtype=self._dtype, device=self._device)
         places = place.example + torch.arange(size, device=self._device)
         self._step_on(*self._batch(size, places), row)

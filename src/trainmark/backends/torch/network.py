@@ -103,7 +103,7 @@ class Scale(nn.Module):
 
 
 class LogSoftmax(nn.LogSoftmax):
-    """In float32 also within autocast, which on a CPU would leave it in 16 bits."""
+    """Computes in float32 also within autocast, which on a CPU would leave it in 16 bits."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logarithms of probabilities."""

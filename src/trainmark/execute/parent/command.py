@@ -51,7 +51,7 @@ class CommandSide:
     """One side of a comparison.
 
     Args:
-        values: of the placeholders, except the seed, which changes with the round.
+        values: values of the placeholders, except the seed, which changes with the round.
         environment: additional environment variables of the command.
     """
 
@@ -198,7 +198,7 @@ class CommandRun:
         try:
             content = regular.read(self.of.directory / found, _LARGEST_PROGRAM)
             return hashlib.sha256(content).hexdigest()
-        except OSError:  # such as one that can be executed but not read
+        except OSError:  # it may be executable but not readable
             return None
 
     @property

@@ -30,7 +30,7 @@ from trainmark.record.observed import Observed
 from trainmark.record.record import Outcome, Record, Samples
 
 _MOST_LOSSES = 20_000
-"""Of single steps, that a record keeps."""
+"""Maximum number of per-step losses stored in a record."""
 
 
 class CommandRecordBuilder(RecordBuilder):
@@ -54,7 +54,7 @@ class CommandRecordBuilder(RecordBuilder):
         )
         super().__init__(run, parts, state)
         self._packages: dict[str, str] = {}
-        self._program_sha256 = run.program_sha256  # as it is now: it may be edited while it runs
+        self._program_sha256 = run.program_sha256  # now, since it may be edited while it runs
         self._exited: CommandExited | None = None
         self._start: float | None = None
         self._examples_of_step: float | None = None
@@ -97,7 +97,7 @@ class CommandRecordBuilder(RecordBuilder):
     def slices(self) -> list[schema.Slice]:
         """The slices so far.
 
-        There are none until the observer or the first epoch tells the examples of a step.
+        There are none until the observer or the first epoch reports the examples of a step.
         """
         seen = self._observed
         per_step = self._examples_of_step if seen is None else seen.examples_per_step or 1.0

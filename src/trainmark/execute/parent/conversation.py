@@ -364,7 +364,7 @@ class Conversation:
 
         Without slices, nothing is written, and the result is None.
 
-        Whatever happens later, the verdict on speed is kept.
+        The verdict on speed is kept even if the rest of the run fails.
         """
         if self.over or self._all_written or not self._current.slices:
             return None
@@ -402,7 +402,8 @@ class Conversation:
         if not self._all_written and not self.crowded_out:
             self._write(outcome)
             self.has_failed = outcome.status != "ok"
-        # Set only after the record is written, and before leaving the turns, which happens once.
+        # This is set only after the record is written, and before leaving the turns, which happens
+        # once.
         self.over = True
         if self._turns is not None:
             self._turns.leaves(self)

@@ -59,7 +59,7 @@ class OpeningUmpire:
     """
 
     blocks = BLOCKS
-    """As many as :mod:`trainmark.analysis.obvious` looks at."""
+    """The number of blocks that :mod:`trainmark.analysis.obvious` looks at."""
 
     def __init__(self, conversations: Sequence[Conversation], listener: OpeningListener) -> None:
         self._conversations = conversations

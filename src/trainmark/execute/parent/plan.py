@@ -122,7 +122,7 @@ class Settings(ResourceLimits):
     """Settings of every run of a plan.
 
     Args:
-        seed: of the first repeat; repeat ``k`` of a fresh protocol has ``seed + k``.
+        seed: seed of the first repeat; repeat ``k`` of a fresh protocol has ``seed + k``.
         weights_from: file of the initial weights, and the record it belongs to.
         timeout: time limit of each process, in seconds; None is no limit.
         prices: price per hour by device id, in any currency.

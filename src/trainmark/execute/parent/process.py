@@ -110,13 +110,13 @@ class Worker:
         ours, theirs = socket.socketpair()
         with contextlib.ExitStack() as stack:
             stack.callback(ours.close)
-            stack.callback(theirs.close)  # in case the process can't be started
+            stack.callback(theirs.close)  # the process may fail to start
             scratch = stack.enter_context(scratch_folder())
             shared = shared_page()
             stack.callback(os.close, shared)
             self._kills = oom_kills()
             self.origin = time.perf_counter()
-            with undisturbed():  # or a signal could leave an unknown process
+            with undisturbed():  # otherwise a signal could leave an unknown process
                 self._process = subprocess.Popen(
                     [str(self._python), str(BOOTSTRAP), str(theirs.fileno()), str(shared)],
                     stdin=subprocess.DEVNULL,

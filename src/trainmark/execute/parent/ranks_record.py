@@ -56,7 +56,7 @@ class RanksRecordBuilder(TrainingRecordBuilder):
             return ranks
         whole = self.record(outcome, samples)
         if not self._is_whole_here or self.gpu is not None:
-            whole = structs.replace(whole, energy=None)  # measured on one machine or one GPU only
+            whole = structs.replace(whole, energy=None)  # it covers one machine or one GPU only
         memory = Memory(
             _sum([record.memory.host_peak_bytes for record in ranks]),
             _sum([record.memory.device_peak_bytes for record in ranks]),

@@ -55,7 +55,7 @@ class RecordBuilder:
 
     Args:
         run: the run.
-        parts: of the record's id.
+        parts: parts of the record's id.
         state: the machine before the run.
 
     Attributes:
@@ -254,7 +254,7 @@ class RecordBuilder:
             **resource_limits_of(settings),
             price_per_hour=settings.prices.get(device.id or ""),
             before=self._before,
-            epochs=list(self.epochs),  # copies, since the run may go on
+            epochs=list(self.epochs),  # these are copies, since the run may go on
             slices=list(self.slices),
             slices_in=self._slices_in,
             final=self._final(),

@@ -142,7 +142,9 @@ def _is_loopback(address: str) -> bool:
 
 def _split(endpoint: str) -> tuple[str, int]:
     host, colon, port = endpoint.rpartition(":")
-    if not colon or (":" in host and not host.endswith("]")):  # no port, or a bare IPv6 address
+    if not colon or (
+        ":" in host and not host.endswith("]")
+    ):  # there is no port, or it is a bare IPv6
         return endpoint.strip("[]"), DEFAULT_PORT
     if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
         raise UsageError(

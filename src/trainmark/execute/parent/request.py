@@ -356,7 +356,7 @@ def _start_weights(request: Request, workloads: list[Workload]) -> tuple[Path, s
             found=regular.found_at(request.weights_from),
         )
     record = store.read(request.weights_from)
-    file = request.weights_from.with_suffix(".safetensors")  # next to it, whatever the record's id
+    file = request.weights_from.with_suffix(".safetensors")  # whatever the record's id is
     if not regular.is_file(file):
         problem = f"the record {record.id} has no weights"
         raise UsageError(problem, expected=str(file), fix="Train it again with --save-weights.")

@@ -82,7 +82,7 @@ def execute(
         read_state: reads the machine's state before each round.
         sampler: makes the sampler of a process.
         peaks: measured peaks of the sides, which may be added while tasks run.
-        apart: courses and commands whose sides don't fit together; further ones found are added.
+        apart: workloads and commands whose sides don't fit together; further ones found are added.
         opening: if given, all rounds of ``tasks``, which have one subject, start together, and this
             listener decides after a few blocks of each. Rounds that don't fit into memory together
             run one after the other without it.

@@ -61,7 +61,7 @@ def _sweep(top: Path) -> None:
     import fcntl
 
     for folder in top.glob(f"{SCRATCH_PREFIX}*"):
-        with contextlib.suppress(OSError):  # another user's, or gone, or in use
+        with contextlib.suppress(OSError):  # the folder is another user's, gone, or in use
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 about = os.fstat(lock)

@@ -52,7 +52,7 @@ class Task(Generic[AnyRun]):
 def in_rounds(
     scheduled_workloads: Iterable[tuple[ScheduledWorkload, list[Side]]], settings: Settings
 ) -> list[Task[Run]]:
-    """Return the tasks in execution order: each round runs every side of a course once."""
+    """Return the tasks in execution order: each round runs every side of a workload once."""
     tasks = []
     group_id = session = secrets.token_hex(6)
     for scheduled, sides in scheduled_workloads:
@@ -82,7 +82,7 @@ def command_in_rounds(
 
 
 def parties(tasks: Iterable[Task[AnyRun]]) -> Iterator[tuple[object, list[Task[AnyRun]]]]:
-    """Group tasks that run interleaved: the sides of a round, with what they are sides of.
+    """Group tasks that run interleaved: the sides of each round, with their subject.
 
     Any other task runs by itself.
     """
@@ -98,7 +98,7 @@ def _party(position: int, task: Task[Any]) -> tuple[object, int]:
     match run.settings.kind:
         case "rounds":
             return run.scheduled, run.round
-        case "scale" if run.blocks is not None:  # layouts of one study, each with a separate course
+        case "scale" if run.blocks is not None:  # layouts of one study, each with a separate plan
             return run.group_id, run.round
         case _:
             return None, position

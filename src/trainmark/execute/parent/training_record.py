@@ -300,14 +300,14 @@ class TrainingRecordBuilder(RecordBuilder):
         return ranks * (self.run.settings.threads or 1) > len(self.state.cores)
 
     def _learned(self, outcome: Outcome) -> bool:
-        """Whether the data loss fell.
+        """Whether the run has learnt.
 
-        The last tenth of the steps counts. The L2 term does not, since it falls by itself.
+        The data loss must have fallen; the mean over the last tenth of the steps counts. The L2
+        term does not count, since it falls by itself.
 
-        Also whether weights changed, and whether accuracy is above chance if there was enough
-        training.
+        Weights must have changed, and accuracy must be above chance if there was enough training.
         """
-        if self.run.scheduled.dataset.source == "memory":  # random, with nothing to learn
+        if self.run.scheduled.dataset.source == "memory":  # it is random: nothing can be learnt
             return outcome.status == "ok"
         stands_still = len(self._unchanged) == len(self.run.scheduled.model.trained)
         if outcome.status != "ok" or not self._losses or stands_still or self._guesses:

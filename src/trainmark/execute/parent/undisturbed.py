@@ -32,5 +32,5 @@ def undisturbed() -> Iterator[None]:
     finally:
         for which, handler in before.items():
             signal.signal(which, signal.SIG_DFL if handler is None else handler)
-    if came:  # not after an exception, which ends the command anyway and says why
+    if came:  # an exception, if any, ends the command anyway and says why
         signal.raise_signal(came[0])

@@ -173,7 +173,7 @@ class StartTraining:
 
 @dataclass(frozen=True)
 class Stop:
-    """Stop: no more slices are needed. Sent while a training runs."""
+    """Stop, since no more slices are needed; sent while a training runs."""
 
 
 @dataclass(frozen=True)

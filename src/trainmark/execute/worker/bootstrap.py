@@ -2,7 +2,7 @@
 
 It makes trainmark importable, and nothing else of the parent's.
 
-Run as a file by any Python from 3.10, with or without trainmark installed. The parent's
+Any Python from 3.10 runs it as a file, with or without trainmark installed. The parent's
 ``site-packages`` must not be on the path, or its NumPy would be measured instead of the child's.
 """
 
@@ -25,7 +25,7 @@ def adopt(package: Path) -> None:
 
 
 if __name__ == "__main__":
-    # This file alone is run by whichever Python was named
+    # The Python that the user named runs this file alone
     if sys.version_info < (3, 10):  # noqa: UP036
         sys.exit(
             f"expected Python 3.10 or newer, found {sys.version.split()[0]} at {sys.executable}"

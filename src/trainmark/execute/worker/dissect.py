@@ -186,8 +186,8 @@ def _sittings(request: Dissect, seconds: float) -> int:
 
     The first one took ``seconds`` to start up.
 
-    As many as can start within the allowed time, but not two, which say next to nothing about how
-    processes differ.
+    The rounds use as many processes as can start within the allowed time, but not two, since two
+    say next to nothing about how processes differ.
     """
     if request.sitting > 0 or request.settling is None:
         return request.sittings

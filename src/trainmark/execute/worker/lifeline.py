@@ -20,8 +20,8 @@ def tie(
     socket closes with the parent, and then the whole process group is killed.
 
     Args:
-        before: called first; the process then ends shortly after the parent. For processes that run
-            no native code.
+        before: called first; the process then ends shortly after the parent. Only for processes
+            that run no native code.
     """
     if before is None:
         set_parent_death_signal = 1

@@ -173,7 +173,7 @@ def train(
         backend = registry.load(request.backend)
     data = reading.result()
     trainer = backend.trainer(workload, model, data, options)
-    can = backend.capabilities()  # only now, since it may initialise the devices
+    can = backend.capabilities()  # it may initialise the devices, so it comes late
     examples: dict[SplitName, int] = {"train": len(data.train), "test": len(data.test)}
     drawn = pytorch_draws.draw(workload, model, **examples)
     weights = _first_weights(request, model, drawn)
@@ -205,7 +205,7 @@ def train(
             if isinstance(trainer, Restartable):
                 trainer.restart(weights)
             else:
-                del trainer, state  # or memory would hold two trainers during the whole training
+                del trainer, state  # otherwise memory would hold two trainers until the end
                 gc.collect()  # models refer to themselves
                 trainer = backend.trainer(workload, model, data, options)
                 trainer.load(weights)
@@ -431,7 +431,7 @@ def _log_lines(
         step = first_step + end - 1
         loss = float(steps.losses[end - 1])
         seconds = later - earlier
-        if step % log_every == 0:  # else the end of an epoch, not of a stretch
+        if step % log_every == 0:  # otherwise it is the end of an epoch only
             yield answers.LoggedStep(
                 step, loss, sum(plan.sizes[start:end]) / seconds, seconds / (end - start)
             )
@@ -532,7 +532,7 @@ def loaded_libraries(maps: Path = Path("/proc/self/maps")) -> dict[str, list[str
     """
     try:
         mapped = maps.read_text()
-    except OSError:  # not on macOS
+    except OSError:  # macOS has no such file
         return {}
     found: dict[str, list[str]] = {}
     for path in sorted(set(re.findall(r"\s(/\S+)$", mapped, re.MULTILINE))):

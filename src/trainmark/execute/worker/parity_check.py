@@ -46,26 +46,27 @@ from trainmark.workload.precision import PRECISIONS
 from trainmark.workload.spec import Workload
 
 _MARGIN = 4.0
-"""Bound of a norm, in norms of the reference's moves."""
+"""Allowed error of a norm, as a multiple of what rounding moves in the reference."""
 _OPERATIONS = 16
-"""Roundings of an update, at most; the most are in Adam's."""
+"""Maximum number of roundings in an update; Adam's has the most."""
 _LAST = 2
-"""Bound of a rounding to the size of the weight itself, in units: twice the largest."""
+"""Allowed error of a rounding to the size of the weight itself: twice the largest, in units in the
+last place."""
 _DEVIATIONS = 8.0
-"""Bound of a random share, in standard deviations."""
+"""Allowed deviation of a random share, in standard deviations."""
 _SEEN = 0.1
 """Largest relative bound below which the effect of dropout on a gradient shows."""
 _CHAOS = 0.1
-"""How far the losses of steps in one call may be from those of single calls, as a share of the
+"""Allowed difference between the losses of steps in one call and in single calls, as a share of the
 change in loss."""
 _NO_RATE = 1e-25
 """A learning rate that changes no weight."""
 _TOGETHER = 4
-"""Steps that a program is compiled for, so that it is the one that trains an epoch."""
+"""Number of steps that a program is compiled for, so that it is the one that trains an epoch."""
 _LANES = 8
-"""Partial sums of a norm at least, as PyTorch's on a CPU."""
+"""Minimum number of partial sums of a norm; PyTorch has this many on a CPU."""
 _SMALLEST = 1e-37
-"""Smaller numbers may be flushed to zero."""
+"""Numbers below this may be flushed to zero."""
 
 
 @dataclass(frozen=True)
@@ -301,14 +302,14 @@ def _elementwise(
 def _all_alike(name: str, found: Any, expected: Any, change: Any, last: Any, others: Any) -> Check:
     """Check by which factor all changes of a weight differ.
 
-    Far smaller factors show than in a single element.
+    It reveals far smaller factors than a single element does.
 
     Changes that a rounding may swallow don't count: many are swallowed alike.
 
     Args:
         last: bounds of roundings to the size of the weight: the same for equal weights, else
             independent, so they average out.
-        others: bounds of the other ones, which a rounded coefficient may make alike.
+        others: bounds of the other roundings, which a rounded coefficient may make equal.
     """
     change = np.where(np.abs(change) > last, change, 0.0)
     squares = float((change**2).sum()) or 1.0
@@ -363,7 +364,7 @@ def _compared(part: CheckedPart, name: str, found: Any, expected: Any, moves: fl
 def _check_order(subject: _Subject, first: ParityStep, expected: Any, send: Send) -> None:
     """Train an epoch and the start of the next without moving.
 
-    Each loss then tells its batch.
+    Each loss then identifies its batch.
     """
     workload = subject.workload
     losses = []
@@ -418,7 +419,7 @@ def _check_dropout(subject: _Subject, workload: Workload, first: ParityStep, sen
             checks += _of_mask(plan.name, plan.layer, found[before], found[plan.name], unit)
     last = model.weighted_layers[-1]
     gradients = list[Any]()
-    name = last.key(next(iter(last.weights)))  # its gradient is made of what dropout leaves
+    name = last.key(next(iter(last.weights)))  # its gradient is made of what dropout keeps
     for step in (first.state.step, first.state.step + 1):
         trainer.set_state(dataclasses.replace(first.state, step=step))
         subject.run(trainer, first)

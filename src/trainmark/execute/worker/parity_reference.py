@@ -34,13 +34,13 @@ from trainmark.workload.optimizers import corners, slots_of
 from trainmark.workload.spec import Workload
 
 STEPS = 10
-"""Compared steps, more than an epoch of the part has."""
+"""Number of compared steps; an epoch of the part has fewer."""
 _BATCHES = 6 + 1 / 3
-"""Batches of an epoch of the part; the last one is smaller."""
+"""Number of batches in an epoch of the part; the last one is smaller."""
 _FULL = 4_000
-"""Examples where a batch is the whole training set."""
+"""Number of examples if a batch is the whole training set."""
 _STEPS_OF_NEXT_EPOCH = 3
-"""Steps of a second epoch whose order is checked, to see that its order is a new one."""
+"""Number of steps of a second epoch whose order is checked, to see that it is a new one."""
 _MAYBE_EMPTY = ("activations", "activation_moves", "untrained", "untrained_moves")
 """Groups of arrays that a file does not contain if they are empty."""
 _M_TRIM_THRESHOLD = -1

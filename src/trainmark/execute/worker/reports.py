@@ -107,7 +107,7 @@ class Reports:
             }
         found: Report | None = None
         if event == "hello":
-            if self._greeted:  # a child process that also imports the hook, such as a loader
+            if self._greeted:  # a child process, such as a loader, also imports the hook
                 return None
             language = message.get("language")
             self._greeted = True

@@ -143,7 +143,7 @@ def _injection(environment: Mapping[str, str], most_steps: int | None) -> dict[s
 
 def _copied(folder: Path, how: str) -> Path:
     """Copy the working folder to where it is removed at the end; returns the copy."""
-    copy = _folder() / "copy" / folder.name  # apart from the pipes, whose names it may have
+    copy = _folder() / "copy" / folder.name  # a separate folder, since its name may be a pipe's
     copy.parent.mkdir()
     if how == "linked":  # otherwise the command could write through links
         link_neighbours(folder, copy)

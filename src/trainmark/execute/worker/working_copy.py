@@ -1,6 +1,6 @@
 """A copy of the working folder for an experiment.
 
-Several may be alive, so large files can be linked.
+Several copies may exist at the same time, so large files can be linked.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from trainmark.execute.protocol.wire import SCRATCH_PREFIX
 from trainmark.execute.protocol.worker_commands import ENVIRONMENTS, NOT_COPIED
 
 _LARGE_BYTES = 1 << 20
-"""Bytes of a file that is linked instead of copied if it is larger."""
+"""Size in bytes above which a file is linked instead of copied."""
 _MANY_ENTRIES = 256
-"""Entries of a folder that is linked instead of copied if it has more."""
+"""Number of entries above which a folder is linked instead of copied."""
 _MOST_BYTES = 1 << 26
-"""Most bytes of all copied files; later files are linked."""
+"""Maximum number of bytes of all copied files; later files are linked."""
 _MOST_FILES = 2_000
-"""Most copied files; later ones are linked."""
+"""Maximum number of copied files; later ones are linked."""
 _LINKED_FOLDERS = {*ENVIRONMENTS, *NOT_COPIED}
 _LEFT_OUT = {*NOT_COPIED} - {*ENVIRONMENTS}
 

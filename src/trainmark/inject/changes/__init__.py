@@ -26,8 +26,8 @@ class Change:
     """One change in this process.
 
     Args:
-        name: with its value, such as ``workers=2``.
-        observer: told whether it took effect.
+        name: its name with its value, such as ``workers=2``.
+        observer: reports whether it took effect.
     """
 
     def __init__(self, name: str, observer: Any) -> None:
@@ -93,5 +93,5 @@ def protect() -> None:
 
 
 def _writes() -> Any:
-    """Return what knows the folders that this process may write to."""
+    """Return the object that knows the folders that this process may write to."""
     return importlib.import_module(".writes", __package__).WRITES

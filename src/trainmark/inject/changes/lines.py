@@ -1,6 +1,6 @@
 """Where a training spends its time, by sampling the training thread.
 
-Samples tell the part of the step and the line of the user's.
+Each sample shows the part of the step and the user's line.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST = 20
 
 
 def stack(observer: Any) -> list[str]:
-    """Return the lines of the user's that are being executed, the innermost first."""
+    """Return the user's lines that are being executed, the innermost first."""
     return [
         observer.users_place(frame)
         for frame in _frames(sys._getframe(1))
@@ -83,7 +83,7 @@ def sample(observer: Any, on_progress: Callable[[dict[str, Any]], None]) -> None
 
 
 def _pauses() -> Iterator[float]:
-    """Uneven ones, since steps may take as long as the time between two samples."""
+    """Yield uneven pauses, since steps may take as long as the time between two samples."""
     drawn = random.Random(0)
     while True:
         yield drawn.uniform(0.002, 0.008)
@@ -112,7 +112,7 @@ def _part(frame: Any, observer: Any) -> str:
         for ending, part in _PARTS.items():
             if name.endswith(ending):
                 return part
-        if of_user and "torch/optim/" in name:  # a closure, as Lightning has it
+        if of_user and "torch/optim/" in name:  # it may be a closure, as in Lightning
             return _OWN
         of_user = of_user or observer.is_users(each)
     return _OWN

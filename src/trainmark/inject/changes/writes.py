@@ -63,7 +63,7 @@ class Writes:
             (os.environ.get("TRITON_HOME") or "~") + "/.triton",
         ]
         caches += filter(None, map(os.environ.get, _COMPILERS))
-        self._temporary = tempfile.gettempdir()  # now, since a script may choose another folder
+        self._temporary = tempfile.gettempdir()  # it is read early, since scripts may change it
         mine = map(
             os.path.expanduser,
             [os.environ.get(_OWN, "/dev"), self._temporary, "/dev", "/proc", *caches],
@@ -78,7 +78,7 @@ class Writes:
         """
         try:
             real = os.path.realpath(os.fsdecode(path)) + os.sep
-        except (TypeError, ValueError):  # a file descriptor or a file
+        except (TypeError, ValueError):  # it is a file descriptor or a file
             return False
         return not self._is_allowed(real)
 
@@ -98,7 +98,7 @@ class Writes:
         try:
             folder, name = os.path.split(os.fsdecode(path))
             mode = os.stat(path).st_mode if os.path.exists(path) else 0
-        except (TypeError, ValueError):  # a file descriptor or a file
+        except (TypeError, ValueError):  # it is a file descriptor or a file
             return False
         link = os.path.join(os.path.realpath(folder), name) + os.sep
         return stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or not self._is_allowed(link)
@@ -205,7 +205,7 @@ class Writes:
     def unless_elsewhere(self, does: Callable[..., Any], position: int = 0) -> Callable[..., Any]:
         """Return a function that does nothing if one of its arguments is a file elsewhere.
 
-        Arguments from ``position`` on count.
+        Only arguments from ``position`` on count.
         """
 
         @functools.wraps(does)

@@ -28,7 +28,7 @@ _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995)
 
 
 def curve(work: MeasuredWork, quantity: str, over: str) -> Chart:
-    """Return a chart of the training's course.
+    """Return a chart of the learning curves.
 
     Args:
         work: the workload.

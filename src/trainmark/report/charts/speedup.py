@@ -57,7 +57,7 @@ def speedup(work: MeasuredWork) -> Chart:
         share = math.log(row["ratio"] / left) / math.log(right / left)
         before = min(max(1.5 * share - 0.25, 0.0), 1.0)
         if row["words"] == "reference":
-            before = round(before)  # or the vertical line would cross it
+            before = round(before)  # otherwise the vertical line would cross it
         row["dx"] = _AWAY - before * (_LETTER * len(row["words"]) + 2 * _AWAY)
     scale = alt.Scale(type="log", domain=[left, right], nice=False)
     title = "speed-up over the reference"

@@ -51,7 +51,7 @@ def epochs(work: MeasuredWork) -> Chart:
     x = alt.X("epoch:Q", title="epoch", axis=epoch_axis(last), scale=domain)
     base = alt.Chart(data(rows)).encode(x, color=colour(work.labels))
     layers = []
-    if any(is_known(row.get("low")) for row in rows):  # or Vega would warn of an empty axis
+    if any(is_known(row.get("low")) for row in rows):  # otherwise Vega would warn of an empty axis
         band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.18)
         layers.append(band.encode(alt.Y("low:Q", title=title, scale=scale), y2="high:Q"))
     lines = base.transform_filter("datum.epoch > 0").mark_line(strokeWidth=2).encode(y)

@@ -64,7 +64,7 @@ def gather(
     Args:
         quick: don't examine the frameworks.
     """
-    share = busy()  # first, before this program itself uses the CPU
+    share = busy()  # this comes first, before this program itself uses the CPU
     host = read_host()
     driver = read_driver()
     if quick:

@@ -36,6 +36,6 @@ class Finding(NamedTuple):
 
 
 passed = partial(Finding, "PASS")
-skipped = partial(Finding, "SKIP")  # impossible or meaningless here
-warned = partial(Finding, "WARN")  # slow, or doubtful numbers; with what to do
-failed = partial(Finding, "FAIL")  # unusable, or wrong results; with what to do
+skipped = partial(Finding, "SKIP")  # the check is impossible or meaningless here
+warned = partial(Finding, "WARN")  # slow, or doubtful numbers; the fix says what to do
+failed = partial(Finding, "FAIL")  # unusable, or wrong results; the fix says what to do

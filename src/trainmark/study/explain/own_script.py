@@ -251,7 +251,7 @@ class _Study:
     # The experiments
 
     def _that_fit(self, planned: list[str]) -> list[str]:
-        """Return as many as the time for the screening allows."""
+        """Return the changes that there is time to screen."""
         each = self._start_seconds(1) + 2 * _FEWEST_BLOCKS * self._slice_seconds
         # The unchanged script is in every party.
         each *= 1 + 1 / min(self._most_alive(), max(len(planned), 1))
@@ -478,7 +478,7 @@ class _Study:
         return Task((run,))
 
     def report_time(self, what: str) -> None:
-        """Tell what is being done."""
+        """Report what is being done."""
         self.on_progress(what, min(self.passed / max(self.seconds, self.expected), 0.99))
 
 

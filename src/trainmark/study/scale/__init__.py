@@ -37,7 +37,7 @@ from trainmark.workload.spec import Workload
 
 @dataclass(frozen=True)
 class ScalePlan(ChosenSide):
-    """What will be run; its course is that of one device.
+    """What will be run; its planned workload is that of one device.
 
     Args:
         notices: sentences for the user.

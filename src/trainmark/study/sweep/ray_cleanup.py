@@ -1,8 +1,9 @@
 """Clean up after a local Ray when its sweep has ended: leftover processes and its folder.
 
-Run as a script, with the folder as its argument. It waits until its standard input is closed, which
-happens when the sweep ends, even by SIGKILL. Ray's servers end with the process that started them,
-but two of its agents would run for more than a minute longer. Their open log files identify them.
+It is run as a script, with the folder as its argument, and waits until its standard input is
+closed, which happens when the sweep ends, even by SIGKILL. Ray's servers end with the process that
+started them, but two of its agents would run for more than a minute longer. Their open log files
+identify them.
 """
 
 from __future__ import annotations
@@ -50,6 +51,6 @@ def _uses(process: psutil.Process, folder: Path) -> bool:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it must outlive the others
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sweep = os.getppid()  # also has log files open, and may still be working
+    sweep = os.getppid()  # it also has log files open, and may still be working
     sys.stdin.buffer.read()
     clear(Path(sys.argv[1]), sweep)

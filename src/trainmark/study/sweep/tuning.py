@@ -221,7 +221,7 @@ def _connected(ending: Callable[[], None] | None = None, **options: Any) -> Iter
         try:
             try:
                 ray.init(log_to_driver=False, logging_level="ERROR", **options)
-            except SystemExit:  # SIGTERM while Ray had its own handler
+            except SystemExit:  # SIGTERM came while Ray had its own handler
                 raise KeyboardInterrupt from None
             except Exception as error:  # Ray raises exceptions of many types
                 raise UsageError("Ray can't be started", found=_gist(error)) from error

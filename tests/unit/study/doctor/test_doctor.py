@@ -532,7 +532,7 @@ def test_nothing_that_was_not_read_passes() -> None:
     assert {status for id_, status in checks.items() if id_ not in known} == {"SKIP"}, checks
 
 
-def test_a_gpu_of_somebody_else_is_not_missed() -> None:
+def test_a_gpu_of_another_user_is_not_missed() -> None:
     driver = dataclasses.replace(DRIVER, gpus=(GPU, Gpu(1, problem="Insufficient Permissions")))
     assert named(on(driver=driver), "gpu.answers.1").status == "SKIP"
     assert named(on(driver=driver), "torch.gpu").status == "PASS"
@@ -658,7 +658,7 @@ def test_gpus_of_other_makers_are_named() -> None:
     assert (check.status, "2 AMD GPUs" in check.found) == ("SKIP", True)
 
 
-def test_in_a_container_nobody_seen_is_not_nobody() -> None:
+def test_no_visible_process_in_a_container_does_not_mean_idle() -> None:
     assert named(on(), "gpu.processes.0").status == "PASS"
     assert named(on(host={"container": "docker"}), "gpu.processes.0").status == "SKIP"
     assert (

@@ -1,4 +1,4 @@
-"""A plan of trials that nothing was asked for: who trains, and the data, are given."""
+"""A plan of trials without any options: the side and the data are given."""
 
 from __future__ import annotations
 

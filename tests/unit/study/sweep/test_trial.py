@@ -99,7 +99,7 @@ def test_how_many_trials_fit_on_a_node() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found by /proc")
-def test_the_guard_ends_who_has_files_open_and_spares_who_started_it(tmp_path: Path) -> None:
+def test_the_cleanup_ends_processes_with_open_files(tmp_path: Path) -> None:
     folder = tmp_path / "ray"
     other = tmp_path / "other"
     folder.mkdir()

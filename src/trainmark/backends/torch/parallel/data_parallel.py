@@ -66,13 +66,13 @@ class DataParallel(TorchTrainer):
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Prepare this copy's share of each batch of ``plan``."""
-        # Of the style, which comes after this class
+        # The style's method, since the style comes after this class
         super().begin_epoch(self._shared(plan))  # type: ignore[misc]
 
     def read(self, results: Any) -> Steps:
         """Read the results of whole batches, on every rank."""
         total = self._ranks.total(results.double())
-        total[:, :HITS] /= self._layout.data  # means of equal shares
+        total[:, :HITS] /= self._layout.data  # these are means of equal shares
         return super().read(total)
 
     def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:

@@ -19,7 +19,7 @@ from .outermost import around_modules, evaluates, tensors
 
 
 def no_sync(change: Change) -> None:
-    """Lines of the user's that read a result get that of the line's first call again."""
+    """Give the user's lines that read a result what their first call returned."""
     results: dict[Any, Any] = {}
 
     def stale(name: str, real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -93,7 +93,7 @@ def protect(writes: Any) -> None:
     """Save to nowhere what would be saved outside of the experiment's folders."""
     patch.put(torch, "save", writes.to_nowhere(torch.save, 1))
     patch.put(torch._C, "PyTorchFileWriter", writes.to_nowhere(torch._C.PyTorchFileWriter, 0))
-    for kind in (torch._C.ScriptModule, torch._C.ScriptFunction):  # also by torch.jit.save
+    for kind in (torch._C.ScriptModule, torch._C.ScriptFunction):  # torch.jit.save calls it, too
         patch.put(kind, "save", writes.unless_elsewhere(kind.save, 1))
     writes.redirect_hdf5()
 

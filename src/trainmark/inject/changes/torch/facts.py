@@ -1,4 +1,4 @@
-"""What the plan of the experiments depends on."""
+"""Facts that the plan of the experiments depends on."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .outermost import around_modules, evaluates
 
 
 def facts(change: Change) -> None:
-    """Report what the plan of the experiments depends on.
+    """Report the facts that the plan of the experiments depends on.
 
-    Also reports the lines of the user's that take the most time.
+    It also reports the user's lines that take the most time.
     """
     facts: dict[str, Any] = {
         "workers": None,

@@ -35,7 +35,7 @@ def same_batch(change: Change) -> None:
         if any(map(evaluates, latest)):  # evaluations get real data: some end only with it
             return real(self)
         if isinstance(self, dataloader._SingleProcessDataLoaderIter):
-            self._next_index()  # raises StopIteration at the end
+            self._next_index()  # this raises StopIteration at the end
         else:
             length = length_of(self)
             if length is not None and self._num_yielded >= length:
@@ -90,7 +90,7 @@ def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> list[Any]
 
 
 _WATCHED = 3
-"""Steps in which the calls of functions are watched, which is slow."""
+"""Number of steps in which calls of functions are watched, which is slow."""
 
 
 def _freeze(change: Change, frame: Any) -> bool:

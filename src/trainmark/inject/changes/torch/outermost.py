@@ -28,7 +28,7 @@ def around_modules(
     Returns a list with the latest of them that trains.
 
     Args:
-        losses: also around those without weights, such as losses.
+        losses: include modules without weights, such as losses.
     """
     latest: list[Any] = []
     inside = threading.local()
