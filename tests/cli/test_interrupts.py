@@ -93,7 +93,7 @@ except KeyboardInterrupt:
 
 
 def test_what_waits_for_the_last_import_does_not_come_after_the_end(tmp_path: Path) -> None:
-    """As SIGALRM, which no one hears any more by then, it would end the interpreter with its
+    """As SIGALRM, which no one receives any more by then, it would end the interpreter with its
     own code."""
     ends = """
 from trainmark.cli import main
