@@ -1,5 +1,4 @@
-"""What docs/reliability.md promises is shown by tests that exist, each with a defence that can be
-taken away."""
+"""The promises of docs/reliability.md have tests, each with a defence that can be removed."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from trainmark.errors import ExplanationFailed
 from trainmark.study.explain import require_steady
 
 
-def test_what_is_taken_away_is_what_is_reckoned_with() -> None:
+def test_the_removed_parts_are_those_that_the_attribution_uses() -> None:
     assert (*attribution.PARTS, "loss") == parts.PARTS
 
 

@@ -1,4 +1,4 @@
-"""How long the unchanged script is observed, and what is concluded from it."""
+"""The time that the unchanged script is observed, and the conclusions from it."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_unknown_changes_are_refused() -> None:
 
 
 def a_run(change: str, seconds: float, status: str = "ok", proof: str = "fused kernels ran") -> Any:
-    """A run whose slices take this long; what it shows of a change it knows by its report."""
+    """A run whose slices take this long; its report shows which change it has."""
     record = a_command()
     slices = [
         Slice(number // 2, 0, float(number), 10, 10, seconds + number / 1000, 320)
@@ -259,7 +259,9 @@ def test_what_ctrl_c_leaves_of_the_screening_counts(
     assert study._finding("bf16") is None
     assert study._finding("foreach") is None
     assert study.left_out == {"bf16": "interrupted", "foreach": "interrupted"}
-    study._round(["", "foreach"], 4)  # does nothing, or there would be an error: no round is coming
+    study._round(
+        ["", "foreach"], 4
+    )  # it does nothing, or there would be an error: no round is coming
     assert not rounds
 
 
