@@ -1,4 +1,4 @@
-"""What several folders of tests need."""
+"""Fixtures that several folders of tests need."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ try:
 except ImportError:  # a GPU machine may have pytest alone, which is enough for tests/gpu
     pass
 else:
-    # By default an example that takes 0.2 s fails, which says more of the machine than of the code.
+    # By default, an example that takes 0.2 s fails, which depends on the machine more than on the
+    # code.
     settings.register_profile(
         "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )

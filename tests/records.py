@@ -35,7 +35,7 @@ from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
 WARM_UP = 4.0
-"""Seconds of a record's first epoch, far from the rest, so that a test notices when it is not left
+"""Seconds of a record's first epoch, far from the rest, so that a test fails if it is not left
 out."""
 
 

@@ -1,4 +1,4 @@
-"""Cases that take long and tell little that the others don't; ``.ci/nightly`` runs them."""
+"""Cases that take long and add little to the others; ``.ci/nightly`` runs them."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ import pytest
 
 
 def slow(*values: Any) -> Any:
-    """One case of ``parametrize``, for the night."""
+    """Mark one case of ``parametrize`` to run at night only."""
     return pytest.param(*values, marks=pytest.mark.slow)

@@ -14,7 +14,7 @@ KIND is one of
     hand, in `measure`
     batch    `explain --only batch`: eight times as large a batch with the same rate must be said to
     harm learning fp16     `explain --only fp16` where the gradients are too small for 16 bits,
-    which must be said as well
+    which must be reported as well
 
 `try` ends after --minutes; call it again to go on.
 """

@@ -214,8 +214,8 @@ def test_keras_has_its_own_optimizer_where_it_is_the_same() -> None:
 
 
 def test_keras_own_adam_and_rmsprop_are_others() -> None:
-    """Why there is a class for them: with an ε of the gradient's size their updates are another
-    number."""
+    """The class exists for this: with an ε of the gradient's size, Keras's own updates have other
+    values."""
     gradient = 1e-2
     epsilon = 1e-2
     for spec, theirs in (

@@ -24,7 +24,7 @@ class TestIdiomatic(BackendConformance):
 
 
 class TestFastBatches(BatchConformance):
-    """What a compiled loop could break first."""
+    """Tests of what a compiled loop could break first."""
 
     backend = BACKEND
     style = "fast"
@@ -32,7 +32,7 @@ class TestFastBatches(BatchConformance):
 
 
 class TestFastRecipes(RecipeConformance):
-    """Today's networks; a few trainings."""
+    """Tests of today's networks; a few trainings."""
 
     backend = BACKEND
     style = "fast"

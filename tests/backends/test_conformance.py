@@ -1,4 +1,4 @@
-"""Every backend that fits into one process, held against the float64 oracle.
+"""Every backend that fits into one process is compared with the float64 oracle.
 
 Keras has a process for each of its engines (``test_conformance_elsewhere.py``); the MXNet plug-in
 has its own tests.
@@ -28,14 +28,14 @@ class TestTorchIdiomatic(BackendConformance):
     threads = 1
 
 
-# inductor's own use
+# this is inductor's own use
 COMPILING = pytest.mark.filterwarnings("ignore:`torch.jit.script_method`:DeprecationWarning")
 
 
 @pytest.mark.slow
 @COMPILING
 class TestTorchCompiled(BackendConformance):
-    """Compiles for every test; :class:`TestTorchCompiledBatches` holds what a compiler could break
+    """It compiles for every test; :class:`TestTorchCompiledBatches` has what a compiler could break
     first."""
 
     backend = "torch"
@@ -70,7 +70,7 @@ class TestTorchFastSinglePrecision(BackendConformance):
 
 @pytest.mark.slow
 class TestJaxIdiomatic(BackendConformance):
-    """Compiles for every test; :class:`TestJaxIdiomaticInBrief` is its part of the day."""
+    """It compiles for every test; :class:`TestJaxIdiomaticInBrief` runs daily instead."""
 
     backend = "jax"
     threads = 1
@@ -88,7 +88,7 @@ class TestJaxIdiomaticInBrief(Suite):
 
 @pytest.mark.slow
 class TestJaxFast(BackendConformance):
-    """Compiles for every test, too; :class:`TestJaxFastInBrief` is its part of the day."""
+    """It compiles for every test, too; :class:`TestJaxFastInBrief` runs daily instead."""
 
     backend = "jax"
     style = "fast"

@@ -26,8 +26,8 @@ def conformance(backend: str, style: str, *selection: str) -> None:
     entry = registry.find(backend)
     if not entry.installed:
         pytest.skip(f"{entry.needs} is not installed")
-    # Without pyproject.toml and conftest.py, whose plugins and imports that interpreter need not
-    # have.
+    # The arguments leave out pyproject.toml and conftest.py, whose plugins and imports that
+    # interpreter may lack.
     options = [
         "-c",
         os.devnull,
@@ -78,5 +78,5 @@ def test_recipes(style: str) -> None:
 @STYLES
 @ENGINES
 def test_all_of_it(backend: str, style: str) -> None:
-    """Compiles for every test, which takes minutes."""
+    """It compiles for every test, which takes minutes."""
     conformance(backend, style)

@@ -20,8 +20,7 @@ SOURCES = os.pathsep.join(
 )
 INSIDE = Path(__file__).with_name("keras_inside.py")
 BY_DAY = "not compiled and not every_cut or fit_is_compiled"
-"""Which tests don't wait for the night: the others build many trainers, and XLA compiles for half a
-minute."""
+"""The daily tests; the others build many trainers, and XLA compiles for half a minute."""
 
 
 def require(entry: str) -> None:

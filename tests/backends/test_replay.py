@@ -1,4 +1,4 @@
-"""A training that goes wrong is made again and opened up: what was planted is what is named."""
+"""A training that goes wrong is repeated and inspected, and the planted cause is named."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trainmark.backends.torch.backend import TorchBackend
 
 
 class Spoiled(TorchBackend):
-    """PyTorch with something done to its trainers."""
+    """PyTorch with changed trainers."""
 
     def __init__(self, spoil: Callable[[Any], None]) -> None:
         self._spoil = spoil
@@ -63,8 +63,8 @@ def zeroed_gradient(made: Any) -> None:
 
 
 def half_precision(made: Any) -> None:
-    """What layers give is rounded to fp16, as a GPU's half precision would."""
-    made._chain = None  # through autograd, which calls the layers
+    """Rounds the layers' outputs to fp16, as a GPU's half precision would."""
+    made._chain = None  # this goes through autograd, which calls the layers
     for module in made._network:
         module.register_forward_hook(lambda _module, _inputs, output: output.half().float())
 
@@ -80,7 +80,7 @@ def diagnosed(
     precision: str = "fp32",
     steps: int = 60,
 ) -> Diagnosis:
-    """What the worker's messages come to."""
+    """Return the result of the worker's messages."""
     # A workload without weight decay, since that moves weights which nothing else does.
     workload = (workload or catalog.find("mnist-mlp512")).with_schedule(
         steps=steps, epochs=1, shuffle="never"
@@ -148,7 +148,7 @@ def test_half_precision_that_overflows(drawn: Located) -> None:
 
 
 def test_a_softmax_that_underflows(drawn: Located) -> None:
-    """The two stages of the Flux workload, with logits so far apart that the true class's
+    """The Flux workload's loss in two stages, with logits so far apart that the true class's
     probability is subnormal."""
     workload = dataclasses.replace(catalog.find("mnist-mlp512"), loss=TwoStageCrossEntropy())
     wild = tuple(

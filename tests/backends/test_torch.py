@@ -102,7 +102,7 @@ def test_ieee_single_precision_is_asked_for() -> None:
 
 @BOTH
 def test_loading_again_starts_a_new_optimizer(style: str) -> None:
-    """What the continued protocol needs: the same weights twice must give the same losses twice."""
+    """The continued protocol needs this: the same weights twice must give the same losses twice."""
     workload = catalog.find("mnist-mlp32").deterministic()
     made = trainer(workload, numbered((28, 28, 1)), style)
     weights = made.weights()
@@ -125,7 +125,7 @@ def compiled_graphs() -> int:
 @pytest.mark.slow
 @COMPILING
 def test_every_network_of_a_process_is_compiled() -> None:
-    """PyTorch stops compiling after 8 networks of one process, and trains on without a word."""
+    """PyTorch stops compiling after 8 networks of one process, and continues without a message."""
     for units in range(1, 11):
         before = compiled_graphs()
         workload = a_workload(Flatten(), dense(units), dense(10))
@@ -159,7 +159,9 @@ def test_no_autograd_node_of_another_stream_lives_while_capturing(
         return parameter.view_as(parameter).grad_fn.next_functions[0][0]
 
     def capture(_step: Any, _device: Any) -> None:
-        node().metadata["earlier"] = True  # lost with the node, unless something keeps it alive
+        node().metadata["earlier"] = (
+            True  # it is lost with the node, unless something keeps it alive
+        )
         found.append("earlier" in node().metadata)
 
     monkeypatch.setattr(engines, "captures", lambda _: True)

@@ -76,7 +76,7 @@ def plan(trained: Workload, examples: int) -> EpochPlan:
 def losses(
     trained: Workload, backend: str, style: str, precision: str, *, name: str, nudge: bool = False
 ) -> np.ndarray[Any, Any]:
-    """Loss of each of the first steps."""
+    """Return the loss of each of the first steps."""
     model = lay_out(trained)
     weights = initial_weights(model, seed=3)
     if nudge:
@@ -98,7 +98,7 @@ def oracle(name: str, precision: str = "fp64", nudge: bool = False) -> np.ndarra
 
 
 def float32_tolerance(name: str) -> float:
-    """Largest relative distance that rounding alone makes, times two."""
+    """Return the largest relative distance that rounding alone causes, times two."""
     exact = oracle(name)
     measured = 2 * max(
         apart(oracle(name, "fp32"), exact), apart(oracle(name, "fp32", nudge=True), exact)
@@ -107,7 +107,7 @@ def float32_tolerance(name: str) -> float:
 
 
 def apart(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
-    """Largest relative difference of any step."""
+    """Return the largest relative difference of any step."""
     return float(np.max(np.abs(found / expected - 1)))
 
 
@@ -148,7 +148,7 @@ def test_a_wrong_scale_and_a_wrong_rate_are_caught(name: str, mistake: Any, prec
 def test_an_epsilon_in_the_wrong_place_is_caught(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The root of (v + ε) instead of the root of v, plus ε: what several libraries do."""
+    """It uses the root of (v + ε) instead of the root of v, plus ε, as several libraries do."""
     from trainmark.backends.torch import optimizers
 
     class Misplaced(torch.optim.Optimizer):  # type: ignore[name-defined,misc]
@@ -182,9 +182,9 @@ def test_an_epsilon_in_the_wrong_place_is_caught(
 @pytest.mark.slow
 @pytest.mark.parametrize("style", ["idiomatic", "fast"])
 def test_a_hundred_steps_of_resnet9_are_those_of_the_oracle(style: str) -> None:
-    """Augmented, with batch norm in training mode. From the oracle's state each step differs only
-    by rounding; left to itself, the training stays close for the first steps, and then batch norm
-    amplifies what rounding adds."""
+    """Augmented images and batch norm in training mode: from the oracle's state, each step differs
+    only by rounding. A free training stays close for the first steps, and then batch norm amplifies
+    the rounding."""
     trained = (
         Size(width=4, batch=16)
         .of(catalog.find("cifar10-resnet9"))

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 PATIENCE = 120_000
-"""Milliseconds that a busy machine may need."""
+"""Time limit in milliseconds; a busy machine may need this long."""
 
 
 @dataclass
 class Opened:
-    """A page, with all that it complained about and asked for."""
+    """A page, with its complaints and requests."""
 
     page: Page
     complaints: list[str] = field(default_factory=list)
@@ -35,8 +35,8 @@ class Window:
         self._folder = folder
 
     def open(self, html: str, *, unfolds: bool = False, **context: Any) -> Opened:
-        """Show ``html`` and wait until everything is drawn; if it ``unfolds``, whatever is folded
-        as well."""
+        """Show ``html`` and wait until everything is drawn; if it ``unfolds``, folded parts as
+        well."""
         file = self._folder / "page.html"
         file.write_text(html)
         page = self._browser.new_context(**context).new_page()
@@ -66,7 +66,7 @@ class Window:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium; it ends with the file, so that its event loop and its processes disturb no
+    """Debian's Chromium ends with the file, so that its event loop and its processes disturb no
     other test."""
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -76,7 +76,7 @@ def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # As root in a container there is no sandbox to be had; the pages are our own.
+        # Root in a container can't have a sandbox; the pages are our own.
         made = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox"], timeout=PATIENCE
         )

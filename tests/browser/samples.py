@@ -117,7 +117,7 @@ HOSTILE = (
 
 
 def hostile_records() -> list[Record]:
-    """Every string that can hold anything holds the worst, or 10 kB of it; numbers are not
+    """Put the worst text, or 10 kB of it, into every string that can hold anything; numbers are not
     finite."""
     import msgspec
 

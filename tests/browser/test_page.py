@@ -92,7 +92,7 @@ OUTSIDE = """() => {
   }
   return found;
 }"""
-"""The words that don't fit into their chart, paragraph or cell."""
+"""Return the words that don't fit into their chart, paragraph or cell."""
 
 
 @pytest.mark.parametrize("width", [390, 768, 1280, 1920])
@@ -106,12 +106,12 @@ PAPER = 718
 BEYOND = """(edge) => [...document.querySelectorAll('body *')]
   .filter((part) => !part.closest('.unseen, svg') && part.getBoundingClientRect().right > edge + 1)
   .map((part) => `${part.tagName}: ${part.textContent.slice(0, 80)}`)"""
-"""The parts that don't fit onto the sheet."""
+"""Return the parts that don't fit onto the sheet."""
 CUT = """() => [...document.querySelectorAll('.wide, .long > div')]
   .filter((part) => part.scrollWidth > part.clientWidth + 1
     || part.scrollHeight > part.clientHeight + 1)
   .map((part) => part.textContent.slice(0, 80))"""
-"""The parts of which scrolling alone would show everything."""
+"""Return the parts that are fully visible only by scrolling."""
 
 
 def test_nothing_is_cut_on_paper(window: Window, html: str) -> None:

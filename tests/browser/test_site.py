@@ -27,7 +27,7 @@ pytest.importorskip("zensical", reason="the docs extra is not installed")
 
 
 def build(root: Path) -> tuple[int, str]:
-    """The exit status and what was said."""
+    """Return the exit status and the output."""
     words = [sys.executable, ".ci/site.py"]
     done = subprocess.run(
         words, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -43,10 +43,10 @@ def site() -> Path:
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files and says nothing."""
+    """Serves files silently."""
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")

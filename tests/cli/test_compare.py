@@ -110,7 +110,7 @@ def test_a_bar_that_nothing_has_an_interval_for_is_no_gate(
     assert "could be judged by the bar" in err and "--repeats" in err
 
 
-def test_one_side_without_an_interval_is_said_and_passes(
+def test_one_side_without_an_interval_is_named_and_passes(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_all(folder, rounds([9.0], device="cuda:1"))
@@ -128,7 +128,7 @@ def test_a_bar_without_anything_to_compare_is_reported(
     assert "could be judged by the bar" in capsys.readouterr().err
 
 
-def test_trials_of_a_sweep_are_left_out_and_that_is_said(
+def test_trials_of_a_sweep_are_left_out_and_a_note_says_so(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["compare", str(folder), "--json"]) == 0

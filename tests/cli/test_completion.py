@@ -24,8 +24,8 @@ SHELLS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Holds a ``trainmark`` that completes for real, and else only repeats what was typed; a
-    record; the scripts."""
+    """Holds a ``trainmark`` that completes for real and otherwise repeats its words; also a record
+    and the scripts."""
     tmp_path = tmp_path_factory.mktemp("shells")
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "trainmark"
@@ -57,7 +57,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def typed(shell: str, folder: Path, line: str) -> str:
-    """What the command gets when a person types ``line``, presses Tab and then Return."""
+    """Return what the command gets when a person types ``line``, presses Tab and then Return."""
     words, before = SHELLS[shell]
     terminal, of_shell = pty.openpty()
     # This is not pty.fork, since other tests have left threads in this process. The leader of a

@@ -17,7 +17,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def options(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    """What holds for ``run``: (value, source, where) by option."""
+    """Return the options of ``run``: (value, source, where) by option."""
     assert run(["config", "--json", "run", *words]) == 0
     return {
         row["option"]: (row["value"], row["source"], row["where"])

@@ -1,4 +1,4 @@
-"""``trainmark data list``: what is at hand, and where; and what is said where something is not."""
+"""``trainmark data list``: available datasets with their places, and advice about missing ones."""
 
 from __future__ import annotations
 

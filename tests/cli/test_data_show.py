@@ -12,7 +12,7 @@ from trainmark.cli.main import run
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch, cache_home: Path) -> None:
-    """Digits drawn by code, from the cache that all tests share."""
+    """Generated digits, from the cache that all tests share."""
     monkeypatch.delenv("TRAINMARK_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_home))
 
@@ -43,7 +43,7 @@ def test_its_pixels_can_be_had(capsys: pytest.CaptureFixture[str]) -> None:
         (["mnits"], "mnist"),
     ],
 )
-def test_what_is_not_there_is_said(
+def test_what_is_missing_is_named(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["data", "show", *arguments]) == 2

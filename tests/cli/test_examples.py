@@ -42,7 +42,7 @@ def help_of(verb: str) -> str:
 
 
 def examples_in(text: str) -> list[str]:
-    """Lines that begin with ``trainmark``, without the words that stand behind two spaces."""
+    """Return the lines that begin with ``trainmark``, without the words behind two spaces."""
     found = re.findall(r"^(?: {2}| {4})?(trainmark [^\n]*)$", text, re.MULTILINE)
     return [re.split(r" {2,}|(?<=\w) \.\.\.$", line.strip())[0] for line in found]
 
@@ -60,14 +60,14 @@ def examples_of_documents() -> Iterator[tuple[str, str]]:
 
 
 def words_of(line: str) -> list[str]:
-    """What trainmark gets of it: no redirection, nothing behind a pipe or another command."""
+    """Return the words for trainmark: no redirection, nothing behind a pipe or another command."""
     words = shlex.split(line, comments=True)[1:]
     ends = [index for index, word in enumerate(words) if word in (">", ">>", "|", "&&", ";")]
     return words[: min(ends, default=len(words))]
 
 
 def parsed(line: str) -> click.Context:
-    """As click reads it, without doing it."""
+    """Parse the words as click does, without running them."""
     verb, *words = words_of(line)
     return command_of(verb).make_context(verb, words)
 

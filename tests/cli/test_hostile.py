@@ -1,4 +1,4 @@
-"""Names, notes and last words of strangers, on a screen, in files and in errors."""
+"""Names, notes and last output of strangers, on a screen, in files and in errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ESCAPES = (
 
 
 def escaping() -> list[Record]:
-    """As the worst that a page gets, with escapes of terminals in every name."""
+    """The record has the worst text of a page, and terminal escapes in every name."""
     records = []
     for number, record in enumerate(hostile_records()[:2]):
         worse = structs.replace(
@@ -76,7 +76,7 @@ def test_no_text_of_a_record_steers_the_terminal(
 ) -> None:
     run([word.format(folder) for word in command])
     said = "".join(capsys.readouterr())
-    assert "owned" in said  # else this proves nothing
+    assert "owned" in said  # otherwise this proves nothing
     assert harmless(said)
 
 
@@ -148,7 +148,7 @@ def test_github_makes_no_link_and_no_mention_of_a_name_in_markdown(
 
 
 @pytest.mark.timeout(120)
-def test_paths_that_are_no_files_are_said_at_once(
+def test_paths_that_are_no_files_are_errors_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("p.json", "p.toml"):

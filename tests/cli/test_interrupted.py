@@ -1,4 +1,4 @@
-"""What Ctrl-C leaves is said, and how to go on."""
+"""The message after Ctrl-C names the results that are kept, and how to go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, heard wherever a command is."""
+"""Ctrl-C and SIGTERM are obeyed wherever a command is."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""``trainmark list``: what is known comes at once, and other interpreters have rows next to those
-of this one."""
+"""``trainmark list``: known facts come at once, and other interpreters have rows next to those of
+this one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMPY = probe(THIS, "numpy")
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """Only NumPy works anywhere, and there no more than in the interpreter ``old``."""
+    """Only NumPy works anywhere, and only in the interpreter ``old``."""
     met: list[tuple[str, str]] = []
 
     def answer(interpreter: Interpreter, backend: str) -> Seen:

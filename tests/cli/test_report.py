@@ -21,7 +21,7 @@ pytest.importorskip("vl_convert", reason="trainmark[report] is not installed")
 
 
 def text_of(page: Path) -> str:
-    """What a reader reads: no style, no scripts, no tags."""
+    """Return the text that a reader sees: no style, no scripts, no tags."""
     html = page.read_text()
     html = re.sub(r"<(style|script)\b.*?</\1>", "", html, flags=re.DOTALL)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))

@@ -79,7 +79,8 @@ def terminal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def ran(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    """The exit code of a command, and what it prints on stdout and stderr, which are terminals."""
+    """Return the exit code of a command, and its output on stdout and stderr, which are
+    terminals."""
     with pytest.MonkeyPatch.context() as patch:
         for stream in (sys.stdout, sys.stderr):
             patch.setattr(stream, "isatty", lambda: True)

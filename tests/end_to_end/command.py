@@ -77,7 +77,9 @@ class CommandLine:
         process = self.start(*arguments, fake=fake, extra=extra)
         try:
             out, err = process.communicate(timeout=seconds)
-        except BaseException:  # or what it said, and it itself, would fall on the next test
+        except (
+            BaseException
+        ):  # otherwise the output, or the warning itself, would reach the next test
             process.kill()
             process.communicate()
             raise
@@ -120,11 +122,11 @@ class CommandLine:
         return self.run(*self.train_arguments(*arguments), fake=fake)
 
     def records(self) -> list[Record]:
-        """What it left."""
+        """The files that it left."""
         return load([self.out]) if self.out.is_dir() and list(self.out.glob("*.json")) else []
 
     def leftovers(self) -> list[str]:
-        """What is in the folder and is neither a record, nor weights, nor the lock."""
+        """Return the files in the folder that are neither a record, nor weights, nor the lock."""
         if not self.out.is_dir():
             return []
         known = (".json", ".safetensors", LOCK_NAME)
@@ -135,12 +137,12 @@ class CommandLine:
         ]
 
     def outcomes(self) -> list[str]:
-        """Status of each record, in order."""
+        """Return the status of each record, in order."""
         return [record.outcome.status for record in self.records()]
 
 
 def descendants(pid: int) -> list[psutil.Process]:
-    """What a process has started, and what that has started."""
+    """Return the descendants of a process."""
     try:
         return list(psutil.Process(pid).children(recursive=True))
     except psutil.NoSuchProcess:
@@ -148,8 +150,8 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 
 def measured(pid: int, *, deep: bool = False) -> list[psutil.Process]:
-    """The children of a process that were started to be measured, or ``deep`` down those among all
-    its descendants.
+    """Return the children of a process that were started to be measured; with ``deep``, those among
+    all its descendants.
 
     A process that was just forked shows the words of its parent until it has become its own
     program: deep down something that a measured process starts may be counted, too.
@@ -159,7 +161,7 @@ def measured(pid: int, *, deep: bool = False) -> list[psutil.Process]:
 
 
 def children(pid: int) -> list[psutil.Process]:
-    """What a process has started."""
+    """Return the children of a process."""
     try:
         return list(psutil.Process(pid).children())
     except psutil.NoSuchProcess:
@@ -167,7 +169,7 @@ def children(pid: int) -> list[psutil.Process]:
 
 
 def command_of(process: psutil.Process) -> str:
-    """What it was started with; nothing once it has ended."""
+    """Return the words that it was started with; none once it has ended."""
     try:
         return " ".join(process.cmdline())
     except psutil.Error:
@@ -175,7 +177,7 @@ def command_of(process: psutil.Process) -> str:
 
 
 def alive(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
-    """Those that still run; one that waits for its parent to ask how it ended does not."""
+    """Return those that still run; zombies don't count."""
     return [process for process in processes if _is_alive(process)]
 
 
@@ -187,7 +189,7 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def wait_until(holds: Callable[[], T], seconds: float = 120.0) -> T:
-    """What ``holds()`` gives as soon as that is something; fails when it never does, even on a busy
+    """Return the result of ``holds()`` as soon as it is true; fails if it never is, even on a busy
     machine."""
     import time
 

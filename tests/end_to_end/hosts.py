@@ -21,7 +21,7 @@ class Host:
 
     @property
     def prefix(self) -> list[str]:
-        """What a command that runs on it begins with."""
+        """Return the start of a command that runs on it."""
         return ["ip", "netns", "exec", self.name]
 
     def cut_off(self) -> None:
@@ -30,12 +30,12 @@ class Host:
 
 
 class NoHosts(Exception):
-    """Namespaces can't be made here; says why."""
+    """Raised with the reason if namespaces can't be made here."""
 
 
 @contextlib.contextmanager
 def two_hosts() -> Iterator[tuple[Host, Host]]:
-    """Two machines with a cable between them; gone afterwards.
+    """Two machines with a cable between them; they are removed afterwards.
 
     Raises:
         NoHosts: this system does not allow it.

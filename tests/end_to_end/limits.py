@@ -1,5 +1,4 @@
-"""A machine that is short of something: disks, memory and clocks that tests may use up. Most need
-root."""
+"""Shortages: disks, memory and clocks that tests may use up. Most need root."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ int clock_gettime(clockid_t which, struct timespec *now) {
 
 
 class NotHere(Exception):
-    """This system does not allow it; says why."""
+    """Raised with the reason if this system does not allow it."""
 
 
 @contextlib.contextmanager
@@ -76,7 +75,7 @@ def make_read_only(disk: Path) -> None:
 
 
 def fill(disk: Path, leave: int = 0) -> Path:
-    """Use up a disk but for some bytes; returns the file that does."""
+    """Use up a disk except for some bytes; returns the file that does."""
     filler = disk / "filler"
     free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
     filler.write_bytes(bytes(free - leave))
@@ -85,7 +84,7 @@ def fill(disk: Path, leave: int = 0) -> Path:
 
 @contextlib.contextmanager
 def control_group(name: str, mebibytes: int) -> Iterator[Sequence[str]]:
-    """A control group with so much memory; yields what a command begins with to be in it. Raises
+    """A control group with this much memory; yields the start of a command that runs in it. Raises
     :class:`NotHere`."""
     old = Path("/sys/fs/cgroup/memory")
     new = Path("/sys/fs/cgroup")
@@ -110,7 +109,7 @@ def control_group(name: str, mebibytes: int) -> Iterator[Sequence[str]]:
 
 
 def jumping_clock(folder: Path) -> dict[str, str]:
-    """The environment in which the wall clock goes mad once ``folder/jumped`` exists. Raises
+    """Return the environment in which the wall clock jumps once ``folder/jumped`` exists. Raises
     :class:`NotHere`."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
@@ -125,7 +124,7 @@ def jumping_clock(folder: Path) -> dict[str, str]:
 
 
 def _system(*command: str) -> str:
-    """What a command of the system complains about; nothing when all is well."""
+    """Return the complaints of a system command; empty if there are none."""
     if not shutil.which(command[0]):
         return f"there is no `{command[0]}`"
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -43,7 +43,7 @@ def call(*words: str, check: bool = True) -> str:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Debian without an image from anybody: by its installer, imported as it is."""
+    """A Debian image without a registry, made by Debian's installer."""
     missing = [name for name in ("buildah", "debootstrap") if shutil.which(name) is None]
     if missing or os.geteuid() != 0:
         pytest.skip(f"needs root, buildah and debootstrap; missing: {', '.join(missing) or 'root'}")
@@ -53,7 +53,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     )
     for leftover in ("var/cache/apt", "var/lib/apt/lists"):
         shutil.rmtree(root / leftover)
-    # Whom this machine trusts, the build has to trust too.
+    # Make the build trust the certificates that this machine trusts.
     trusted = os.environ.get("PIP_CERT") or ssl.get_default_verify_paths().cafile
     if trusted:
         shutil.copy(trusted, root / CERTIFICATES[1:])
@@ -67,7 +67,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def torch_index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An index that has PyTorch for the CPU, as PyTorch's own has: served from what pip finds
+    """Serve an index that has PyTorch for the CPU, like PyTorch's own, from packages that pip finds
     here."""
     folder = tmp_path_factory.mktemp("index")
     pip = [
@@ -123,7 +123,7 @@ def built(base: str, torch_index: str, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="module")
 def container(built: str) -> Iterator[str]:
-    """The image, to run things in."""
+    """A container of the image, to run commands in."""
     name = call("buildah", "from", "--pull-never", IMAGE)
     yield name
     call("buildah", "rm", name)
@@ -132,7 +132,7 @@ def container(built: str) -> Iterator[str]:
 def in_it(
     container: str, folder: Path, *arguments: str, user: str = "1000:1000", data: Path | None = None
 ) -> list[str]:
-    """The command that does what ``docker run -v FOLDER:/work IMAGE ARGUMENTS`` does."""
+    """Return the command that does what ``docker run -v FOLDER:/work IMAGE ARGUMENTS`` does."""
     mounts = ["--volume", f"{folder}:/work"]
     if data is not None:
         mounts += ["--volume", f"{data}:/data:ro", "--env", "TRAINMARK_DATA=/data"]
@@ -223,7 +223,7 @@ def test_any_user_can_run_it(container: str, folder: Path) -> None:
     assert [record.outcome.status for record in load([folder / "trainmark-results"])] == ["ok"]
 
 
-def test_a_folder_that_its_user_may_not_write_is_said(container: str, folder: Path) -> None:
+def test_a_folder_that_its_user_may_not_write_is_an_error(container: str, folder: Path) -> None:
     os.chown(folder, 0, 0)
     words = in_it(
         container, folder, "run", "mnist-mlp128", "--dataset", "synthetic-digits", "--steps", "20"

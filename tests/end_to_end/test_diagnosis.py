@@ -1,4 +1,4 @@
-"""``trainmark explain RECORD`` of a run that did not learn, as a person starts it."""
+"""``trainmark explain RECORD`` for a run that did not learn, as a person starts it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ STATUSES = {"PASS", "WARN", "FAIL", "SKIP"}
 
 
 def doctor(*arguments: str, **environment: str) -> tuple[int, dict[str, dict[str, Any]], str]:
-    """Exit code, checks by id, and stderr."""
+    """Return the exit code, the checks by id, and stderr."""
     done = subprocess.run(
         [sys.executable, "-m", "trainmark", "doctor", "--json", *arguments],
         capture_output=True,
@@ -30,7 +30,7 @@ def doctor(*arguments: str, **environment: str) -> tuple[int, dict[str, dict[str
 
 
 def a_package(folder: Path, name: str, text: str) -> None:
-    """A package called ``name`` that does ``text`` when it is imported."""
+    """Write a package called ``name`` that does ``text`` when it is imported."""
     (folder / name).mkdir(parents=True)
     (folder / name / "__init__.py").write_text(text)
 

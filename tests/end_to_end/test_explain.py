@@ -77,7 +77,8 @@ def largest(found: dict[str, Any]) -> dict[str, Any]:
         slow({"input_seconds": 0.006, "flops_per_second": 45e12}, "input"),
         slow({"copy_seconds": 0.006, "flops_per_second": 45e12}, "copy"),
         slow({"optimizer_seconds": 0.006, "flops_per_second": 45e12}, "optimizer"),
-        # The host takes 4 ms a step, the device 4 ms: only who waits for each in turn needs 8.
+        # The host takes 4 ms per step, the device 4 ms; only a loop that waits for each in turn
+        # needs 8.
         ({"fetches": True, "input_seconds": 0.004, "flops_per_second": 11e9}, "fetch"),
     ],
 )
@@ -101,7 +102,7 @@ def test_a_planted_cause_is_the_largest(
 def test_what_launching_costs_on_an_accelerator_is_what_capturing_saves(
     command: CommandLine,
 ) -> None:
-    """4 ms of launching for a GPU that is done in a quarter of one."""
+    """Launching takes 4 ms, for a GPU that computes for a quarter of a millisecond."""
     found = explained(command, device="cuda:0", dispatch_seconds=0.004)
     assert largest(found)["cause"] == "dispatch"
     assert found["advice"][0]["style"] == "fast"
@@ -238,7 +239,7 @@ def test_a_name_that_is_not_known(command: CommandLine) -> None:
     assert "mnist-mlp128" in err
 
 
-def test_a_record_is_explained_as_it_was_run_and_what_is_not_as_it_was_is_said(
+def test_a_record_is_explained_as_it_was_run(
     recorded: CommandLine,
 ) -> None:
     found = of_record(recorded, record_of(recorded), KERNELS)

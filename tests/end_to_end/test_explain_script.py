@@ -105,7 +105,7 @@ def test_ctrl_c_before_any_change_was_measured(command: CommandLine, folder: Pat
     assert not alive(children)
 
 
-def test_a_script_without_a_step_is_said_to_have_none(command: CommandLine, folder: Path) -> None:
+def test_a_script_without_a_step_is_an_error(command: CommandLine, folder: Path) -> None:
     (folder / "none.py").write_text("print('no training'); raise SystemExit(3)")
     code, _, err = command.run("explain", "--", "python", "none.py")
     assert code == 1

@@ -1,5 +1,4 @@
-"""What happens when it goes wrong: every fault leaves a record that says so, and nothing else is
-lost."""
+"""Every fault leaves a record that names it, and nothing else is lost."""
 
 from __future__ import annotations
 
@@ -71,7 +70,7 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(command: Command
         now = {child.pid for child in measured(process.pid)}
         if "ok" in command.outcomes():
             return True
-        # none of them is the second: they were there before the first was recorded
+        # none of them is the second: they existed before the first was recorded
         earlier.update(now)
         return False
 
@@ -102,10 +101,10 @@ def test_children_die_with_a_killed_parent(command: CommandLine) -> None:
     process = command.start(
         *command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 1.0}
     )
-    # whoever was asked beforehand is gone
+    # the processes of the probes have ended
     wait_until(lambda: (command.out / ".trainmark.lock").exists())
     (child,) = wait_until(lambda: measured(process.pid))
-    # as the fake does while it 'trains'; else it would say something and notice
+    # the fake does this while it 'trains'; otherwise it would send something and notice
     wait_until(lambda: sleeps(child))
     process.kill()
     process.communicate()

@@ -1,4 +1,4 @@
-"""Training on two machines, which are network namespaces here; and one of them is cut off in the
+"""Training on two machines, which are network namespaces here; one of them is cut off in the
 middle."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def hosts() -> Iterator[tuple[Host, Host]]:
 
 
 class Scale:
-    """``trainmark scale`` on both machines: the same command, but for what is said."""
+    """``trainmark scale`` on both machines: the same command, except for the given words."""
 
     def __init__(self, command: CommandLine, hosts: tuple[Host, Host]) -> None:
         self.command = command

@@ -72,8 +72,8 @@ def test_a_file_that_is_no_interpreter(command: CommandLine, tmp_path: Path) -> 
 
 
 def test_a_python_that_is_too_old(command: CommandLine, tmp_path: Path) -> None:
-    """No Python of that age can be had here, so a new one says that it is; its syntax is the next
-    test's."""
+    """Such an old Python is not available here, so a new one pretends to be old; the next test is
+    about its syntax."""
     old = tmp_path / "python3.9"
     pretend = "import runpy, sys; sys.version_info = (3, 9, 2, 'final', 0); sys.argv = sys.argv[1:]"
     run = "runpy.run_path(sys.argv[0], run_name='__main__')"
@@ -113,7 +113,7 @@ def test_an_interpreter_without_the_framework(
 def test_a_backend_that_is_installed_nowhere(
     command: CommandLine, only_numpy: Path, backend: str, said: str
 ) -> None:
-    """Here and in an interpreter that was named: another one may have plug-ins, so it is asked."""
+    """This is checked here and in a named interpreter, which may have other plug-ins."""
     here = command.run(
         "run", "mnist-mlp128", "--backend", backend, "--steps", "5", "--out", str(command.out)
     )

@@ -13,7 +13,7 @@ from tests.slow import slow
 
 @pytest.fixture
 def fresh(command: CommandLine, tmp_path: Path) -> CommandLine:
-    """The digits are at hand, nothing else is in the cache: the limits of the CPU have to be
+    """The digits are available, and the cache has nothing else, so the limits of the CPU have to be
     measured."""
     cache = tmp_path / "cache-home"
     (cache / "trainmark").mkdir(parents=True)

@@ -43,7 +43,7 @@ for epoch in range(options.epochs):
 def measured(
     command: CommandLine, *words: str, options: tuple[str, ...] = ()
 ) -> tuple[int, str, list[Record]]:
-    """Exit code, stderr and the records."""
+    """Return the exit code, stderr and the records."""
     code, _, err = command.run(
         "measure", "--out", str(command.out), "--repeats", "1", *options, "--", *words
     )
@@ -272,7 +272,7 @@ def test_what_is_missing_is_done_by_resume_and_nothing_twice(
 
 
 def test_rounds_are_added_only_where_a_budget_is_given(command: CommandLine) -> None:
-    # sooner started than Python: three rounds fit on a slow machine, too
+    # these start sooner than Python, so three rounds fit on a slow machine, too
     script = ("sh", "-c", "sleep 0.2", "{which}")
     for budget, least, most in ((), 2, 2), (("--budget", "12"), 3, 30):
         options = ("--vary", "which=a,b", "--repeats", "2", *budget)
@@ -362,7 +362,7 @@ def test_a_bad_command_leaves_a_record_that_says_so_and_the_other_side_is_measur
 
 
 def test_the_peak_of_a_large_process_is_reported(command: CommandLine) -> None:
-    # From a small process, since the peak of what starts it hides a smaller one.
+    # It is started by a small process, since the peak of its parent hides a smaller one.
     words = ("--", sys.executable, "-c", "x = bytearray(400 << 20)")
     assert command.run_alone("measure", "--out", str(command.out), "--repeats", "1", *words)[0] == 0
     (record,) = command.records()
@@ -551,7 +551,7 @@ def test_a_program_in_c_takes_part(command: CommandLine, tmp_path: Path) -> None
 
 
 def _workflow_commands() -> dict[str, str]:
-    """The commands of the example workflow by the names of their steps."""
+    """Return the commands of the example workflow by the names of their steps."""
     commands = {}
     name = ""
     for line in (ROOT / "examples/ci/compare-training.yml").read_text().splitlines():
@@ -590,7 +590,7 @@ def test_the_commands_of_the_workflow_pass_a_pull_request_or_fail_it(
 
     done = run("measure")
     assert done.returncode == 0, done.stderr.decode()
-    # other tests disturb, which is not this one's matter
+    # other tests disturb, which does not matter here
     for file in (tmp_path / "trainmark-results").glob("*.json"):
         file.write_text(
             re.sub(r'"others_share": ?[-+.e0-9]+', '"others_share": null', file.read_text())

@@ -1,4 +1,4 @@
-"""What is seen of a run from outside, and what can be asked of it."""
+"""Observations of a run from outside, and the options for it."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SCRIPTS = Path(__file__).parent / "own_scripts"
 def measured(
     command: CommandLine, *words: str, options: tuple[str, ...] = ()
 ) -> tuple[list[Record], str]:
-    """The records, and what was printed to stderr."""
+    """Return the records, and the output on stderr."""
     _, _, err = command.run(
         "measure", "--out", str(command.out), "--repeats", "1", *options, "--", *words
     )
@@ -54,7 +54,7 @@ def test_epochs_steps_and_places_of_a_classifier_and_the_same_losses_as_without(
     assert [(epoch.steps, epoch.examples) for epoch in record.epochs] == [
         (19, 608),
         (20, 640),
-    ]  # the first is not timed
+    ]  # the first step is not timed
     assert all(epoch.evaluation_seconds for epoch in record.epochs)
     assert (observed.evaluations, observed.saves) == (2, 1)
     places = {
@@ -79,7 +79,7 @@ def test_epochs_steps_and_places_of_a_classifier_and_the_same_losses_as_without(
 
 
 def line(place: str) -> int:
-    """The number of a line in ``file:line``."""
+    """Return the number of a line in ``file:line``."""
     return int(place.rpartition(":")[2])
 
 
@@ -205,7 +205,7 @@ def test_all_ranks_end_at_the_same_step(command: CommandLine) -> None:
     if torchrun is None:
         pytest.skip("torchrun is not next to this Python")
     with socket.create_server(("127.0.0.1", 0)) as free:
-        # by default always the same one, which another training here may have
+        # by default it is always the same one, which another training here may have
         port = free.getsockname()[1]
     words = (
         torchrun,

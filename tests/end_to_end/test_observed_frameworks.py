@@ -45,7 +45,7 @@ def seen(command: CommandLine, tmp_path: Path) -> Seen:
 
 
 def plain(*words: str) -> str:
-    """What a script prints without an observer."""
+    """Return the output of a script without an observer."""
     return subprocess.run(
         [sys.executable, str(SCRIPTS / words[0]), *words[1:]],
         capture_output=True,
@@ -55,7 +55,7 @@ def plain(*words: str) -> str:
 
 
 def numbers(printed: str, name: str) -> list[float]:
-    """The numbers in the lines that begin with a name."""
+    """Return the numbers in the lines that begin with a name."""
     return [
         float(each)
         for line in re.findall(rf"^{name} (.*)$", printed, re.MULTILINE)
@@ -165,7 +165,7 @@ def test_changes_of_keras_take_effect(seen: Seen, monkeypatch: pytest.MonkeyPatc
     names = ("same-batch", "jit", "steps-per-execution=4", "mixed-bf16")
     monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
     monkeypatch.setenv("TRAINMARK_CHANGES", ",".join(names))
-    # where an experiment may not write
+    # an experiment may not write here
     monkeypatch.setenv("SAVE", str(Path.home() / "trainmark-test.keras"))
     epochs, observed, _ = seen("keras_convnet.py")
     assert (set(observed.changed), observed.failed) == (set(names), {})

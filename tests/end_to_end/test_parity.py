@@ -99,7 +99,8 @@ def parity(*arguments: str, workload: str = "mnist-mlp128") -> list[str]:
 
 
 def in_process(command: CommandLine, *arguments: str) -> dict[str, Any]:
-    """What a parity of real backends finds, with the time that a busy machine may need."""
+    """Return the results of a parity of real backends, with the time that a busy machine may
+    need."""
     process = command.start(*arguments, "--json")
     try:
         out, err = process.communicate(timeout=280)

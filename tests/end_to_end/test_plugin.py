@@ -44,7 +44,7 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory: pytest.TempPathFactory, cache_home: Path) -> Installed:
-    """Built by the setuptools of this interpreter, without a network."""
+    """It is built by the setuptools of this interpreter, without a network."""
     for needed in ("pip", "setuptools"):
         try:
             importlib.metadata.version(needed)
@@ -89,7 +89,7 @@ def test_it_is_listed_with_its_version(plugin: Installed) -> None:
 def test_it_trains_a_workload_of_the_users(
     plugin: Installed, drawn: Located, tmp_path: Path
 ) -> None:
-    """From the same weights as the NumPy backend, to the same accuracy."""
+    """It trains from the same weights as the NumPy backend, to the same accuracy."""
     done = plugin.python(
         "trainmark",
         "run",
@@ -141,7 +141,7 @@ def test_what_it_lacks_is_refused_before_anything_is_trained(
 
 
 def test_it_conforms(plugin: Installed) -> None:
-    """Its own tests, which skip what it does not have."""
+    """Its own tests are skipped where it lacks a feature."""
     done = plugin.python(
         "pytest", "-c", os.devnull, "--rootdir", ".", "-p", "no:cacheprovider", "-q", "-rs", "tests"
     )

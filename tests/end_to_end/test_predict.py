@@ -1,4 +1,4 @@
-"""``trainmark predict`` on runs that were really made."""
+"""``trainmark predict`` on real runs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def built_in(tmp_path_factory: pytest.TempPathFactory, drawn: Located, cache_hom
 
 @pytest.fixture
 def record(built_in: Path, command: CommandLine) -> Path:
-    """A copy of it, to be spoilt."""
+    """A copy of it, to be damaged."""
     shutil.copytree(built_in.parent, command.out)
     return command.out / built_in.name
 
@@ -179,7 +179,7 @@ def test_damaged_weights_are_refused(command: CommandLine, record: Path, spoil: 
         (("RECORD", "--index", "10000"), "no test example 10,000"),
     ],
 )
-def test_what_can_not_be_done_is_said(
+def test_impossible_requests_are_errors(
     command: CommandLine, record: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     code, _, err = command.run(

@@ -84,7 +84,7 @@ def test_a_learning_rate_that_diverges_is_recorded_as_such(
 
 
 @pytest.mark.parametrize("backend", ["numpy", slow("torch")])
-def test_a_rate_too_small_to_learn_is_said(
+def test_a_rate_too_small_to_learn_has_a_caveat(
     command: CommandLine, backend: str, tmp_path: Path
 ) -> None:
     code, out, _ = command.run(

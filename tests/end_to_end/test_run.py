@@ -341,7 +341,7 @@ def test_the_parent_stays_small(command: CommandLine) -> None:
 @pytest.mark.skipif(
     not os.environ.get("TRAINMARK_DATA"), reason="TRAINMARK_DATA names no folder with the real data"
 )
-def test_a_partial_dataset_is_said(command: CommandLine) -> None:
+def test_a_partial_dataset_is_reported(command: CommandLine) -> None:
     code, out, _ = command.run(
         "run",
         "cifar10-cnn",

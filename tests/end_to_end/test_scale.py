@@ -200,7 +200,7 @@ def test_a_killed_rank_ends_the_run_with_its_last_words(train: Any) -> None:
     assert whole.outcome.reason.startswith("rank 1 was killed by SIGKILL")
     assert first.outcome.reason == "ended with rank 1, which failed first"
     assert second.outcome.reason == whole.outcome.reason
-    assert whole.epochs  # what was heard before is kept
+    assert whole.epochs  # earlier messages are kept
     assert not ranks_of_this_process()
 
 
@@ -209,7 +209,9 @@ def test_the_rank_that_failed_is_distinguished_from_the_others(train: Any) -> No
     # 50 examples can't be cut into 4 equal pieces, which the command line refuses
     *_, whole = train(Layout(2, 2, 4))
     assert whole.outcome.status == "failed"
-    assert "Expected input batch_size" in whole.outcome.reason  # not that a connection was closed
+    assert (
+        "Expected input batch_size" in whole.outcome.reason
+    )  # the reason is not that a connection was closed
 
 
 def test_the_command_line(command: CommandLine) -> None:

@@ -1,5 +1,4 @@
-"""No memory, no room on the disk, a clock that jumps, data that goes away: for real, on this
-system."""
+"""Real shortages on this system: memory, disk space, a clock that jumps, data that disappears."""
 
 from __future__ import annotations
 
@@ -131,7 +130,7 @@ def test_a_clock_that_jumps_changes_no_measurement(command: CommandLine, tmp_pat
     arguments = command.train_arguments("--repeats", "2", "--device", "cpu", "--timeout", "60")
     process = command.start(*arguments, fake={"step_seconds": 0.02}, extra=clock)
     wait_until(lambda: "ok" in command.outcomes())
-    # in the second run, or shortly before; the clock goes backwards from here on
+    # this is in the second run, or shortly before; the clock goes backwards from here on
     (tmp_path / "jumped").touch()
     _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
@@ -173,7 +172,7 @@ def test_a_cache_deleted_under_a_run(command: CommandLine, tmp_path: Path) -> No
 
 
 def test_the_jumping_clock_jumps(tmp_path: Path) -> None:
-    """Else the test with it would show nothing."""
+    """Otherwise the test with it would show nothing."""
     with or_skip():
         clock = jumping_clock(tmp_path)
     (tmp_path / "jumped").touch()

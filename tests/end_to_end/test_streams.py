@@ -13,7 +13,7 @@ from tests.end_to_end.command import CommandLine
 from tests.records import a_record, write_all
 from tests.slow import slow
 
-# Python would else speak UTF-8 in the locale C as well.
+# Otherwise Python would use UTF-8 in the locale C as well.
 ASCII = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}
 TRAIN = (
     "run mnist-mlp32 --backend fake --style fast --device cpu --dataset synthetic-digits --steps "
@@ -90,7 +90,7 @@ def test_a_disk_that_is_full_under_what_is_printed(
 
 
 @pytest.mark.parametrize(("how", "code"), [("2>/dev/full", 0), (">/dev/full 2>&1", 1)])
-def test_a_disk_that_is_full_under_what_is_said_on_the_way(
+def test_a_log_on_a_full_disk_does_not_end_the_command(
     how: str, code: int, command: CommandLine
 ) -> None:
     assert in_shell(command, TRAIN.format(out=command.out), how)[0] == code

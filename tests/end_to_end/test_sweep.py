@@ -186,7 +186,7 @@ def test_asha_stops_a_bad_learning_rate_and_compares_with_finished_trials_after_
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_ray")
-def test_more_than_the_machine_has_is_said(command: CommandLine) -> None:
+def test_more_than_the_machine_has_is_an_error(command: CommandLine) -> None:
     cores = len(usable_core_numbers())
     more = ("--cpus-per-trial", str(cores), "--threads", "1", "--parallel", "2")
     code, _, err = command.run_alone(

@@ -1,4 +1,4 @@
-"""The step of PyTorch's ``fast`` as a person chooses it: compiled on the CPU, in fresh
+"""The step of PyTorch's ``fast`` with the choices of a user: compiled on the CPU, in fresh
 processes."""
 
 from __future__ import annotations

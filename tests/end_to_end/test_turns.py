@@ -21,7 +21,7 @@ LONG = {"step_seconds": 0.004, "speedup": 1.25}
 
 
 def computing(record: Record) -> list[tuple[float, float]]:
-    """When it trained, from the creation of its process on."""
+    """Return when it trained, from the creation of its process on."""
     windows = [
         window
         for epoch in record.epochs

@@ -1,4 +1,4 @@
-"""What a user gets: the wheel, in an empty environment, away from this repository, without any
+"""A user's installation: the wheel in an empty environment, away from this repository, without any
 framework."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Installed:
     cache_home: Path
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """One command of the environment, as a user's shell would start it."""
+        """Run one command of the environment, as a user's shell would start it."""
         kept = {
             name: os.environ[name]
             for name in ("HOME", "LANG", "TRAINMARK_DATA")
@@ -62,7 +62,7 @@ class Installed:
         )
 
     def add(self, what: str) -> None:
-        """``pip install`` it there, with the pip that is here: an empty environment is made sooner
+        """Install it there with the pip of this interpreter: an empty environment is made sooner
         without one."""
         pip = [
             sys.executable,
@@ -167,7 +167,7 @@ def test_a_page_names_the_extra_that_it_needs(installed: Installed) -> None:
 
 @pytest.mark.slow
 def test_the_page_is_made_once_the_extra_is_there(installed: Installed) -> None:
-    installed.add("trainmark[report]")  # as the message says: what is installed gets its extra
+    installed.add("trainmark[report]")  # the message says so: an installed package gets its extra
     done = installed.run("trainmark", "report", str(RESULTS / "main-job"), "-o", "page.html")
     assert done.returncode == 0, done.stderr
     assert (installed.folder / "page.html").read_text().startswith("<!doctype html>")

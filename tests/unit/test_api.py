@@ -1,4 +1,4 @@
-"""``trainmark`` as a library: objects that show themselves."""
+"""``trainmark`` as a library: its objects display themselves."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_what_is_trained_comes_back(
     cache_home: Path,
     drawn: Located,
 ) -> None:
-    """For real, with the built-in backend, in a separate process; quietly."""
+    """This is a real run with the built-in backend, in a separate process, without messages."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_home))
     monkeypatch.delenv("TRAINMARK_DATA", raising=False)
     records = trainmark.run(

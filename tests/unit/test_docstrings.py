@@ -43,7 +43,7 @@ CLASSES = [
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_every_field_is_documented(kind: type) -> None:
-    """In order; a class may leave inherited fields to its base."""
+    """The names are in order; a class may leave inherited fields to its base."""
     own = list(inspect.get_annotations(kind))
     assert documented(kind) in (fields(kind), own)
 

@@ -42,7 +42,7 @@ def test_every_event_is_a_line_and_times_grow(place: Path) -> None:
 def said(
     code: str, place: Path, python: str = sys.executable, **environment: str
 ) -> list[dict[str, Any]]:
-    """What a program with a copy of the file says to ``place``."""
+    """Return what a program with a copy of the file writes to ``place``."""
     script = place.parent / "script.py"
     script.write_text(code)
     (place.parent / "hook.py").write_text(HOOK.read_text())

@@ -1,5 +1,5 @@
-"""What is imported when: no framework by anybody but its backend, nothing heavy for `--help`, a
-light child."""
+"""Imports are late: no framework except by its backend, nothing heavy for `--help`, a light
+child."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAVY = {"numpy", "rich", "msgspec", "psutil", "pynvml"}
 
 
 def imported_by(code: str) -> set[str]:
-    """Top-level modules in a fresh interpreter after ``code``."""
+    """Return the top-level modules in a fresh interpreter after ``code``."""
     report = (
         "import sys, json; print(json.dumps(sorted({name.partition('.')[0] for name in "
         "sys.modules})))"

@@ -1,4 +1,4 @@
-"""One statement a line, as CONTRIBUTING.md asks: what no rule of ruff checks."""
+"""One statement a line, as CONTRIBUTING.md asks: this checks what no rule of ruff does."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_a_device_is_no_file(device: str) -> None:
         regular.read(Path(device), 10)
 
 
-def test_what_is_found_is_said_and_nothing_is_raised(tmp_path: Path) -> None:
+def test_the_description_names_what_is_found_and_raises_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "pipe")
     found = {

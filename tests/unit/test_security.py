@@ -1,4 +1,5 @@
-"""What docs/security.md promises of the source itself, and that the tests it names are there."""
+"""The promises of docs/security.md about the source itself, and the existence of the tests that it
+names."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ SHELLS = {"shell", "allow_pickle"}
 
 
 def dangers(source: str) -> Iterator[str]:
-    """What in a module could make code of data."""
+    """Names with which a module could execute data."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (

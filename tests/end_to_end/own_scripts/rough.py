@@ -52,7 +52,7 @@ def train() -> None:
 if __name__ == "__main__":
     with multiprocessing.Pool(2) as pool:
         pool.map(abs, range(4))
-    # not before: the pool ends its processes by it, or hangs
+    # This comes late: the pool ends its processes by it, or hangs
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, lambda *_: None)
     thread = threading.Thread(target=train)

@@ -1,6 +1,6 @@
 """A backend that trains nothing, asynchronously: for tests of everything around a backend.
 
-Steps are queued and 'finish' later, so whoever reads the clock without ``synchronize`` measures
+Steps are queued and 'finish' later, so a reading of the clock without ``synchronize`` measures
 nearly nothing, and that fails a test on any laptop. ``TRAINMARK_FAKE`` holds JSON that says how it
 behaves, see :class:`Behaviour`.
 """
@@ -45,7 +45,7 @@ from trainmark.workload.spec import Workload
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What the fake does.
+    """The behaviour of the fake.
 
     Args:
         step_seconds: duration of a step on ``cpu``, whatever it computes; ``cuda:0`` is ``speedup``
@@ -89,7 +89,7 @@ class Behaviour:
 
 
 def behaviour() -> Behaviour:
-    """The behaviour that the environment asks for."""
+    """Return the behaviour that the environment requests."""
     data = json.loads(os.environ.get("TRAINMARK_FAKE", "{}"))
     return Behaviour(
         **{field.name: data[field.name] for field in fields(Behaviour) if field.name in data}
@@ -124,7 +124,7 @@ class FakeBackend:
     """Two pretended devices: ``cpu`` and, unless the driver should list no GPU, ``cuda:0``."""
 
     def capabilities(self) -> Capabilities:
-        """Everything any workload asks for."""
+        """Everything that any workload needs."""
         devices = (
             Device("cpu", "fake CPU", "cpu", None, ("fp32",)),
             Device("cuda:0", "fake GPU", "accelerator", 2**30, ("fp32", "bf16")),
@@ -133,7 +133,7 @@ class FakeBackend:
         return Capabilities("fake", "1.0", STYLES, listed, KINDS, {"fake": "1.0"})
 
     def examine(self) -> Examination:
-        """Built for a GPU that is not there."""
+        """Return an examination that finds a build for a missing GPU."""
         return Examination("CUDA 13.0", ("sm_90",))
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
@@ -159,7 +159,7 @@ class FakeBackend:
 
 
 def _cost(part: StepPart, does: Behaviour, style: Style) -> float:
-    """Seconds of a part of a step, 1 for yes."""
+    """Return the seconds of a part of a step, 1 for yes."""
     if part == "optimizer":
         return does.optimizer_seconds
     if style == "fast" or part == "loss":
@@ -170,7 +170,7 @@ def _cost(part: StepPart, does: Behaviour, style: Style) -> float:
 
 
 class FakeTrainer:
-    """Queues steps on a device that lives in the future."""
+    """Queues steps on a device that computes in the background."""
 
     def __init__(self, model: Model, options: Options, does: Behaviour) -> None:
         self._does = does
@@ -204,16 +204,16 @@ class FakeTrainer:
         self._weights: Weights = {}
 
     def load(self, weights: Weights) -> None:
-        """Keep the weights, start over."""
+        """Keep the weights, and start again."""
         self._weights = dict(weights)
         self._step = 0
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Nothing to compile."""
+        """Do nothing: there is nothing to compile."""
         return False
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """Take the sizes, make the noise that frameworks make."""
+        """Keep the sizes, and print as frameworks do."""
         self._sizes = list(plan.sizes)
         if self._does.noise:
             os.write(1, self._does.noise.encode())
@@ -250,21 +250,21 @@ class FakeTrainer:
         time.sleep(max(0.0, self._busy_until - time.perf_counter()))
 
     def read(self, results: Any) -> Steps:
-        """What was queued."""
+        """Return the queued losses."""
         losses, hits = zip(*results, strict=True)
         return Steps(np.array(losses, dtype=np.float64), None, np.array(hits, dtype=np.int64))
 
     def evaluate(self, split: SplitName) -> Evaluation:
-        """What a trained network would say."""
+        """Return the results of a trained network."""
         loss = 2.0 * math.exp(-self._step / 200) + 0.05
         return Evaluation(loss, 1 - loss / 2.2)
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """No network, so no opinion."""
+        """Return equal outputs: there is no network."""
         return np.zeros((len(images), 10))
 
     def weights(self) -> Weights:
-        """The weights as they came, moved a little by every step."""
+        """Return the loaded weights, moved a little by every step."""
         return {
             name: value + np.float32(1e-3 * self._step) for name, value in self._weights.items()
         }
@@ -274,11 +274,11 @@ class FakeTrainer:
         return self.weights()
 
     def settings(self) -> dict[str, Any]:
-        """One setting, so that it can be looked for in a record."""
+        """Return one setting, so that a test finds it in a record."""
         return {"asynchronous": True}
 
     def device_peak_bytes(self) -> int | None:
-        """Nothing was held."""
+        """Return None: no memory is used."""
         return None
 
     def _asked_for(self, failure: str) -> bool:

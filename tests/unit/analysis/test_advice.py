@@ -1,4 +1,4 @@
-"""What is advised against which cause, and what it promises."""
+"""The advice against each cause, and its promise."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_against_small_operations_a_larger_batch_is_promised_by_the_example() ->
     assert best.fixed == pytest.approx(0.8)
 
 
-def test_that_the_batch_is_too_small_is_said_where_a_larger_one_helps_most() -> None:
+def test_a_too_small_batch_is_named_if_a_larger_one_helps_most() -> None:
     attribution = attribute(dissection([dispatching()] * 5, starts=NO_STARTS))
     do, _, cause = sentences(attribution, advised(dispatching(), starts=NO_STARTS))
     assert do.startswith("Use a batch of 1,000 instead of 100.")
@@ -103,7 +103,7 @@ def test_where_most_is_unexplained_nothing_is_advised() -> None:
     assert "Too noisy to tell" in sentences(attribute(found), ())[0]
 
 
-def test_what_may_be_noise_is_neither_named_nor_advised_against() -> None:
+def test_what_may_be_noise_is_not_named_and_gives_no_advice() -> None:
     """Making batches seems to cost 8 of 10 ms, but without it a step took anything from 2 to 12."""
     rounds = [
         {WHOLE: 10.0, "without input": without, PEAK: 1e-9}

@@ -1,4 +1,4 @@
-"""Published figures held against measured ones."""
+"""Published figures compared with measured ones."""
 
 from __future__ import annotations
 

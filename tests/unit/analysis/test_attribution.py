@@ -69,7 +69,7 @@ def dissection(
     lengths: dict[str, tuple[int, int]] | None = None,
     **changes: Any,
 ) -> Dissection:
-    """As if these were the rounds of each process; ``starts`` are those of each round, or of
+    """Return these rounds as those of each process; ``starts`` are those of each round, or of
     all."""
     values: dict[str, Any] = {
         "sittings": tuple(
@@ -271,7 +271,7 @@ def test_a_machine_that_is_slow_half_of_the_time_moves_no_share() -> None:
 
 
 def _holds(seconds: float, found: Dissection) -> bool:
-    """Whether the interval of ``input`` does."""
+    """Whether the interval of ``input`` contains the true value."""
     share = next(each for each in attribute(found).shares if each.cause == "input")
     assert share.low is not None
     assert share.high is not None
@@ -279,8 +279,8 @@ def _holds(seconds: float, found: Dissection) -> bool:
 
 
 def _noisy(rng: random.Random, **changes: float) -> dict[str, float]:
-    """A round in which the machine is slower or faster by some per cent, and every stretch again by
-    some."""
+    """Return a round in which the machine is slower or faster by a few percent, and every stretch
+    again by some."""
     pace = rng.lognormvariate(0, 0.05)
     return {
         name: seconds * pace * rng.lognormvariate(0, 0.02)

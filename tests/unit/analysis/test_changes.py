@@ -1,4 +1,5 @@
-"""What changes give, which one is named first, and whether losses tell that learning was harmed."""
+"""The gain of changes, which one is named first, and whether losses show that learning was
+harmed."""
 
 from __future__ import annotations
 

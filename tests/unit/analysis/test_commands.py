@@ -1,4 +1,4 @@
-"""Records of commands, compared: by epochs where they report them, else as a whole."""
+"""Records of commands are compared by epochs if they report them, else as a whole."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def ended_by_the_budget(record: Record, **changes: Any) -> Record:
 
 
 def in_turns(record: Record, place: int, seconds: float, examples: float) -> Record:
-    """A record with eight blocks of two slices that took so long."""
+    """A record with eight blocks of two slices that took this long."""
     slices = [
         Slice(block, order, 20.0 * block + order, 10, 10, seconds, examples)
         for block in range(8)

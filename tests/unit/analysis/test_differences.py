@@ -25,7 +25,7 @@ def test_only_differences_are_shown_above_the_numbers() -> None:
     assert text.index("580.65") < text.index("mnist-mlp512 ·")
 
 
-def test_what_is_not_known_is_said_to_be_so() -> None:
+def test_unknown_facts_are_shown_as_unknown() -> None:
     comparison = compare([on("a", cpu_turbo=True), on("b", cpu_turbo=None)], by="machine")
     assert [each.values for each in comparison.differences] == [{"a": "on", "b": "not known"}]
 

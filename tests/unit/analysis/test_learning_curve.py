@@ -1,4 +1,4 @@
-"""What epochs took, and what had been learnt by their ends."""
+"""The duration of epochs, and the results at their ends."""
 
 from __future__ import annotations
 

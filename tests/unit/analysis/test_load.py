@@ -1,4 +1,4 @@
-"""What was busy, in as many windows as can be drawn."""
+"""The utilisation, in as many windows as can be drawn."""
 
 from __future__ import annotations
 

@@ -78,9 +78,9 @@ def test_and_stands_alone_where_they_differ() -> None:
     assert titles(on(1), on(2, labels=T4), on(3, labels=A10)) == ["lab (1)", "lab (2)", "lab (3)"]
 
 
-def test_machines_are_held_against_each_other_whatever_their_build_and_accelerator() -> None:
-    """CPU by CPU, and what is no CPU by what is none: a build for another GPU is another
-    version."""
+def test_machines_are_compared_whatever_their_build_and_device() -> None:
+    """CPUs are compared with CPUs and accelerators with accelerators: a build for another GPU is
+    another version."""
     h200 = DeviceRef("cuda:0", "NVIDIA H200", "accelerator")
     m4 = DeviceRef("mps", "Apple M4", "accelerator")
     records = []

@@ -1,4 +1,4 @@
-"""What is said of a command from what was seen of it."""
+"""The table's words about a command, from its observations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def watched(rows: int = 40, **columns: Any) -> Samples:
     return Samples(0.25, [0.25 * (row + 1) for row in range(rows)], **columns)
 
 
-def test_nothing_seen_nothing_said() -> None:
+def test_nothing_observed_gives_no_words() -> None:
     assert observe(a_command(process_seconds=None)) == ()
 
 
@@ -85,7 +85,7 @@ def test_a_long_first_epoch_may_be_start_up() -> None:
     assert "more than the others" not in seen(a_command(seconds=(1.0, 1.0, 1.0)))["start-up"].words
 
 
-def test_on_a_busy_machine_nothing_is_said_of_what_it_waits_for() -> None:
+def test_a_busy_machine_gives_no_words_about_waiting() -> None:
     record = a_command(
         samples=watched(tree_cpu_percent=[None, *[20.0] * 39]), caveats=[Caveat.BUSY_MACHINE]
     )
@@ -113,5 +113,5 @@ def test_memory_that_grows() -> None:
     assert "about the same" in seen(a_command(samples=stays))["memory growth"].words
 
 
-def test_throttling_is_said() -> None:
+def test_throttling_is_reported() -> None:
     assert "throttling" in seen(a_command(caveats=[Caveat.THROTTLED]))

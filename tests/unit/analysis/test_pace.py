@@ -1,4 +1,4 @@
-"""A side that changes its pace within a run, against the other."""
+"""A side that changes its pace within a run, relative to the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probabilities, and what was taken for what."""
+"""Probabilities, and the confusion matrix."""
 
 from __future__ import annotations
 

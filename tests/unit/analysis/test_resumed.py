@@ -1,4 +1,4 @@
-"""Runs that a later command completed: of the same plan, but not of the same moment."""
+"""Runs that a later command completed: the same plan at another time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_failure_that_was_made_good_is_no_failure() -> None:
 
 
 def test_a_continued_training_is_judged_by_where_it_arrived() -> None:
-    """Its repeats are parts of one training: their mean says nothing."""
+    """Its repeats are parts of one training, so their mean has no meaning."""
     workload = catalog.find("mnist-mlp512").with_schedule(protocol="continued")
     accuracies = [0.5, 0.9, 0.98]
     sides = [

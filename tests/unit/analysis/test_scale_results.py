@@ -1,4 +1,4 @@
-"""What the records of a scale plan say, with made-up records."""
+"""Results of a scale plan, from made-up records."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_compare_keeps_layouts_apart_and_counts_their_failures() -> None:
     records += [
         of_layout(1, precision="fp64"),
         of_layout(2, precision="fp64"),
-    ]  # only for their losses
+    ]  # these exist only for their losses
     found = {
         group.key.layout: (len(group.records), group.failed) for group in group_records(records)
     }

@@ -201,7 +201,7 @@ def test_the_outlier_of_a_round_is_trimmed() -> None:
     assert sliced.kept == pytest.approx((0.0,))
 
 
-def test_a_disturbed_block_is_left_out_and_said() -> None:
+def test_a_disturbed_block_is_left_out_and_reported() -> None:
     slow = [1.0, 1.0, 1.004, 1.004, 1.0, 1.0, 1.0, 1.0]
     others = [0.0, EXTERNAL_SHARE + 0.01, EXTERNAL_SHARE, None]
     rounds = [

@@ -1,4 +1,4 @@
-"""What is derived from one record."""
+"""Figures that are derived from one record."""
 
 from __future__ import annotations
 

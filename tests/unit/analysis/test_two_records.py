@@ -1,4 +1,4 @@
-"""Why two runs differ."""
+"""Reasons why two runs differ."""
 
 from __future__ import annotations
 

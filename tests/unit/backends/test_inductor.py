@@ -1,4 +1,4 @@
-"""Where PyTorch keeps its compiled code."""
+"""The folder for PyTorch's compiled code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_commands_cache_is_used_unless_the_user_has_one(
     expected: str | None,
 ) -> None:
     for variable, value in ((CACHE_VARIABLE, of_command), (FOLDER, of_user)):
-        monkeypatch.setenv(variable, "")  # so that it is restored, whatever sets it
+        monkeypatch.setenv(variable, "")  # it is restored after the test, whatever sets it
         monkeypatch.delenv(variable)
         if value is not None:
             monkeypatch.setenv(variable, value)

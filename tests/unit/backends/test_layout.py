@@ -1,4 +1,4 @@
-"""What ranks must agree on before they train together."""
+"""Facts that ranks must agree on before they train together."""
 
 from __future__ import annotations
 

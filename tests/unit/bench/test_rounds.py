@@ -127,5 +127,5 @@ def test_an_interrupt_ends_all(tmp_path, enter):
             timeouts=QUICK,
             log=interrupted,
         )
-    # warmed up twice each, and no more
+    # each has warmed up twice
     assert len((tmp_path / "order.txt").read_text().split()) == 4

@@ -24,7 +24,7 @@ class Handler(BaseHTTPRequestHandler):
             page(self)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Tests are silent."""
+        """Log nothing: tests are silent."""
 
     def start(
         self,

@@ -131,8 +131,8 @@ def test_real_part_of_cifar10(real_data: Path) -> None:
 
 
 def imported_by(module: str) -> set[str]:
-    """What importing ``module`` in a fresh interpreter brings along: whole names."""
-    # What has no __spec__ was not imported: Cython puts such modules there for itself.
+    """Return the modules that importing ``module`` in a fresh interpreter loads: whole names."""
+    # A module without __spec__ was not imported: Cython puts such modules there for itself.
     code = (
         f"import sys; before = set(sys.modules); import {module}\n"
         "print(*(name for name in set(sys.modules) - before if getattr(sys.modules[name], "

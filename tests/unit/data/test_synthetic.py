@@ -23,8 +23,8 @@ def test_progress_reaches_the_end() -> None:
 
 
 def test_the_bytes_are_those_of_every_machine(drawn: Located) -> None:
-    # Locating the data compared each file with the catalogue. Version 0.1 generated other digits,
-    # so records tell them apart by this digest; it changes only on purpose.
+    # Locating the data compared each file with the catalogue. Records distinguish these digits from
+    # those of other generators by this digest; it changes only on purpose.
     assert drawn.sha256 == "44878636e49d55180566c329286cde7a7928a7ddb7b7ab84798433f21d071204"
     assert (drawn.train_examples, drawn.test_examples) == (60_000, 10_000)
 

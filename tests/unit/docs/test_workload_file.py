@@ -88,12 +88,12 @@ def bare(cell: str) -> str:
 
 
 def names(cell: str) -> list[str]:
-    """The kinds that a row is about."""
+    """Return the kinds that a row is about."""
     return re.findall(r"`([\w-]+)`", cell)
 
 
 def default_of(field: dataclasses.Field[Any]) -> str:
-    """As the page writes it."""
+    """Format a value as the page does."""
     if field.default_factory is not dataclasses.MISSING:
         made = field.default_factory()
         return f"`{{ {', '.join(inline(made))} }}`" if hasattr(made, "kind") else "its defaults"
@@ -110,7 +110,7 @@ def default_of(field: dataclasses.Field[Any]) -> str:
 
 
 def inline(made: Any) -> list[str]:
-    """Its kind and the keys that have no default, as in a TOML file."""
+    """Return its kind and the keys without a default, as in a TOML file."""
     required = [
         field.name for field in dataclasses.fields(made) if field.default is dataclasses.MISSING
     ]
@@ -118,7 +118,7 @@ def inline(made: Any) -> list[str]:
 
 
 def choices(hint: Any) -> set[str]:
-    """The strings that a key may be, of those that may not be any string."""
+    """Return the strings that a key may be; empty if it may be any string."""
     if get_origin(hint) is Literal:
         return {each for each in get_args(hint) if isinstance(each, str)}
     if get_origin(hint) in (Union, types.UnionType):

@@ -1,4 +1,4 @@
-"""What the reference computes for ``trainmark parity``, on a few small images."""
+"""Steps of the reference for ``trainmark parity``, on a few small images."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from trainmark.execute.worker.parity_reference import compute_reference
 from trainmark.workload.spec import Workload
 
 DATA: Any = SimpleNamespace(load=lambda: a_dataset(train=100))
-"""In place of a folder."""
+"""Replaces a folder."""
 TEXT_LENGTH = 12
 TEXT: Any = SimpleNamespace(load=lambda: a_text(train=300, test=60, length=TEXT_LENGTH))
 
 
 def data_of(workload: Workload) -> Any:
-    """What it trains on."""
+    """The data that it trains on."""
     return TEXT if workload.is_text else DATA
 
 

@@ -1,4 +1,4 @@
-"""Which sides are meant, given what was asked and what the backends said."""
+"""The chosen sides, given the options and the capabilities of the backends."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_of_a_backend_with_one_style_that_one() -> None:
     ]
 
 
-def test_what_one_device_lacks_is_said_and_the_others_train() -> None:
+def test_a_feature_that_one_device_lacks_is_named() -> None:
     can = dataclasses.replace(
         CAN, devices=(DEVICES[0], dataclasses.replace(DEVICES[1], precisions=("bf16",)))
     )

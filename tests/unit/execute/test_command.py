@@ -98,7 +98,7 @@ def test_an_edited_script_is_something_else(tmp_path: Path) -> None:
     assert task.first.program_sha256 is None
 
 
-def test_braces_can_be_said() -> None:
+def test_braces_can_be_written() -> None:
     measured = command("echo", '{{"a": {x}}}', "{ }", "{1}")
     assert measured.words({"x": "3"}) == ["echo", '{"a": 3}', "{ }", "{1}"]
 

@@ -1,4 +1,4 @@
-"""What is decided before a turn: numbers of threads, and whether a clock has dropped."""
+"""Decisions before a turn: numbers of threads, and whether a clock has dropped."""
 
 from __future__ import annotations
 

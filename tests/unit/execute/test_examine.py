@@ -46,7 +46,7 @@ def test_ctrl_c_ends_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_that_hangs_is_ended() -> None:
     (found,) = examine_all(names=("numpy",), timeout=0.001)
     assert found.problem == "no answer within 0.001 s"
-    assert found.version is not None  # from its package, since it did not say
+    assert found.version is not None  # the package has it, since the framework did not say
 
 
 def test_one_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What a measured process may say, and what becomes of one that says something else."""
+"""Allowed messages of a measured process, and the end of one that sends others."""
 
 from __future__ import annotations
 

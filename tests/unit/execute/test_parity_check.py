@@ -54,7 +54,7 @@ AVERAGED = a_workload(*MLP, optimizer=MOMENTUM, weight_average=WeightAverage(0.9
 
 
 class Given(NumpyBackend):
-    """Trains with ``kind``, and what ``change`` makes of the workload."""
+    """Trains with ``kind``, on a workload with ``change``."""
 
     def __init__(
         self,
@@ -510,7 +510,7 @@ def test_a_state_of_another_shape_is_an_error(kind: Any, said: str, tmp_path: Pa
 
 
 class OfVersion01:
-    """A trainer as plug-ins had it: without its state."""
+    """A trainer as plug-ins had it before: without its state."""
 
     def __init__(self, *arguments: Any) -> None:
         trainer = NumpyTrainer(*arguments)

@@ -1,4 +1,4 @@
-"""A training with ``pytorch_seed`` follows what was drawn: in its batches, its evaluations and its
+"""A training with ``pytorch_seed`` follows the draws: in its batches, its evaluations and its
 replay."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EXAMPLES = {"train": 1_000, "test": 300}
 
 
 class Evaluated:
-    """A trainer that remembers what it evaluates."""
+    """A trainer that remembers its evaluations."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, list[int]]] = []

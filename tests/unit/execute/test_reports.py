@@ -1,4 +1,4 @@
-"""What a script says of its epochs, believed as far as it makes sense."""
+"""Reports of a script about its epochs are believed as far as they make sense."""
 
 from __future__ import annotations
 
@@ -121,10 +121,10 @@ def test_a_line_may_come_in_pieces() -> None:
         b"[1, 2]\n",
         b'{"trainmark": 2, "event": "epoch", "t": 1003}\n',
         line("surprise", 3.0),
-        line("epoch", 0.2),  # before the command
+        line("epoch", 0.2),  # this is before the command
         line("epoch", math.nan),
         line("epoch", 3.0, index=7),
-        line("test", 3.0),  # of no epoch
+        line("test", 3.0),  # it belongs to no epoch
         b'{"trainmark": 1, "event": "epoch", "t": "soon"}\n',
         b'{"trainmark": 1, "event": "epoch", "t": 1' + b"0" * 400 + b"}\n",
         b"[" * 100_000 + b"\n",

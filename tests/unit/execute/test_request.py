@@ -1,4 +1,4 @@
-"""What the options of a run change in a workload's schedule."""
+"""Changes that the options of a run make to a workload's schedule."""
 
 from __future__ import annotations
 

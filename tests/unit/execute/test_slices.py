@@ -17,7 +17,7 @@ from trainmark.execute.worker.slices import FEWEST_STEPS, Enough, Slices
 from trainmark.execute.worker.timing import TimedEpoch, timed_epoch
 
 STEP = 0.125
-"""Seconds, which binary fractions hold exactly."""
+"""Seconds of a step; binary fractions hold them exactly."""
 
 
 class Training:
@@ -135,7 +135,7 @@ def test_the_start_of_an_epoch_belongs_to_the_slice_that_it_falls_into() -> None
 
 def test_the_untimed_part_continues_in_the_next_epoch() -> None:
     training = Training()
-    parent = Parent(training, [0.5, 0.5, None], untimed=10 * STEP)  # more than an epoch
+    parent = Parent(training, [0.5, 0.5, None], untimed=10 * STEP)  # that is more than an epoch
     pacing = Slices(parent.turns, parent.on_answer, origin=0.0)
     for _ in range(8):
         an_epoch(training, pacing, 6)

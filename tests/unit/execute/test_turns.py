@@ -1,4 +1,4 @@
-"""Whose turn it is."""
+"""The order of turns."""
 
 from __future__ import annotations
 

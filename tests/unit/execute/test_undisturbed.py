@@ -13,7 +13,7 @@ from trainmark.execute.parent.undisturbed import undisturbed
 
 @pytest.fixture
 def another_thread() -> Iterator[None]:
-    """One that the system may give signals to, as the one that draws the progress."""
+    """Start a thread that the system may give signals to, like the one that draws the progress."""
     done = threading.Event()
     thread = threading.Thread(target=done.wait)
     thread.start()

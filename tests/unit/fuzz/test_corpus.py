@@ -1,5 +1,5 @@
-"""Every input of the corpus through its target, without the fuzzer: what was found once stays
-mended."""
+"""Every input of the corpus goes through its target, without the fuzzer, so old findings stay
+fixed."""
 
 from __future__ import annotations
 

@@ -596,7 +596,7 @@ def test_the_parts_of_a_step_are_sampled(
     def both(*given: Any) -> None:
         evaluations.append(given)
         end = time.monotonic() + 0.1
-        while time.monotonic() < end:  # the user's own
+        while time.monotonic() < end:  # this is the user's own code
             pass
 
     expected = {"loader", "backward", "your own code"}

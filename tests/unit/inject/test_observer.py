@@ -25,7 +25,7 @@ FILES = sorted(Path(trainmark.inject.__file__).parent.rglob("*.py"))
 
 
 class Optimiser:
-    """Anything that can be referred to weakly."""
+    """An object that allows weak references."""
 
 
 @pytest.fixture
@@ -384,7 +384,7 @@ def test_files_that_the_script_holds_open_are_written_at_the_end(pipe: Path) -> 
 def test_a_place_is_below_the_first_working_folder(observer: Observer, tmp_path: Path) -> None:
     before = observer.users_place(sys._getframe())
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path)  # as Hydra does
+        patch.chdir(tmp_path)  # Hydra does this
         after = observer.users_place(sys._getframe())
     assert [str(place).rpartition(":")[0] for place in (before, after)] == 2 * [
         "tests/unit/inject/test_observer.py"

@@ -27,7 +27,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("model", "old", "log"):
         (tmp_path / "mine" / name).write_text(BEFORE)
     (tmp_path / "copy" / "link").symlink_to(tmp_path / "mine" / "model")
-    # so that a mistake in the code can't replace the machine's
+    # thus a mistake in the code can't replace the machine's
     with contextlib.suppress(PermissionError):
         os.mknod(tmp_path / "null", stat.S_IFCHR, os.makedev(1, 3))
         (tmp_path / "null").chmod(0o666)
@@ -164,7 +164,7 @@ def test_a_compiler_can_load_what_it_writes(
         )
     )
     assert may_not(tmp_path / "home" / "a.so")
-    assert may_not("a.so")  # in the working folder
+    assert may_not("a.so")  # this is in the working folder
 
 
 def test_the_users_folder_may_be_inside_one_that_can_be_written(
@@ -195,7 +195,7 @@ def test_nothing_that_saves_a_network_saves_elsewhere(
     torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), model)
     for traced in (lambda x: x + 1, torch.nn.Linear(1, 1)):
         torch.jit.trace(traced, torch.ones(1)).save(str(model))
-    # as torch.export.save does, which imports much
+    # torch.export.save does this, which imports much
     torch._C.PyTorchFileWriter(str(model)).write_end_of_file()
     assert model.read_text() == BEFORE
     torch.serialization.save({}, "model")
@@ -277,7 +277,7 @@ def test_a_folder_for_temporary_files_may_be_the_users(
     mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     to_nowhere = writes.Writes().to_nowhere(lambda what, f: Path(f).write_text(what), 1)
-    monkeypatch.setattr(tempfile, "tempdir", str(mine))  # as a script may do
+    monkeypatch.setattr(tempfile, "tempdir", str(mine))  # a script may do this
     to_nowhere("ours", mine / "model")
     assert sorted(each.name for each in mine.iterdir()) == ["log", "model", "old"]
 

@@ -1,4 +1,4 @@
-"""What a record keeps of a machine."""
+"""Facts of a machine that a record keeps."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_a_quiet_run() -> None:
     assert noise(EPOCHS, quiet, 0) == set(), "the power cap is how a large GPU works"
 
 
-def test_nothing_seen_is_nothing_said() -> None:
+def test_nothing_observed_gives_no_caveats() -> None:
     assert noise(EPOCHS, None, 0) == set()
     assert noise(EPOCHS, seen(), 0) == set()
 
@@ -89,8 +89,8 @@ def test_the_clock_of_a_device_that_is_not_known_is_not_the_cpus() -> None:
 
 
 def test_where_sides_take_turns_what_happens_in_them_counts() -> None:
-    """A row right before and right behind each turn of 0.1 s; the host steals in the turns alone,
-    or between them."""
+    """Rows right before and after each turn of 0.1 s; the host steals in the turns alone, or
+    between them."""
     windows = [Window(0.2 * turn + 0.005, 0.1) for turn in range(20)]
     epochs = [Epoch(index=0, start_seconds=0.0, seconds=2.0, steps=1, examples=1, windows=windows)]
     times = [

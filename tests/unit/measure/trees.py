@@ -1,4 +1,4 @@
-"""Folders like those in which a kernel tells of its machine."""
+"""Folders like those in which a kernel describes its machine."""
 
 from __future__ import annotations
 

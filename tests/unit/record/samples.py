@@ -1,5 +1,5 @@
-"""Records as they are once they have been read: what JSON can't tell apart (tuples, lists) is a
-list."""
+"""Records as they are after reading: JSON can't distinguish tuples from lists, so these are
+lists."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_a_key_given_twice_counts_once() -> None:
 
 
 @pytest.mark.timeout(120)
-def test_what_is_no_file_among_records_is_said_and_not_waited_for(tmp_path: Path) -> None:
+def test_other_files_among_records_are_named_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(RecordError, match="not a regular file"):
         store.load([tmp_path])

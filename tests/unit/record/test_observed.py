@@ -1,4 +1,4 @@
-"""What is observed of a command."""
+"""Observations of a command."""
 
 import pytest
 

@@ -49,7 +49,7 @@ def test_special_numbers_and_transposed_arrays_come_back(tmp_path: Path) -> None
     back = files.load(tmp_path / "w")
     for name, value in weights.items():
         np.testing.assert_array_equal(back[name], value, strict=True)
-    back["special"][0] = 1  # and can be written to
+    back["special"][0] = 1  # and it can be written to
 
 
 def test_the_file_is_a_safetensors_file(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_saving_survives_a_round_of_digests(tmp_path: Path) -> None:
 
 
 def test_the_same_bytes_are_no_two_tensors(tmp_path: Path) -> None:
-    """Else a header of a megabyte could make thousands of large arrays of one."""
+    """Otherwise a header of a megabyte could make thousands of large arrays of one."""
     path = tmp_path / "w.safetensors"
     entry = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
     path.write_bytes(file_of({"a": entry, "b": entry}, bytes(8)))

@@ -1,5 +1,4 @@
-"""One table by machine. The hardware is made up: plausible records, with other machines written
-in."""
+"""One table by machine. The hardware is made up: plausible records with other machines."""
 
 from __future__ import annotations
 

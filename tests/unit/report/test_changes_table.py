@@ -68,7 +68,7 @@ def test_a_finding_is_put_into_words(finding: Finding, words: str) -> None:
     assert words in " ".join(answers([finding], None, {}))
 
 
-def test_a_combination_that_harms_learning_is_said_to() -> None:
+def test_a_combination_that_harms_learning_has_a_warning() -> None:
     said = answers([], replace(found("bf16", 1.4, 1.6, "worse"), change="bf16+fused"), {})
     assert said[-1].endswith("faster, but harms learning: the loss is higher.")
 

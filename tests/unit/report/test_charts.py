@@ -1,4 +1,4 @@
-"""What charts say in words, which is what they draw."""
+"""The words of charts, which describe what they draw."""
 
 from __future__ import annotations
 

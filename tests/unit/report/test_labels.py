@@ -1,4 +1,4 @@
-"""Names that tell groups apart, and no longer than that takes."""
+"""Labels that distinguish groups, as short as possible."""
 
 from __future__ import annotations
 

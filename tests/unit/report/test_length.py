@@ -25,7 +25,7 @@ IN_STEPS = catalog.find("mnist-mlp512").with_schedule(steps=1407)
         (6, 40, True, "40 steps"),
         (1, 1, True, "1 step"),
         (3, 0, False, "3 epochs"),
-        (3, 0, True, "3 epochs"),  # a record that does not tell its steps
+        (3, 0, True, "3 epochs"),  # a record without its steps
         (0, 0, False, ""),
     ],
 )

@@ -38,7 +38,7 @@ def test_a_side_that_agrees_is_one_line() -> None:
     assert "kink" not in text and "not checked" not in text
 
 
-def test_a_mistake_is_said_with_its_size_and_what_to_look_at() -> None:
+def test_a_mistake_is_reported_with_its_size_and_what_to_look_at() -> None:
     text = shown(GOOD, SLIP)
     assert "**FAIL: 1 of 2 sides does not compute the same as the reference.**" in text
     assert "| **wrong fast cpu** | 0.1 | 1e+03 | FAIL |" in text
@@ -56,7 +56,7 @@ def test_of_many_names_three_are_enough() -> None:
 
 
 @pytest.mark.parametrize(("part", "name"), [("loss", ""), ("input", "input")])
-def test_the_name_of_a_part_is_not_said_twice(part: CheckedPart, name: str) -> None:
+def test_the_name_of_a_part_is_not_repeated(part: CheckedPart, name: str) -> None:
     assert f"x: wrong {part} in step 0 (" in shown(judge("x", [wrong(part, name)]))
 
 

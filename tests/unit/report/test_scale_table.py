@@ -1,4 +1,4 @@
-"""How an answer about more devices is drawn."""
+"""The table of an answer about several devices."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_throughput_of_a_text_is_in_tokens() -> None:
         ),
     ],
 )
-def test_whether_it_pays_is_the_first_thing_said(share: Estimate, said: str) -> None:
+def test_the_answer_comes_first(share: Estimate, said: str) -> None:
     slower = layout(4, Estimate(0.1, 0.09, 0.11))
     (table,) = scale_tables(answer(layout(1), layout(2, share), slower))
     assert table.answer is not None

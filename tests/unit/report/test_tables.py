@@ -320,7 +320,7 @@ def test_a_span_says_its_unit_once(low: str, high: str, expected: str) -> None:
     assert span(low, high) == expected
 
 
-def test_neither_analysis_nor_the_tables_import_rich() -> None:
+def test_analysis_and_tables_do_not_import_rich() -> None:
     code = (
         "import sys, trainmark.analysis.comparison, trainmark.analysis.agreement, "
         "trainmark.report.tables\n"

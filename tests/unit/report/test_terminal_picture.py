@@ -15,7 +15,7 @@ def a_table(name: str) -> Table:
 
 
 def texts(svg: str) -> str:
-    """What a reader sees, with ordinary spaces."""
+    """Return the text that a reader sees, with ordinary spaces."""
     found = ElementTree.fromstring(svg).itertext()
     return "".join(found).replace("\xa0", " ")
 

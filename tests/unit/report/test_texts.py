@@ -69,7 +69,7 @@ def test_a_text_is_one_also_where_its_pace_is_unknown() -> None:
     assert "test\nacc." not in {column.title for column in comparison_tables(comparison)[0].columns}
 
 
-def test_random_data_is_said_not_to_be_judged() -> None:
+def test_random_data_is_not_judged_and_a_note_says_so() -> None:
     records = [
         structs.replace(each, caveats=[Caveat.RANDOM_DATA])
         for each in (

@@ -65,7 +65,7 @@ def test_a_side_that_learns_less_is_named() -> None:
     ],
     ids=["same", "unclear", "worse"],
 )
-def test_a_faster_precision_is_said_to_learn_the_same_or_not(
+def test_a_faster_precision_has_a_judgement_on_learning(
     accuracies: list[float], words: str
 ) -> None:
     quick = [

@@ -1,4 +1,4 @@
-"""What ``trainmark run`` says before it begins."""
+"""The announcement of ``trainmark run`` before it begins."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from trainmark.study.observer import StudyObserver
 
 
 class Messages(StudyObserver):
-    """Keeps what is said."""
+    """Keeps the messages."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -44,7 +44,7 @@ def test_resume_goes_on_from_this_machine_and_says_what_it_leaves_out(tmp_path: 
     assert "ignoring 2 records of a-container" in messages.texts[0]
 
 
-def test_where_all_is_its_own_nothing_is_said(tmp_path: Path) -> None:
+def test_without_records_of_others_there_is_no_message(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.write(of(platform.node(), "mine"))
     messages = Messages()

@@ -1,5 +1,5 @@
-"""What a record may decide when its run is made again: names that are looked up here, and no path
-or program."""
+"""A record may decide names that are looked up here when its run is repeated, and no path or
+program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVIL = "/tmp/evil/python"
 
 
 def asked_of(record: Record, *interpreters: Interpreter) -> list[tuple[Path, str]]:
-    """Which interpreters would be started, and for which backends."""
+    """Record which interpreters would be started, and for which backends."""
     started: list[tuple[Path, str]] = []
 
     def ask(interpreter: Interpreter, backend: str) -> Seen:

@@ -60,7 +60,7 @@ class Machine:
 
     Args:
         ratios: of the rounds, over and over.
-        fails_in: a round in which a side dies.
+        fails_in: a round in which a side fails.
         wobble: by how much blocks differ.
         others: the share of the cores that others take.
     """
@@ -165,7 +165,7 @@ class Machine:
         to_the_end: bool = False,
         keeps_repeats: bool = True,
     ) -> int:
-        """How many rounds it took."""
+        """The number of rounds that it took."""
         tasks = planned(rounds, *more)
         if not to_the_end:
             tasks = [slices_alone(task) for task in tasks]
@@ -424,7 +424,7 @@ def test_a_verdict_by_whole_runs_ends_no_rounds() -> None:
 
 
 def test_workloads_are_compared_each_with_itself() -> None:
-    """The second one is five times as slow, which says nothing of its sides."""
+    """The second one is five times as slow, which does not depend on its sides."""
     machine = Machine([1.0])
     first = machine([slices_alone(task) for task in planned(3)])
     other = [

@@ -1,4 +1,4 @@
-"""Which layouts can be run, in which order, with what: the sides and the data are given."""
+"""The layouts that can be run, their order and their settings: the sides and the data are given."""
 
 from __future__ import annotations
 

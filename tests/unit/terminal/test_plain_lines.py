@@ -1,5 +1,4 @@
-"""Without a terminal: a line now and then, on what was given, and never more often than
-promised."""
+"""Without a terminal, lines are printed to the given stream, and never more often than promised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of a training while it goes on."""
+"""The display of a training while it goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left is never said to be a second for minutes on end."""
+"""The time left never stays at a second for minutes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_one_that_is_slower_than_the_last_goes_by_its_own_pace() -> None:
     assert left.estimate(19.0, 0.5, 18.0) == pytest.approx(18.0)
 
 
-def test_the_last_one_that_outlasts_its_like_is_not_said_to_be_over_in_a_second() -> None:
+def test_a_last_run_longer_than_its_like_is_not_over_in_a_second() -> None:
     left = left_of("a", "a")
     left.task_done(20.0)
     assert left.estimate(25.0, 0.0, 0.0) is None  # a command tells no steps

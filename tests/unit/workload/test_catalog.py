@@ -92,7 +92,7 @@ def test_a_name_stays_in_the_folder(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "/dev/null", "x" * 300])
-def test_a_path_that_is_called_otherwise_is_said_to_be(name: str) -> None:
+def test_a_path_with_another_ending_is_named_in_the_error(name: str) -> None:
     with pytest.raises(SpecError, match=r"is not a workload: expected a name that ends in \.toml"):
         catalog.find(name)
 

@@ -121,7 +121,9 @@ def test_a_path_leads_to_any_value() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_is_wrong_is_said(words: list[str], error: type[TrainmarkError], said: str) -> None:
+def test_errors_name_the_wrong_value(
+    words: list[str], error: type[TrainmarkError], said: str
+) -> None:
     with pytest.raises(error) as raised:
         of(*words)
     assert said in str(raised.value)

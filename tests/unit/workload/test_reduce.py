@@ -1,4 +1,4 @@
-"""The same workload with something taken out of it, and the products that a step comes down to."""
+"""Reduced variants of a workload, and the products of a step."""
 
 from __future__ import annotations
 

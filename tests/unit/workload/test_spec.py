@@ -59,7 +59,7 @@ def test_how_many_and_when_changes_the_schedule_fingerprint_only(change: dict[st
     "change",
     [{"title": "other"}, {"name": "other"}, {"published": catalog.find("mnist-mlp32").published}],
 )
-def test_what_is_only_said_about_a_workload_changes_neither(change: dict[str, Any]) -> None:
+def test_descriptions_of_a_workload_change_no_fingerprint(change: dict[str, Any]) -> None:
     changed = dataclasses.replace(BASE, **change)
     assert changed != BASE
     assert changed.step_fingerprint == BASE.step_fingerprint
@@ -124,7 +124,7 @@ def test_a_new_field_that_is_used_changes_its_fingerprint() -> None:
     ],
 )
 def test_fingerprints_stay_as_records_hold_them(name: str, step: str, schedule: str) -> None:
-    """Who changes the default of a field changes what old fingerprints say: give the field a new
+    """A changed default of a field changes the meaning of old fingerprints: give the field a new
     name instead."""
     workload = catalog.find(name)
     assert (workload.step_fingerprint, workload.schedule_fingerprint) == (step, schedule)

@@ -1,4 +1,5 @@
-"""A network cut into stages: nothing lost, nothing twice, the longest as short as can be."""
+"""A network cut into stages: nothing is lost or repeated, and the longest is as short as
+possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many bytes a step must move, against the figures of the workloads' specification."""
+"""The number of bytes that a step must move, compared with the specification of the workloads."""
 
 from __future__ import annotations
 

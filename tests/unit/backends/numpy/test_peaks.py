@@ -1,4 +1,4 @@
-"""What is timed as the limits of NumPy."""
+"""The work that is timed for the limits of NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What doctor says of broken set-ups, and that it says nothing of a good one."""
+"""The findings of doctor on broken set-ups, and none on a good one."""
 
 from __future__ import annotations
 

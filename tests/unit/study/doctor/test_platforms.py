@@ -1,5 +1,4 @@
-"""The pages of docs/platforms: what they quote of doctor is what it says, and what they type
-exists."""
+"""The pages of docs/platforms: their quotes of doctor are right, and their commands exist."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ pytestmark = pytest.mark.skipif(not PAGES, reason="an installed package has no d
 
 @pytest.fixture(scope="module")
 def said() -> set[tuple[str, str, str, str]]:
-    """All that doctor says of broken machines."""
+    """Return all findings of doctor on broken machines."""
     checks = (check for facts, *_ in BROKEN.values() for check in diagnose(facts))
     return {(check.id, check.status, check.found, check.fix) for check in checks}
 
@@ -95,7 +94,7 @@ def test_links_lead_somewhere_within_the_docs(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_was_never_run_there_is_said_at_the_top(page: Path) -> None:
+def test_a_page_without_a_real_run_says_so_at_the_top(page: Path) -> None:
     first = page.read_text().split("\n\n")[1]
     assert page.stem == "README" or re.search(
         r"(?i)\bnot run\b|not (?:yet )?been run|was not solved|was run with NGC", first

@@ -1,4 +1,4 @@
-"""Which records a sweep writes, and what becomes of trials whose worker died."""
+"""The records that a sweep writes, and the handling of trials whose worker died."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RecordingObserver:
 
 
 def news(planned: SweepPlan, number: int) -> Recorded:
-    """What a trial sends when it has ended."""
+    """Return the news that a trial sends at its end."""
     return Recorded(
         number, tuple(map(codec.encode, failed(planned.tasks[number - 1], SEEN, "out of memory")))
     )

@@ -1,4 +1,4 @@
-"""What is left of a sweep, given the records that are there."""
+"""The remaining trials of a sweep, given the existing records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trainmark.workload.size import Size
 def recorded(
     planned: SweepPlan, *numbers: int, status: str = "ok", machine: str | None = None
 ) -> list[Record]:
-    """Records as the trials of those numbers leave."""
+    """Return records as the trials of those numbers leave them."""
     made = [
         failed(task, SEEN, "")[0] for task in planned.tasks if task.first.trial.number in numbers
     ]  # type: ignore[union-attr]

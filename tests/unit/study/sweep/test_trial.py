@@ -1,4 +1,4 @@
-"""A trial where it is carried out, and what is said when something is missing there."""
+"""A trial on the machine that trains it, and the error if something is missing there."""
 
 from __future__ import annotations
 
