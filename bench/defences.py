@@ -182,7 +182,7 @@ DEFENCES = (
     ),
     Defence(
         "full disk under what is said on the way",
-        f"{END}/test_streams.py::test_a_disk_that_is_full_under_what_is_said_on_the_way",
+        f"{END}/test_streams.py::test_a_log_on_a_full_disk_does_not_end_the_command",
         Cut(
             "trainmark.cli.streams",
             "_Said.write",

@@ -12,8 +12,9 @@ KIND is one of
              rest
     promise  `explain` of the script without a fault, then the change that it names first, made by
     hand, in `measure`
-    batch    `explain --only batch`: eight times as large a batch with the same rate must be said to
-    harm learning fp16     `explain --only fp16` where the gradients are too small for 16 bits,
+    batch    `explain --only batch`: eight times as large a batch with the same rate must be
+             reported to harm learning
+    fp16     `explain --only fp16` where the gradients are too small for 16 bits,
     which must be reported as well
 
 `try` ends after --minutes; call it again to go on.

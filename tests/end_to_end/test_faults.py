@@ -108,7 +108,7 @@ def test_children_die_with_a_killed_parent(command: CommandLine) -> None:
     wait_until(lambda: sleeps(child))
     process.kill()
     process.communicate()
-    # By itself it would train for almost 40 s more.
+    # Unless killed, it would train for almost 40 s more.
     wait_until(lambda: not alive([child]), seconds=20.0)
 
 
