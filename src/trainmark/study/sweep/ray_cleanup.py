@@ -8,6 +8,7 @@ identify them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -34,7 +35,8 @@ def clear(folder: Path, spared: int) -> None:
         others = (each for each in psutil.process_iter() if each.pid not in (spared, os.getpid()))
         found = [each for each in others if _uses(each, folder)]
         for process in found:
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # it may have ended meanwhile
+                process.kill()
         if not found:
             break
         time.sleep(_PAUSE_SECONDS)
