@@ -24,7 +24,7 @@ from typing import Any
 from trainmark.analysis.comparison import compare
 from trainmark.execute.parent.conversation import candidates
 from trainmark.execute.parent.plan import Run, Settings
-from trainmark.execute.parent.request import Request, prepare
+from trainmark.execute.parent.request import RunRequest, prepare
 from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol import answers
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("workload", nargs="?", default="mnist-mlp32")
     parser.add_argument("--tries", type=int, default=3)
     options = parser.parse_args()
-    request = Request(
+    request = RunRequest(
         workloads=(options.workload,),
         backends=("torch",),
         styles=(CPU, ACCELERATOR),

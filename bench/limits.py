@@ -45,7 +45,8 @@ from trainmark.backends import peaks, registry
 from trainmark.backends.base import Options
 backend = registry.load(sys.argv[1])
 device = backend.capabilities().devices[0]
-found = limits.measure(backend.limits(Options("fast", "cpu", "fp32", 0)), device, time.perf_counter)
+kernels = backend.peak_kernels(Options("fast", "cpu", "fp32", 0))
+found = peaks.measure(kernels, device, time.perf_counter)
 print(found.matmul_flops_per_second)
 """
 LIBRARIES = ("numpy", "torch", "jax")

@@ -34,7 +34,7 @@ from typing import Any
 from trainmark.analysis.statistics import paired_difference
 from trainmark.data.locate import locate
 from trainmark.execute.parent import process as child
-from trainmark.execute.parent import request as requests
+from trainmark.execute.parent import request as run_requests
 from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import Task
@@ -128,12 +128,12 @@ def _in_short_epochs(task: Task[Run]) -> Task[Run]:
 def sampling(pairs: int, times: int, device: str, folder: Path) -> dict[str, Any]:
     """What watching costs, in ``pairs`` of epochs, ``times`` as often as usual."""
     child.LOOK_EVERY_SECONDS /= times
-    request = requests.Request(
+    request = run_requests.RunRequest(
         workloads=("mnist-mlp512",), backends=("torch",), styles=("fast",), devices=(device,),
         epochs=2 * pairs + 4, repeats=1,
         environment=Path(os.environ["TRAINMARK_DATA"]), settings=Settings(),
     )  # fmt: skip
-    prepared = requests.prepare(request)
+    prepared = run_requests.prepare(request)
     tasks = [_in_short_epochs(task) for task in prepared.tasks]
     sampler = EverySecondEpoch(interval=INTERVAL_SECONDS / times)
     start = time.perf_counter()

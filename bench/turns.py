@@ -22,7 +22,7 @@ import psutil
 from trainmark.analysis.statistics import paired_difference
 from trainmark.backends import registry
 from trainmark.execute.parent.process import Listener, Worker
-from trainmark.execute.parent.request import Request
+from trainmark.execute.parent.request import RunRequest
 from trainmark.execute.parent.task import in_rounds
 from trainmark.execute.parent.turns import SETTLE_SECONDS, SLICE_SECONDS, UNTIMED_SHARE
 from trainmark.execute.protocol.answers import Answer, Waiting
@@ -38,7 +38,7 @@ IDLE_SECONDS = 10.0
 
 def chosen(backend: str) -> ChosenSide:
     environment = Path(os.environ["TRAINMARK_DATA"])
-    asked = Request(
+    asked = RunRequest(
         workloads=(WORKLOAD,),
         backends=(backend,),
         styles=("fast",),

@@ -39,7 +39,7 @@ from trainmark.analysis.slices import compare_slices, deviations
 from trainmark.backends import registry
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import THIS, Interpreter
-from trainmark.execute.parent.request import Request
+from trainmark.execute.parent.request import RunRequest
 from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import in_rounds
 from trainmark.execute.parent.turns import SETTLE_SECONDS, SLICE_SECONDS, UNTIMED_SHARE
@@ -142,7 +142,7 @@ def main() -> None:
     options = parser.parse_args()
     file = options.folder / "variance.jsonl"
     options.folder.mkdir(parents=True, exist_ok=True)
-    request = Request(
+    request = RunRequest(
         workloads=(WORKLOAD,), backends=("torch",), styles=("fast",), devices=("cpu",),
         environment=Path(os.environ["TRAINMARK_DATA"]), settings=Settings(),
     )  # fmt: skip

@@ -62,7 +62,7 @@ from trainmark.execute.parent.command import sides as command_sides
 from trainmark.execute.parent.opening import OpeningListener
 from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.probe import THIS, Interpreter
-from trainmark.execute.parent.request import Request
+from trainmark.execute.parent.request import RunRequest
 from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.measure.machine import cpu_name
@@ -408,7 +408,7 @@ def tries(kinds: Sequence[str], folder: Path, most: int, seconds: float, minutes
     environment = Path(os.environ["TRAINMARK_DATA"])
     chosen = {
         what: choose(
-            Request(
+            RunRequest(
                 workloads=(WORKLOAD,),
                 backends=(backend,),
                 styles=("fast",),

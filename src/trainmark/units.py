@@ -9,9 +9,10 @@ MISSING = "-"
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Format ``value`` with ``digits`` significant digits, keeping all integer digits.
+    """Format ``value`` with ``digits`` significant digits, such as ``0.0123`` or ``12,345``.
 
-    Common sizes have no exponent.
+    With three digits, values from 1e7 or below 1e-6 have an exponent; below 1e7 all integer digits
+    are kept.
     """
     if math.isnan(value):
         return "NaN"

@@ -32,7 +32,7 @@ def test_an_image_is_augmented_as_defined() -> None:
 def test_limits_repeat_products_and_stride() -> None:
     from trainmark.backends.jax.peaks import _in_a_row, _layers_in_a_row
 
-    limits = registry.load("jax").limits(Options("fast", "cpu", "fp32", 1))  # type: ignore[attr-defined]
+    limits = registry.load("jax").peak_kernels(Options("fast", "cpu", "fp32", 1))  # type: ignore[attr-defined]
     several = Product(5, 3, 4, number=6)
     turned = Product(5, 3, 4, turned=True, number=6)
     convolution = Convolution(2, 4, 3, 3, 3, 5, by_input=True, padding=1, stride=2)

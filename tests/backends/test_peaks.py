@@ -21,7 +21,7 @@ from trainmark.backends.peaks import Convolving, MeasuresPeaks, best_seconds
 from trainmark.workload.products import Convolution, Product
 backend = registry.load(sys.argv[1])
 assert isinstance(backend, MeasuresPeaks)
-limits = backend.limits(Options("fast", "cpu", sys.argv[2], 0, threads=1))
+limits = backend.peak_kernels(Options("fast", "cpu", sys.argv[2], 0, threads=1))
 asked = ([Product(size, size, size), Product(8, size, 8, turned=True)] for size in (512, 2048))
 small, large = (best_seconds(limits.products(each), time.perf_counter, 0.5) for each in asked)
 grown = large / small

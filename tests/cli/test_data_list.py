@@ -12,8 +12,8 @@ from trainmark.cli.main import run
 from trainmark.data.catalog import CATALOG, MNIST
 from trainmark.data.locate import Located, locate
 from trainmark.errors import DataUnavailable
-from trainmark.execute.parent import request as requests
-from trainmark.execute.parent.request import Request, locate_all
+from trainmark.execute.parent import request as run_requests
+from trainmark.execute.parent.request import RunRequest, locate_all
 from trainmark.workload import catalog
 
 
@@ -86,8 +86,8 @@ def test_a_replacement_says_how_to_get_the_real_data(
             raise DataUnavailable("mnist was not found")
         return Located(name, tmp_path, "drawn", "", True, 60_000, 10_000)
 
-    monkeypatch.setattr(requests, "locate", here)
-    _, (notice,) = locate_all(Request(), [catalog.find("mnist-mlp512")], tmp_path)
+    monkeypatch.setattr(run_requests, "locate", here)
+    _, (notice,) = locate_all(RunRequest(), [catalog.find("mnist-mlp512")], tmp_path)
     assert notice.startswith("mnist was not found; using generated synthetic-digits instead")
     for remedy in ("--data-dir DIR", "TRAINMARK_DATA=DIR", "trainmark data fetch mnist"):
         assert remedy in notice

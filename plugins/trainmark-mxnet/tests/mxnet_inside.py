@@ -248,7 +248,7 @@ def test_another_mxnet_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "fp64"])
 def test_products_and_convolutions_take_as_their_flops_and_copies_take_time(precision: str) -> None:
     """MXNet queues: work that is not waited for would seem to take no time."""
-    limits = registry.load("mxnet").limits(Options("fast", "cpu", precision, 0, threads=1))  # type: ignore[arg-type, attr-defined]
+    limits = registry.load("mxnet").peak_kernels(Options("fast", "cpu", precision, 0, threads=1))  # type: ignore[arg-type, attr-defined]
 
     def growth(small: Any, large: Any) -> float:
         return best_seconds(large, time.perf_counter, 0.5) / best_seconds(

@@ -171,21 +171,21 @@ def compare_groups(
     by: Dimension | None,
     baseline: tuple[str, str] | None,
     margin: float,
-    limits: Mapping[Place, PlacePeaks] | None = None,
+    peaks: Mapping[Place, PlacePeaks] | None = None,
     differences: tuple[Difference, ...] = (),
     confidence: float = SLICES_CONFIDENCE,
 ) -> Comparison:
     """Compare records that are already grouped; see :func:`compare`.
 
     Args:
-        limits: measured peaks, needed for the efficiency.
+        peaks: measured peaks, needed for the efficiency.
         differences: differences between the machines.
     """
     chosen = references(groups, by, baseline)
     sides = [_Side(group, tuple(summarize(record) for record in group.records)) for group in groups]
     results = []
     for position, (side, reference) in enumerate(zip(sides, chosen, strict=True)):
-        alone = _alone(side, reference, limits or {})
+        alone = _alone(side, reference, peaks or {})
         if reference == position:
             quantity = next((name for name in side.learning_quantities if side.known(name)), None)
             learning = Learning(quantity, 0.0, None, None, "same")
@@ -200,7 +200,7 @@ def compare_groups(
     )
 
 
-def _alone(side: _Side, reference: int | None, limits: Mapping[Place, PlacePeaks]) -> GroupResult:
+def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]) -> GroupResult:
     """Return a group's own figures, not yet compared."""
     records = side.group.records
     pace = median(side.known("samples_per_second"))
@@ -234,7 +234,7 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, PlacePeaks
         speedup=_UNKNOWN_SPEED,
         learning=_UNKNOWN_LEARNING,
         caveats=ordered(caveats),
-        efficiency=efficiency(complete[0], pace, limits) if complete else None,
+        efficiency=efficiency(complete[0], pace, peaks) if complete else None,
         cost=cost(records),
         reached=_reached(records),
         best_threads=_best_threads(records),

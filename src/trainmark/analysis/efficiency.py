@@ -78,18 +78,18 @@ def peaks_by_place(records: Iterable[Record]) -> dict[Place, PlacePeaks]:
     """Return the highest limits of every place in the records."""
     found: dict[Place, list[PlacePeaks]] = {}
     for record in records:
-        limit = _limit(record)
+        limit = _peaks_of(record)
         if limit is not None:
             found.setdefault(place_of(record), []).insert(0, limit)  # if equal, the newest counts
     best = {}
-    for place, limits in found.items():
-        fastest = max(limits, key=attrgetter("flops_per_second"))
-        copies = [limit.bytes_per_second for limit in limits if limit.bytes_per_second is not None]
+    for place, peaks in found.items():
+        fastest = max(peaks, key=attrgetter("flops_per_second"))
+        copies = [each.bytes_per_second for each in peaks if each.bytes_per_second is not None]
         best[place] = dataclasses.replace(fastest, bytes_per_second=max(copies, default=None))
     return best
 
 
-def _limit(record: Record) -> PlacePeaks | None:
+def _peaks_of(record: Record) -> PlacePeaks | None:
     peaks = record.peaks
     flops = _real(peaks.matmul_flops_per_second) if peaks else None
     if peaks is None or flops is None:
@@ -110,7 +110,7 @@ def _real(limit: float | None) -> float | None:
 
 
 def place_of(record: Record) -> Place:
-    """Return a key that is equal for records with the same limits."""
+    """Return a key that is equal for records with the same peaks."""
     machine = record.machine
     device = record.device
     host = (
@@ -125,16 +125,16 @@ def place_of(record: Record) -> Place:
 
 
 def efficiency(
-    record: Record, samples_per_second: float | None, limits: Mapping[Place, PlacePeaks]
+    record: Record, samples_per_second: float | None, peaks: Mapping[Place, PlacePeaks]
 ) -> Efficiency | None:
     """Return the efficiency of runs like ``record``; None if it can't be computed.
 
     Args:
         record: any of the runs.
         samples_per_second: throughput in a steady epoch.
-        limits: result of :func:`peaks_by_place`.
+        peaks: result of :func:`peaks_by_place`.
     """
-    limit = limits.get(place_of(record))
+    limit = peaks.get(place_of(record))
     model = record.model
     precision = record.backend.precision or ""
     arithmetic = PRECISIONS.get(precision, PRECISIONS["fp32"])

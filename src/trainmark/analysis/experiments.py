@@ -37,7 +37,7 @@ EXPERIMENTS = {
     "same-batch": Experiment(
         "loader",
         "the first batch in every step, without loading",
-        "Speed up loading: preprocess the data once, in advance, or use more worker processes.",
+        "Speed up loading, for example by preparing the data once, in advance.",
         "diagnosis",
     ),
     "no-evaluation": Experiment(

@@ -73,9 +73,9 @@ class Convolving(Protocol):
 
 @runtime_checkable
 class MeasuresPeaks(Protocol):
-    """A backend with measurable limits; optional for plug-ins."""
+    """A backend whose devices can be measured; optional for plug-ins."""
 
-    def limits(self, options: Options) -> PeakKernels:
+    def peak_kernels(self, options: Options) -> PeakKernels:
         """Return the device of ``options``, with its precision and threads."""
 
 
@@ -96,14 +96,14 @@ class DevicePeaks:
     copied_bytes: int
 
 
-def measure(limits: PeakKernels, device: Device, clock: Clock) -> DevicePeaks:
+def measure(kernels: PeakKernels, device: Device, clock: Clock) -> DevicePeaks:
     """Measure the highest rates, in a second or two."""
-    rate, size = max(_products(limits, device, clock))
+    rate, size = max(_products(kernels, device, clock))
     memory = device.memory_bytes
     copied = (
         _CPU_BYTES if memory is None else min(_LARGEST_COPY_BYTES, int(memory * _SHARE_OF_MEMORY))
     )
-    return DevicePeaks(rate, size, 2 * copied / best_seconds(limits.copy(copied), clock), copied)
+    return DevicePeaks(rate, size, 2 * copied / best_seconds(kernels.copy(copied), clock), copied)
 
 
 def best_seconds(work: QueuedWork, clock: Clock, budget: float = _SECONDS_A_SIZE) -> float:
@@ -117,7 +117,7 @@ def best_seconds(work: QueuedWork, clock: Clock, budget: float = _SECONDS_A_SIZE
     return best
 
 
-def _products(limits: PeakKernels, device: Device, clock: Clock) -> Iterator[tuple[float, int]]:
+def _products(kernels: PeakKernels, device: Device, clock: Clock) -> Iterator[tuple[float, int]]:
     """Yield rate and size, from small to large, as long as they fit and don't take too long."""
     seconds = 0.0
     for before, size in itertools.pairwise((0, *SIZES)):
@@ -128,7 +128,7 @@ def _products(limits: PeakKernels, device: Device, clock: Clock) -> Iterator[tup
         too_slow = before and seconds * (size / before) ** 3 > _LONGEST_SECONDS
         if before and (too_large or too_slow):
             return
-        seconds = best_seconds(limits.products([Product(size, size, size)]), clock)
+        seconds = best_seconds(kernels.products([Product(size, size, size)]), clock)
         yield 2 * size**3 / seconds, size
 
 

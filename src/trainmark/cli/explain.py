@@ -30,7 +30,7 @@ from trainmark.units import many
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trainmark.execute.parent.request import PreparationObserver, Request
+    from trainmark.execute.parent.request import PreparationObserver, RunRequest
     from trainmark.record.record import Record
     from trainmark.report.table import Table
     from trainmark.study.chosen import ChosenSide
@@ -245,7 +245,7 @@ def _existing(name: str) -> Path:
 
 
 def _explain_record(
-    path: Path, request: Request, progress: TerminalObserver, options: dict[str, Any]
+    path: Path, request: RunRequest, progress: TerminalObserver, options: dict[str, Any]
 ) -> int:
     """Explain why a record's run failed or is slow, or only what the record contains."""
     from trainmark.record.store import read
@@ -269,7 +269,7 @@ def _explain_record(
 
 
 def _choose_again(
-    record: Record, request: Request, preparation: PreparationObserver
+    record: Record, request: RunRequest, preparation: PreparationObserver
 ) -> ChosenSide | str:
     """Return the side that runs a record again, or why there is none.
 

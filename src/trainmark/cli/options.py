@@ -18,7 +18,7 @@ from trainmark.execute.parent.bounds import MOST_ROUNDS, MOST_SEED, MOST_THREADS
 from trainmark.workload.precision import listed
 
 if TYPE_CHECKING:
-    from trainmark.execute.parent.request import Request
+    from trainmark.execute.parent.request import RunRequest
     from trainmark.study.run import RoundOptions
 
 DEFAULT_OUT = Path("trainmark-results")
@@ -241,7 +241,7 @@ label_option: Decorator = click.option(
 )
 
 
-def request_of(options: Mapping[str, Any]) -> Request:
+def request_of(options: Mapping[str, Any]) -> RunRequest:
     """Return the request that a verb's options make.
 
     Raises:

@@ -46,12 +46,12 @@ def flat_published(
     result: PublishedResult, figure: ValueResult | TimingResult
 ) -> dict[str, Scalar]:
     """Return the row of a published figure and the measured one."""
-    side_columns = {
+    side = {
         column: getattr(result.key, name) if result.key else None for column, name in _WHO.items()
     }
     return {
         "workload": result.workload,
         "run": result.run,
-        **side_columns,
+        **side,
         **dataclasses.asdict(figure),
     }

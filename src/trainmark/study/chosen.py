@@ -9,13 +9,13 @@ from typing import Unpack
 
 from trainmark.backends.base import Device, Options
 from trainmark.errors import UsageError
-from trainmark.execute.parent import request as requests
+from trainmark.execute.parent import request as run_requests
 from trainmark.execute.parent.plan import ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.process import AskOptions, Ending, ask
 from trainmark.execute.parent.request import PreparationObserver
 from trainmark.execute.protocol.answers import Answer
-from trainmark.execute.protocol.worker_commands import Request
+from trainmark.execute.protocol.worker_commands import WorkerCommand
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,9 @@ class ChosenSide:
         """The options of its trainer."""
         return self.side.options(self.settings.seed, self.settings)
 
-    def ask(self, request: Request, **options: Unpack[AskOptions]) -> tuple[list[Answer], Ending]:
+    def ask(
+        self, request: WorkerCommand, **options: Unpack[AskOptions]
+    ) -> tuple[list[Answer], Ending]:
         """Send ``request`` to a new process, with the threads and the time limit of the settings.
 
         Args:
@@ -66,7 +68,7 @@ class ChosenSide:
 
 
 def choose(
-    request: requests.Request,
+    request: run_requests.RunRequest,
     preparation: PreparationObserver | None,
     pick: Callable[[Sequence[Side]], Side] = itemgetter(0),
 ) -> ChosenSide:
@@ -88,10 +90,12 @@ def choose(
             raise UsageError(
                 "only one side at a time", expected=f"one {option}", found=", ".join(asked)
             )
-    selection = requests.select(request, preparation)
+    selection = run_requests.select(request, preparation)
     ((workload, able),) = selection.able
     side = pick(able)
-    scheduled = ScheduledWorkload(workload, requests.locate_one(request, workload, preparation), 1)
+    scheduled = ScheduledWorkload(
+        workload, run_requests.locate_one(request, workload, preparation), 1
+    )
     return ChosenSide(
         scheduled, side, selection.by_side[side.backend, side.interpreter.label], request.settings
     )

@@ -15,7 +15,7 @@ from trainmark.data.cache import environment_dir
 from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import Interpreter
-from trainmark.execute.parent.request import Request
+from trainmark.execute.parent.request import RunRequest
 from trainmark.workload.schedule import Quantity, Target
 from trainmark.workload.size import Size
 
@@ -88,7 +88,7 @@ _NAMES = {
     "style": "styles",
     "device": "devices",
 }
-"""Options with several names, and their fields of :class:`Request`."""
+"""Options with several names, and their fields of :class:`RunRequest`."""
 _PATHS = ("weights_from", "data_dir")
 """Options that are paths, with the names of their fields."""
 _VALUES = (
@@ -121,8 +121,8 @@ def require_known(options: Iterable[str]) -> None:
             raise UnknownName("option", name, known)
 
 
-def request_of(options: Mapping[str, Any], command: str) -> Request:
-    """Turn options into a request; missing options keep the defaults of :class:`Request`.
+def request_of(options: Mapping[str, Any], command: str) -> RunRequest:
+    """Turn options into a request; missing options keep the defaults of :class:`RunRequest`.
 
     Args:
         options: options by name; others than those of ``trainmark run`` are ignored.
@@ -141,7 +141,7 @@ def request_of(options: Mapping[str, Any], command: str) -> Request:
     asked |= {name: options[name] for name in _VALUES if name in options}
     settings = {name: options[name] for name in _SETTINGS if name in options}
     prices = read_prices(_tuple(options.get("prices")))
-    return Request(
+    return RunRequest(
         interpreters=tuple(map(read_interpreter, _tuple(options.get("pythons")))),
         until=read_target(options.get("until")),
         size=read_size(options.get("size")),

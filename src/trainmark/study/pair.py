@@ -25,7 +25,7 @@ def compare_settings(
     store: Store,
     running: Callable[[Sequence[Task[Run]]], AbstractContextManager[RunObserver]],
     budget: Budget,
-    on_progress: Callable[[str], None],
+    on_message: Callable[[str], None],
     labels: Mapping[str, str] | None = None,
 ) -> list[list[Record]]:
     """Run ``chosen`` with each of ``settings`` in rounds until the budget is used up.
@@ -33,7 +33,7 @@ def compare_settings(
     Args:
         settings: settings by label; in the records, the label is that of the interpreter.
         running: follows the runs of some tasks.
-        on_progress: called with the reason why there are no more rounds.
+        on_message: called with the reason why there are no more rounds.
         labels: labels of this machine, for the records.
 
     Returns:
@@ -56,8 +56,8 @@ def compare_settings(
         tasks: list[Task[Run]], opening: OpeningListener | None = None, /
     ) -> list[Record]:
         with following as observer:
-            state = partial(read_machine_state, labels)
-            return execute(tasks, seen, store, observer, state, apart=apart, opening=opening)
+            read_state = partial(read_machine_state, labels)
+            return execute(tasks, seen, store, observer, read_state, apart=apart, opening=opening)
 
-    records = rounds_within(budget, planned, carry_out, on_progress, looks=())
+    records = rounds_within(budget, planned, carry_out, on_message, looks=())
     return [[record for record in records if record.python.label == label] for label in settings]

@@ -15,11 +15,11 @@ from pathlib import Path
 from trainmark.analysis.parity import Parity, SideParity, judge, pairs_of
 from trainmark.backends.base import Options
 from trainmark.errors import ParityFailed, UsageError
-from trainmark.execute.parent import request as requests
+from trainmark.execute.parent import request as run_requests
 from trainmark.execute.parent.plan import ScheduledWorkload, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.process import ask, ask_all
-from trainmark.execute.parent.request import PreparationObserver, Request
+from trainmark.execute.parent.request import PreparationObserver, RunRequest
 from trainmark.execute.protocol.answers import (
     Answer,
     FreeLosses,
@@ -45,7 +45,7 @@ class ParityPlan:
         notices: a sentence for each requested side that can't take part.
     """
 
-    request: Request
+    request: RunRequest
     scheduled: ScheduledWorkload
     sides: tuple[Side, ...]
     free_steps: int
@@ -53,7 +53,7 @@ class ParityPlan:
 
 
 def prepare(
-    request: Request, free_steps: int, preparation: PreparationObserver | None = None
+    request: RunRequest, free_steps: int, preparation: PreparationObserver | None = None
 ) -> ParityPlan:
     """Find the sides and the data.
 
@@ -66,7 +66,7 @@ def prepare(
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
     request = dataclasses.replace(request, devices=request.devices or DEFAULT_DEVICES)
-    selection = requests.select(request, preparation)
+    selection = run_requests.select(request, preparation)
     ((workload, able),) = selection.able
     sides = tuple(able if request.styles else _in_best_style(able))
     if sides[0].precision == "fp16":
@@ -77,7 +77,7 @@ def prepare(
             fix="Use --precision bf16.",
         )
     scheduled = ScheduledWorkload(
-        workload, requests.locate_one(request, workload, preparation), repeats=1
+        workload, run_requests.locate_one(request, workload, preparation), repeats=1
     )
     return ParityPlan(request, scheduled, sides, free_steps, tuple(selection.refused))
 
@@ -101,10 +101,10 @@ def measure(plan: ParityPlan, on_progress: OnProgress = ignore_progress) -> Pari
                 on_progress("reference", answer.done / answer.of / parts)
 
         options = Options("idiomatic", "cpu", precision, settings.seed)
-        rehearsal = ComputeReference(_REFERENCE, workload, dataset.folder, options, place)
+        reference_command = ComputeReference(_REFERENCE, workload, dataset.folder, options, place)
         _, ending = ask(
             THIS.path,
-            rehearsal,
+            reference_command,
             on_answer=on_answer,
             threads=settings.threads,
             timeout=settings.timeout,

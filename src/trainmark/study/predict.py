@@ -10,7 +10,7 @@ import numpy as np
 from trainmark import regular
 from trainmark.analysis.predictions import Predictions
 from trainmark.errors import PredictionFailed, UsageError
-from trainmark.execute.parent.request import PreparationObserver, Request
+from trainmark.execute.parent.request import PreparationObserver, RunRequest
 from trainmark.execute.protocol.answers import Answer, Outputs, Scored, of_kind
 from trainmark.execute.protocol.worker_commands import Predict
 from trainmark.record.record import Record
@@ -39,7 +39,7 @@ class TrainedModel:
 
 
 def prepare(
-    record: Record, path: Path, asked: Request, preparation: PreparationObserver | None = None
+    record: Record, path: Path, asked: RunRequest, preparation: PreparationObserver | None = None
 ) -> TrainedModel:
     """Find the weights of ``record``, its backend and its data.
 

@@ -8,7 +8,7 @@ import shlex
 from trainmark.backends.base import resource_limits_of
 from trainmark.errors import ForeignRecord, UsageError
 from trainmark.execute.parent.machine_state import read_machine_state
-from trainmark.execute.parent.request import Request
+from trainmark.execute.parent.request import RunRequest
 from trainmark.record.record import Record
 from trainmark.study.chosen import ChosenSide
 from trainmark.workload.decode import Misfit
@@ -16,7 +16,7 @@ from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
 
-def request_of(record: Record, asked: Request) -> Request:
+def request_of(record: Record, asked: RunRequest) -> RunRequest:
     """Return the request that would run ``record`` again.
 
     Args:
@@ -70,15 +70,15 @@ def request_of(record: Record, asked: Request) -> Request:
     )
 
 
-def unlike(record: Record, machine: ChosenSide) -> tuple[str, ...]:
+def unlike(record: Record, chosen: ChosenSide) -> tuple[str, ...]:
     """Return how the same training here differs from that of ``record``, in sentences."""
     notes = []
-    version = machine.side.version
-    device = machine.device.name if machine.device else None
+    version = chosen.side.version
+    device = chosen.device.name if chosen.device else None
     if record.device.kind == "accelerator" and record.device.name != device:
         model = device or "of an unknown model"
         notes.append(f"{record.device.id} is {model} here, and was {record.device.name}")
-    if record.dataset and record.dataset.sha256 != machine.scheduled.dataset.sha256:
+    if record.dataset and record.dataset.sha256 != chosen.scheduled.dataset.sha256:
         notes.append("the data here differs from the record's")
     if record.backend.version != version:
         was = record.backend.version or "of unknown version"

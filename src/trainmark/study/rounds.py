@@ -117,7 +117,7 @@ def rounds_within(
     budget: Budget,
     planned: Sequence[Task[AnyRun]],
     execute: Execute[AnyRun],
-    on_progress: Callable[[str], None] = _ignore,
+    on_message: Callable[[str], None] = _ignore,
     clock: Callable[[], float] = time.perf_counter,
     looks: Sequence[int] = LOOKS,
     neighbours: Neighbours | None = None,
@@ -129,7 +129,7 @@ def rounds_within(
     Args:
         planned: rounds of fresh runs.
         execute: carries tasks out.
-        on_progress: called with messages: the answer so far, which programs disturb, how small a
+        on_message: called with messages: the answer so far, which programs disturb, how small a
             difference can be found, and why there are no more rounds.
         looks: numbers of rounds after which the verdict may end them.
         neighbours: other processes on this machine.
@@ -141,14 +141,14 @@ def rounds_within(
         The records of all rounds.
     """
     neighbours = neighbours or Neighbours()
-    warn_if_busy(neighbours, planned[0].first, on_progress)
+    warn_if_busy(neighbours, planned[0].first, on_message)
     began = clock() if began is None else began
     rounds = _Rounds(
-        budget, planned, execute, on_progress, clock, looks, neighbours, measure_peaks, began
+        budget, planned, execute, on_message, clock, looks, neighbours, measure_peaks, began
     )
     rounds.carry_out_planned()
     rounds.add_rounds()
-    _warn_of_disturbance(rounds.records, neighbours, on_progress)
+    _warn_of_disturbance(rounds.records, neighbours, on_message)
     return rounds.records
 
 
@@ -164,7 +164,7 @@ class _Rounds(Generic[AnyRun]):
         budget: Budget,
         planned: Sequence[Task[AnyRun]],
         execute: Execute[AnyRun],
-        on_progress: Callable[[str], None],
+        on_message: Callable[[str], None],
         clock: Callable[[], float],
         looks: Sequence[int],
         neighbours: Neighbours,
@@ -174,7 +174,7 @@ class _Rounds(Generic[AnyRun]):
         self._budget = budget
         self._planned: Sequence[Task[AnyRun]] = planned
         self._execute: Execute[AnyRun] = execute
-        self._on_progress = on_progress
+        self._on_message = on_message
         self._clock = clock
         self._looks = looks
         self._neighbours = neighbours
@@ -247,7 +247,7 @@ class _Rounds(Generic[AnyRun]):
         if any(done[title] < len(rounds) for title, rounds in planned.items()):
             trainings = f"{allowed} of {many(most, 'training')} per side"
             budget = seconds(self._budget.seconds)
-            self._on_progress(
+            self._on_message(
                 f"the budget of {budget} allows {trainings}; --repeats {most} runs all of them"
             )
 
@@ -283,7 +283,7 @@ class _Rounds(Generic[AnyRun]):
         has_more = len(planned) > len({record.round for record in self.records})
         if is_first and has_more:  # otherwise, it is reported at the end
             _warn_of_disturbance(
-                self.records, self._neighbours, self._on_progress, above=FEWEST_KEPT
+                self.records, self._neighbours, self._on_message, above=FEWEST_KEPT
             )
 
     # The opening
@@ -301,7 +301,7 @@ class _Rounds(Generic[AnyRun]):
         # With a single side, the others failed, which was reported.
         if len({task.first.title for task, _ in records}) > 1:
             self._report_answers(opened)
-        _warn_of_disturbance(opened, self._neighbours, self._on_progress, above=FEWEST_KEPT)
+        _warn_of_disturbance(opened, self._neighbours, self._on_message, above=FEWEST_KEPT)
         self._decide(opened)
         self._measure_peaks_once()
         self._latest_mark = self._clock()
@@ -351,7 +351,7 @@ class _Rounds(Generic[AnyRun]):
     def _report_answers(self, records: Sequence[Record]) -> None:
         """Report the answer for each workload of these records."""
         for work in chart_data(compare(records, margin=self._budget.margin)):
-            self._on_progress(f"after {seconds(self._passed)}: {verdict(work).text}")
+            self._on_message(f"after {seconds(self._passed)}: {verdict(work).text}")
 
     # More rounds
 
@@ -368,7 +368,7 @@ class _Rounds(Generic[AnyRun]):
             passed = self._passed
             after = f"after {many(number, 'round')} in {seconds(passed)}"
             if number in looks and self._decide(records):
-                self._on_progress(f"{after} the verdict is decided")
+                self._on_message(f"{after} the verdict is decided")
                 break
             in_budget = number * max(self._budget.seconds / passed, 1.0) if passed else 0.0
             smallest = smallest_difference(_spread(records), in_budget)
@@ -377,10 +377,10 @@ class _Rounds(Generic[AnyRun]):
                 break
             if number == first_look and smallest is not None:
                 shown = f"differences from about {percent(smallest, 1)} on"
-                self._on_progress(f"{after} the verdict is open; the budget can show {shown}")
+                self._on_message(f"{after} the verdict is open; the budget can show {shown}")
             tasks = self._next_round(records, number, self._budget.seconds - passed)
             if not tasks:  # the speed of every side is decided, but one of them does not learn
-                self._on_progress(f"{after} the verdict on speed is decided")
+                self._on_message(f"{after} the verdict on speed is decided")
                 break
             before = self._clock()
             self._add(self._execute(tasks))
@@ -397,7 +397,7 @@ class _Rounds(Generic[AnyRun]):
         why = f"another round would not fit into the budget of {budget}"
         if self._passed >= self._budget.seconds:
             why = f"the budget of {budget} is spent"
-        self._on_progress(f"{after} {why}{hope}")
+        self._on_message(f"{after} {why}{hope}")
 
     def _next_round(
         self, records: Sequence[Record], number: int, left: float
@@ -528,7 +528,7 @@ def _is_decided(look: GroupResult, printed: GroupResult) -> bool:
     return look.speedup.of == "slice" and same_verdict
 
 
-def warn_if_busy(neighbours: Neighbours, run: AnyRun, on_progress: Callable[[str], None]) -> None:
+def warn_if_busy(neighbours: Neighbours, run: AnyRun, on_message: Callable[[str], None]) -> None:
     """Report how much of the machine others use, and what would help."""
     load = neighbours.load()
     cores = len(usable_core_numbers())
@@ -547,7 +547,7 @@ def warn_if_busy(neighbours: Neighbours, run: AnyRun, on_progress: Callable[[str
         facts.append(f"--threads {free} would be steadier")
     else:
         facts.append("stop other programs, or measure later")
-    on_progress(f"note: {'; '.join(facts)}")
+    on_message(f"note: {'; '.join(facts)}")
 
 
 def _all_ok(records: Iterable[Record]) -> bool:
@@ -566,7 +566,7 @@ def _slices_by_block(records: Iterable[Record]) -> dict[tuple[str, int, int], li
 def _warn_of_disturbance(
     records: Iterable[Record],
     neighbours: Neighbours,
-    on_progress: Callable[[str], None],
+    on_message: Callable[[str], None],
     above: float = 0.0,
 ) -> None:
     """Report how many blocks others disturbed, and who, if their share is ``above`` this."""
@@ -576,7 +576,7 @@ def _warn_of_disturbance(
         return
     named = _named(neighbours, "used")
     named = named or "processes that have ended, or that can't be seen from here"
-    on_progress(f"other processes disturbed {disturbed} of {many(len(blocks), 'block')}: {named}")
+    on_message(f"other processes disturbed {disturbed} of {many(len(blocks), 'block')}: {named}")
 
 
 def _named(neighbours: Neighbours, verb: str) -> str:

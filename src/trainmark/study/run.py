@@ -27,7 +27,7 @@ from trainmark.execute.parent.peaks import Keep, PeakKey, find_peaks
 from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.record_builder import ThreadsByTitle
-from trainmark.execute.parent.request import Request, prepare
+from trainmark.execute.parent.request import RunRequest, prepare
 from trainmark.execute.parent.scheduler import execute
 from trainmark.execute.parent.task import AnyRun, Task, command_in_rounds, remaining
 from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS
@@ -68,7 +68,7 @@ class RoundOptions:
 
 
 def run(
-    request: Request, store: Store, progress: StudyObserver, options: RoundOptions
+    request: RunRequest, store: Store, progress: StudyObserver, options: RoundOptions
 ) -> tuple[list[Record], list[Record]]:
     """Train what is requested, in interleaved rounds.
 
@@ -232,7 +232,7 @@ def _in_rounds(
         )
         peaks: dict[PeakKey, Peaks] = {}
         threads = known_threads(tasks, earlier)
-        state = partial(read_machine_state, options.labels)
+        read_state = partial(read_machine_state, options.labels)
         apart = list[object]()
 
         running = progress.running(tasks, store.folder)
@@ -252,7 +252,7 @@ def _in_rounds(
                     seen,
                     store,
                     observer,
-                    state,
+                    read_state,
                     peaks=peaks,
                     apart=apart,
                     opening=opening,

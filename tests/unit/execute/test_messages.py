@@ -32,9 +32,9 @@ from trainmark.execute.protocol.worker_commands import (
     ComputeReference,
     Dissect,
     Examine,
-    Request,
     Train,
     Variant,
+    WorkerCommand,
 )
 from trainmark.execute.worker.reports import Reports
 from trainmark.record.checks import Check, StepChecks
@@ -153,7 +153,7 @@ OF_PARITY = (TRAIN.workload, TRAIN.dataset, TRAIN.options, "/tmp/steps.npz")
         CheckParity("torch", *OF_PARITY, 10),
     ],
 )
-def test_a_request_arrives_as_it_was_made(request_: Request) -> None:
+def test_a_request_arrives_as_it_was_made(request_: WorkerCommand) -> None:
     assert worker_commands.read(json.loads(wire.encoded(wire.to_message(request_)))) == request_
 
 

@@ -12,7 +12,7 @@ from trainmark.errors import UsageError
 from trainmark.execute.parent import request
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS
-from trainmark.execute.parent.request import Request, Selection, scheduled
+from trainmark.execute.parent.request import RunRequest, Selection, scheduled
 from trainmark.workload.catalog import find
 
 SEEDED = find("shakespeare-gpt").with_schedule(pytorch_seed=7)
@@ -31,7 +31,7 @@ SEEDED = find("shakespeare-gpt").with_schedule(pytorch_seed=7)
 def test_an_epoch_is_a_whole_pass_on_request_where_there_are_passes(
     name: str, option: str, steps_per_epoch: int | None
 ) -> None:
-    schedule = scheduled(find(name), dataclasses.replace(Request(), **{option: 7})).schedule
+    schedule = scheduled(find(name), dataclasses.replace(RunRequest(), **{option: 7})).schedule
     assert getattr(schedule, option) == 7
     assert schedule.steps_per_epoch == steps_per_epoch
 
@@ -45,7 +45,7 @@ def test_figures_of_another_precision_are_announced(
     )
     monkeypatch.setattr(request, "select", lambda *_: found)
     monkeypatch.setattr(request, "locate_all", lambda *_: ({"shakespeare": drawn}, []))
-    said = request.prepare(Request(published=True, precision=precision)).notices
+    said = request.prepare(RunRequest(published=True, precision=precision)).notices
     assert [each.rpartition(": ")[2] for each in said] == ["--precision bf16"] * notices
 
 
@@ -54,10 +54,10 @@ def test_passes_are_refused_where_an_epoch_has_a_number_of_steps(name: str, foun
     with pytest.raises(
         UsageError, match=f"--dataset-repeats has no effect on {name}: .* epochs of {found} steps"
     ):
-        scheduled(find(name), Request(dataset_repeats=3))
+        scheduled(find(name), RunRequest(dataset_repeats=3))
     assert (
         scheduled(
-            find("cifar10-cnn"), Request(dataset_repeats=3, epochs=2)
+            find("cifar10-cnn"), RunRequest(dataset_repeats=3, epochs=2)
         ).schedule.dataset_repeats
         == 3
     )
@@ -68,14 +68,14 @@ def test_passes_are_refused_where_an_epoch_has_a_number_of_steps(name: str, foun
 )
 def test_a_seed_of_pytorch_fixes_the_training(option: str, given: dict[str, Any]) -> None:
     gpt = find("shakespeare-gpt")
-    published = Request(published=True)
-    for workload, asked, seed in ((SEEDED, Request(), 7), (gpt, published, 1337)):
+    published = RunRequest(published=True)
+    for workload, asked, seed in ((SEEDED, RunRequest(), 7), (gpt, published, 1337)):
         with pytest.raises(
             UsageError, match=f"{option} has no effect on shakespeare-gpt: .* pytorch_seed, {seed},"
         ):
             scheduled(workload, dataclasses.replace(asked, **given))
-    scheduled(gpt, Request(**given))
-    scheduled(SEEDED, Request(settings=Settings(seed=7)))  # as in its record
+    scheduled(gpt, RunRequest(**given))
+    scheduled(SEEDED, RunRequest(settings=Settings(seed=7)))  # as in its record
 
 
 def test_a_seed_of_pytorch_is_the_seed_of_every_run(drawn: Located) -> None:

@@ -12,10 +12,10 @@ from msgspec import structs
 
 from tests.records import a_command, a_record
 from trainmark.errors import ForeignRecord, TrainmarkError, UnknownName
-from trainmark.execute.parent import request as requests
+from trainmark.execute.parent import request as run_requests
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import Interpreter, Seen
-from trainmark.execute.parent.request import Request
+from trainmark.execute.parent.request import RunRequest
 from trainmark.record import codec
 from trainmark.record.record import Record
 from trainmark.study import rerun
@@ -31,9 +31,9 @@ def asked_of(record: Record, *interpreters: Interpreter) -> list[tuple[Path, str
         started.append((interpreter.path, backend))
         return Seen(backend, interpreter, problem="asked")
 
-    request = rerun.request_of(record, Request(interpreters=interpreters, settings=Settings()))
+    request = rerun.request_of(record, RunRequest(interpreters=interpreters, settings=Settings()))
     with pytest.raises(TrainmarkError, match="does not work in"):
-        requests.select(request, ask=ask)
+        run_requests.select(request, ask=ask)
     return started
 
 
@@ -51,7 +51,7 @@ def test_a_record_never_chooses_the_program_that_is_started() -> None:
 def test_the_label_of_a_record_is_one_that_was_given_here() -> None:
     record = changed(python={"executable": EVIL, "label": "old"})
     with pytest.raises(UnknownName, match="--python old="):
-        requests.select(rerun.request_of(record, Request()))
+        run_requests.select(rerun.request_of(record, RunRequest()))
     mine = Interpreter("old", Path("/opt/mine/python"))
     assert asked_of(record, mine) == [(mine.path, "numpy")]
 
@@ -61,18 +61,18 @@ def test_the_label_of_a_record_is_one_that_was_given_here() -> None:
 )
 def test_the_backend_of_a_record_is_one_that_is_installed(name: str) -> None:
     with pytest.raises(UnknownName, match="unknown backend"):
-        requests.select(rerun.request_of(changed(backend={"name": name}), Request()))
+        run_requests.select(rerun.request_of(changed(backend={"name": name}), RunRequest()))
 
 
 @pytest.mark.parametrize("name", ["../../etc", "/etc/passwd", "http://evil.invalid/x", "evil"])
 def test_the_dataset_of_a_record_is_one_of_the_catalogue(name: str) -> None:
     with pytest.raises(UnknownName, match="unknown dataset"):
-        requests.select(rerun.request_of(changed(dataset={"name": name}), Request()))
+        run_requests.select(rerun.request_of(changed(dataset={"name": name}), RunRequest()))
 
 
 def test_a_command_in_a_record_is_never_run_again() -> None:
     with pytest.raises(ForeignRecord, match="is a record of a command"):
-        rerun.request_of(a_command(), Request())
+        rerun.request_of(a_command(), RunRequest())
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_command_in_a_record_is_never_run_again() -> None:
 )
 def test_figures_that_no_command_line_takes_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ForeignRecord, match="can't be read"):
-        rerun.request_of(structs.replace(a_record(), **changes), Request())
+        rerun.request_of(structs.replace(a_record(), **changes), RunRequest())
 
 
 def test_a_network_that_no_machine_holds_is_refused() -> None:
@@ -99,7 +99,8 @@ def test_a_network_that_no_machine_holds_is_refused() -> None:
     }
     with pytest.raises(ForeignRecord, match="can't be read"):
         rerun.request_of(
-            structs.replace(record, workload=structs.replace(record.workload, spec=spec)), Request()
+            structs.replace(record, workload=structs.replace(record.workload, spec=spec)),
+            RunRequest(),
         )
 
 
@@ -110,5 +111,5 @@ def test_initial_weights_are_next_to_the_record_whatever_its_id(tmp_path: Path) 
     (tmp_path / "x.safetensors").write_bytes(b"secret")
     path.write_bytes(codec.encode(structs.replace(a_record(), id="../../x")))
     with pytest.raises(TrainmarkError, match="has no weights") as caught:
-        requests.select(Request(weights_from=path))
+        run_requests.select(RunRequest(weights_from=path))
     assert caught.value.expected == str(folder / "r.safetensors")

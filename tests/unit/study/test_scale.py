@@ -14,7 +14,7 @@ from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import THIS
-from trainmark.execute.parent.request import PreparationObserver, Request
+from trainmark.execute.parent.request import PreparationObserver, RunRequest
 from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.wire import encoded, to_message
 from trainmark.execute.protocol.worker_commands import StartRanks, Train, read
@@ -240,7 +240,7 @@ def test_an_undivided_network_takes_a_batch_in_one_piece() -> None:
 
 def test_losses_are_not_compared_if_batch_norm_makes_them_differ() -> None:
     pytest.importorskip("torch", reason="torch is not installed")
-    request = Request(workloads=("resnet50",), backends=("torch",), devices=("cpu",))
+    request = RunRequest(workloads=("resnet50",), backends=("torch",), devices=("cpu",))
     plan = prepare(request, Question(data=(2,), oversubscribe=True), PreparationObserver())
     assert (
         "losses are not compared, since batch norm on each copy uses only its share of the "

@@ -99,7 +99,7 @@ class MxnetBackend:
         """Return all parts except ``copy``: a Module always copies the batch into its graph."""
         return frozenset(("input", "optimizer", "loss"))
 
-    def limits(self, options: Options) -> PeakKernels:
+    def peak_kernels(self, options: Options) -> PeakKernels:
         """Return matrix products, convolutions and copies on one device."""
         from trainmark_mxnet.peaks import MxnetPeakKernels
 

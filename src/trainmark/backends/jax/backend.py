@@ -91,7 +91,7 @@ class JaxBackend:
         common: tuple[base.StepPart, ...] = ("input", "optimizer", "loss")
         return frozenset(common if options.style == "fast" else ("copy", *common))
 
-    def limits(self, options: base.Options) -> PeakKernels:
+    def peak_kernels(self, options: base.Options) -> PeakKernels:
         """Return products and copies on one device."""
         return JaxPeakKernels(options, _object(options.device))
 

@@ -17,7 +17,7 @@ from trainmark.workload import layers
 from trainmark.workload.model import LayerPlan, Model
 
 Parameters = dict[str, Array]
-"""Weights, or as many arrays that belong to them, by the keys of the weights."""
+"""Weights, or arrays that belong to some or all of them, by the keys of the weights."""
 Attend = Callable[[Array, Array, Array], Array]
 """Causal attention without dropout, of queries, keys and values ``[batch, length, heads,
 width]``."""

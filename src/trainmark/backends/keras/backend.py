@@ -107,7 +107,7 @@ class KerasOnTensorFlow(KerasBackend):
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         super().__init__()
 
-    def limits(self, options: base.Options) -> PeakKernels:
+    def peak_kernels(self, options: base.Options) -> PeakKernels:
         """Return products and copies on one device."""
         from trainmark.backends.keras.peaks import TensorFlowPeakKernels
 

@@ -47,7 +47,7 @@ class NumpyBackend:
         """Return the parts: it gathers batches, and updates."""
         return frozenset(("input", "optimizer", "loss"))
 
-    def limits(self, options: base.Options) -> PeakKernels:
+    def peak_kernels(self, options: base.Options) -> PeakKernels:
         """Return products and copies on the CPU."""
         return NumpyPeakKernels(options)
 

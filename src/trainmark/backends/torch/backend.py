@@ -69,7 +69,7 @@ class TorchBackend:
 
         return launch(asked)
 
-    def limits(self, options: base.Options) -> PeakKernels:
+    def peak_kernels(self, options: base.Options) -> PeakKernels:
         """Return products and copies on one device."""
         return TorchPeakKernels(options)
 

@@ -18,7 +18,7 @@ from trainmark.workload.precision import Precision
 
 STEP_VARIABLE = "TRAINMARK_TORCH_FAST"
 """If set to ``eager`` or ``compiled``, this variable overrides the table, on any device including
-the CPU."""
+the CPU. Ranks of a distributed training ignore it."""
 
 Step = Literal["eager", "compiled"]
 """``compiled``: forward and backward pass through ``torch.compile``. On CUDA, both are captured in
@@ -72,8 +72,9 @@ class Choice:
 
     Args:
         step: eager or compiled.
-        by: ``measured`` for a row of the table, ``untuned`` without one, ``default`` on a CPU,
-            where ``fast`` is eager (docs/results/styles), or the variable that decided.
+        by: ``measured`` for a row of the table, ``untuned`` without one, ``default``
+            where steps are not captured in a graph, as on a CPU (docs/results/styles), or the
+            variable that decided.
         gain: measured gain of a compiled step in a graph over an eager one; None if it was not
             measured.
     """

@@ -14,7 +14,7 @@ from trainmark.backends.base import Capabilities, Device
 from trainmark.errors import ProtocolError, UsageError
 from trainmark.execute.parent.process import Ending, ask
 from trainmark.execute.protocol.answers import Answer, BackendsListed, Capable, of_kind
-from trainmark.execute.protocol.worker_commands import ListBackends, Probe, Request
+from trainmark.execute.protocol.worker_commands import ListBackends, Probe, WorkerCommand
 
 PROBE_TIMEOUT_SECONDS = 120.0
 
@@ -99,7 +99,9 @@ def backends_of(interpreter: Interpreter) -> dict[str, str]:
     return {entry.name: entry.install for entry in registry.entries().values() if not entry.plugin}
 
 
-def _ask(interpreter: Interpreter, request: Request, timeout: float) -> tuple[list[Answer], Ending]:
+def _ask(
+    interpreter: Interpreter, request: WorkerCommand, timeout: float
+) -> tuple[list[Answer], Ending]:
     try:
         return ask(interpreter.path, request, timeout=timeout)
     except OSError as error:

@@ -22,7 +22,7 @@ from trainmark.execute.parent.scratch import compile_cache, scratch_folder
 from trainmark.execute.parent.undisturbed import undisturbed
 from trainmark.execute.protocol.answers import Answer, Diverged, Done, Failed, Waiting
 from trainmark.execute.protocol.wire import SCRATCH, Channel, position, shared_page, signal_name
-from trainmark.execute.protocol.worker_commands import Request
+from trainmark.execute.protocol.worker_commands import WorkerCommand
 from trainmark.measure.control_group import oom_kills
 
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "worker" / "bootstrap.py"
@@ -87,7 +87,7 @@ class Worker:
     def __init__(
         self,
         python: Path,
-        request: Callable[[float], Request],
+        request: Callable[[float], WorkerCommand],
         on_answer: Callable[[Answer], None],
         threads: int | None = None,
         timeout: float | None = None,
@@ -261,7 +261,7 @@ class AskOptions(TypedDict, total=False):
 
 
 def ask(
-    python: Path, request: Request, **options: Unpack[AskOptions]
+    python: Path, request: WorkerCommand, **options: Unpack[AskOptions]
 ) -> tuple[list[Answer], Ending]:
     """Return all answers of a new process to ``request``, and how it ended.
 
@@ -273,7 +273,10 @@ def ask(
 
 
 def ask_all(
-    questions: Sequence[tuple[Path, Request]], *, at_once: int = 1, **options: Unpack[AskOptions]
+    questions: Sequence[tuple[Path, WorkerCommand]],
+    *,
+    at_once: int = 1,
+    **options: Unpack[AskOptions],
 ) -> Iterator[tuple[list[Answer], Ending]]:
     """Yield what :func:`ask` returns for each question, in their order.
 
@@ -308,7 +311,9 @@ def ask_all(
             yield answers, endings[worker]
 
 
-def _asked(python: Path, request: Request, options: AskOptions) -> tuple[Worker, list[Answer]]:
+def _asked(
+    python: Path, request: WorkerCommand, options: AskOptions
+) -> tuple[Worker, list[Answer]]:
     """Return a worker for ``request``, and the list of its answers, which grows."""
     answers: list[Answer] = []
 
@@ -317,7 +322,7 @@ def _asked(python: Path, request: Request, options: AskOptions) -> tuple[Worker,
         if "on_answer" in options:
             options["on_answer"](answer)
 
-    def make_request(_: float) -> Request:
+    def make_request(_: float) -> WorkerCommand:
         return request
 
     limits = options.get("threads"), options.get("timeout")

@@ -50,7 +50,7 @@ class PreparationObserver:
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """A request; the fields are the options of ``trainmark run``.
 
     Args:
@@ -125,7 +125,7 @@ class Prepared:
     notices: list[str]
 
 
-def prepare(request: Request, preparation: PreparationObserver | None = None) -> Prepared:
+def prepare(request: RunRequest, preparation: PreparationObserver | None = None) -> Prepared:
     """Find workloads, data and devices, and lay out the rounds.
 
     Raises:
@@ -151,7 +151,7 @@ def prepare(request: Request, preparation: PreparationObserver | None = None) ->
 
 
 def select(
-    request: Request,
+    request: RunRequest,
     preparation: PreparationObserver | None = None,
     ask: Callable[[Interpreter, str], Seen] = probe,
 ) -> Selection:
@@ -191,7 +191,7 @@ def select(
     return Selection(sided, seen, list(dict.fromkeys(refused)), start)
 
 
-def _require_consistent(request: Request) -> None:
+def _require_consistent(request: RunRequest) -> None:
     if request.published:
         for field in (
             "epochs",
@@ -224,7 +224,7 @@ def _require_priced(prices: Mapping[str, float], selection: Selection) -> None:
             raise UsageError(problem, expected=f"one of {', '.join(devices)}", found=device)
 
 
-def scheduled(workload: Workload, request: Request) -> Workload:
+def scheduled(workload: Workload, request: RunRequest) -> Workload:
     """Return the workload with the changes that the options make."""
     if request.dataset:
         workload = dataclasses.replace(workload, dataset=request.dataset)
@@ -267,7 +267,7 @@ def scheduled(workload: Workload, request: Request) -> Workload:
     return workload
 
 
-def _of_other_precisions(workload: Workload, request: Request) -> list[str]:
+def _of_other_precisions(workload: Workload, request: RunRequest) -> list[str]:
     """Return a notice of each published run whose figures don't apply to the precision."""
     published = workload.published.runs if request.published and workload.published else ()
     return [
@@ -279,7 +279,7 @@ def _of_other_precisions(workload: Workload, request: Request) -> list[str]:
     ]
 
 
-def _require_seed_of_pytorch(workload: Workload, request: Request) -> None:
+def _require_seed_of_pytorch(workload: Workload, request: RunRequest) -> None:
     """Raise an error for options that have no effect with a ``pytorch_seed``.
 
     It fixes the random numbers of every repeat.
@@ -302,7 +302,7 @@ def _require_seed_of_pytorch(workload: Workload, request: Request) -> None:
 
 
 def locate_one(
-    request: Request, workload: Workload, preparation: PreparationObserver | None = None
+    request: RunRequest, workload: Workload, preparation: PreparationObserver | None = None
 ) -> Located:
     """Return the dataset of ``workload``; raises DataError if it is not found, or damaged."""
     return locate_all(request, [workload], preparation)[0][workload.dataset].windows(
@@ -311,7 +311,7 @@ def locate_one(
 
 
 def locate_all(
-    request: Request, workloads: list[Workload], preparation: PreparationObserver | None = None
+    request: RunRequest, workloads: list[Workload], preparation: PreparationObserver | None = None
 ) -> tuple[dict[str, Located], list[str]]:
     """Return every needed dataset by name, and a notice of a replacement.
 
@@ -346,7 +346,7 @@ def locate_all(
     return located, []
 
 
-def _start_weights(request: Request, workloads: list[Workload]) -> tuple[Path, str] | None:
+def _start_weights(request: RunRequest, workloads: list[Workload]) -> tuple[Path, str] | None:
     if request.weights_from is None:
         return None
     if not regular.is_file(request.weights_from):
@@ -366,7 +366,11 @@ def _start_weights(request: Request, workloads: list[Workload]) -> tuple[Path, s
 
 
 def _courses(
-    workload: Workload, dataset: Located, sides: list[Side], selection: Selection, request: Request
+    workload: Workload,
+    dataset: Located,
+    sides: list[Side],
+    selection: Selection,
+    request: RunRequest,
 ) -> list[tuple[ScheduledWorkload, list[Side]]]:
     if not request.published or workload.published is None:
         repeats = request.repeats or (

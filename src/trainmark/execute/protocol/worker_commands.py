@@ -276,11 +276,11 @@ _AboutWorkloads = (
     | StartRanks
     | Dissect
 )
-Request = _AboutBackends | _AboutWorkloads | RunScript
-_BY_NAME: dict[str, type[Request]] = {kind.__name__: kind for kind in get_args(Request)}
+WorkerCommand = _AboutBackends | _AboutWorkloads | RunScript
+_BY_NAME: dict[str, type[WorkerCommand]] = {kind.__name__: kind for kind in get_args(WorkerCommand)}
 
 
-def read(message: Message) -> Request:
+def read(message: Message) -> WorkerCommand:
     """Parse the request in ``message``.
 
     Raises :class:`~trainmark.errors.ProtocolError` for anything else.

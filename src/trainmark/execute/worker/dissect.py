@@ -268,50 +268,50 @@ def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[
     convolutions = request.convolutions
     if not (products or convolutions) or not isinstance(backend, MeasuresPeaks):
         return {}
-    limits = backend.limits(request.variants[0].options)
+    kernels = backend.peak_kernels(request.variants[0].options)
     found: dict[str, list[TimedWork]] = {"products": [], "empty": []}
-    if convolutions and isinstance(limits, Convolving):
-        found["products"] += _convolutions(limits, convolutions, clock)
+    if convolutions and isinstance(kernels, Convolving):
+        found["products"] += _convolutions(kernels, convolutions, clock)
         tiny = [Convolution(1, 1, 1, 1, 1, 1, each.by_input) for each in convolutions]
-        found["empty"].append(_ready(limits.convolutions(tiny), 1.0, clock))
+        found["empty"].append(_ready(kernels.convolutions(tiny), 1.0, clock))
     else:
         for each in convolutions:
             products += each.products()
     if products:
-        found["products"] += _products(limits, products, clock)
-        smallest = limits.products([Product(1, 1, 1)] * len(products))
+        found["products"] += _products(kernels, products, clock)
+        smallest = kernels.products([Product(1, 1, 1)] * len(products))
         found["empty"].append(_ready(smallest, 1.0, clock))
     peak = request.peak_size
     if peak is not None:
-        found["peak"] = [_ready(limits.products([Product(peak, peak, peak)]), 1.0, clock)]
+        found["peak"] = [_ready(kernels.products([Product(peak, peak, peak)]), 1.0, clock)]
     return found
 
 
-def _products(limits: PeakKernels, asked: list[Product], clock: Clock) -> Iterator[TimedWork]:
+def _products(kernels: PeakKernels, asked: list[Product], clock: Clock) -> Iterator[TimedWork]:
     """Yield the products that fit in memory together, then a part of each larger one."""
     whole = [product for product in asked if _largest_matrix(product) <= _MOST_VALUES]
     if whole:
-        yield _ready(limits.products(whole), 1.0, clock)
+        yield _ready(kernels.products(whole), 1.0, clock)
     for product in asked:
         if product not in whole:
             sides = {side: getattr(product, side) for side in ("rows", "inner", "columns")}
             longest = max(sides, key=sides.__getitem__)
             shorter = max(1, round(sides[longest] * _MOST_VALUES / _largest_matrix(product)))
             yield _ready(
-                limits.products([product._replace(**{longest: shorter})]),
+                kernels.products([product._replace(**{longest: shorter})]),
                 sides[longest] / shorter,
                 clock,
             )
 
 
 def _convolutions(
-    limits: Convolving, asked: Sequence[Convolution], clock: Clock
+    kernels: Convolving, asked: Sequence[Convolution], clock: Clock
 ) -> Iterator[TimedWork]:
     """Yield each layer's convolution, with fewer examples if it is too large."""
     for each in asked:
         largest = max(math.prod(each.input_shape), math.prod(each.output_shape))
         fewer = max(1, min(each.batch, each.batch * _MOST_VALUES // largest))
-        yield _ready(limits.convolutions([each._replace(batch=fewer)]), each.batch / fewer, clock)
+        yield _ready(kernels.convolutions([each._replace(batch=fewer)]), each.batch / fewer, clock)
 
 
 def _largest_matrix(product: Product) -> int:

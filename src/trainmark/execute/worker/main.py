@@ -97,7 +97,7 @@ def _serve(
 
 
 def _carry_out(
-    request: worker_commands.Request,
+    request: worker_commands.WorkerCommand,
     send: Send,
     tick: Callable[[], None],
     turns: Turns,
@@ -477,7 +477,9 @@ def _measure_peaks(request: worker_commands.MeasurePeaks, send: Send) -> None:
         return
     devices = {device.id: device for device in backend.capabilities().devices}
     for options in request.options:
-        found = peaks.measure(backend.limits(options), devices[options.device], time.perf_counter)
+        found = peaks.measure(
+            backend.peak_kernels(options), devices[options.device], time.perf_counter
+        )
         send(answers.PeaksMeasured(options.device, found))
 
 

@@ -474,8 +474,8 @@ def _require_same_shapes(given: State, found: State) -> None:
     for name in sorted(expected.keys() | got.keys()):
         one, other = (str(shapes.get(name, "nothing")) for shapes in (expected, got))
         if one != other:
-            step = f"the backend returns other arrays than it was given, at {name}"
-            raise TrainmarkError(step, expected=one, found=other)
+            problem = f"the backend returns other arrays than it was given, at {name}"
+            raise TrainmarkError(problem, expected=one, found=other)
 
 
 def _shapes(state: State) -> dict[str, tuple[int, ...]]:

@@ -249,8 +249,8 @@ class Reports:
             if value is not None and not math.isfinite(value)
         ]
         if odd:
-            value_given = " and ".join(f"{name.replace('_', ' ')} {figures[name]}" for name in odd)
-            self.not_finite = f"{value_given} was reported for epoch {self._epochs}"
+            named = " and ".join(f"{name.replace('_', ' ')} {figures[name]}" for name in odd)
+            self.not_finite = f"{named} was reported for epoch {self._epochs}"
         if loss is not None and math.isfinite(loss):
             self.last_finite = loss
 

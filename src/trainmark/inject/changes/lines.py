@@ -46,10 +46,10 @@ def stack(observer: Any) -> list[str]:
     ]
 
 
-def sample(observer: Any, on_progress: Callable[[dict[str, Any]], None]) -> None:
+def sample(observer: Any, on_sampled: Callable[[dict[str, Any]], None]) -> None:
     """Start to sample the calling thread.
 
-    Calls ``on_progress`` now and then with the number of ``samples``, the shares of ``lines``, of
+    Calls ``on_sampled`` now and then with the number of ``samples``, the shares of ``lines``, of
     ``parts`` of the step, and of lines in the user's ``own`` code, outside of those parts; and with
     the lines that run in ``loading``.
     """
@@ -75,9 +75,9 @@ def sample(observer: Any, on_progress: Callable[[dict[str, Any]], None]) -> None
                     name: {each: number / total for each, number in found.most_common(_MOST)}
                     for name, found in counts.items()
                 }
-                on_progress({**shares, "samples": total, "loading": sorted(loading)[:_MOST]})
+                on_sampled({**shares, "samples": total, "loading": sorted(loading)[:_MOST]})
 
-    on_progress({})
+    on_sampled({})
     sys.setswitchinterval(_SWITCH_SECONDS)
     threading.Thread(target=run, daemon=True).start()
 

@@ -78,16 +78,16 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart:
 def _values(side: MeasuredSide, quantity: str) -> Rows:
     """Return the side's known values of a quantity, one for each epoch and split of the data."""
     rows: Rows = []
-    for station in side.summaries:
+    for summary in side.summaries:
         for split in ("test", "train"):
-            value = getattr(station, f"{split}_{quantity}")
+            value = getattr(summary, f"{split}_{quantity}")
             if is_known(value):
                 rows.append(
                     {
                         "side": side.label,
                         "of": split,
-                        "epoch": station.epoch,
-                        "seconds": station.elapsed_seconds,
+                        "epoch": summary.epoch,
+                        "seconds": summary.elapsed_seconds,
                         quantity: value,
                     }
                 )

@@ -68,11 +68,11 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredSide, Efficiency]]) -> 
     decades = [10 ** math.floor(math.log10(lowest)), 10 ** math.ceil(math.log10(peak))]
     up = alt.Scale(type="log", domain=decades)
     y = alt.Y("flops:Q", title="FLOP/s", axis=alt.Axis(format="~s"), scale=up)
-    measured = alt.Scale(domain=list(dict.fromkeys(row["work"] for row in rows)))
+    scale = alt.Scale(domain=list(dict.fromkeys(row["work"] for row in rows)))
     line = alt.Chart(data(roof)).mark_line(strokeWidth=2.5, clip=True).encode(x, y)
     points_of_sides = alt.Chart(data(rows)).mark_point(filled=True, size=90, opacity=0.9, clip=True)
-    colour = alt.Color("work:N", title=None, scale=measured)
-    shape = alt.Shape("work:N", title=None, scale=measured)
+    colour = alt.Color("work:N", title=None, scale=scale)
+    shape = alt.Shape("work:N", title=None, scale=scale)
     marks = points_of_sides.encode(
         x, y, color=colour, shape=shape, tooltip=["work:N", "side:N", "words:N"]
     )

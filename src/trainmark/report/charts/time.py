@@ -36,12 +36,12 @@ def epochs(work: MeasuredWork) -> Chart:
             rows.append(
                 {"side": side.label, "epoch": 0, "seconds": compiled, "kind": "compilation"}
             )
-        for station in side.summaries:
-            spread = station.seconds
+        for summary in side.summaries:
+            spread = summary.seconds
             if is_known(spread.median):
                 seconds = {"seconds": spread.median, "low": spread.low, "high": spread.high}
-                kind = "first epoch" if station.epoch == 1 else "epoch"
-                rows.append({"side": side.label, "epoch": station.epoch, **seconds, "kind": kind})
+                kind = "first epoch" if summary.epoch == 1 else "epoch"
+                rows.append({"side": side.label, "epoch": summary.epoch, **seconds, "kind": kind})
     first = min((row["epoch"] for row in rows), default=0)
     last = max((row["epoch"] for row in rows), default=0)
     scale = scale_of(row["seconds"] for row in rows)

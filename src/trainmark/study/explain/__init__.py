@@ -16,7 +16,7 @@ from trainmark.errors import ExplanationFailed
 from trainmark.execute.parent.machine_state import MachineState, read_machine_state
 from trainmark.execute.parent.peaks import Keep, find_peaks
 from trainmark.execute.parent.plan import Side
-from trainmark.execute.parent.request import PreparationObserver, Request
+from trainmark.execute.parent.request import PreparationObserver, RunRequest
 from trainmark.record.record import Peaks
 from trainmark.study.chosen import choose
 from trainmark.study.explain import measure
@@ -44,7 +44,7 @@ class Explanation:
     no_crossing: str | None = None
 
 
-def prepare(request: Request, preparation: PreparationObserver) -> ExplainedSide:
+def prepare(request: RunRequest, preparation: PreparationObserver) -> ExplainedSide:
     """Find the side to explain, its data, and its device's peak.
 
     Args:
@@ -123,7 +123,7 @@ def _overtaking(
     return crossing(cpu, device), None
 
 
-def _the_one(request: Request, sides: Sequence[Side]) -> Side:
+def _the_one(request: RunRequest, sides: Sequence[Side]) -> Side:
     """Choose the side; an accelerator before the CPU, since users usually ask about that."""
     best = [side for side in sides if side.device != "cpu"] or sides
     style = "idiomatic" if any(side.style == "idiomatic" for side in best) else "fast"

@@ -230,8 +230,8 @@ class _Study:
         most = min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
         patience = max(_PATIENCE_SECONDS, self.seconds)
         what = "the unchanged script"
-        preparation = _StepWatch(self.report_time, self.host, what, most, patience)
-        (record,) = self.host.run([self._task("facts", None, 0)], self.store, preparation)
+        watch = _StepWatch(self.report_time, self.host, what, most, patience)
+        (record,) = self.host.run([self._task("facts", None, 0)], self.store, watch)
         seen = record.observed
         why = _why(record)
         if seen is None or seen.steps < 2 or why is not None:
@@ -243,7 +243,7 @@ class _Study:
                 found=why or f"{steps} in {in_words(self.passed)}",
             )
         self.base = record
-        self.start_seconds = preparation.start_seconds
+        self.start_seconds = watch.start_seconds
         self.step_seconds = seen.seconds / (seen.steps - 1)
         self.records[UNCHANGED] = []
         return seen, json.loads(seen.changed.get("facts", "{}"))
@@ -292,9 +292,9 @@ class _Study:
         if not single:
             return []
         for most in range(_WINNERS, 0, -1):
-            confirmed = list(dict.fromkeys([*single[:most], *valid[:most]]))
+            repeated = list(dict.fromkeys([*single[:most], *valid[:most]]))
             combined = ["+".join(valid[:number]) for number in range(2, min(len(valid), most) + 1)]
-            parties = self._parties([*confirmed, *combined])
+            parties = self._parties([*repeated, *combined])
             sides = sum(len(party) + 1 for party in parties)
             needed = self._start_seconds(sides) + 2 * _FEWEST_BLOCKS * sides * self._slice_seconds
             if self.passed + _ROUNDS * needed < self.seconds:
@@ -454,14 +454,14 @@ class _Study:
         number = next(self.rounds)
         tasks = [self._task(side, blocks, number) for side in dict.fromkeys(changes)]
         what = f"{many(len(changes) - 1, 'change')} against the unchanged script"
-        preparation = _StepWatch(self.report_time, self.host, what)
+        watch = _StepWatch(self.report_time, self.host, what)
         try:
-            self.host.run(tasks, self.store, preparation)
+            self.host.run(tasks, self.store, watch)
         except KeyboardInterrupt:
             self.interrupted = True
             if self.screened:
                 return
-        for record in preparation.records:
+        for record in watch.records:
             found = re.match(r"change=(\S+)", record.backend.style or "")
             self.records.setdefault(found[1] if found else UNCHANGED, []).append(record)
 

@@ -16,11 +16,11 @@ from trainmark.analysis.scale import Scaling
 from trainmark.analysis.scale_results import results
 from trainmark.analysis.summary import MEASURED
 from trainmark.errors import Unsupported, UsageError
-from trainmark.execute.parent import request as requests
+from trainmark.execute.parent import request as run_requests
 from trainmark.execute.parent.machine_state import read_machine_state
 from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import Interpreter, Seen, probe
-from trainmark.execute.parent.request import PreparationObserver, Request
+from trainmark.execute.parent.request import PreparationObserver, RunRequest
 from trainmark.execute.parent.scheduler import RunObserver, execute
 from trainmark.execute.parent.task import Task, remaining
 from trainmark.measure.host import usable_core_numbers
@@ -48,7 +48,7 @@ class ScalePlan(ChosenSide):
     notices: list[str]
 
 
-def prepare(request: Request, question: Question, preparation: PreparationObserver) -> ScalePlan:
+def prepare(request: RunRequest, question: Question, preparation: PreparationObserver) -> ScalePlan:
     """Find the side and the data, and lay out the rounds.
 
     Args:
@@ -59,7 +59,7 @@ def prepare(request: Request, question: Question, preparation: PreparationObserv
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
     request = dataclasses.replace(request, styles=request.styles or ("fast",))
-    selection = requests.select(request, preparation, _ask)
+    selection = run_requests.select(request, preparation, _ask)
     ((workload, able),) = selection.able
     side = _one(able, request)
     seen = selection.by_side[side.backend, side.interpreter.label]
@@ -78,7 +78,7 @@ def prepare(request: Request, question: Question, preparation: PreparationObserv
     plain = _plain(workload, question)
     accelerators = sum(device.kind == "accelerator" for device in seen.devices)
     require_possible(question, side, plain, accelerators, cores, threads or 1)
-    dataset = requests.locate_one(request, workload, preparation)
+    dataset = run_requests.locate_one(request, workload, preparation)
     why_not = _why_not_compared(plain, seen, side)
     judged = not question.weak and why_not is None
     planned = tasks(question, plain, dataset, side, settings, processes=processes, judged=judged)
@@ -183,7 +183,7 @@ def _spreads(seen: Seen) -> Literal["processes", "devices"]:
     return seen.can.spreads
 
 
-def _one(able: Sequence[Side], request: Request) -> Side:
+def _one(able: Sequence[Side], request: RunRequest) -> Side:
     """Choose the side; without ``--device``, on an accelerator if available."""
     if not request.devices:
         accelerators = [side for side in able if side.device != "cpu"]
@@ -198,7 +198,7 @@ def _one(able: Sequence[Side], request: Request) -> Side:
 
 
 def _threads(
-    request: Request, question: Question, side: Side, cores: int, *, processes: bool
+    request: RunRequest, question: Question, side: Side, cores: int, *, processes: bool
 ) -> int | None:
     """Choose the threads of a rank, the same in all layouts, which differ in hardware only."""
     asked = request.settings.threads

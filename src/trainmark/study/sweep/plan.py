@@ -18,10 +18,10 @@ from trainmark.data.catalog import find
 from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.parent import choose
-from trainmark.execute.parent import request as requests
+from trainmark.execute.parent import request as run_requests
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Side, Spreading, Trial
 from trainmark.execute.parent.probe import Interpreter, Seen
-from trainmark.execute.parent.request import PreparationObserver, Request
+from trainmark.execute.parent.request import PreparationObserver, RunRequest
 from trainmark.execute.parent.task import Task, remaining
 from trainmark.record.facts import RunKey, group_to_complete
 from trainmark.record.record import Record
@@ -84,7 +84,12 @@ class SweepPlan:
 
 
 def read(
-    request: Request, grid: Iterable[str], ranges: Iterable[str], samples: int | None, *, asha: bool
+    request: RunRequest,
+    grid: Iterable[str],
+    ranges: Iterable[str],
+    samples: int | None,
+    *,
+    asha: bool,
 ) -> list[GridPoint]:
     """Parse the requested trials, without starting anything.
 
@@ -105,13 +110,13 @@ def read(
         )
     if samples and not spans:
         raise UsageError("--samples has no range to draw from", fix=f"Add {_RANGE}, for example")
-    workload = requests.scheduled(catalog.find(request.workloads[0]), request)
+    workload = run_requests.scheduled(catalog.find(request.workloads[0]), request)
     workload = workload.with_schedule(protocol="fresh")
     if asha:
         workload = workload.with_schedule(evaluate="every-epoch")
     made = points(workload, values, drawn(spans, samples or DEFAULT_SAMPLES, request.settings.seed))
     for point in made:
-        requests.scheduled(point.workload, Request())  # checks that it still fits its data
+        run_requests.scheduled(point.workload, RunRequest())  # checks that it still fits its data
     examples = find(workload.dataset).examples("train")
     if asha and all(_epochs(point.workload, examples) == 1 for point in made):
         raise UsageError(
@@ -121,7 +126,7 @@ def read(
 
 
 def prepare(
-    request: Request,
+    request: RunRequest,
     trials: Sequence[GridPoint],
     preparation: PreparationObserver,
     ask: Ask,
@@ -137,13 +142,13 @@ def prepare(
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
-    selection = requests.select(request, preparation, ask)
+    selection = run_requests.select(request, preparation, ask)
     ((workload, able),) = selection.able
     side = min(able, key=lambda side: (side.device == "cpu", side.style != "fast"))
     asked = (side.style,), (side.device,), side.precision, request.settings
     for point in trials:
         choose.choose_sides(point.workload, selection.seen, *asked)
-    located = requests.locate_one(request, workload, preparation)
+    located = run_requests.locate_one(request, workload, preparation)
     if layout is not None:
         there = selection.by_side[side.backend, side.interpreter.label]
         trials = [_spreadable(point, layout, side, there, located) for point in trials]

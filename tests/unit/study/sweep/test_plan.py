@@ -10,7 +10,7 @@ from msgspec import structs
 from tests.unit.study.sweep.samples import SEEN, a_plan
 from trainmark.data.locate import Located
 from trainmark.errors import UsageError
-from trainmark.execute.parent.request import Request
+from trainmark.execute.parent.request import RunRequest
 from trainmark.execute.parent.task import Task
 from trainmark.record.record import Epoch, Outcome, Record
 from trainmark.study.sweep.plan import SweepPlan, read, require_own_gpu, without_done
@@ -123,8 +123,8 @@ def test_epochs_are_counted_also_where_steps_were_given(drawn: Located) -> None:
 
 
 def test_asha_needs_two_epochs_however_they_are_asked_for() -> None:
-    def asked(steps: int) -> Request:
-        return Request(workloads=("mnist-mlp128",), steps=steps)
+    def asked(steps: int) -> RunRequest:
+        return RunRequest(workloads=("mnist-mlp128",), steps=steps)
 
     assert read(asked(1_300), ["seed=1"], [], None, asha=True)
     with pytest.raises(UsageError, match="2 epochs or more"):
@@ -132,7 +132,7 @@ def test_asha_needs_two_epochs_however_they_are_asked_for() -> None:
 
 
 def test_trials_have_the_size_that_is_asked_for() -> None:
-    request = Request(workloads=("mnist-mlp128",), size=Size(width=64))
+    request = RunRequest(workloads=("mnist-mlp128",), size=Size(width=64))
     (point,) = read(request, ["seed=1"], [], None, asha=False)
     assert point.workload.name == "mnist-mlp128 (width 64)"
     assert [layer.units for layer in point.workload.model if isinstance(layer, Dense)] == [

@@ -28,7 +28,7 @@ def facts(change: Change) -> None:
 
     It also reports the user's lines that take the most time.
     """
-    facts: dict[str, Any] = {
+    found: dict[str, Any] = {
         "workers": None,
         "iterable": False,
         "conv": False,
@@ -37,20 +37,20 @@ def facts(change: Change) -> None:
     }
 
     def built(arguments: dict[str, Any]) -> None:
-        facts["workers"] = max(facts["workers"] or 0, arguments["num_workers"])
-        facts["iterable"] |= isinstance(arguments["dataset"], IterableDataset)
+        found["workers"] = max(found["workers"] or 0, arguments["num_workers"])
+        found["iterable"] |= isinstance(arguments["dataset"], IterableDataset)
 
     def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if id(module) not in known:
             known.add(id(module))
-            facts["conv"] |= any(isinstance(each, torch.nn.Conv2d) for each in module.modules())
-            facts["attention"] |= bool(eager(module))
-        facts["graded"] |= not module.training and torch.is_grad_enabled()
+            found["conv"] |= any(isinstance(each, torch.nn.Conv2d) for each in module.modules())
+            found["attention"] |= bool(eager(module))
+        found["graded"] |= not module.training and torch.is_grad_enabled()
         of_step["calls"] += not evaluates(module)
         return inner(*args, **kwargs)
 
     def attends(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        facts["attention"] |= (
+        found["attention"] |= (
             inspect.signature(real).bind(*args, **kwargs).arguments.get("need_weights", True)
         )
         return real(*args, **kwargs)
@@ -67,11 +67,11 @@ def facts(change: Change) -> None:
         of_step[id(iterator)] += not any(map(evaluates, latest))
         return real(iterator)
 
-    def on_progress(sampled: dict[str, Any]) -> None:
-        change.observer.changed("facts", json.dumps({**facts, **sampled}))
+    def on_sampled(sampled: dict[str, Any]) -> None:
+        change.observer.changed("facts", json.dumps({**found, **sampled}))
 
     def keep_busy(share: float) -> None:
-        facts["busy"] = share
+        found["busy"] = share
 
     kind = accelerator.kind(torch)
     busy = Busy(getattr(DeviceType, kind.upper()), keep_busy) if kind else None
@@ -81,15 +81,15 @@ def facts(change: Change) -> None:
             busy.stepped()
         batches = {number for number in of_step.values() if number}
         accumulated[batches.pop() if len(batches) == 1 else 1] += 1
-        facts["accumulates"] = accumulated.most_common(1)[0][0]
+        found["accumulates"] = accumulated.most_common(1)[0][0]
         of_step.clear()
-        if "optimizer" not in facts:
+        if "optimizer" not in found:
             group = optimizer.param_groups[0]
-            facts["optimizer"] = type(optimizer).__name__
-            facts["handwritten"] = is_handwritten(optimizer)
-            facts.update((flag, group[flag]) for flag in ("fused", "foreach") if flag in group)
-            facts["stack"] = lines.stack(change.observer)
-            lines.sample(change.observer, on_progress)
+            found["optimizer"] = type(optimizer).__name__
+            found["handwritten"] = is_handwritten(optimizer)
+            found.update((flag, group[flag]) for flag in ("fused", "foreach") if flag in group)
+            found["stack"] = lines.stack(change.observer)
+            lines.sample(change.observer, on_sampled)
 
     with_loader(built)
     latest = around_modules(call)
