@@ -20,6 +20,7 @@ COMMANDS = {
     "compare --export-json": ["compare", "--export-json"],
     "compare --export-markdown": ["compare", "--export-markdown"],
     "compare --export-csv": ["compare", "--export-csv"],
+    "compare --export-svg": ["compare", "--export-svg"],
     "export --to csv": ["export", "--to", "csv", "-o"],
     "export --to markdown": ["export", "--to", "markdown", "-o"],
     "report": ["report", "-o"],
@@ -123,3 +124,27 @@ def test_a_full_device_and_a_closed_descriptor_are_errors(records: Path) -> None
         assert f"can't write {target}" in done.stderr
         assert found in done.stderr
         assert "Choose another file." in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["explain", "--export-svg", "FILE", "--", "python", "train.py"],
+        ["explain", "--chart", "FILE", "--", "python", "train.py"],
+        ["scale", "mnist-mlp128", "--plot", "FILE"],
+    ],
+    ids=lambda words: " ".join(words[:3]),
+)
+def test_a_missing_folder_is_an_error_before_the_run(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("open('started', 'w').close()\n")
+    file = "missing/picture.svg"
+    done = subprocess.run(
+        [sys.executable, "-m", "trainmark", *(file if word == "FILE" else word for word in words)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert f"can't write {file}" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]

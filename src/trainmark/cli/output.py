@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import pathlib
 import shlex
 import sys
@@ -33,13 +35,39 @@ _FORMS = {"markdown": "markdown", "svg": "a picture of the terminal (SVG)"}
 EXPORTS = ("json", "markdown", "csv", "svg")
 
 
+class OutputFile(click.Path):
+    """A file to write, whose folder is checked before anything is measured."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=pathlib.Path, dir_okay=False)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> pathlib.Path:
+        """Return the path; raises :class:`~trainmark.errors.OutputError`."""
+        path = pathlib.Path(os.fsdecode(super().convert(value, param, ctx)))
+        if path.exists():  # a file, or a device or pipe, whose folder does not matter
+            return path
+        folder = pathlib.Path(os.path.realpath(path)).parent  # a link is followed when written
+        if not folder.is_dir():
+            raise _unwritable(path, os.strerror(errno.ENOENT))
+        if not os.access(folder, os.W_OK):
+            raise _unwritable(path, os.strerror(errno.EACCES))
+        return path
+
+
 def file_option(
     flag: str, text: str, *others: str, default: Path | None = None
 ) -> Callable[[Any], Any]:
     """Return an option that takes a file to write; ``others`` are its other names."""
-    kind = click.Path(path_type=pathlib.Path, dir_okay=False)
     return click.option(
-        flag, *others, type=kind, default=default, show_default=True, metavar="FILE", help=text
+        flag,
+        *others,
+        type=OutputFile(),
+        default=default,
+        show_default=True,
+        metavar="FILE",
+        help=text,
     )
 
 
@@ -131,13 +159,16 @@ def write_file(path: Path, content: bytes) -> None:
     try:
         regular.write(path, content)
     except OSError as error:
-        raise OutputError(
-            f"can't write {path}",
-            expected="a file in an existing, writable folder, or a device or pipe that can be "
-            "written",
-            found=error.strerror or str(error),
-            fix="Choose another file.",
-        ) from error
+        raise _unwritable(path, error.strerror or str(error)) from error
+
+
+def _unwritable(path: Path, found: str) -> OutputError:
+    return OutputError(
+        f"can't write {path}",
+        expected="a file in an existing, writable folder, or a device or pipe that can be written",
+        found=found,
+        fix="Choose another file.",
+    )
 
 
 def show(data: Any, tables: Iterable[Table], *, as_json: bool, legend: bool = False) -> None:

@@ -12,7 +12,14 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, legend_option, show, terminal_observer, write_file
+from trainmark.cli.output import (
+    file_option,
+    json_option,
+    legend_option,
+    show,
+    terminal_observer,
+    write_file,
+)
 from trainmark.errors import UsageError
 from trainmark.units import many
 
@@ -101,9 +108,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @shared.size_option
 @shared.conditions_options
 @shared.label_option
-@click.option(
-    "--plot", type=shared.PATH, metavar="FILE", help="Draw the scaling curve: FILE.svg or FILE.png."
-)
+@file_option("--plot", "Draw the scaling curve: FILE.svg or FILE.png.")
 @shared.resume_option
 @shared.data_dir_option
 @shared.out_option(f"Folder for the records, in its sub-folder {FOLDER}.")
