@@ -99,6 +99,7 @@ class BeforeCommand(click.Command):
     metavar="NAME",
     help="With a COMMAND: try only this, such as bf16; repeatable.",
 )
+@shared.copy_limit_option
 @file_option("--chart", "With a COMMAND: chart of the speed-ups (.svg or .png).")
 @file_option("--export-svg", "Write the explanation as a picture of the terminal (SVG).")
 @shared.size_option
@@ -166,11 +167,16 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     if options["chart"]:
         require_drawable(options["chart"])
     own_script.require_changes(options["only"])
-    measured = commands.Command(commands.name_of(words), tuple(words), working_folder())
+    measured = commands.Command(
+        commands.name_of(words),
+        tuple(words),
+        working_folder(),
+        scratch=True,
+        most_copied=int(options["copy_limit"] * commands.GIB),
+    )
     commands.sides(measured, (), {})  # there are no values for placeholders
     commands.require_program(words[0], measured.directory)
-    if not commands.is_protected(words):
-        commands.require_small(measured.directory)
+    commands.require_small(measured)
     seconds = options["seconds"]
     source = click.get_current_context().get_parameter_source("seconds")
     if source is ParameterSource.DEFAULT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -16,7 +17,7 @@ Examples:
   trainmark measure --vary workers=0,4 -- python train.py --workers {workers} --seed {seed}
   trainmark measure --vary version=main,head --repeats 7 -- python {version}/train.py
   trainmark measure --vary-env OMP_NUM_THREADS=1,2 --budget 60 -- python train.py
-  trainmark measure --steps 200 --scratch -- torchrun --nproc-per-node 2 train.py
+  trainmark measure --steps 200 -- torchrun --nproc-per-node 2 train.py
   trainmark measure -- ./train-in-c 10
 
 \b
@@ -46,7 +47,12 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option(
     "--steps", type=click.IntRange(1), metavar="N", help="Stop training after N observed steps."
 )
-@click.option("--scratch", is_flag=True, help="Run in a temporary copy of the working folder.")
+@click.option(
+    "--in-place",
+    is_flag=True,
+    help="Run in the working folder, instead of copies of it.  [default: only for a single run]",
+)
+@shared.copy_limit_option
 @shared.repeats_option()
 @shared.budget_option(0.0)
 @shared.margin_option
@@ -63,26 +69,27 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 def command(words: tuple[str, ...], **options: Any) -> int:
     """Run any command in interleaved rounds, record each run, and compare them.
 
-    The command runs unchanged, without showing its output. trainmark measures its time, exit code,
+    The command runs unchanged, without showing its output. Several runs, or those with a budget,
+    happen in copies of the working folder, and the files that the first complete run wrote are
+    kept. trainmark measures its time, exit code,
     CPU and GPU utilisation, memory and energy. In Python scripts that train with PyTorch, Keras or
     JAX, it also observes steps, losses and epochs. With --budget, it ends them once their speed is
     measured.
     """
     from trainmark.cli.run import show_records
     from trainmark.execute.parent import command as commands
+    from trainmark.execute.parent.command import GIB
     from trainmark.execute.parent.plan import Settings
     from trainmark.record.store import Store
     from trainmark.study.options import read_prices, working_folder
-    from trainmark.study.run import measure
+    from trainmark.study.run import in_copies, measure
 
     store = Store(options["out"])
     name = options["name"] or commands.name_of(words)
-    observer = {
-        "inject": options["inject"],
-        "most_steps": options["steps"],
-        "scratch": options["scratch"],
-    }
-    measured = commands.Command(name, words, working_folder(), **observer)
+    measured = commands.Command(
+        name, words, working_folder(), inject=options["inject"], most_steps=options["steps"]
+    )
+    measured = replace(measured, most_copied=int(options["copy_limit"] * GIB))
     prices = read_prices(options["prices"])
     typed = shared.typed()
     settings = Settings(
@@ -91,6 +98,9 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     varied = _varied(options["vary"])
     environment = _varied(options["vary_env"], "--vary-env")
     sides = commands.sides(measured, options["device"], varied, environment)
+    is_single = len(sides) * options["repeats"] == 1 and not options["budget"]
+    if not (options["in_place"] or is_single):
+        measured = in_copies(measured, store)
     progress = terminal_observer(quiet=options["quiet"])
     rounds = shared.round_options(options)
     records, earlier = measure(

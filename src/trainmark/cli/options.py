@@ -138,6 +138,13 @@ timeout_option = number_option(
     click.FloatRange(0, min_open=True),
     metavar="S",
 )
+copy_limit_option = number_option(
+    "--copy-limit",
+    "Size limit of a copied working folder, in GiB; on Linux 6.2 or newer large files are linked.",
+    click.FloatRange(0, min_open=True),
+    default=1.0,
+    metavar="GIB",
+)
 resume_option: Decorator = click.option(
     "--resume", is_flag=True, help="Skip recorded runs of the newest plan in --out."
 )

@@ -4,6 +4,7 @@
 that it works in interpreters without trainmark. It needs only the standard library of Python 3.8 or
 newer, and imports nothing else of trainmark; it reports through the hook (``hook.py``).
 
+- ``overlay``, ``redirect`` and ``savers`` keep what the script writes outside of its copy;
 - ``watch`` waits until the command imports a framework, and then installs that framework's file
   here;
 - ``observer`` counts steps, epochs and evaluations, and pauses and ends the training;
@@ -13,20 +14,26 @@ newer, and imports nothing else of trainmark; it reports through the hook (``hoo
 from __future__ import annotations
 
 import os
-import sys
 
-from .changes import protect
+from . import redirect, savers
 from .observer import FOLDER, Observer
-from .watch import Watch
+from .overlay import ORIGINAL, Overlay
+from .watch import watch_frameworks
 
 
 def start() -> None:
-    """Start to observe this process; the first process of the command that trains is reported."""
+    """Start to observe this process; the first process of the command that trains is reported.
+
+    In a copy of the user's folder, also keep what it writes elsewhere.
+    """
+    if ORIGINAL in os.environ:
+        overlay = Overlay(os.environ)
+        redirect.install(overlay)
+        savers.install(overlay)
     folder = os.environ.get(FOLDER)
     if folder is None:
         return
     # This file shows trainmark that the observer was started.
     with open(os.path.join(folder, "attached"), "a"):
         pass
-    protect()
-    sys.meta_path.insert(0, Watch(Observer(folder)))
+    watch_frameworks(Observer(folder))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ from trainmark.study.rounds import (
     slices_alone,
     warn_if_busy,
 )
+from trainmark.study.written import note_of_written, snapshot
 from trainmark.units import many
 
 
@@ -147,6 +149,12 @@ def with_fair_cpu_of_command(tasks: Sequence[Task[CommandRun]]) -> list[Task[Com
     return marked
 
 
+def in_copies(command: Command, store: Store) -> Command:
+    """Return the command in copies of its working folder, whose first outputs are kept."""
+    outputs = store.folder.absolute() / "outputs" / f"{command.name}-{secrets.token_hex(4)}"
+    return dataclasses.replace(command, scratch=True, outputs=outputs)
+
+
 def measure(
     command: Command,
     sides: Sequence[CommandSide],
@@ -167,10 +175,11 @@ def measure(
     began = time.perf_counter()
     tasks = with_fair_cpu_of_command(command_in_rounds(command, sides, repeats, settings))
     if command.scratch:
-        require_small(command.directory)
+        require_small(command)
     if options.budget and options.budget.seconds and command.inject:
         blocks = _blocks_within(options.budget.seconds / repeats, sides)
         tasks = [slices_alone(task, blocks) for task in tasks]
+    before = {} if command.scratch else snapshot(command.directory)
     for program in dict.fromkeys((task.first.words or [""])[0] for task in tasks):
         require_program(program, command.directory)
     records, earlier = _in_rounds(
@@ -185,6 +194,14 @@ def measure(
         progress.message(
             f"note: the observer saw no training ({why}), so whole processes are measured"
         )
+    if command.outputs and command.outputs.exists():
+        progress.message(
+            "note: the runs worked in copies of this folder; what the first complete one wrote is "
+            f"in {command.outputs}"
+        )
+    wrote = None if command.scratch else note_of_written(before, snapshot(command.directory))
+    if wrote:
+        progress.message(wrote)
     return records, earlier
 
 

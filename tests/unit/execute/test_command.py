@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from tests.records import a_command
+from trainmark import landlock
 from trainmark.errors import UsageError
 from trainmark.execute.parent.command import (
     Command,
@@ -25,7 +26,6 @@ from trainmark.execute.parent.command_record import CommandRecordBuilder
 from trainmark.execute.parent.machine_state import read_machine_state
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.task import command_in_rounds, remaining
-from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.record.record import Group, Process, WorkloadRef
 
 
@@ -198,34 +198,41 @@ def test_environment_variables_make_sides(tmp_path: Path) -> None:
 def test_a_folder_too_large_to_copy_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "data").write_bytes(bytes(2_000))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a").write_bytes(bytes(3 << 20))
+    (tmp_path / "b").write_bytes(bytes(1 << 20))
     (tmp_path / ".git").mkdir()
-    (tmp_path / ".git" / "pack").write_bytes(bytes(2_000))
-    monkeypatch.setattr("trainmark.execute.parent.command.LARGEST_COPY", 3_000)
-    require_small(tmp_path)
-    monkeypatch.setattr("trainmark.execute.parent.command.LARGEST_COPY", 1_000)
-    with pytest.raises(UsageError, match="too large to copy"):
-        require_small(tmp_path)
+    (tmp_path / ".git" / "pack").write_bytes(bytes(8 << 20))
+    measured = dataclasses.replace(
+        command("python", "train.py"), directory=tmp_path, most_copied=2 << 20
+    )
+    require_small(dataclasses.replace(measured, most_copied=5 << 20))
+    monkeypatch.setenv(landlock.OFF_VARIABLE, "off")
+    with pytest.raises(UsageError, match=r"4 MiB.*data 3 MiB, b 1 MiB"):
+        require_small(measured)
 
 
-@pytest.mark.parametrize(
-    ("words", "protected"),
-    [
-        ("python train.py", True),
-        ("/usr/bin/python3.11 -u -X faulthandler -m train -E", True),
-        ("python --check-hash-based-pycs never train.py -I", True),
-        ("python -I train.py", False),
-        ("python -W error -uE train.py", False),
-        ("python -Sm train", False),
-        ("env PYTHONPATH=src python train.py", False),
-        ("python-launcher train.py", False),
-        ("sh train.sh", False),
-    ],
-)
-def test_only_a_python_that_loads_the_observer_gets_links(words: str, protected: bool) -> None:
-    measured = dataclasses.replace(command(*words.split()), scratch=True)
-    run = CommandRun(measured, CommandSide({}, {CHANGES: ""}), Settings(), 0, 0, "group", "session")
-    assert run.request(0.0, []).copy == ("linked" if protected else "whole")
+@pytest.mark.skipif(not landlock.is_sufficient(), reason="this kernel has no sufficient Landlock")
+def test_a_confined_folder_may_be_large(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(bytes(2_000))
+    measured = dataclasses.replace(
+        command("python", "train.py"), directory=tmp_path, most_copied=1_000
+    )
+    require_small(measured)
+
+
+@pytest.mark.parametrize("is_sufficient", [True, False])
+def test_a_copy_is_confined_where_the_kernel_can(
+    monkeypatch: pytest.MonkeyPatch, is_sufficient: bool
+) -> None:
+    monkeypatch.setattr(landlock, "is_sufficient", lambda: is_sufficient)
+    measured = dataclasses.replace(command("python", "train.py"), scratch=True)
+    run = CommandRun(measured, CommandSide({}), Settings(), 0, 0, "group", "session")
+    assert run.request(0.0, []).confined is is_sufficient
+    in_place = CommandRun(
+        command("python", "train.py"), CommandSide({}), Settings(), 0, 0, "group", "session"
+    )
+    assert not in_place.request(0.0, []).confined
 
 
 def test_the_id_of_a_record_is_short_enough_for_a_file_name() -> None:

@@ -17,8 +17,8 @@ import pytest
 
 import trainmark.inject
 from trainmark.inject import observer as module
-from trainmark.inject.changes import VARIABLE
 from trainmark.inject.observer import FOLDER, Observer
+from trainmark.inject.overlay import ORIGINAL
 from trainmark.inject.patch import time_reads
 
 FILES = sorted(Path(trainmark.inject.__file__).parent.rglob("*.py"))
@@ -404,7 +404,7 @@ def test_only_one_process_is_observed(
     assert (rank.speaks, rank.steps) == (False, 1)
 
 
-def test_a_broken_observer_stops_only_an_experiment(tmp_path: Path) -> None:
+def test_a_broken_observer_stops_only_a_confined_command(tmp_path: Path) -> None:
     site = Path(trainmark.inject.__file__).parent / "site"
     environment = {**os.environ, "PYTHONPATH": str(site), FOLDER: str(tmp_path / "missing")}
     words = [sys.executable, "-c", "import sys; print(sys.path)"]
@@ -412,7 +412,7 @@ def test_a_broken_observer_stops_only_an_experiment(tmp_path: Path) -> None:
     assert str(site) not in printed.stdout
     assert printed.stderr == ""
     experiment = subprocess.run(
-        words, env={**environment, VARIABLE: ""}, capture_output=True, text=True, check=False
+        words, env={**environment, ORIGINAL: ""}, capture_output=True, text=True, check=False
     )
     assert (experiment.returncode, experiment.stdout) == (1, "")
     assert "trainmark can't protect your files in Python 3" in experiment.stderr

@@ -12,21 +12,23 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
-from trainmark import regular
+from trainmark import landlock, regular
 from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import THIS
-from trainmark.execute.protocol.worker_commands import ENVIRONMENTS, NOT_COPIED, RunScript
+from trainmark.execute.protocol.worker_commands import ENVIRONMENTS, RunScript
 from trainmark.inject.changes import VARIABLE as CHANGES
+from trainmark.inject.overlay import NOT_COPIED
 from trainmark.record.facts import FACTS, RunKey
+from trainmark.units import bytes_
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LARGEST_PROGRAM = 100 << 20
 """Most bytes of a script or program whose checksum is recorded."""
-LARGEST_COPY = 1 << 30
-"""Most bytes of a working folder that is copied for an experiment."""
+GIB = 1 << 30
+LARGEST_COPY = GIB
+"""Most bytes of a working folder that is copied, unless the user allows more."""
 DEVICE = "device"
 """Name of the placeholder for the device."""
 SEED = "seed"
@@ -89,6 +91,9 @@ class Command:
         inject: observe the steps of its Python processes.
         most_steps: the step after which an observed training ends; None trains to the end.
         scratch: run in a copy of the working folder.
+        outputs: folder that keeps what the first complete run has written in its copy; None keeps
+            nothing.
+        most_copied: most bytes of the working folder, where nothing of it can be linked.
     """
 
     name: str
@@ -97,6 +102,8 @@ class Command:
     inject: bool = True
     most_steps: int | None = None
     scratch: bool = False
+    outputs: Path | None = None
+    most_copied: int = LARGEST_COPY
 
     @property
     def placeholders(self) -> frozenset[str]:
@@ -221,13 +228,16 @@ class CommandRun:
         del slices_first
         assert not any(weight_files)
         of = self.of
-        words = tuple(self.words)
-        environment = dict(self.side.environment)
-        scratch = str(of.directory) if of.scratch else None
-        safe = self.is_experiment and of.inject and is_protected(words)
-        copy: Literal["linked", "whole"] = "linked" if safe else "whole"
         return RunScript(
-            origin, words, in_turns, environment, of.inject, of.most_steps, scratch, copy
+            origin=origin,
+            argv=tuple(self.words),
+            in_turns=in_turns,
+            environment=dict(self.side.environment),
+            inject=of.inject,
+            most_steps=of.most_steps,
+            scratch=str(of.directory) if of.scratch else None,
+            confined=of.scratch and landlock.is_sufficient(),
+            outputs=str(of.outputs) if of.outputs else None,
         )
 
     @property
@@ -304,21 +314,39 @@ def require_program(program: str, directory: Path) -> None:
         )
 
 
-def require_small(folder: Path) -> None:
-    """Raise UsageError for a working folder that is too large to be copied for each run."""
+def require_small(command: Command) -> None:
+    """Raise UsageError if the working folder of ``command`` is too large to be copied for each run.
+
+    Where the kernel confines a command (:mod:`trainmark.landlock`), large files are linked.
+    """
+    if landlock.is_sufficient():
+        return
+    folder = command.directory
+    left_out = (*NOT_COPIED, *ENVIRONMENTS)
+    sizes = {path.name: _size(path) for path in folder.iterdir() if path.name not in left_out}
+    total = sum(sizes.values())
+    if total > command.most_copied:
+        largest = sorted(sizes, key=sizes.__getitem__, reverse=True)[:3]
+        named = ", ".join(f"{name} {bytes_(sizes[name])}" for name in largest)
+        raise UsageError(
+            f"{folder} is too large to copy for each run",
+            expected=f"at most {bytes_(command.most_copied)} (--copy-limit)",
+            found=f"{bytes_(total)}: {named}",
+            fix="Start trainmark in a folder that has only the script, and pass it the paths of "
+            "its data. On Linux 6.2 or newer, large files are linked instead.",
+        )
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of the files at or below ``path``, without following links."""
+    if not path.is_dir() or path.is_symlink():
+        return path.lstat().st_size
+    left_out = (*NOT_COPIED, *ENVIRONMENTS)
     total = 0
-    for place, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name not in (*NOT_COPIED, *ENVIRONMENTS)]
+    for place, folders, files in os.walk(path):
+        folders[:] = [name for name in folders if name not in left_out]
         total += sum((Path(place) / name).lstat().st_size for name in files)
-        if total > LARGEST_COPY:
-            raise UsageError(
-                f"{folder} is too large to copy for each run",
-                expected="at most 1 GiB",
-                found=f"more, in {place}",
-                fix="Start trainmark in a folder that has only the script, and pass it the paths "
-                "of its data; or, for "
-                "explain, begin the command with python, for which large files are linked.",
-            )
+    return total
 
 
 def name_of(words: Sequence[str]) -> str:
@@ -338,22 +366,6 @@ def program_of(words: Sequence[str]) -> str:
 def is_python(words: Sequence[str]) -> bool:
     """Whether the program is Python, or starts it."""
     return program_of(words).startswith(("python", "pypy", "torchrun", "accelerate", "deepspeed"))
-
-
-def is_protected(words: Sequence[str]) -> bool:
-    """Whether the command is a Python that loads the observer.
-
-    The observer keeps experiments from writing through links.
-    """
-    options = itertools.takewhile(_is_before_program, words[1:])
-    is_isolated = any(re.match("-[A-Za-z]*[EIS]", word) for word in options)
-    is_python = re.fullmatch(r"(python|pypy)[\d.]*", Path(words[0]).name) is not None
-    return is_python and not is_isolated
-
-
-def _is_before_program(word: str) -> bool:
-    """Whether a word of a Python command comes before the program that it runs."""
-    return word not in ("-c", "-m") and not word.endswith(".py")
 
 
 def _launched(words: Sequence[str]) -> Sequence[str]:

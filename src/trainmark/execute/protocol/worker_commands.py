@@ -236,8 +236,6 @@ class Dissect:
     settling: float | None = None
 
 
-NOT_COPIED = ("trainmark-results", "__pycache__", ".git", ".venv")
-"""Names of folders whose files a scratch copy of the working folder lacks."""
 ENVIRONMENTS = ("venv", ".venv", "node_modules")
 """Names of folders with installed packages, which an experiment's copy links."""
 
@@ -252,7 +250,10 @@ class RunScript:
         most_steps: the step after which an observed training ends; None trains to the end.
         scratch: folder that is copied for the command, which runs in the copy; None runs it where
             it is.
-        copy: how: ``whole``, or ``linked`` if the command can't write through links.
+        confined: let the kernel refuse what the command writes outside of its own folders, so that
+            large files can be linked into the copy.
+        outputs: folder that keeps the files which the first complete run has written in its copy;
+            None keeps none.
     """
 
     origin: float
@@ -262,7 +263,8 @@ class RunScript:
     inject: bool = False
     most_steps: int | None = None
     scratch: str | None = None
-    copy: Literal["whole", "linked"] = "whole"
+    confined: bool = False
+    outputs: str | None = None
 
 
 _AboutBackends = Probe | ListBackends | MeasurePeaks | Examine

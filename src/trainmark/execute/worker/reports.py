@@ -66,6 +66,7 @@ class Reports:
         self.last_finite: float | None = None
         self.packages: dict[str, str] = {}
         self.language: str | None = None
+        self.ended_early = False
 
     def take(self, arrived: bytes, origin: float, now: float = math.inf) -> Iterator[Report]:
         """Yield the reports in the lines that have arrived.
@@ -172,6 +173,7 @@ class Reports:
         except ValueError as error:
             self._leave_out(f"observed steps: {error}")
             return None
+        self.ended_early = self.ended_early or found.ended_early
         known = [number for number in numbers if number is not None]
         return dataclasses.replace(found, losses=known, packages=self.packages)
 

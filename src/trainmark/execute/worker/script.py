@@ -1,10 +1,10 @@
 """The measured process of a user's command.
 
-It starts the command, times it, reads its reports, and ends what it leaves behind.
+It lets a guard start the command (:mod:`trainmark.execute.worker.guard`), and reads its reports.
 
-It runs between trainmark and the command so that no process of the command, daemons included,
-outlives either: on Linux orphans become this process's children. Elsewhere, processes that leave
-the process group are not followed.
+It runs between trainmark and the guard so that no process of the command, daemons included,
+outlives them: on Linux orphans become the guard's children, and if that is ended, this process's.
+Elsewhere, processes that leave the process group are not followed.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import resource
 import selectors
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from trainmark.execute.protocol.answers import (
@@ -33,19 +31,23 @@ from trainmark.execute.protocol.answers import (
 from trainmark.execute.protocol.wire import SCRATCH, Send, signal_name
 from trainmark.execute.protocol.worker_commands import RunScript, Stop
 from trainmark.execute.worker import lifeline
+from trainmark.execute.worker.confinement import (
+    OUTSIDE,
+    confined_environment,
+    writable_folders,
+)
+from trainmark.execute.worker.guard import CommandRequest, Guard
+from trainmark.execute.worker.outputs import keep_outputs
+from trainmark.execute.worker.processes import descendants, send_signal
 from trainmark.execute.worker.reports import Reports
 from trainmark.execute.worker.slices import Turns
 from trainmark.execute.worker.timing import Clock
 from trainmark.execute.worker.working_copy import link_neighbours, linked
 from trainmark.hook import TURNS, VARIABLE
 from trainmark.inject import best_threads
-from trainmark.inject.changes import ORIGINAL
-from trainmark.inject.changes import VARIABLE as CHANGES
 
 _MOST_WORDS = 500
 """Most characters of the reason why a command can't be started."""
-_GRACE_SECONDS = 0.5
-"""Seconds in which helper processes may end after their command, before they are ended."""
 
 
 def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> None:
@@ -55,53 +57,57 @@ def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> No
         turns: the parent's messages.
     """
     become_subreaper = 36
-    lifeline.control(become_subreaper, 1)  # orphans become children of this process, not of init
-    pipe, reports_pipe = _pipe("reports")
-    environment = {**os.environ, **request.environment, VARIABLE: str(pipe)}
-    stopped = _Stopped()
-    if CHANGES in environment:
-        environment |= {"TMPDIR": str(_folder()), ORIGINAL: str(request.scratch)}
-    if request.inject:
-        environment |= _injection(environment, request.most_steps)
-    if request.in_turns:
-        place, turns_pipe = _pipe("turns")
-        environment[TURNS] = str(place)
-        threading.Thread(target=_pass_on, args=(turns, turns_pipe, stopped), daemon=True).start()
+    lifeline.control(become_subreaper, 1)  # what outlives the guard becomes this process's child
     reports = Reports(clock() - request.origin)
     try:
-        folder = request.scratch and _copied(Path(request.scratch), request.copy)
-        send(Ready())
-        start = clock()
-        process = subprocess.Popen(
-            request.argv, stdin=subprocess.DEVNULL, env=environment, cwd=folder
-        )
+        pipe, reports_pipe = _pipe("reports")
+        environment = {**os.environ, **request.environment, VARIABLE: str(pipe)}
+        folder, environment, writable = _confined(request, environment)
+        if request.inject:
+            environment |= _injection(environment, request.most_steps)
+        if request.in_turns:
+            place, turns_pipe = _pipe("turns")
+            environment[TURNS] = str(place)
+        with Guard(environment) as guard:
+            stopped = _Stopped(guard.pid)
+            if request.in_turns:
+                passing = turns, turns_pipe, stopped
+                threading.Thread(target=_pass_on, args=passing, daemon=True).start()
+            send(Ready())
+            started = guard.start(CommandRequest(request.argv, folder, writable))
+            if started["event"] == "failed":
+                raise OSError(started["reason"])
+            send(CommandStarted(started["pid"], started["at"] - request.origin))
+
+            def pass_on_reports() -> bool:
+                arrived = _arrived(reports_pipe)
+                _send_reports(reports, arrived, request.origin, clock, send, stopped)
+                return bool(arrived)
+
+            _until_ended(guard, reports_pipe, pass_on_reports)
+            ended = guard.receive()
+            # This comes first, since a process that keeps writing would block the next lines.
+            left = guard.receive()["left"]
+    except ChildProcessError as error:
+        send(Failed(str(error)))
+        return
     except OSError as error:
         send(Failed(f"the command can't be started: {str(error)[:_MOST_WORDS]}"))
         return
-    send(CommandStarted(process.pid, start - request.origin))
-    ended = _Waiter(process.pid, clock)
-    with selectors.DefaultSelector() as selector:
-        selector.register(reports_pipe, selectors.EVENT_READ)
-        selector.register(ended.bell, selectors.EVENT_READ)
-        while not ended.rang:
-            selector.select()
-            _send_reports(reports, _arrived(reports_pipe), request.origin, clock, send, stopped)
-    process.returncode = ended.code
-    # This comes first, since a process that keeps writing would block the next lines.
-    left = end_descendants(_GRACE_SECONDS)
-    while arrived := _arrived(reports_pipe):
-        _send_reports(reports, arrived, request.origin, clock, send, stopped)
-    peak = ended.usage.ru_maxrss
-    own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    while pass_on_reports():
+        pass
+    if request.outputs and folder and ended["code"] == 0 and not reports.ended_early:
+        _keep_outputs(request, folder, request.outputs)
     bytes_of_unit = 1 if sys.platform == "darwin" else 1024
+    # Linux also counts the guard's memory before exec, so a lower peak is unknown.
+    is_known = ended["peak"] > ended["own_peak"]
     send(
         CommandExited(
-            code=ended.code,
-            seconds=ended.at - start - reports.paused_seconds,
-            user_seconds=ended.usage.ru_utime,
-            system_seconds=ended.usage.ru_stime,
-            # Linux also counts this process's memory before exec, so a lower peak is unknown.
-            host_peak_bytes=peak * bytes_of_unit if peak > own_peak else None,
+            code=ended["code"],
+            seconds=ended["at"] - started["at"] - reports.paused_seconds,
+            user_seconds=ended["user_seconds"],
+            system_seconds=ended["system_seconds"],
+            host_peak_bytes=ended["peak"] * bytes_of_unit if is_known else None,
             left=left,
             left_out=reports.left_out,
             odd=reports.odd,
@@ -110,12 +116,49 @@ def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> No
             attached=(_folder() / "attached").exists() if request.inject else None,
         )
     )
-    if ended.code != 0:
-        send(Failed(_reason(ended.code)))
+    if ended["code"] != 0:
+        send(Failed(_reason(ended["code"])))
     elif reports.not_finite is not None:
         send(Diverged(reports.not_finite, None, reports.last_finite))
     else:
         send(Finished())
+
+
+def _confined(
+    request: RunScript, environment: dict[str, str]
+) -> tuple[str | None, dict[str, str], list[str] | None]:
+    """Copy the working folder if this is requested.
+
+    Returns the command's working folder, its environment, and the folders that it may write to;
+    None for the last if it may write everywhere.
+    """
+    if request.scratch is None:
+        return None, environment, None
+    original = request.scratch
+    copy = _copied(Path(original), confined=request.confined)
+    environment = confined_environment(environment, _folder(), original, copy)
+    writable = writable_folders(environment, _folder(), original) if request.confined else None
+    return str(copy), environment, writable
+
+
+def _keep_outputs(request: RunScript, copy: str, outputs: str) -> None:
+    """Keep what a complete run has written; a full disk costs only these files."""
+    assert request.scratch is not None
+    try:
+        keep_outputs(Path(request.scratch), Path(copy), _folder() / OUTSIDE, Path(outputs))
+    except OSError as error:
+        sys.stderr.write(f"the files of this run could not be kept in {outputs}: {error}\n")
+
+
+def _until_ended(guard: Guard, reports_pipe: int, pass_on_reports: Callable[[], bool]) -> None:
+    """Pass on what the command reports until it has ended, or the guard has."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(reports_pipe, selectors.EVENT_READ)
+        selector.register(guard, selectors.EVENT_READ)
+        ready: set[object] = set()
+        while guard not in ready:
+            ready = {key.fileobj for key, _ in selector.select()}
+            pass_on_reports()
 
 
 def _pipe(name: str) -> tuple[Path, int]:
@@ -141,13 +184,13 @@ def _injection(environment: Mapping[str, str], most_steps: int | None) -> dict[s
     }
 
 
-def _copied(folder: Path, how: str) -> Path:
+def _copied(folder: Path, *, confined: bool) -> Path:
     """Copy the working folder to where it is removed at the end; returns the copy."""
     copy = _folder() / "copy" / folder.name  # a separate folder, since its name may be a pipe's
     copy.parent.mkdir()
-    if how == "linked":  # otherwise the command could write through links
+    if confined:  # otherwise the command could write through links
         link_neighbours(folder, copy)
-    return linked(folder, copy, whole=how == "whole")
+    return linked(folder, copy, whole=not confined)
 
 
 def _pass_on(turns: Turns, turns_pipe: int, stopped: _Stopped) -> None:
@@ -170,47 +213,21 @@ class _Stopped:
     They are found while the command is paused, so that the search doesn't cost time of its slice.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, guard: int) -> None:
+        self._guard = guard
         self._pids: set[int] = set()
 
     def stop_all(self) -> None:
         """Stop every process of the command, and those they start meanwhile."""
-        while new := set(_descendants(os.getpid())) - self._pids:
+        while new := set(descendants(self._guard)) - self._pids:
             self._pids |= new
-            _signal(new, signal.SIGSTOP)
+            send_signal(new, signal.SIGSTOP)
 
     def go_on(self) -> None:
         """Resume them."""
         pids = self._pids
         self._pids = set()
-        _signal(pids, signal.SIGCONT)
-
-
-def _signal(pids: Iterable[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-
-
-class _Waiter:
-    """Waits for a process in a separate thread, so that its end is timed exactly.
-
-    It signals the end through a pipe.
-    """
-
-    def __init__(self, pid: int, clock: Clock) -> None:
-        self._pid = pid
-        self._clock = clock
-        self.rang = False
-        self.bell, self._rope = os.pipe()
-        threading.Thread(target=self._wait, daemon=True).start()
-
-    def _wait(self) -> None:
-        _, status, self.usage = os.wait4(self._pid, 0)
-        self.at = self._clock()
-        self.code = os.waitstatus_to_exitcode(status)
-        self.rang = True
-        os.write(self._rope, b"!")
+        send_signal(pids, signal.SIGCONT)
 
 
 def _arrived(descriptor: int) -> bytes:
@@ -236,43 +253,3 @@ def _reason(code: int) -> str:
     if code > 0:
         return f"the command ended with exit code {code}"
     return f"the command was killed by {signal_name(code)}"
-
-
-def end_descendants(grace: float = 0.0) -> int:
-    """End all descendants of this process, adopted orphans included; returns their number."""
-    event = threading.Event()
-    waited = 0.0
-    left = list(_descendants(os.getpid()))
-    while left and waited < grace:
-        event.wait(0.05)
-        waited += 0.05
-        left = list(_descendants(os.getpid()))
-    ended: set[int] = set()
-    while left:
-        ended.update(left)
-        _signal(left, signal.SIGKILL)
-        _reap()
-        left = [pid for pid in _descendants(os.getpid()) if pid not in ended]
-    return len(ended)
-
-
-def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    """Yield the running descendants of ``pid``; none if the system has no /proc."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError, ValueError):
-            _, _, rest = (folder / "stat").read_text(errors="replace").rpartition(")")
-            state, parent = rest.split()[:2]
-            if state != "Z":
-                children.setdefault(int(parent), []).append(int(folder.name))
-    waiting = list(children.get(pid, ()))
-    while waiting:
-        found = waiting.pop()
-        yield found
-        waiting += children.get(found, ())

@@ -11,16 +11,17 @@ import shutil
 from pathlib import Path
 
 from trainmark.execute.protocol.wire import SCRATCH_PREFIX
-from trainmark.execute.protocol.worker_commands import ENVIRONMENTS, NOT_COPIED
+from trainmark.execute.protocol.worker_commands import ENVIRONMENTS
+from trainmark.inject.overlay import NOT_COPIED
 
-_LARGE_BYTES = 1 << 20
+_LARGE_BYTES = 16 << 20
 """Size in bytes above which a file is linked instead of copied."""
 _MANY_ENTRIES = 256
 """Number of entries above which a folder is linked instead of copied."""
 _MOST_BYTES = 1 << 26
 """Maximum number of bytes of all copied files; later files are linked."""
 _MOST_FILES = 2_000
-"""Maximum number of copied files; later ones are linked."""
+"""Maximum number of copied files; later files and folders are linked."""
 _LINKED_FOLDERS = {*ENVIRONMENTS, *NOT_COPIED}
 _LEFT_OUT = {*NOT_COPIED} - {*ENVIRONMENTS}
 
@@ -71,8 +72,8 @@ def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bo
         if not os.access(path, os.R_OK):
             small = False
         elif path.is_dir() and not path.is_symlink():
-            few = whole or sum(1 for _ in path.iterdir()) <= _MANY_ENTRIES
-            small = few and path.name not in _LINKED_FOLDERS
+            few = copied.files < _MOST_FILES and sum(1 for _ in path.iterdir()) <= _MANY_ENTRIES
+            small = (whole or few) and path.name not in _LINKED_FOLDERS
         else:
             small = path.is_file() and not path.is_symlink() and (whole or copied.takes(path))
         if not small:

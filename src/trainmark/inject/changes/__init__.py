@@ -18,8 +18,6 @@ from typing import Any
 
 VARIABLE = "TRAINMARK_CHANGES"
 """Environment variable: the changes of an experiment, separated by commas."""
-ORIGINAL = "TRAINMARK_ORIGINAL"
-"""Environment variable: the user's folder, of which an experiment's working folder is a copy."""
 
 
 class Change:
@@ -79,19 +77,6 @@ def install(framework: str, observer: Any) -> None:
     """
     if VARIABLE not in os.environ:
         return
-    _writes().redirect_safetensors()
     if find_spec("." + framework, __package__):
         module = importlib.import_module("." + framework, __package__)
-        module.protect(_writes())
         apply(observer, module)
-
-
-def protect() -> None:
-    """Keep the files of the user as they are, if this process is an experiment."""
-    if VARIABLE in os.environ:
-        _writes().redirect()
-
-
-def _writes() -> Any:
-    """Return the object that knows the folders that this process may write to."""
-    return importlib.import_module(".writes", __package__).WRITES

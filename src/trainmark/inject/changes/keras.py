@@ -115,16 +115,3 @@ def no_saves(change: Change) -> None:
     """Save nothing."""
     for name in ("save", "save_weights"):
         around(keras.Model, name, change.nothing)
-
-
-def protect(writes: Any) -> None:
-    """Don't save what would be saved outside of the experiment's folders."""
-
-    def saves(
-        real: Callable[..., Any], model: Any, /, filepath: Any, *args: Any, **more: Any
-    ) -> Any:
-        return None if writes.elsewhere(filepath) else real(model, filepath, *args, **more)
-
-    writes.redirect_hdf5()
-    for name in ("save", "save_weights", "export"):
-        around(keras.Model, name, saves)

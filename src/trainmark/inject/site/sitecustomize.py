@@ -35,8 +35,8 @@ try:
     _start_observer(os.path.dirname(_here))
 # The command must run in any case; the record then has no steps.
 except Exception as error:  # noqa: BLE001
-    # An experiment must not run without protection, since it could write to the user's files.
-    if "TRAINMARK_CHANGES" in os.environ:
+    # A confined command must not run without protection, since it could write to the user's files.
+    if "TRAINMARK_ORIGINAL" in os.environ:
         os.write(
             2,
             f"trainmark can't protect your files in Python {sys.version.split()[0]}: "

@@ -1,6 +1,6 @@
 """Changes to a PyTorch training."""
 
-from .beside_steps import no_evaluation, no_grad, no_saves, no_sync, protect
+from .beside_steps import no_evaluation, no_grad, no_saves, no_sync
 from .facts import facts
 from .loader import batch, no_accumulation, pin, prefetch, same_batch, workers
 from .model import attention, bf16, channels_last, compile, cuda_graphs, fp16, fp32, tf32, threads

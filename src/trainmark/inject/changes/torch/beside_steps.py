@@ -9,10 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.data import DataLoader
 
-from ... import patch
 from ...patch import around
 from .. import Change
 from .outermost import around_modules, evaluates, tensors
@@ -87,18 +85,3 @@ def no_saves(change: Change) -> None:
         for name in names:
             if hasattr(sys.modules.get(module), name):
                 around(sys.modules[module], name, change.nothing)
-
-
-def protect(writes: Any) -> None:
-    """Save to nowhere what would be saved outside of the experiment's folders."""
-    patch.put(torch, "save", writes.to_nowhere(torch.save, 1))
-    patch.put(torch._C, "PyTorchFileWriter", writes.to_nowhere(torch._C.PyTorchFileWriter, 0))
-    for kind in (torch._C.ScriptModule, torch._C.ScriptFunction):  # torch.jit.save calls it, too
-        patch.put(kind, "save", writes.unless_elsewhere(kind.save, 1))
-    writes.redirect_hdf5()
-
-    def started(*_: Any) -> None:
-        hook.remove()
-        writes.redirect_hdf5()
-
-    hook = register_optimizer_step_pre_hook(started)

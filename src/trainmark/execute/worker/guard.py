@@ -1,0 +1,208 @@
+"""The parent of a measured command, which ends all of its processes however trainmark ends.
+
+It stands between the worker and the command, in a session of its own and without trainmark's name
+in its command line, so that whatever ends trainmark and its worker together, such as ``pkill -f
+trainmark``, leaves it running. When the connection to the worker closes, it ends every process of
+the command. On Linux, orphans of the command become its children, and the command ends with it.
+
+It also confines the command (:mod:`trainmark.landlock`), since the restriction is inherited.
+
+The worker starts it by :class:`Guard`. They exchange one JSON object a line: the request, then
+``started`` or ``failed``, ``ended`` and ``swept``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # it is started as a file, in an interpreter without site-packages
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from trainmark import landlock
+from trainmark.execute.worker import lifeline, processes
+
+_GRACE_SECONDS = 0.5
+"""Seconds in which helper processes may end after their command, before they are ended."""
+_MARK = "TRAINMARK_RUN"
+"""Environment variable of the command's processes, by which those that left its tree are found."""
+
+
+@dataclass(frozen=True)
+class CommandRequest:
+    """What is to be started.
+
+    Args:
+        argv: the command's words.
+        folder: its working folder; None is the current one.
+        writable: the only folders below which it can write; None is everywhere.
+    """
+
+    argv: Sequence[str]
+    folder: str | None
+    writable: Sequence[str] | None
+
+
+class Guard:
+    """The guard process, from the worker's side, as a context manager.
+
+    Args:
+        environment: all environment variables of the command.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._mark = secrets.token_hex(8)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", __file__, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                env={**environment, _MARK: self._mark},
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        self._connection = ours
+        self._messages = _messages(ours)
+
+    def __enter__(self) -> Guard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+        self._process.wait()
+        processes.end_descendants()  # the command's, if the guard was ended by something else
+
+    @property
+    def pid(self) -> int:
+        """Id of the guard, whose descendants are the processes of the command."""
+        return self._process.pid
+
+    def start(self, request: CommandRequest) -> dict[str, Any]:
+        """Start the command, and return the message ``started`` or ``failed``.
+
+        Raises:
+            OSError: the guard has ended.
+        """
+        message = {**asdict(request), "mark": self._mark}
+        self._connection.sendall(json.dumps(message).encode() + b"\n")
+        return self.receive()
+
+    def fileno(self) -> int:
+        """Return the descriptor on which its next message arrives, for ``selectors``."""
+        return self._connection.fileno()
+
+    def receive(self) -> dict[str, Any]:
+        """Return its next message, after waiting for it.
+
+        Raises:
+            ChildProcessError: the guard has ended; its command ends with it.
+        """
+        message = next(self._messages, None)
+        if message is None:
+            raise ChildProcessError("the process that watched over the command was ended")
+        return message
+
+
+def serve(connection: socket.socket) -> None:
+    """Start the requested command, and end all of its processes at its end or the worker's."""
+    requests = _messages(connection)
+    request = next(requests, None)
+    if request is None:
+        return
+    become_subreaper = 36
+    lifeline.control(become_subreaper, 1)
+
+    def say(**message: Any) -> None:
+        with contextlib.suppress(OSError):  # the worker is gone, which the other thread notices
+            connection.sendall(json.dumps(message).encode() + b"\n")
+
+    try:
+        if request["writable"] is not None:
+            landlock.write_only_below(request["writable"])
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            request["argv"],
+            stdin=subprocess.DEVNULL,
+            cwd=request["folder"],
+            start_new_session=True,
+            preexec_fn=_end_with_parent,  # it is safe, since this process has one thread so far
+        )
+    except OSError as error:
+        say(event="failed", reason=str(error))
+        return
+    mark = f"{_MARK}={request['mark']}"
+    say(event="started", pid=process.pid, at=started)
+
+    def watch_worker() -> None:
+        for _ in requests:
+            pass
+        _end_all(process.pid, mark)
+        os._exit(0)
+
+    threading.Thread(target=watch_worker, daemon=True).start()
+    _, status, usage = os.wait4(process.pid, 0)
+    say(
+        event="ended",
+        at=time.perf_counter(),
+        code=os.waitstatus_to_exitcode(status),
+        user_seconds=usage.ru_utime,
+        system_seconds=usage.ru_stime,
+        peak=usage.ru_maxrss,
+        own_peak=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+    )
+    say(event="swept", left=_end_all(process.pid, mark, _GRACE_SECONDS))
+
+
+def _end_all(command: int, mark: str, grace: float = 0.0) -> int:
+    """End every process of the command, and return the number of those that were left."""
+    left = processes.end_descendants(grace)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(command, signal.SIGKILL)  # where the system does not show descendants
+    escaped = list(processes.marked(mark))
+    processes.send_signal(escaped, signal.SIGKILL)
+    return left + len(escaped)
+
+
+def _end_with_parent() -> None:
+    """Let the kernel end this process with its parent, before it becomes the command."""
+    set_parent_death_signal = 1
+    lifeline.control(set_parent_death_signal, signal.SIGKILL)
+
+
+def _messages(connection: socket.socket) -> Iterator[dict[str, Any]]:
+    """Yield what arrives, until the other end closes."""
+    with contextlib.suppress(OSError), connection.makefile("rb") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def _forget_command_line() -> None:
+    """Empty this process's command line in the system's list, which has trainmark's path.
+
+    Elsewhere than on Linux it stays.
+    """
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path("/proc/self/stat").read_text(errors="replace").rpartition(")")[2].split()
+        first, last = int(fields[45]), int(fields[46])  # fields 48 and 49 of proc(5)
+        name = b"command-guard"[: last - first - 1]
+        ctypes.memset(first, 0, last - first)
+        ctypes.memmove(first, name, len(name))
+
+
+if __name__ == "__main__":
+    _forget_command_line()
+    serve(socket.socket(fileno=int(sys.argv[1])))

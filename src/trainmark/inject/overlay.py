@@ -1,0 +1,389 @@
+"""Keeps what a confined script writes outside of its copy, and lets the script read it back.
+
+A confined command runs in a copy of the user's folder, and the kernel refuses what it writes
+elsewhere. A script may well save a checkpoint under an absolute path and load it later. In Python
+processes, the functions that open, list and change files are replaced: what is written outside goes
+to the folder *elsewhere*, and later reads of the same path see it there. What the script removes
+outside is hidden from this process and from those that it forks, but stays.
+
+Paths of libraries that open files by themselves are replaced by ``saving``.
+
+Needs only the standard library of Python 3.8 or newer; it is loaded in the user's process.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import Any
+
+ORIGINAL = "TRAINMARK_ORIGINAL"
+"""Environment variable: the user's folder."""
+COPY = "TRAINMARK_COPY"
+"""Environment variable: its copy, in which the command runs."""
+ELSEWHERE = "TRAINMARK_ELSEWHERE"
+"""Environment variable: the folder with what is written outside of the copy."""
+WRITABLE = "TRAINMARK_WRITABLE"
+"""Environment variable: the folders that are written to directly."""
+NOT_COPIED = ("trainmark-results", "__pycache__", ".git", ".venv")
+"""Names of folders whose files the copy lacks."""
+_SYSTEM = ("/dev/", "/proc/")
+"""Folders with files of the system, which can be written but not replaced or removed."""
+_SHARED_MEMORY = "/dev/shm/"
+_LARGEST_COPY = 1 << 30
+"""Most bytes of a file outside that is copied in order to be changed."""
+_PIECE = 1 << 20
+_MOST_LINKS = 40
+"""Most links that are followed in one path, as on Linux."""
+
+
+class Overlay:
+    """The folders that a confined script may write to, and where other paths lead.
+
+    Args:
+        environment: has the variables of this module.
+    """
+
+    def __init__(self, environment: Any) -> None:
+        self._original = _folder(environment[ORIGINAL])
+        self._copy = _folder(environment[COPY])
+        self._beside = os.path.dirname(self._copy[:-1]) + os.sep
+        self._elsewhere = real_path(environment[ELSEWHERE])
+        writable = filter(None, environment[WRITABLE].split(os.pathsep))
+        self._writable = (*map(_folder, writable), *_SYSTEM)
+        self._removed: set[str] = set()
+        self._is_used = False
+
+    # Where a path leads
+
+    def reading(self, path: Any) -> Any:
+        """Return the path to read instead of ``path``, which may be itself.
+
+        A file that was removed leads to one that does not exist.
+        """
+        name = _name(path)
+        if name is None or not self._may_differ(name):
+            return path
+        return self._seen(path, real_path(name))
+
+    def reading_link(self, path: Any) -> Any:
+        """Return what :meth:`reading` does, without following a link at the end of ``path``."""
+        name = _name(path)
+        if name is None or not self._may_differ(name):
+            return path
+        return self._seen(path, _real_of_link(name))
+
+    def writing(self, path: Any, *, keeps: bool = False) -> Any:
+        """Return the path to write instead of ``path``, which may be itself.
+
+        Args:
+            path: any path; a file descriptor is returned as it is.
+            keeps: the present content is kept, so it is copied first.
+
+        Raises:
+            PermissionError: a file is too large to be copied.
+        """
+        name = _name(path)
+        if name is None:
+            return path
+        real = real_path(name)
+        place = self._place(real)
+        if place is None:
+            return path
+        self._prepare(self._outside(real), place, keeps=keeps)
+        return _like(path, place)
+
+    def saving(self, path: Any) -> Any:
+        """Return what :meth:`writing` does, for a library that may replace the file by another.
+
+        A device is therefore never returned.
+        """
+        name = _name(path)
+        if name is None:
+            return path
+        real = real_path(name)
+        if not _is_of_system(real):
+            return self.writing(path)
+        self._prepare(real, self._elsewhere + real, keeps=False)
+        return _like(path, self._elsewhere + real)
+
+    def updating(self, path: Any) -> Any:
+        """Return the path to change instead of ``path``, with the present content."""
+        return self.writing(path, keeps=True)
+
+    def changing(self, path: Any, *, follows: bool = False) -> str | None:
+        """Return where a path lies that is made, removed, moved or changed; None if it is itself.
+
+        Args:
+            path: any path, or a file descriptor.
+            follows: follow a link at its end.
+
+        Raises:
+            PermissionError: it is a file of the system.
+        """
+        name = _name(path)
+        if name is None:
+            return None
+        real = real_path(name) if follows else _real_of_link(name)
+        if _is_of_system(real):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return self._place(real)
+
+    # What is there
+
+    def folders(self, path: Any) -> list[Any] | None:
+        """Return the folders whose content is seen in ``path``; None if it is that folder alone."""
+        name = _name(path)
+        if name is None or not self._may_differ(name):
+            return None
+        real = real_path(name)
+        place = self._place(real)
+        if place is None:
+            return None
+        outside = self._outside(real)
+        is_seen = _is_folder(outside) and not self._is_removed(outside)
+        if not is_seen or self._is_copied(place):
+            return [_like(path, place)]
+        written = [_like(path, place)] if _is_folder(place) else []
+        return [*written, _like(path, outside)]
+
+    def shows(self, folder: Any, name: Any) -> bool:
+        """Return whether an entry of a folder is seen, rather than removed."""
+        real = os.path.join(real_path(os.fsdecode(folder)), os.fsdecode(name))
+        place = self._place(real)
+        return not self._is_removed(self._outside(real)) or place is None or _exists(place)
+
+    def has_outside(self, path: Any) -> bool:
+        """Return whether the user's own file of this path is seen, rather than what was written."""
+        name = _name(path)
+        assert name is not None
+        real = _real_of_link(name)
+        place = self._place(real)
+        if place is not None and self._is_copied(place):
+            return False
+        outside = self._outside(real)
+        return _exists(outside) and not self._is_removed(outside)
+
+    def may_copy(self, path: Any, most_bytes: int) -> bool:
+        """Return whether the file to change instead of ``path`` exists or has few bytes."""
+        name = _name(path)
+        assert name is not None
+        real = real_path(name)
+        place = self._place(real)
+        if place is None or _exists(place) or not _is_file(self._outside(real)):
+            return True
+        return _stat(self._outside(real)).st_size <= most_bytes
+
+    def remove(self, path: Any) -> None:
+        """Hide the user's own file or folder of this path."""
+        name = _name(path)
+        assert name is not None
+        self._removed.add(self._outside(_real_of_link(name)))
+
+    def copy_up(self, path: Any, place: str) -> None:
+        """Copy the user's own file of this path to ``place``, if it is seen and not there yet."""
+        if not _exists(place) and self.has_outside(path):
+            name = _name(path)
+            assert name is not None
+            self._prepare(self._outside(_real_of_link(name)), place, keeps=True)
+
+    def make_parents(self, path: Any, place: str) -> None:
+        """Make the folder of ``place`` if that of ``path`` is seen."""
+        name = _name(path)
+        assert name is not None
+        if _is_folder(self.reading(os.path.dirname(_real_of_link(name)))):
+            make_folders(os.path.dirname(place))
+
+    # Private
+
+    def _may_differ(self, name: str) -> bool:
+        """Whether a path may lead elsewhere, without asking for each of its folders."""
+        if not self._is_used:
+            self._is_used = bool(self._removed) or _exists(self._elsewhere)
+        if self._is_used:
+            return True
+        absolute = name if os.path.isabs(name) else os.path.join(_current(), name)
+        absolute = os.path.normpath(absolute)
+        if absolute.startswith(self._copy):
+            return False
+        return absolute.startswith((self._original, self._beside))
+
+    def _seen(self, path: Any, real: str) -> Any:
+        place = self._place(real)
+        if place is None:
+            return path
+        outside = self._outside(real)
+        if _exists(place) or self._is_copied(place) or self._is_removed(outside):
+            return _like(path, place)
+        return path if outside == real else _like(path, outside)
+
+    def _place(self, real: str) -> str | None:
+        """Return where what is written to a real path goes; None if it goes there."""
+        inside = real + os.sep
+        if inside.startswith(self._copy):
+            return None
+        outside = self._outside(real)
+        if outside == real and inside.startswith(self._writable):
+            return None
+        if inside.startswith(self._original):
+            copied = self._copy + real[len(self._original) :]
+            if (real_path(copied) + os.sep).startswith(self._copy):
+                return copied
+        return self._elsewhere + outside
+
+    def _outside(self, real: str) -> str:
+        """Return the user's path for one next to the copy, such as ``../data``; else the path."""
+        inside = real + os.sep
+        if inside.startswith(self._copy) or not inside.startswith(self._beside):
+            return real
+        return os.path.dirname(self._original[:-1]) + os.sep + real[len(self._beside) :]
+
+    def _is_copied(self, place: str) -> bool:
+        """Whether the copy alone says what is at ``place``, since its folder was copied."""
+        inside = place[len(self._copy) :].split(os.sep)
+        return place.startswith(self._copy) and not set(inside) & set(NOT_COPIED)
+
+    def _is_removed(self, real: str) -> bool:
+        return any((real + os.sep).startswith(each + os.sep) for each in self._removed)
+
+    def _prepare(self, real: str, place: str, *, keeps: bool) -> None:
+        """Make ``place`` ready to be written, as the file ``real`` of the user's is."""
+        if _exists(place):
+            return
+        self.make_parents(real, place)
+        if keeps and _is_file(real) and not self._is_removed(real):
+            _copy(real, place)
+
+
+def make_folders(folder: str) -> None:
+    """Make a folder and those above it."""
+    if not _is_folder(folder):
+        make_folders(os.path.dirname(folder))
+        try:
+            _mkdir(folder)
+        except FileExistsError:  # another process made it
+            return
+
+
+# The real functions, which are called after their names were replaced.
+_mkdir = os.mkdir
+_stat = os.stat
+_lstat = os.lstat
+_readlink = os.readlink
+_open = os.open
+_replace = os.replace
+
+
+def _folder(path: str) -> str:
+    return os.path.join(real_path(path), "")
+
+
+def _name(path: Any) -> str | None:
+    """Return a path as text; None for a file descriptor, or what is no path."""
+    if isinstance(path, int):
+        return None
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        return None
+
+
+def _like(path: Any, place: str) -> Any:
+    """Return ``place`` as bytes if ``path`` is."""
+    return os.fsencode(place) if isinstance(path, bytes) else place
+
+
+def _real_of_link(name: str) -> str:
+    """Return a real path, without following a link at its end."""
+    folder, last = os.path.split(name.rstrip(os.sep) or name)
+    if last in ("", ".", ".."):
+        return real_path(name)
+    return os.path.join(real_path(folder), last)
+
+
+def _is_of_system(real: str) -> bool:
+    return real.startswith(_SYSTEM) and not real.startswith(_SHARED_MEMORY)
+
+
+def real_path(name: str) -> str:
+    """Return an absolute path without links, as :func:`os.path.realpath` does.
+
+    That one calls functions which are replaced.
+    """
+    path = "" if os.path.isabs(name) else _current()
+    rest = name.split(os.sep)[::-1]
+    links = 0
+    while rest:
+        part = rest.pop()
+        if part == "..":
+            path = os.path.dirname(path)
+        elif part not in ("", "."):
+            path = os.path.join(path or os.sep, part)
+            target = _target(path) if links < _MOST_LINKS else None
+            if target is not None:
+                links += 1
+                path = "" if os.path.isabs(target) else os.path.dirname(path)
+                rest += target.split(os.sep)[::-1]
+    return path or os.sep
+
+
+def _target(path: str) -> str | None:
+    """Return where a link leads; None for anything else."""
+    try:
+        return _readlink(path)
+    except (OSError, ValueError):
+        return None
+
+
+def _current() -> str:
+    """Return the current folder; the root if it was deleted."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.sep
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(_stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(_stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _exists(path: str) -> bool:
+    try:
+        _lstat(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _copy(path: str, place: str) -> None:
+    """Copy a file; another process never sees a part of it."""
+    size = _stat(path).st_size
+    if size > _LARGEST_COPY:
+        raise PermissionError(
+            errno.EACCES, f"trainmark does not copy {size} bytes to let a script change them", path
+        )
+    part = f"{place}-{os.getpid()}"
+    source = _open(path, os.O_RDONLY)
+    try:
+        target = _open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            piece = os.read(source, _PIECE)
+            while piece:
+                os.write(target, piece)
+                piece = os.read(source, _PIECE)
+        finally:
+            os.close(target)
+    finally:
+        os.close(source)
+    _replace(part, place)

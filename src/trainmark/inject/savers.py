@@ -1,0 +1,144 @@
+"""The functions of libraries that open a file by compiled code, which Python does not see.
+
+Each is given the path to which its argument leads. What is missing here is refused by the kernel,
+which the script sees as a permission error.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from . import redirect
+from .imports import after_import
+from .overlay import Overlay
+
+_put = setattr
+_LARGEST_DATABASE = 64 << 20
+"""Most bytes of a database that is copied when it is opened, since it may only be read."""
+
+
+class Opener(NamedTuple):
+    """A function that opens a file.
+
+    Args:
+        name: its name in its module, such as ``File.save``.
+        position: of the path among its arguments.
+        keyword: name of that argument.
+        use: what it does with the file: ``saves``, ``updates`` or ``reads``.
+    """
+
+    name: str
+    position: int
+    keyword: str
+    use: str
+
+
+OPENERS = {
+    "torch": (
+        Opener("save", 1, "f", "saves"),
+        Opener("load", 0, "f", "reads"),
+        Opener("jit.save", 1, "f", "saves"),
+        Opener("jit.load", 0, "f", "reads"),
+        Opener("_C.ScriptModule.save", 1, "filename", "saves"),
+        Opener("_C.ScriptFunction.save", 1, "filename", "saves"),
+        Opener("_C.PyTorchFileWriter", 0, "name", "saves"),
+        Opener("_C.PyTorchFileReader", 0, "name", "reads"),
+        Opener("from_file", 0, "filename", "updates"),
+    ),
+    "safetensors": (
+        Opener("serialize_file", 1, "filename", "saves"),
+        Opener("safe_open", 0, "filename", "reads"),
+    ),
+    "h5py.h5f": (Opener("create", 0, "name", "saves"),),
+    "pyarrow.parquet.core": (
+        Opener("ParquetWriter.__init__", 1, "where", "saves"),
+        Opener("ParquetFile.__init__", 1, "source", "reads"),
+        Opener("read_table", 0, "source", "reads"),
+    ),
+    "pyarrow.feather": (
+        Opener("write_feather", 1, "dest", "saves"),
+        Opener("read_table", 0, "source", "reads"),
+        Opener("read_feather", 0, "source", "reads"),
+    ),
+    "cv2": (
+        Opener("imwrite", 0, "filename", "saves"),
+        Opener("imread", 0, "filename", "reads"),
+    ),
+    "soundfile": (
+        Opener("write", 0, "file", "saves"),
+        Opener("read", 0, "file", "reads"),
+    ),
+    "transformers.tokenization_utils_base": (
+        Opener("PreTrainedTokenizerBase.save_pretrained", 1, "save_directory", "saves"),
+    ),
+}
+"""The functions of each module."""
+
+
+def install(overlay: Overlay) -> None:
+    """Replace these functions, each as soon as its module is imported."""
+    for name in OPENERS:
+        after_import(name, functools.partial(_replace_openers, name, overlay))
+    after_import("h5py.h5f", functools.partial(_replace_hdf5, overlay))
+    for name in ("sqlite3.dbapi2", "sqlite3"):
+        after_import(name, functools.partial(_replace_sqlite, overlay))
+    after_import("shutil", functools.partial(redirect.replace_rmtree, overlay))
+
+
+def _replace_openers(name: str, overlay: Overlay, module: Any) -> None:
+    """Replace the functions of :data:`OPENERS` in a module; older versions lack some."""
+    for opener in OPENERS[name]:
+        *path, last = opener.name.split(".")
+        owner = module
+        for part in path:
+            owner = getattr(owner, part, None)
+        if hasattr(owner, last):
+            _put(owner, last, redirected(getattr(owner, last), opener, overlay))
+
+
+def redirected(real: Callable[..., Any], opener: Opener, overlay: Overlay) -> Callable[..., Any]:
+    """Return ``real`` with the path that leads where its use of the file needs."""
+    uses = {"saves": overlay.saving, "updates": overlay.updating, "reads": overlay.reading}
+    lead = uses[opener.use]
+
+    @functools.wraps(real)
+    def opens(*args: Any, **more: Any) -> Any:
+        if len(args) > opener.position:
+            path = lead(args[opener.position])
+            args = (*args[: opener.position], path, *args[opener.position + 1 :])
+        elif opener.keyword in more:
+            more[opener.keyword] = lead(more[opener.keyword])
+        return real(*args, **more)
+
+    return opens
+
+
+def _replace_hdf5(overlay: Overlay, module: Any) -> None:
+    real = module.open
+
+    @functools.wraps(real)
+    def opens(name: Any, flags: Any = module.ACC_RDWR, *args: Any, **more: Any) -> Any:
+        lead = overlay.reading if flags == module.ACC_RDONLY else overlay.updating
+        return real(lead(name), flags, *args, **more)
+
+    module.open = opens
+
+
+def _replace_sqlite(overlay: Overlay, module: Any) -> None:
+    """Let a script change a database; one that is too large to copy can only be read."""
+    real = module.connect
+
+    @functools.wraps(real)
+    def connect(database: Any, *args: Any, **more: Any) -> Any:
+        is_file = os.fsdecode(database) not in ("", ":memory:") and not more.get("uri")
+        if is_file and overlay.may_copy(database, _LARGEST_DATABASE):
+            database = overlay.updating(database)
+        elif is_file:
+            database = overlay.reading(database)
+        return real(database, *args, **more)
+
+    if not hasattr(real, "__wrapped__"):
+        module.connect = connect

@@ -1,0 +1,190 @@
+"""A confined command can't change a file of the user's, and sees what it wrote."""
+
+from __future__ import annotations
+
+import itertools
+import stat
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.unit.inject import writers
+from tests.unit.inject.confined import run_confined
+from trainmark import landlock
+from trainmark.execute.worker import working_copy
+
+BY_KERNEL = pytest.param(
+    True,
+    id="kernel",
+    marks=pytest.mark.skipif(
+        not landlock.is_sufficient(), reason="this kernel has no sufficient Landlock"
+    ),
+)
+WAYS = [BY_KERNEL, pytest.param(False, id="python")]
+"""Whether the kernel confines the command, or only Python's functions do."""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A working folder with a large file, its neighbour, and a folder elsewhere."""
+    home = tmp_path / "home"
+    for name in ("project", "data", "elsewhere"):
+        (home / name).mkdir(parents=True)
+        (home / name / "model").write_text(writers.BEFORE)
+    with (home / "project" / "large").open("wb") as file:
+        file.truncate(working_copy._LARGE_BYTES + 1)
+    return home
+
+
+def files(home: Path) -> Mapping[str, tuple[int, bytes]]:
+    """Return the mode and the content of every file below a folder."""
+    found: dict[str, tuple[int, bytes]] = {}
+    for path in sorted(home.rglob("*")):
+        content = path.read_bytes() if path.is_file() else b""
+        found[str(path.relative_to(home))] = path.lstat().st_mode, content
+    return found
+
+
+PLACES = {
+    "a neighbour": "../data",
+    "an absolute path": "{home}/elsewhere",
+    "the original": "{home}/project",
+}
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_script_sees_what_it_wrote_and_the_user_does_not(
+    home: Path, tmp_path: Path, place: str, by_kernel: bool
+) -> None:
+    for name, folder in itertools.product(writers.WRITERS, ("project", "data", "elsewhere")):
+        (home / folder / name).mkdir()
+        (home / folder / name / "model").write_text(writers.BEFORE)
+    before = files(home)
+    words = [sys.executable, writers.__file__, PLACES[place].format(home=home)]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.returncode == 0, found.stderr
+    assert files(home) == before
+
+
+COMMANDS = {
+    "redirection": 'echo ours > "$0"',
+    "append": 'echo ours >> "$0"',
+    "removal": 'rm -f "$(readlink -f "$0")"',
+    "new file": 'touch "$0.new"',
+    "move": 'echo ours > x && mv -f x "$0"',
+    "folder": 'mkdir "$0.d"',
+    "link": 'ln -s model "$0.l"',
+    "daemon": 'setsid sh -c "echo ours > \\"$0\\"" "$0"',
+    "truncation": 'truncate -s 0 "$0"',
+}
+
+
+@pytest.mark.parametrize("by_kernel", [BY_KERNEL])
+@pytest.mark.parametrize("place", ["../data/model", "{home}/elsewhere/model", "large"])
+def test_the_kernel_refuses_what_other_programs_write(
+    home: Path, tmp_path: Path, place: str, by_kernel: bool
+) -> None:
+    before = files(home)
+    every = "\n".join(COMMANDS.values())
+    words = ["sh", "-c", every, place.format(home=home)]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert "denied" in found.stderr
+    assert files(home) == before
+
+
+@pytest.mark.parametrize("by_kernel", [BY_KERNEL])
+def test_what_is_refused_is_a_permission_error(home: Path, tmp_path: Path, by_kernel: bool) -> None:
+    script = f"import io; io.FileIO({str(home / 'elsewhere' / 'model')!r}, 'w')"
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert "PermissionError" in found.stderr
+
+
+@pytest.mark.parametrize("by_kernel", [BY_KERNEL])
+def test_no_device_is_made_removed_or_replaced(home: Path, tmp_path: Path, by_kernel: bool) -> None:
+    command = (
+        "rm -f /dev/null; mv /dev/null /dev/none; echo ours > x; mv -f x /dev/null; "
+        "echo ours > /dev/null"
+    )
+    found = run_confined(
+        ["sh", "-c", command], home / "project", tmp_path / "scratch", by_kernel=by_kernel
+    )
+    assert found.returncode == 0
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+def test_python_does_not_replace_a_device(home: Path, tmp_path: Path, by_kernel: bool) -> None:
+    script = (
+        "import os\n"
+        "open('new', 'w').close()\n"
+        "for does in (os.remove, lambda p: os.replace('new', p), lambda p: os.chmod(p, 0)):\n"
+        "    try: does('/dev/null')\n"
+        "    except PermissionError: print('refused')\n"
+        "open('/dev/null', 'w').write('ours')\n"
+    )
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.stdout.split() == ["refused"] * 3, found.stderr
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+LIBRARIES = {
+    "h5py": "with h5py.File(p, 'w') as f: f['a'] = [1, 2]\n"
+    "with h5py.File(p, 'a') as f: f['b'] = [3]\n"
+    "assert h5py.File(p)['b'][0] == 3",
+    "sqlite3": "c = sqlite3.connect(p); c.execute('create table t(a)'); c.commit(); c.close()\n"
+    "assert not sqlite3.connect(p).execute('select * from t').fetchall()",
+    "torch": "torch.save({'a': 1}, p); assert torch.load(p) == {'a': 1}\n"
+    "torch.jit.script(torch.nn.Linear(1, 1)).save(p); torch.jit.load(p)",
+    "safetensors.numpy": "import numpy\n"
+    "safetensors.numpy.save_file({'a': numpy.ones(2)}, p)\n"
+    "assert safetensors.numpy.load_file(p)['a'].sum() == 2",
+    "numpy": "numpy.save(p + '.npy', numpy.ones(2)); assert numpy.load(p + '.npy').sum() == 2\n"
+    "m = numpy.memmap(p, mode='w+', shape=3); m[:] = 1; m.flush()\n"
+    "assert numpy.fromfile(p, 'u1').sum() == 3",
+}
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_library_reads_back_what_it_wrote(
+    home: Path, tmp_path: Path, library: str, by_kernel: bool
+) -> None:
+    pytest.importorskip(library)
+    path = home / "elsewhere" / "new"
+    script = f"import {library}\np = {str(path)!r}\n{LIBRARIES[library]}\nprint('completed')"
+    before = files(home)
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.stdout.endswith("completed\n"), found.stderr
+    assert files(home) == before
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+def test_a_large_file_is_not_copied_to_be_changed(
+    home: Path, tmp_path: Path, by_kernel: bool
+) -> None:
+    path = home / "elsewhere" / "huge"
+    with path.open("wb") as file:
+        file.truncate((1 << 30) + 1)
+    words = [sys.executable, "-c", f"open({str(path)!r}, 'r+')"]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert "trainmark does not copy 1073741825 bytes" in found.stderr
+
+
+@pytest.mark.parametrize("by_kernel", [BY_KERNEL])
+def test_semaphores_and_temporary_files_work(home: Path, tmp_path: Path, by_kernel: bool) -> None:
+    script = (
+        "import multiprocessing, tempfile\n"
+        "with multiprocessing.get_context('spawn').Pool(1) as pool: print(pool.map(abs, [-1]))\n"
+        "print(tempfile.gettempdir())\n"
+    )
+    words = [sys.executable, "-c", script]
+    scratch = tmp_path / "scratch"
+    found = run_confined(words, home / "project", scratch, by_kernel=by_kernel)
+    assert found.stdout.split() == ["[1]", str(scratch / "tmp")], found.stderr

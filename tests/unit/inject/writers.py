@@ -1,0 +1,206 @@
+"""Ways to write to a file, and what the script that does it must see afterwards.
+
+    python writers.py FOLDER
+
+``FOLDER/NAME/model`` has :data:`BEFORE`, for the name of each way.
+"""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import fileinput
+import multiprocessing
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+BEFORE = "the user's"
+WRITERS: dict[str, Callable[[Path], object]] = {}
+
+
+def writer(does: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Register a function that is given the file, and uses its folder."""
+    WRITERS[does.__name__] = does
+    return does
+
+
+def names(path: Path) -> set[str]:
+    """The entries of the file's folder."""
+    return {each.name for each in path.parent.iterdir()}
+
+
+@writer
+def write(path: Path) -> None:
+    path.write_text("ours")
+    assert path.read_text() == "ours"
+
+
+@writer
+def append(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("+")
+    assert path.read_text() == BEFORE + "+"
+
+
+@writer
+def update(path: Path) -> None:
+    with path.open("r+") as file:
+        file.write("T")
+    assert path.read_text() == "T" + BEFORE[1:]
+
+
+@writer
+def by_descriptor(path: Path) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
+    os.write(descriptor, b"ours")
+    os.close(descriptor)
+    assert path.read_text() == "ours"
+
+
+@writer
+def lock(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
+    os.fchmod(descriptor, 0o600)
+    os.close(descriptor)
+    assert path.read_text() == BEFORE
+
+
+@writer
+def replace(path: Path) -> None:
+    Path("new").write_text("ours")
+    Path("new").replace(path)
+    assert path.read_text() == "ours"
+
+
+@writer
+def move_away(path: Path) -> None:
+    shutil.move(str(path), "here")
+    assert not path.exists()
+    assert Path("here").read_text() == BEFORE
+
+
+@writer
+def rename_beside(path: Path) -> None:
+    path.rename(path.with_name("old"))
+    assert names(path) == {"old"}
+    assert path.with_name("old").read_text() == BEFORE
+
+
+@writer
+def copy_over(path: Path) -> None:
+    Path("new").write_text("ours")
+    shutil.copy("new", path)
+    assert path.read_text() == "ours"
+
+
+@writer
+def compress(path: Path) -> None:
+    with bz2.open(path, "w") as file:
+        file.write(b"ours")
+    with bz2.open(path) as file:
+        assert file.read() == b"ours"
+
+
+@writer
+def remove(path: Path) -> None:
+    path.unlink()
+    assert not path.exists()
+    assert names(path) == set()
+
+
+@writer
+def remove_folder(path: Path) -> None:
+    shutil.rmtree(path.parent)
+    assert not path.exists()
+
+
+@writer
+def truncate(path: Path) -> None:
+    os.truncate(path, 3)
+    assert path.read_text() == BEFORE[:3]
+
+
+@writer
+def make_folders(path: Path) -> None:
+    made = path.with_name("a") / "b"
+    made.mkdir(parents=True)
+    (made / "c").write_text("ours")
+    assert [each.name for each in path.parent.glob("a/*/c")] == ["c"]
+    with contextlib.suppress(FileExistsError):
+        made.mkdir()
+        raise AssertionError("a folder was made twice")
+
+
+@writer
+def link(path: Path) -> None:
+    path.with_name("latest").symlink_to("model")
+    assert path.with_name("latest").readlink() == Path("model")
+
+
+@writer
+def link_hard(path: Path) -> None:
+    os.link(path, "here")
+    Path("here").write_text("ours")
+
+
+@writer
+def change_attributes(path: Path) -> None:
+    path.chmod(0o600)
+    os.utime(path, (1, 1))
+
+
+@writer
+def make_exclusively(path: Path) -> None:
+    with path.with_name("new").open("x") as file:
+        file.write("ours")
+    with contextlib.suppress(FileExistsError):
+        path.open("x")
+        raise AssertionError("an existing file was made")
+
+
+@writer
+def change_in_place(path: Path) -> None:
+    with fileinput.input(str(path), inplace=True) as lines:
+        for line in lines:
+            sys.stdout.write(line.upper())
+    assert path.read_text() == BEFORE.upper()
+
+
+@writer
+def walk(path: Path) -> None:
+    path.with_name("new").write_text("ours")
+    _, _, files = next(os.walk(path.parent))
+    assert set(files) == {"model", "new"}
+
+
+@writer
+def change_folder(path: Path) -> None:
+    os.chdir(path.parent)
+    Path("model").write_text("ours")
+    assert Path("model").read_text() == "ours"
+
+
+@writer
+def remove_in_a_child(path: Path) -> None:
+    child = multiprocessing.get_context("fork").Process(target=os.remove, args=(path,))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+
+
+if __name__ == "__main__":
+    here = Path.cwd()
+    failed = 0
+    for name, does in WRITERS.items():
+        os.chdir(here)
+        Path("here").unlink(missing_ok=True)
+        try:
+            does(Path(sys.argv[1]) / name / "model")
+        except (AssertionError, OSError):
+            sys.stderr.write(f"{name}: {traceback.format_exc()}")
+            failed += 1
+    sys.exit(min(failed, 1))
