@@ -208,7 +208,7 @@ def test_a_folder_too_large_to_copy_is_refused(
     )
     require_small(dataclasses.replace(measured, most_copied=5 << 20))
     monkeypatch.setenv(landlock.OFF_VARIABLE, "off")
-    with pytest.raises(UsageError, match=r"4 MiB.*data 3 MiB, b 1 MiB"):
+    with pytest.raises(UsageError, match=r"found 4.00 MiB: data 3.00 MiB, b 1.00 MiB"):
         require_small(measured)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Literal, TypedDict, Unpack
 
 import trainmark
+from trainmark import processes
 from trainmark.backends.inductor import CACHE_VARIABLE
 from trainmark.execute.parent.check import read
 from trainmark.execute.parent.scratch import compile_cache, scratch_folder
@@ -112,6 +113,8 @@ class Worker:
             stack.callback(ours.close)
             stack.callback(theirs.close)  # the process may fail to start
             scratch = stack.enter_context(scratch_folder())
+            # what is left if the process and the guard of its command were ended together
+            stack.callback(processes.end_marked, f"{SCRATCH}={scratch}")
             shared = shared_page()
             stack.callback(os.close, shared)
             self._kills = oom_kills()

@@ -15,7 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainmark.execute.protocol.wire import SCRATCH_PREFIX
+from trainmark import processes
+from trainmark.execute.protocol.wire import SCRATCH, SCRATCH_PREFIX
 
 _YOUNG_SECONDS = 60.0
 """Younger folders are left alone: their owner may be about to lock them."""
@@ -67,6 +68,7 @@ def _sweep(top: Path) -> None:
                 about = os.fstat(lock)
                 if about.st_uid == os.getuid() and time.time() - about.st_mtime > _YOUNG_SECONDS:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    processes.end_marked(f"{SCRATCH}={folder}")
                     shutil.rmtree(folder)
             finally:
                 os.close(lock)

@@ -18,7 +18,6 @@ import ctypes
 import json
 import os
 import resource
-import secrets
 import signal
 import socket
 import subprocess
@@ -33,13 +32,12 @@ from typing import Any
 if __name__ == "__main__":  # it is started as a file, in an interpreter without site-packages
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from trainmark import landlock
-from trainmark.execute.worker import lifeline, processes
+from trainmark import landlock, processes
+from trainmark.execute.protocol.wire import SCRATCH
+from trainmark.execute.worker import lifeline
 
 _GRACE_SECONDS = 0.5
 """Seconds in which helper processes may end after their command, before they are ended."""
-_MARK = "TRAINMARK_RUN"
-"""Environment variable of the command's processes, by which those that left its tree are found."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +63,12 @@ class Guard:
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._mark = secrets.token_hex(8)
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
-                env={**environment, _MARK: self._mark},
+                env=dict(environment),
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
@@ -97,8 +94,7 @@ class Guard:
         Raises:
             OSError: the guard has ended.
         """
-        message = {**asdict(request), "mark": self._mark}
-        self._connection.sendall(json.dumps(message).encode() + b"\n")
+        self._connection.sendall(json.dumps(asdict(request)).encode() + b"\n")
         return self.receive()
 
     def fileno(self) -> int:
@@ -144,13 +140,12 @@ def serve(connection: socket.socket) -> None:
     except OSError as error:
         say(event="failed", reason=str(error))
         return
-    mark = f"{_MARK}={request['mark']}"
     say(event="started", pid=process.pid, at=started)
 
     def watch_worker() -> None:
         for _ in requests:
             pass
-        _end_all(process.pid, mark)
+        _end_all(process.pid)
         os._exit(0)
 
     threading.Thread(target=watch_worker, daemon=True).start()
@@ -164,17 +159,16 @@ def serve(connection: socket.socket) -> None:
         peak=usage.ru_maxrss,
         own_peak=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     )
-    say(event="swept", left=_end_all(process.pid, mark, _GRACE_SECONDS))
+    say(event="swept", left=_end_all(process.pid, _GRACE_SECONDS))
 
 
-def _end_all(command: int, mark: str, grace: float = 0.0) -> int:
+def _end_all(command: int, grace: float = 0.0) -> int:
     """End every process of the command, and return the number of those that were left."""
     left = processes.end_descendants(grace)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(command, signal.SIGKILL)  # where the system does not show descendants
-    escaped = list(processes.marked(mark))
-    processes.send_signal(escaped, signal.SIGKILL)
-    return left + len(escaped)
+    folder = os.environ.get(SCRATCH)
+    return left + (processes.end_marked(f"{SCRATCH}={folder}", os.getppid()) if folder else 0)
 
 
 def _end_with_parent() -> None:

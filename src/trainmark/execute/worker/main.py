@@ -81,7 +81,7 @@ def _serve(
         request = worker_commands.read(message)
         before_end = None
         if isinstance(request, worker_commands.RunScript):
-            from trainmark.execute.worker.processes import end_descendants
+            from trainmark.processes import end_descendants
 
             before_end = end_descendants  # the processes that a command started must be ended first
         lifeline.tie(channel, turns.put, before_end)

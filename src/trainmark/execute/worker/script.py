@@ -38,13 +38,13 @@ from trainmark.execute.worker.confinement import (
 )
 from trainmark.execute.worker.guard import CommandRequest, Guard
 from trainmark.execute.worker.outputs import keep_outputs
-from trainmark.execute.worker.processes import descendants, send_signal
 from trainmark.execute.worker.reports import Reports
 from trainmark.execute.worker.slices import Turns
 from trainmark.execute.worker.timing import Clock
 from trainmark.execute.worker.working_copy import link_neighbours, linked
 from trainmark.hook import TURNS, VARIABLE
 from trainmark.inject import best_threads
+from trainmark.processes import descendants, send_signal
 
 _MOST_WORDS = 500
 """Most characters of the reason why a command can't be started."""

@@ -28,17 +28,25 @@ def descendants(pid: int) -> Iterator[int]:
         waiting += children.get(found, ())
 
 
-def marked(mark: str) -> Iterator[int]:
-    """Yield this user's other processes whose environment has the entry ``mark``.
+def end_marked(entry: str, but: int = 0) -> int:
+    """End this user's other processes whose environment has an entry; returns their number.
 
     It finds those that are no descendants any more; none if the system has no /proc.
+
+    Args:
+        entry: such as ``NAME=value``.
+        but: id of a process that goes on.
     """
-    entry = mark.encode()
+    found = [pid for pid in _marked(entry.encode()) if pid not in (but, os.getpid())]
+    send_signal(found, signal.SIGKILL)
+    return len(found)
+
+
+def _marked(entry: bytes) -> Iterator[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended, or is another user's
-            if int(folder.name) == os.getpid() or folder.stat().st_uid != os.getuid():
-                continue
-            if entry in (folder / "environ").read_bytes().split(b"\0"):
+            is_ours = folder.stat().st_uid == os.getuid()
+            if is_ours and entry in (folder / "environ").read_bytes().split(b"\0"):
                 yield int(folder.name)
 
 

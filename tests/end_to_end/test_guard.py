@@ -1,0 +1,86 @@
+"""No process of a measured command outlives trainmark, whatever is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.end_to_end.command import alive, wait_until
+
+# A command whose processes try to escape: in sessions of their own, and by ignoring signals.
+ESCAPING = (
+    "setsid sleep 600 & "
+    "(trap '' TERM INT HUP; sleep 600) & "
+    "setsid sh -c 'sleep 600 & sleep 600' & "
+    "touch started; sleep 600"
+)
+
+
+@pytest.fixture
+def measuring(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Trainmark while it measures such a command."""
+    words = ["measure", "--repeats", "1", "--quiet", "--", "sh", "-c", ESCAPING]
+    process = subprocess.Popen([sys.executable, "-m", "trainmark", *words], cwd=tmp_path)
+    wait_until(lambda: (tmp_path / "started").exists())
+    yield process
+    process.kill()
+    process.wait()
+
+
+def of_command(
+    process: subprocess.Popen[bytes],
+) -> tuple[psutil.Process, psutil.Process, list[psutil.Process]]:
+    """Return the worker, the guard and the processes of the command."""
+    (worker,) = psutil.Process(process.pid).children()
+    (guard,) = worker.children()
+
+    def all_of_them() -> list[psutil.Process] | None:
+        found = guard.children(recursive=True)
+        return found if sum("sleep" in each.name() for each in found) >= 5 else None
+
+    return worker, guard, wait_until(all_of_them)
+
+
+@pytest.mark.parametrize("killed", ["trainmark", "worker", "guard", "both", "worker and guard"])
+def test_no_process_outlives_what_is_killed(
+    measuring: subprocess.Popen[bytes], killed: str
+) -> None:
+    worker, guard, command = of_command(measuring)
+    which = {
+        "trainmark": [measuring.pid],
+        "worker": [worker.pid],
+        "guard": [guard.pid],
+        "both": [measuring.pid, worker.pid],
+        "worker and guard": [worker.pid, guard.pid],
+    }
+    for pid in which[killed]:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not alive([guard, *command]), seconds=20.0)
+
+
+def test_the_guard_does_not_show_the_name_of_trainmark(
+    measuring: subprocess.Popen[bytes],
+) -> None:
+    _, guard, _ = of_command(measuring)
+    assert "trainmark" not in " ".join(guard.cmdline())
+    assert os.getsid(guard.pid) == guard.pid
+
+
+def test_a_daemon_without_its_environment_ends_with_the_guard(tmp_path: Path) -> None:
+    words = ["sh", "-c", "env -i setsid sleep 600 & touch started; sleep 600"]
+    arguments = ["measure", "--repeats", "1", "--quiet", "--", *words]
+    process = subprocess.Popen([sys.executable, "-m", "trainmark", *arguments], cwd=tmp_path)
+    wait_until(lambda: (tmp_path / "started").exists())
+    (worker,) = psutil.Process(process.pid).children()
+    every = worker.children(recursive=True)
+    process.kill()
+    worker.kill()
+    process.wait()
+    wait_until(lambda: not alive(every), seconds=20.0)
