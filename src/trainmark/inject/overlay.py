@@ -214,7 +214,11 @@ class Overlay:
         if place is None:
             return path
         outside = self._outside(real)
-        if _exists(place) or self._is_copied(place) or self._is_removed(outside):
+        # A folder is seen in two places: in the user's, relative paths lead on to both.
+        is_merged = _is_folder(place) and _is_folder(outside)
+        if self._is_copied(place) or self._is_removed(outside):
+            return _like(path, place)
+        if _exists(place) and not is_merged:
             return _like(path, place)
         return path if outside == real else _like(path, outside)
 

@@ -27,7 +27,8 @@ class Opener(NamedTuple):
         name: its name in its module, such as ``File.save``.
         position: of the path among its arguments.
         keyword: name of that argument.
-        use: what it does with the file: ``saves``, ``updates`` or ``reads``.
+        use: what it does with the file: ``saves``, ``updates``, ``reads``, or ``opens`` if the next
+            argument is a mode as that of :func:`open`.
     """
 
     name: str
@@ -53,6 +54,7 @@ OPENERS = {
         Opener("safe_open", 0, "filename", "reads"),
     ),
     "h5py.h5f": (Opener("create", 0, "name", "saves"),),
+    "pyarrow": (Opener("OSFile", 0, "path", "opens"),),
     "pyarrow.parquet.core": (
         Opener("ParquetWriter.__init__", 1, "where", "saves"),
         Opener("ParquetFile.__init__", 1, "source", "reads"),
@@ -67,10 +69,7 @@ OPENERS = {
         Opener("imwrite", 0, "filename", "saves"),
         Opener("imread", 0, "filename", "reads"),
     ),
-    "soundfile": (
-        Opener("write", 0, "file", "saves"),
-        Opener("read", 0, "file", "reads"),
-    ),
+    "soundfile": (Opener("SoundFile.__init__", 1, "file", "opens"),),
     "transformers.tokenization_utils_base": (
         Opener("PreTrainedTokenizerBase.save_pretrained", 1, "save_directory", "saves"),
     ),
@@ -99,21 +98,63 @@ def _replace_openers(name: str, overlay: Overlay, module: Any) -> None:
             _put(owner, last, redirected(getattr(owner, last), opener, overlay))
 
 
-def redirected(real: Callable[..., Any], opener: Opener, overlay: Overlay) -> Callable[..., Any]:
-    """Return ``real`` with the path that leads where its use of the file needs."""
-    uses = {"saves": overlay.saving, "updates": overlay.updating, "reads": overlay.reading}
-    lead = uses[opener.use]
+def redirected(real: Any, opener: Opener, overlay: Overlay) -> Any:
+    """Return ``real``, a function or a class, with the path that its use of the file needs."""
+
+    def led(args: tuple[Any, ...], more: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        lead = _leads(opener, overlay, args, more)
+        if len(args) > opener.position:
+            path = lead(args[opener.position])
+            return (*args[: opener.position], path, *args[opener.position + 1 :]), more
+        if opener.keyword in more:
+            return args, {**more, opener.keyword: lead(more[opener.keyword])}
+        return args, more
+
+    if isinstance(real, type):
+        try:
+            return _subclass(real, led)
+        except TypeError:  # it can't be subclassed
+            pass
 
     @functools.wraps(real)
     def opens(*args: Any, **more: Any) -> Any:
-        if len(args) > opener.position:
-            path = lead(args[opener.position])
-            args = (*args[: opener.position], path, *args[opener.position + 1 :])
-        elif opener.keyword in more:
-            more[opener.keyword] = lead(more[opener.keyword])
+        args, more = led(args, more)
         return real(*args, **more)
 
     return opens
+
+
+def _leads(
+    opener: Opener, overlay: Overlay, args: tuple[Any, ...], more: dict[str, Any]
+) -> Callable[[Any], Any]:
+    """Return what leads a path to where this call needs it."""
+    use = opener.use
+    if use == "opens":
+        after = args[opener.position + 1 : opener.position + 2]
+        mode = str(more.get("mode", after[0] if after else "r"))
+        use = "reads" if "r" in mode and "+" not in mode else "saves" if "w" in mode else "updates"
+    uses = {"saves": overlay.saving, "updates": overlay.updating, "reads": overlay.reading}
+    return uses[use]
+
+
+def _subclass(real: type[Any], led: Callable[..., Any]) -> type[Any]:
+    """Return a class whose objects are those of ``real`` for another path."""
+
+    class Redirected(real):  # type: ignore[misc]
+        def __new__(cls, *args: Any, **more: Any) -> Any:
+            args, more = led(args, more)
+            return real.__new__(cls, *args, **more)
+
+        def __init__(self, *args: Any, **more: Any) -> None:
+            if real.__init__ is not object.__init__:
+                args, more = led(args, more)
+                real.__init__(self, *args, **more)
+
+    Redirected.__name__ = real.__name__
+    Redirected.__qualname__ = real.__qualname__
+    Redirected.__module__ = real.__module__
+    Redirected.__doc__ = real.__doc__
+    return Redirected
 
 
 def _replace_hdf5(overlay: Overlay, module: Any) -> None:

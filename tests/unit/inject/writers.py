@@ -185,6 +185,24 @@ def change_folder(path: Path) -> None:
 
 
 @writer
+def remove_after_a_change_of_folder(path: Path) -> None:
+    path.with_name("new").write_text("ours")
+    os.chdir(path.parent)
+    Path("model").unlink()
+    assert {each.name for each in Path().iterdir()} == {"new"}
+
+
+@writer
+def change_folder_by_descriptor(path: Path) -> None:
+    path.with_name("new").write_text("ours")
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    os.fchdir(descriptor)
+    os.close(descriptor)
+    Path("model").write_text("ours")
+    assert path.read_text() == "ours" or not path.is_absolute()
+
+
+@writer
 def remove_in_a_child(path: Path) -> None:
     child = multiprocessing.get_context("fork").Process(target=os.remove, args=(path,))
     child.start()
