@@ -89,6 +89,9 @@ class Command:
         inject: observe the steps of its Python processes.
         most_steps: the step after which an observed training ends; None trains to the end.
         scratch: run in a copy of the working folder.
+
+    Raises:
+        UsageError: that folder is the root of the file system, which can't be copied.
     """
 
     name: str
@@ -97,6 +100,14 @@ class Command:
     inject: bool = True
     most_steps: int | None = None
     scratch: bool = False
+
+    def __post_init__(self) -> None:
+        if self.scratch and self.directory == Path(self.directory.root):
+            raise UsageError(
+                f"the working folder {self.directory} can't be copied for each run",
+                expected="the folder of your script",
+                fix="cd to that folder, and start trainmark there.",
+            )
 
     @property
     def placeholders(self) -> frozenset[str]:
