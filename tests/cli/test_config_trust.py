@@ -18,7 +18,7 @@ from trainmark.cli.configuration.named_options import TrustedOption, key_of, opt
 from trainmark.cli.main import VERBS, run
 from trainmark.cli.main import command as group
 
-NOBODY = 65534
+STRANGER = 65534
 READ_ONLY = {"data-dir", "weights-from", "explanation"}
 """Options with a path that is only read."""
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
@@ -63,16 +63,17 @@ def a_file(folder: Path, text: str = "repeats = 4\n", name: str = "trainmark.tom
 @needs_root
 def test_a_file_of_another_user_is_ignored(project: Path, capsys: Printed) -> None:
     file = a_file(project)
-    os.chown(file, NOBODY, NOBODY)
+    os.chown(file, STRANGER, STRANGER)
     (message,) = messages(capsys)
-    assert message.startswith(f"trainmark: ignored {file}: it belongs to nobody, not to you. ")
+    name = pwd.getpwuid(STRANGER).pw_name
+    assert message.startswith(f"trainmark: ignored {file}: it belongs to {name}, not to you. ")
     assert repeats(capsys) is None
 
 
 @needs_root
 def test_then_the_user_s_own_file_above_it_holds(project: Path, capsys: Printed) -> None:
     a_file(project.parent, "repeats = 6\n")
-    os.chown(a_file(project), NOBODY, NOBODY)
+    os.chown(a_file(project), STRANGER, STRANGER)
     assert repeats(capsys) == 6
 
 
@@ -81,7 +82,7 @@ def test_a_link_of_another_user_is_ignored(project: Path, capsys: Printed) -> No
     link = project / "trainmark.toml"
     link.symlink_to(a_file(project, name="mine.toml"))
     assert repeats(capsys) == 4
-    os.lchown(link, NOBODY, NOBODY)
+    os.lchown(link, STRANGER, STRANGER)
     assert repeats(capsys) is None
 
 
@@ -90,7 +91,7 @@ def test_a_file_that_only_its_owner_can_read(project: Path, tmp_path: Path) -> N
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
     a_file(project, "this is not TOML").chmod(0o600)
-    printed = as_user(NOBODY, NOBODY, "config", "--json", "run")
+    printed = as_user(STRANGER, STRANGER, "config", "--json", "run")
     assert printed.returncode == 0, printed.stderr
     assert "it belongs to root, not to you" in printed.stderr
 
@@ -99,7 +100,7 @@ def test_a_file_that_only_its_owner_can_read(project: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("text", ["[tool.trainmark\n", "[project]\nname = 'trainmark-user'\n"])
 def test_a_stranger_s_file_is_never_an_error(text: str, project: Path, capsys: Printed) -> None:
     file = a_file(project, text, "pyproject.toml")
-    os.chown(file, NOBODY, NOBODY)
+    os.chown(file, STRANGER, STRANGER)
     assert [str(file) in line for line in messages(capsys)] == [True] * text.count("tool")
 
 
@@ -252,6 +253,10 @@ def test_a_link_to_a_trusted_folder_is_the_folder(
     link.symlink_to(project)
     monkeypatch.chdir(link)
     assert len(messages(capsys)) == 1
+    assert run(["config", "--untrust", str(link)]) == 0
+    assert "ignored out" in messages(capsys)[-2]
+    assert run(["config", "--trust"]) == 0
+    capsys.readouterr()
     other = project.parent / "other"
     other.mkdir()
     a_file(other, HARMFUL)

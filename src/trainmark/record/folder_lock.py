@@ -24,6 +24,8 @@ _DIGITS = 24
 """Number of digits of a hash in such a name."""
 _ALL_USERS = 0o666
 """Mode of a lock file: the next user writes another process id into it."""
+_TRIES = 100
+"""Maximum number of attempts to lock a file that others remove meanwhile."""
 _LONGEST_ID = 20
 """Maximum length of a process id, in bytes."""
 
@@ -90,7 +92,7 @@ def _taken(path: Path) -> int:
         BlockingIOError: another process holds it.
         OSError: it can't be used.
     """
-    while True:
+    for _ in range(_TRIES):
         lock = _opened(path)
         try:
             locks.take(lock)
@@ -102,13 +104,14 @@ def _taken(path: Path) -> int:
             os.close(lock)
             raise
         os.close(lock)
+    raise OSError("other processes keep replacing it")
 
 
 def _opened(path: Path) -> int:
     """Open the lock file of any user, or create it.
 
     Raises:
-        OSError: it can't be opened, or is not a file of its own, since another user may have put
+        OSError: it can't be opened, or is not a separate file, since another user may have put
             a link there.
     """
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -124,7 +127,7 @@ def _opened(path: Path) -> int:
     status = os.fstat(lock)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(lock)
-        raise OSError("not a regular file of its own")
+        raise OSError("not a separate regular file")
     return lock
 
 

@@ -33,7 +33,7 @@ with Store(Path(sys.argv[1])).locked():
     print("held", flush=True)
     sys.stdin.read()
 """
-NOBODY = 65534
+STRANGER = 65534
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 
 
@@ -159,11 +159,11 @@ def test_another_user_is_refused_too(tmp_path: Path) -> None:
     shared.mkdir()
     shared.chmod(0o777)
     try:
-        with held(shared, NOBODY) as process:
+        with held(shared, STRANGER) as process:
             assert f"process {process.pid}" in refused(shared)
         with held(shared) as process:
             assert stat.S_IMODE(path_of(shared).stat().st_mode) == 0o666
-        with held(shared, NOBODY) as process:  # root's file is left, and it can't remove that
+        with held(shared, STRANGER) as process:  # root's file is left, and it can't remove that
             assert path_of(shared).owner() == "root"
             assert f"process {process.pid}" in refused(shared)
     finally:
@@ -203,7 +203,7 @@ def test_what_a_stranger_puts_there_is_not_written(plant: Callable[[Path, Path],
         path = path_of(folder)
         plant(path, precious)
         try:
-            process = subprocess.run(hold_words(folder, NOBODY), capture_output=True, text=True)
+            process = subprocess.run(hold_words(folder, STRANGER), capture_output=True, text=True)
             assert "can't be used" in process.stderr and str(path) in process.stderr
             assert precious.read_text() == "my weights"
         finally:
