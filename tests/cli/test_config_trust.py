@@ -8,6 +8,8 @@ import os
 import pwd
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -17,6 +19,7 @@ from trainmark.cli.configuration import trusted_folders
 from trainmark.cli.configuration.named_options import TrustedOption, key_of, options_of
 from trainmark.cli.main import VERBS, run
 from trainmark.cli.main import command as group
+from trainmark.scratch import shared_top
 
 STRANGER = 65534
 READ_ONLY = {"data-dir", "weights-from", "explanation"}
@@ -35,6 +38,16 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / "config"))
     monkeypatch.delenv("TRAINMARK_TRUST_CONFIG", raising=False)
     return folder
+
+
+@pytest.fixture
+def open_project(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working folder that other users can enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory(dir=shared_top()) as folder:
+        Path(folder).chmod(0o755)
+        with monkeypatch.context() as patch:
+            patch.chdir(folder)
+            yield Path(folder)
 
 
 def values(printed: Printed, verb: str = "run") -> dict[str, object]:
@@ -87,10 +100,8 @@ def test_a_link_of_another_user_is_ignored(project: Path, capsys: Printed) -> No
 
 
 @needs_root
-def test_a_file_that_only_its_owner_can_read(project: Path, tmp_path: Path) -> None:
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
-    a_file(project, "this is not TOML").chmod(0o600)
+def test_a_file_that_only_its_owner_can_read(open_project: Path) -> None:
+    a_file(open_project, "this is not TOML").chmod(0o600)
     printed = as_user(STRANGER, STRANGER, "config", "--json", "run")
     assert printed.returncode == 0, printed.stderr
     assert "it belongs to root, not to you" in printed.stderr
@@ -156,12 +167,10 @@ def with_own_group() -> pwd.struct_passwd:
 
 
 @needs_root
-def test_the_user_s_own_group_may_write(project: Path, tmp_path: Path) -> None:
+def test_the_user_s_own_group_may_write(open_project: Path) -> None:
     """So files are created on many systems (umask 002)."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
     user = with_own_group()
-    file = a_file(project)
+    file = a_file(open_project)
     file.chmod(0o664)
     for group_id, counts in ((user.pw_gid, True), (0, False)):
         os.chown(file, user.pw_uid, group_id)

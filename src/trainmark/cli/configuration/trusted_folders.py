@@ -63,7 +63,7 @@ def find(folder: Path) -> TrustedFolder | None:
         UsageError: the file that says so can't be read.
     """
     file = _file_of(folder)
-    return _read(file) if file.exists() else None
+    return _read(file) if regular.is_file(file) else None
 
 
 def find_all() -> list[TrustedFolder]:
