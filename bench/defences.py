@@ -238,7 +238,7 @@ DEFENCES = (
         Cut(
             "trainmark.execute.parent.scheduler",
             "_run_together",
-            'conversation.break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))',
+            'conversation.break_off(Outcome("interrupted", str(interrupt) or "Ctrl-C"))',
             "None",
         ),
     ),
@@ -307,8 +307,8 @@ DEFENCES = (
     ),
     Defence(
         "kill -9 of trainmark: scratch folders",
-        f"{UNIT}/execute/test_scratch.py::test_one_whose_owner_was_killed_goes_with_the_next",
-        Cut("trainmark.execute.parent.scratch", "scratch_folder", "_sweep(top)", "None"),
+        f"{UNIT}/test_scratch.py::test_one_whose_owner_was_killed_goes_with_the_next",
+        Cut("trainmark.scratch", "scratch_folder", "_sweep(top)", "None"),
     ),
     Defence(
         "disk that fills up",
@@ -339,10 +339,20 @@ DEFENCES = (
         "two runs in one folder",
         f"{END}/test_faults.py::test_two_runs_into_one_folder",
         Cut(
-            "trainmark.record.store",
-            "Store.locked",
-            "fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+            "trainmark.record.folder_lock",
+            "_taken",
+            "locks.take(lock)",
             "None",
+        ),
+    ),
+    Defence(
+        "working folder /",
+        f"{END}/test_closed.py::test_the_root_folder_is_not_copied",
+        Cut(
+            "trainmark.execute.parent.command",
+            "Command.__post_init__",
+            "self.scratch",
+            "False",
         ),
     ),
     Defence(

@@ -35,7 +35,7 @@ import psutil
 
 from trainmark.cli.main import INTERRUPTED
 from trainmark.errors import RecordError
-from trainmark.record.store import LOCK_NAME, read
+from trainmark.record.store import read
 
 CHILD = "SIGKILL to its child"
 KINDS = {"SIGKILL to trainmark": 10, CHILD: 4, "SIGTERM": 3, "Ctrl-C": 3}
@@ -246,11 +246,7 @@ class Matrix:
             ):
                 self._fault(f"{record.id} has lost its weights")
         known = (".json", ".safetensors")
-        if strange := [
-            path.name
-            for path in self._out.iterdir()
-            if path.suffix not in known and path.name != LOCK_NAME
-        ]:
+        if strange := [path.name for path in self._out.iterdir() if path.suffix not in known]:
             self._fault(f"left in the folder: {strange}")
 
     def _finished(self) -> dict[Path, bytes]:

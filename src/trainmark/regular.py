@@ -13,6 +13,8 @@ import stat
 import tempfile
 from pathlib import Path
 
+from trainmark import locks
+
 _BLOCK = 1 << 20
 
 
@@ -55,6 +57,15 @@ def read(path: Path, most: int) -> bytes:
     Raises:
         OSError: it can't be read, is not a regular file, or is larger.
     """
+    return read_with_status(path, most)[0]
+
+
+def read_with_status(path: Path, most: int) -> tuple[bytes, os.stat_result]:
+    """Read as :func:`read` does; also return the status of the file that was read.
+
+    Raises:
+        OSError: it can't be read, is not a regular file, or is larger.
+    """
     # Opening a pipe without a writer would block.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
@@ -70,7 +81,7 @@ def read(path: Path, most: int) -> bytes:
             content += block
     if status.st_size > most or len(content) > most:
         raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
-    return bytes(content)
+    return bytes(content), status
 
 
 def can_write(path: Path) -> bool:
@@ -127,6 +138,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
+            locks.hold(handle)  # or another command would take it for the remains of a killed one
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -137,6 +149,24 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
+def require_writable(folder: Path) -> None:
+    """Write a temporary file into ``folder``, which a full or read-only disk refuses.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    handle, temporary = tempfile.mkstemp(prefix=".probe.json.", suffix=".part", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(bytes(_PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+_PROBE_BYTES = 4096
+"""Size in bytes of a file that is written as a test: a block of most file systems."""
 _NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
 """Errors of an attempt to replace a file that may still be writable in place."""
 _MOST_LINKS = 40

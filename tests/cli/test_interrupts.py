@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM are obeyed wherever a command is."""
+"""Signals that end a command are obeyed wherever it is."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def play(
     return subprocess.run(words, env=environment, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])
 def test_a_module_that_drops_what_is_raised_in_it_does_not_drop_an_interrupt(
     tmp_path: Path, how: str
 ) -> None:
@@ -148,7 +148,8 @@ main.main()
     assert (ended.returncode, ended.stderr) == (1, "")
 
 
-def test_what_is_ignored_stays_ignored(tmp_path: Path) -> None:
-    ignored = "print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
-    deaf = ["sh", "-c", """trap '' INT; exec "$@" """, "sh"]
-    assert play(tmp_path, ignored, 0, "SIGINT", deaf).stdout == "True\n"
+@pytest.mark.parametrize("how", ["SIGINT", "SIGHUP", "SIGQUIT"])
+def test_what_is_ignored_stays_ignored(tmp_path: Path, how: str) -> None:
+    ignored = "print(signal.getsignal(which) is signal.SIG_IGN)"
+    deaf = ["sh", "-c", f"""trap '' {how.removeprefix("SIG")}; exec "$@" """, "sh"]
+    assert play(tmp_path, ignored, 0, how, deaf).stdout == "True\n"

@@ -20,7 +20,7 @@ import psutil
 from trainmark.cli import main
 from trainmark.data.locate import Located
 from trainmark.record.record import Record
-from trainmark.record.store import LOCK_NAME, load
+from trainmark.record.store import load
 
 T = TypeVar("T")
 
@@ -39,9 +39,10 @@ class CommandLine:
         fake: dict[str, Any] | None = None,
         before: Sequence[str] = (),
         extra: dict[str, str] | None = None,
+        keep: Sequence[int] = (),
     ) -> subprocess.Popen[str]:
-        """Start it, with the words of another command ``before`` it and ``extra`` in its
-        environment; don't wait."""
+        """Start it, with the words of another command ``before`` it, ``extra`` in its environment
+        and the file descriptors ``keep``; don't wait."""
         return subprocess.Popen(
             [*before, sys.executable, "-m", "trainmark", *arguments],
             stdout=subprocess.PIPE,
@@ -49,6 +50,7 @@ class CommandLine:
             encoding="utf-8",
             errors="replace",
             env=self._environment(fake, extra or {}),
+            pass_fds=keep,
         )
 
     def run(self, *arguments: str, fake: dict[str, Any] | None = None) -> tuple[int, str, str]:
@@ -126,15 +128,11 @@ class CommandLine:
         return load([self.out]) if self.out.is_dir() and list(self.out.glob("*.json")) else []
 
     def leftovers(self) -> list[str]:
-        """Return the files in the folder that are neither a record, nor weights, nor the lock."""
+        """Return the files in the folder that are neither a record nor weights."""
         if not self.out.is_dir():
             return []
-        known = (".json", ".safetensors", LOCK_NAME)
-        return [
-            path.name
-            for path in self.out.iterdir()
-            if path.suffix not in known and path.name not in known
-        ]
+        known = (".json", ".safetensors")
+        return [path.name for path in self.out.iterdir() if path.suffix not in known]
 
     def outcomes(self) -> list[str]:
         """Return the status of each record, in order."""

@@ -142,3 +142,29 @@ def test_a_working_folder_that_is_gone(
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (2, ""), err
     assert "No such file or directory" in err and "Traceback" not in err
+
+
+IN_ROOT = ("sh", "-c", 'cd / && exec "$0" "$@"')
+
+
+@pytest.mark.parametrize("verb", ["run", "measure"])
+def test_the_root_folder_is_a_working_folder(verb: str, command: CommandLine) -> None:
+    words = command.train_arguments("--repeats", "1", "--device", "cpu")
+    if verb == "measure":
+        words = ["measure", "--repeats", "1", "--out", str(command.out), "--", "true"]
+    process = command.start(*words, before=IN_ROOT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert command.outcomes() == ["ok"]
+
+
+@pytest.mark.parametrize("words", [("explain",), ("measure", "--scratch")], ids=" ".join)
+def test_the_root_folder_is_not_copied(
+    words: tuple[str, ...], command: CommandLine, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("print('started')")
+    process = command.start(*words, "--", "python", str(script), before=IN_ROOT)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (2, ""), err
+    assert "the working folder / can't be copied" in err and "cd to that folder" in err

@@ -12,6 +12,7 @@ import pytest
 
 from tests.end_to_end.command import CommandLine, alive, measured, wait_until
 from tests.slow import slow
+from trainmark.record import folder_lock
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,8 @@ def test_children_die_with_a_killed_parent(command: CommandLine) -> None:
         *command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 1.0}
     )
     # the processes of the probes have ended
-    wait_until(lambda: (command.out / ".trainmark.lock").exists())
+    lock = folder_lock.path_of(command.out)
+    wait_until(lambda: lock.exists() and lock.read_text())
     (child,) = wait_until(lambda: measured(process.pid))
     # the fake does this while it 'trains'; otherwise it would send something and notice
     wait_until(lambda: sleeps(child))
@@ -116,7 +118,8 @@ def test_two_runs_into_one_folder(command: CommandLine) -> None:
     process = command.start(
         *command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 0.2}
     )
-    wait_until(lambda: (command.out / ".trainmark.lock").exists())
+    lock = folder_lock.path_of(command.out)
+    wait_until(lambda: lock.exists() and lock.read_text())
     code, _, err = command.train("--repeats", "1", "--device", "cpu")
     assert code == 2
     assert "another trainmark is running into" in err and str(process.pid) in err

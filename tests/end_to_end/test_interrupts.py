@@ -1,7 +1,8 @@
-"""Ctrl-C, SIGTERM and SIGKILL at every phase of a command: nothing is lost, no one stays behind."""
+"""Signals at every phase of a command: nothing is lost, and no process stays behind."""
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.end_to_end.command import CommandLine, alive, descendants, measured, wait_until
 from tests.slow import slow
+from trainmark.record import folder_lock
 
 
 @pytest.fixture
@@ -32,7 +34,12 @@ TRAINING = (
     "1",
 )
 
-HOW = {signal.SIGINT: "ctrl-c", signal.SIGTERM: "sigterm"}
+HOW = {
+    signal.SIGINT: "ctrl-c",
+    signal.SIGTERM: "sigterm",
+    signal.SIGHUP: "sighup",
+    signal.SIGQUIT: "sigquit",
+}
 
 
 @pytest.mark.parametrize(
@@ -44,6 +51,8 @@ HOW = {signal.SIGINT: "ctrl-c", signal.SIGTERM: "sigterm"}
         slow("limits", 2, signal.SIGINT),
         ("training", 3, signal.SIGINT),
         slow("training", 3, signal.SIGTERM),
+        ("training", 3, signal.SIGHUP),
+        ("training", 3, signal.SIGQUIT),
     ],
     ids=lambda value: HOW.get(value) if isinstance(value, signal.Signals) else None,
 )
@@ -62,8 +71,32 @@ def test_at_each_phase(fresh: CommandLine, phase: str, processes: int, how: sign
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert not alive(family), "nobody is left behind"
-    assert fresh.outcomes() == (["interrupted"] if phase == "training" else [])
+    name = "Ctrl-C" if how == signal.SIGINT else how.name
+    reasons = [(record.outcome.status, record.outcome.reason) for record in fresh.records()]
+    assert reasons == ([("interrupted", name)] if phase == "training" else [])
     assert fresh.leftovers() == []
+
+
+def test_a_closed_terminal_leaves_a_record(command: CommandLine) -> None:
+    words = command.train_arguments("--repeats", "1", "--device", "cpu", "--steps", "4000")
+    screen, terminal = os.openpty()
+    process = command.start(
+        *words,
+        fake={"step_seconds": 0.01},
+        before=["sh", "-c", f'exec setsid --ctty "$@" </dev/fd/{terminal} >&0 2>&0', "sh"],
+        keep=[terminal],
+    )
+    os.close(terminal)
+    lock = folder_lock.path_of(command.out)
+    wait_until(lambda: lock.exists() and lock.read_text())  # then the probes have ended
+    wait_until(lambda: measured(process.pid))
+    family = wait_until(lambda: descendants(process.pid))
+    os.close(screen)
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert not alive(family)
+    (record,) = command.records()
+    assert (record.outcome.status, record.outcome.reason) == ("interrupted", "SIGHUP")
 
 
 def test_two_live_sides(command: CommandLine) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from trainmark.cli.configuration.named_options import TrustedOption
 from trainmark.cli.options import records_argument
 from trainmark.cli.output import (
     comparable,
@@ -41,6 +42,7 @@ full mlflow.
 @click.option(
     "-o",
     "--output",
+    cls=TrustedOption,
     required=True,
     metavar="WHERE",
     help="A file; a folder for TensorBoard; a tracking URI for MLflow.",

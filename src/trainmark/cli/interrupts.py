@@ -1,6 +1,7 @@
-"""Ctrl-C and SIGTERM interrupt a command anywhere, but wait for an import to end.
+"""Signals that end a command interrupt it anywhere, but wait for an import to end.
 
-Batch systems end jobs with SIGTERM.
+They are Ctrl-C; SIGTERM, with which batch systems end jobs; SIGHUP, when the terminal is closed;
+and SIGQUIT, which a terminal sends for Ctrl and backslash.
 
 A compiled module may swallow an exception raised while it is imported: `numpy.random` does. The
 command would continue, and you would have to interrupt it again.
@@ -12,6 +13,8 @@ import signal
 import time
 from functools import partial
 from types import FrameType
+
+from trainmark.execute.parent.undisturbed import ENDING_SIGNALS
 
 LONGEST_IMPORT = 3.0
 """Seconds after which an import is interrupted anyway, since it may hang."""
@@ -25,17 +28,21 @@ A shell and a batch system may both send one, and people press keys repeatedly.
 
 
 def install() -> None:
-    """Make both signals raise KeyboardInterrupt; a Ctrl-C that the parent ignores stays ignored."""
+    """Make the signals raise KeyboardInterrupt with their names.
+
+    One that the parent ignores, as ``nohup`` does, stays ignored; SIGTERM never is.
+    """
     ends = _Ends()
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, ends)
+    for which in ENDING_SIGNALS:
+        if signal.getsignal(which) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(which, ends)
     signal.signal(signal.SIGTERM, ends)
 
 
 def forget() -> None:
-    """Ignore both signals, since the command has ended, and drop one that is still waiting."""
+    """Ignore the signals, since the command has ended, and drop one that is still waiting."""
     signal.setitimer(signal.ITIMER_REAL, 0)
-    for which in (signal.SIGINT, signal.SIGTERM):
+    for which in ENDING_SIGNALS:
         signal.signal(which, signal.SIG_IGN)
 
 
@@ -58,7 +65,8 @@ class _Ends:
         self._until = None
         self._deaf_until = now + _AT_ONCE
         signal.setitimer(signal.ITIMER_REAL, 0)
-        raise KeyboardInterrupt
+        name = signal.Signals(number).name
+        raise KeyboardInterrupt("Ctrl-C" if number == signal.SIGINT else name)
 
 
 def _send_again(number: int, _alarm: int, _frame: FrameType | None) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from trainmark.cli.configuration import Configuration
+    from trainmark.cli.configuration.settings import Configuration
 
 OK = 0
 """Exit code of a command that did what it was asked."""
@@ -80,10 +80,11 @@ class Verbs(click.Group):
         cmd_name: str,
     ) -> click.Command | None:
         """Import and return the verb's command."""
-        return self._found(cmd_name) if cmd_name in VERBS else None
+        return self.verb(cmd_name) if cmd_name in VERBS else None
 
-    def _found(self, verb: str) -> click.Command:
-        command: click.Command = importlib.import_module(f"trainmark.cli.{verb}").command
+    def verb(self, name: str) -> click.Command:
+        """Import and return the command of the verb ``name``."""
+        command: click.Command = importlib.import_module(f"trainmark.cli.{name}").command
         return command
 
     def resolve_command(
@@ -99,17 +100,19 @@ class Verbs(click.Group):
         # Behind the two dashes, a command has its own options.
         own = args[: args.index("--")] if "--" in args else args
         if not ctx.resilient_parsing and not {"--help", "-h"}.intersection(own):
-            self.configured(ctx, args[0])
+            command = self.configured(ctx, args[0])
+            if args[0] != "config":  # it shows what counts, and where from
+                self._announce_file(ctx, command, args)
         return super().resolve_command(ctx, args)
 
     def configuration(self, ctx: click.Context) -> Configuration:
         """The options in the nearest file, which is read once per command line."""
-        from trainmark.cli import configuration
+        from trainmark.cli.configuration import search
         from trainmark.study.options import working_folder
 
         kept = ctx.find_root().meta
         if "configuration" not in kept:
-            kept["configuration"] = configuration.read(working_folder())
+            kept["configuration"] = search.find(working_folder())
         found: Configuration = kept["configuration"]
         return found
 
@@ -119,20 +122,31 @@ class Verbs(click.Group):
         Raises:
             UsageError: no such verb, or the file has a value that its option does not accept.
         """
-        from trainmark.cli.configuration import options_of, variable_of
+        from trainmark.cli.configuration.named_options import options_of, variable_of
 
         if verb not in VERBS:
             raise unknown("command", verb, VERBS)
-        command = self._found(verb)
+        command = self.verb(verb)
         for option in options_of(command).values():
             option.envvar = variable_of(option)
         root = ctx.find_root()
         file = self.configuration(ctx)
         root.default_map = {
             **(root.default_map or {}),
-            verb: file.defaults(verb, VERBS, self._found),
+            verb: file.defaults(verb, VERBS, self.verb),
         }
         return command
+
+    def _announce_file(self, ctx: click.Context, command: click.Command, args: list[str]) -> None:
+        """Print which file applies, and what of it or of nearer ones is ignored."""
+        from trainmark.cli.configuration import messages
+
+        verb = args[0]
+        file = self.configuration(ctx)
+        messages.print_ignored(file, file.withheld(verb, self.verb))
+        if (ctx.find_root().default_map or {}).get(verb):
+            made = command.make_context(verb, args[1:], parent=ctx, resilient_parsing=True)
+            messages.print_applied(file, made)
 
     def format_commands(
         self,

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from trainmark.cli import options as shared
+from trainmark.cli.configuration.named_options import TrustedOption
 from trainmark.cli.output import terminal_observer
 from trainmark.errors import UsageError
 
@@ -34,12 +35,20 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 
 @click.command("measure", epilog=EPILOG, context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
-@shared.names_option("--device", "Values of {device}: cpu, cuda:0, ...", "a,b")
+@shared.names_option("--device", "Values of {device}: cpu, cuda:0, ...", "a,b", TrustedOption)
 @click.option(
-    "--vary", multiple=True, metavar="NAME=a,b", help="Values of {NAME}, separated by commas."
+    "--vary",
+    cls=TrustedOption,
+    multiple=True,
+    metavar="NAME=a,b",
+    help="Values of {NAME}, separated by commas.",
 )
 @click.option(
-    "--vary-env", multiple=True, metavar="NAME=a,b", help="Values of the environment variable NAME."
+    "--vary-env",
+    cls=TrustedOption,
+    multiple=True,
+    metavar="NAME=a,b",
+    help="Values of the environment variable NAME.",
 )
 @click.option(
     "--inject/--no-inject", default=True, help="Observe the steps of Python scripts.  [default: on]"
@@ -49,6 +58,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 )
 @click.option(
     "--in-place",
+    cls=TrustedOption,
     is_flag=True,
     help="Run in the working folder, instead of copies of it.  [default: only for a single run]",
 )

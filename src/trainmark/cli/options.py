@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from trainmark.cli import complete
+from trainmark.cli.configuration.named_options import TrustedOption
 from trainmark.cli.output import export_options, json_option, legend_option
 from trainmark.execute.parent.bounds import MOST_ROUNDS, MOST_SEED, MOST_THREADS
 from trainmark.workload.precision import listed
@@ -84,11 +85,19 @@ def split_names(
     return tuple(dict.fromkeys(filter(None, names)))
 
 
-def names_option(flag: str, text: str, metavar: str) -> Decorator:
+def names_option(
+    flag: str, text: str, metavar: str, cls: type[click.Option] = click.Option
+) -> Decorator:
     """Return an option that takes a list of names."""
     known = complete.some_of(complete.NAMES[flag])
     return click.option(
-        flag, multiple=True, callback=split_names, metavar=metavar, shell_complete=known, help=text
+        flag,
+        cls=cls,
+        multiple=True,
+        callback=split_names,
+        metavar=metavar,
+        shell_complete=known,
+        help=text,
     )
 
 
@@ -128,6 +137,7 @@ threads_option = count_option(
 python_option: Decorator = click.option(
     "--python",
     "pythons",
+    cls=TrustedOption,
     multiple=True,
     metavar="LABEL=PATH",
     help="Another interpreter, for --backend NAME@LABEL.",
@@ -205,7 +215,13 @@ backends_option: Decorator = names_option(
 def out_option(text: str = "Folder for the records.") -> Decorator:
     """Return ``--out``, with its help."""
     return click.option(
-        "--out", type=PATH, default=DEFAULT_OUT, show_default=True, metavar="DIR", help=text
+        "--out",
+        cls=TrustedOption,
+        type=PATH,
+        default=DEFAULT_OUT,
+        show_default=True,
+        metavar="DIR",
+        help=text,
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark import regular
+from trainmark.cli.configuration.named_options import TrustedOption
 from trainmark.errors import OutputError
 from trainmark.report.console import console, draw_all
 from trainmark.report.printable import STEERING, printable
@@ -63,6 +64,7 @@ def file_option(
     return click.option(
         flag,
         *others,
+        cls=TrustedOption,
         type=OutputFile(),
         default=default,
         show_default=True,

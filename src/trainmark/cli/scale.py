@@ -11,6 +11,7 @@ import click
 
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
+from trainmark.cli.configuration.named_options import TrustedOption
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.output import (
     file_option,
@@ -88,7 +89,10 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @click.option("--oversubscribe", is_flag=True, help="Allow more ranks than cores.")
 @shared.count_option("--nnodes", "Number of machines; run the same command on each.  [default: 1]")
 @click.option(
-    "--rdzv-endpoint", metavar="HOST:PORT", help="Rendezvous address, on one of the machines."
+    "--rdzv-endpoint",
+    cls=TrustedOption,
+    metavar="HOST:PORT",
+    help="Rendezvous address, on one of the machines.",
 )
 @shared.number_option(
     "--rdzv-timeout",

@@ -11,6 +11,7 @@ import click
 
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
+from trainmark.cli.configuration.named_options import TrustedOption
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.output import json_option, show, terminal_observer
 from trainmark.errors import NotInstalled
@@ -89,6 +90,7 @@ class _SeveralWords(click.Command):
 )
 @click.option(
     "--address",
+    cls=TrustedOption,
     metavar="RAY",
     help="Ray cluster: auto, HOST:PORT or ray://HOST:PORT.  [default: none]",
 )

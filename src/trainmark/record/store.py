@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from trainmark import regular
+from trainmark import locks, regular
 from trainmark.errors import (
     ForeignRecord,
     OutputError,
@@ -18,12 +17,11 @@ from trainmark.errors import (
     UnwritableFolder,
     UsageError,
 )
-from trainmark.record import codec
+from trainmark.record import codec, folder_lock
 from trainmark.record.record import Record
 from trainmark.regular import write_atomically
+from trainmark.scratch import kept_folder
 
-LOCK_NAME = ".trainmark.lock"
-"""Name of the file in the folder that a running trainmark locks."""
 MOST_BYTES = 512 << 20
 """Maximum size of a record; what a measured process may report of its run is half of that."""
 
@@ -114,51 +112,26 @@ class Store:
         """Lock the folder for a ``with`` block: a second run would disturb the first one's clock.
 
         Raises:
-            OutputError: another process has locked it, or the file system has no locks.
+            OutputError: another process has locked it, or the lock file can't be used.
             UnwritableFolder: the folder can't be written.
         """
-        import fcntl
-
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = (self.folder / LOCK_NAME).open("a+b", buffering=0)
+            regular.require_writable(self.folder)
         except OSError as error:
             raise UnwritableFolder(self.folder, error) from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.seek(0)
-                process = (lock.read(20) or b"").decode(errors="replace").strip()
-                raise OutputError(
-                    f"another trainmark is running into {self.folder}",
-                    found=f"process {process or 'unknown'}",
-                    fix="Wait for it: two runs at once disturb each other's clock. Or give "
-                    "another folder with --out.",
-                ) from None
-            # Some shared file systems know no locks, or are mounted without them.
-            except OSError as error:
-                raise OutputError(
-                    f"{self.folder} can't be locked",
-                    expected="a file system with locks",
-                    found=error.strerror or str(error),
-                    fix="Give a folder on this machine's own disk with --out, and copy the "
-                    "records from there.",
-                ) from error
-            try:
-                lock.truncate(0)
-                lock.write(str(os.getpid()).encode())
-                self._sweep()
-            except OSError as error:
-                raise UnwritableFolder(self.folder, error) from error
+        with folder_lock.locked(self.folder):
+            self._sweep()
             yield
-            lock.truncate(0)
 
     def _sweep(self) -> None:
-        """Remove unfinished files of a killed process; no other one writes to a locked folder."""
+        """Remove unfinished files of killed processes, but none that is being written.
+
+        The folder may be shared with other machines, whose locks are elsewhere.
+        """
         for kind in ("json", "safetensors"):
             for part in self.folder.glob(f".*.{kind}.*part"):
-                part.unlink(missing_ok=True)
+                locks.remove_abandoned(part)
 
 
 def load(paths: Iterable[Path]) -> list[Record]:
@@ -274,7 +247,7 @@ def _rescued(name: str, content: bytes) -> str:
     """
     lost = "Make room there, or give another folder with --out."
     try:
-        shelter = Path(tempfile.mkdtemp(prefix="trainmark-kept-"))
+        shelter = kept_folder()
     except OSError:
         return lost
     try:

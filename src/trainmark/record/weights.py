@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from trainmark import regular
+from trainmark import locks, regular
 from trainmark.errors import DamagedData, DataError
 from trainmark.workload.model import MOST_PARAMETERS, Model, Weights
 
@@ -41,6 +41,7 @@ def save(weights: Weights, path: Path) -> None:
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("wb") as file:
+            locks.hold(file.fileno())
             file.write(len(text).to_bytes(8, "little") + text)
             for value in weights.values():
                 file.write(np.ascontiguousarray(value, dtype="<f4").tobytes())

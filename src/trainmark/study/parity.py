@@ -7,7 +7,6 @@ and compares.
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from trainmark.execute.protocol.answers import (
     of_kind,
 )
 from trainmark.execute.protocol.worker_commands import CheckParity, ComputeReference
+from trainmark.scratch import scratch_folder
 from trainmark.study.observer import OnProgress, ignore_progress
 
 DEFAULT_DEVICES = ("cpu",)
@@ -93,7 +93,7 @@ def measure(plan: ParityPlan, on_progress: OnProgress = ignore_progress) -> Pari
     settings = plan.request.settings
     precision = plan.sides[0].precision
     parts = 1 + len(plan.sides)
-    with tempfile.TemporaryDirectory(prefix="trainmark-parity-") as folder:
+    with scratch_folder() as folder:
         place = str(Path(folder) / "steps.npz")
 
         def on_answer(answer: Answer) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from trainmark.execute.parent.undisturbed import undisturbed
+from trainmark.execute.parent.undisturbed import ENDING_SIGNALS, undisturbed
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def another_thread() -> Iterator[None]:
     thread.join()
 
 
-def interrupt() -> None:
-    os.kill(os.getpid(), signal.SIGINT)
+def interrupt(how: signal.Signals = signal.SIGINT) -> None:
+    os.kill(os.getpid(), how)
     time.sleep(0.05)  # Python looks at signals between two instructions
 
 
@@ -39,12 +39,25 @@ def test_ctrl_c_comes_when_it_is_over(another_thread: None) -> None:
 
 
 def test_then_all_is_as_before(another_thread: None) -> None:
-    before = [signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM)]
+    before = [signal.getsignal(which) for which in ENDING_SIGNALS]
     with undisturbed():
         pass
-    assert [signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM)] == before
+    assert [signal.getsignal(which) for which in ENDING_SIGNALS] == before
     with pytest.raises(KeyboardInterrupt):
         interrupt()
+
+
+@pytest.mark.parametrize("how", ENDING_SIGNALS)
+def test_each_signal_that_ends_a_command_waits(how: signal.Signals) -> None:
+    came: list[int] = []
+    before = signal.signal(how, lambda number, _: came.append(number))
+    try:
+        with undisturbed():
+            interrupt(how)
+            assert not came
+        assert came == [how]
+    finally:
+        signal.signal(how, before)
 
 
 def test_an_error_goes_its_way() -> None:

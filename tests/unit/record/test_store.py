@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import subprocess
 import sys
@@ -13,7 +11,7 @@ import pytest
 
 from tests.records import write_all
 from trainmark.errors import ForeignRecord, OutputError, RecordError, RecordNotKept, UsageError
-from trainmark.record.store import LOCK_NAME, Store, load, read, safe_name
+from trainmark.record.store import Store, load, read, safe_name
 from trainmark.regular import write_atomically
 
 from .samples import a_record
@@ -101,7 +99,34 @@ def test_what_a_killed_process_left_half_written_goes_when_the_folder_is_used_ag
     for name in (".a.json.x1_y2.part", ".a.safetensors.part", ".a.average.safetensors.part"):
         (tmp_path / name).write_bytes(b"half")
     with store.locked():
-        assert sorted(tmp_path.iterdir()) == sorted([*kept, tmp_path / LOCK_NAME])
+        assert sorted(tmp_path.iterdir()) == sorted(kept)
+
+
+WRITES = """
+import sys
+from pathlib import Path
+from trainmark import locks
+with Path(sys.argv[1]).open("wb") as file:
+    locks.hold(file.fileno())
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_another_process_is_writing_stays(tmp_path: Path) -> None:
+    part = tmp_path / ".a.json.x1_y2.part"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITES, str(part)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    store = Store(tmp_path)
+    with writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"held\n"
+        with store.locked():
+            assert part.exists()
+        writer.kill()
+    with store.locked():
+        assert not part.exists()
 
 
 FULL_DISK = """
@@ -199,48 +224,6 @@ def test_a_file_that_cannot_be_read_is_a_record_error(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-HOLD = """
-import sys
-from pathlib import Path
-from trainmark.record.store import Store
-
-with Store(Path(sys.argv[1])).locked():
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_the_error_names_the_process_that_holds_the_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-    )
-    with holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-        held = f"another trainmark is running into .*found process {holder.pid}"
-        with pytest.raises(OutputError, match=held), Store(folder).locked():
-            pytest.fail("two processes hold one folder")
-        with Store(tmp_path / "other").locked():
-            pass
-        holder.kill()
-    with Store(folder).locked():  # the lock dies with its process, and the stale number is replaced
-        assert (folder / LOCK_NAME).read_text() == str(os.getpid())
-
-
-def test_a_folder_is_free_again_after_a_failure(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    with pytest.raises(ZeroDivisionError), store.locked():
-        raise ZeroDivisionError
-    with store.locked(), pytest.raises(OutputError), store.locked():
-        pass
-    with store.locked():
-        pass
-
-
 def test_the_lock_is_no_record(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with store.locked():
@@ -276,18 +259,6 @@ def test_every_stray_file_is_named_at_once(tmp_path: Path) -> None:
         ForeignRecord, match=r"(?s)2 files are not trainmark records.*notes\.json.*package\.json"
     ):
         load([tmp_path])
-
-
-def test_a_file_system_without_locks_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def flock(file: object, how: int) -> None:
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr(fcntl, "flock", flock)
-    unlocked = r"can't be locked(.|\n)*found Function not implemented(.|\n)*own disk"
-    with pytest.raises(OutputError, match=unlocked), Store(tmp_path).locked():
-        pass
 
 
 def test_a_link_to_itself_is_an_error_not_a_loop(tmp_path: Path) -> None:

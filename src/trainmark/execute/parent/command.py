@@ -94,6 +94,9 @@ class Command:
         outputs: folder that keeps what the first complete run has written in its copy; None keeps
             nothing.
         most_copied: most bytes of the working folder, where nothing of it can be linked.
+
+    Raises:
+        UsageError: that folder is the root of the file system, which can't be copied.
     """
 
     name: str
@@ -104,6 +107,14 @@ class Command:
     scratch: bool = False
     outputs: Path | None = None
     most_copied: int = LARGEST_COPY
+
+    def __post_init__(self) -> None:
+        if self.scratch and self.directory == Path(self.directory.root):
+            raise UsageError(
+                f"the working folder {self.directory} can't be copied for each run",
+                expected="the folder of your script",
+                fix="cd to that folder, and start trainmark there, or use measure --in-place.",
+            )
 
     @property
     def placeholders(self) -> frozenset[str]:

@@ -19,12 +19,12 @@ import trainmark
 from trainmark import processes
 from trainmark.backends.inductor import CACHE_VARIABLE
 from trainmark.execute.parent.check import read
-from trainmark.execute.parent.scratch import compile_cache, scratch_folder
 from trainmark.execute.parent.undisturbed import undisturbed
 from trainmark.execute.protocol.answers import Answer, Diverged, Done, Failed, Waiting
 from trainmark.execute.protocol.wire import SCRATCH, Channel, position, shared_page, signal_name
 from trainmark.execute.protocol.worker_commands import WorkerCommand
 from trainmark.measure.control_group import oom_kills
+from trainmark.scratch import compile_cache, scratch_folder
 
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "worker" / "bootstrap.py"
 TAIL_BYTES = 8_192

@@ -233,10 +233,10 @@ def _run_together(
             turn = turns.next() if turns is not None else None
             if turn is not None:
                 turn.player.take(turn, [each for each in live if each is not turn.player])
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         for conversation in live:
             if not conversation.over:
-                conversation.break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))
+                conversation.break_off(Outcome("interrupted", str(interrupt) or "Ctrl-C"))
         raise
     finally:
         for conversation in conversations:

@@ -1,4 +1,4 @@
-"""Hold Ctrl-C back during an operation that must not be interrupted."""
+"""Hold signals that end a command back during an operation that must not be interrupted."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import signal
 import threading
 from collections.abc import Iterator
 
-_HELD = (signal.SIGINT, signal.SIGTERM)
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""What ends a command early: Ctrl-C, a batch system, a closed terminal, and Ctrl with backslash."""
 
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back, and deliver them afterwards.
+    """Hold :data:`ENDING_SIGNALS` back, and deliver the first one afterwards.
 
     Blocking them for this thread is not enough: the system then delivers them to another thread,
     such as the one that draws the progress, and Python interrupts this one anyway.
@@ -26,7 +27,7 @@ def undisturbed() -> Iterator[None]:
     def keep(number: int, _: object) -> None:
         came.append(number)
 
-    before = {which: signal.signal(which, keep) for which in _HELD}
+    before = {which: signal.signal(which, keep) for which in ENDING_SIGNALS}
     try:
         yield
     finally:

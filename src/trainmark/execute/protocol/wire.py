@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from trainmark import scratch
 from trainmark.errors import ProtocolError
 
 Message = dict[str, Any]
@@ -25,10 +26,10 @@ Send = Callable[[object], None]
 """Sends an answer."""
 POSITION_BYTES = mmap.PAGESIZE
 """Bytes of the page in which the child counts its steps."""
-SCRATCH = "TRAINMARK_SCRATCH"
+SCRATCH = scratch.VARIABLE
 """Environment variable: path of a folder that the parent removes, however the child ends."""
-SCRATCH_PREFIX = "trainmark-scratch-"
-"""Start of the names of such folders, by which the remains of a killed parent are found."""
+SCRATCH_PREFIX = scratch.PREFIX
+"""Prefix of the names of such folders."""
 LONGEST_SECONDS = 1e12
 """Largest plausible duration: thirty thousand years."""
 _MOST_LINE_BYTES = 64 * 2**20

@@ -14,7 +14,6 @@ import contextlib
 import os
 import socket
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,6 +33,7 @@ from trainmark.execute.protocol.wire import (
 )
 from trainmark.execute.protocol.worker_commands import StartRanks, Train
 from trainmark.execute.worker.slices import Turns
+from trainmark.scratch import scratch_folder
 
 BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 RANK_FLAG = "--rank"
@@ -64,7 +64,7 @@ def launch(request: StartRanks, send: Send, position_descriptor: int, turns: Tur
     if rendezvous.interface:
         for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
             os.environ.setdefault(variable, rendezvous.interface)
-    with tempfile.TemporaryDirectory(dir=os.environ.get(SCRATCH)) as folder:
+    with scratch_folder(Path(os.environ[SCRATCH])) as folder:
         relay = _Relay(Path(folder) / "line", training, send, position_descriptor)
         threading.Thread(target=relay.pass_down, args=(turns,), daemon=True).start()
         logs = Path(folder) / "logs"

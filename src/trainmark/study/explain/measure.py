@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -21,6 +20,7 @@ from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol import answers
 from trainmark.execute.protocol.worker_commands import Dissect, Variant
 from trainmark.record.store import Store
+from trainmark.scratch import scratch_folder
 from trainmark.study.chosen import ChosenSide
 from trainmark.study.explain.variants import LARGER_TIMES, swept_sizes, variants
 from trainmark.study.observer import OnProgress
@@ -178,7 +178,7 @@ def _threads_ratio(subject: ExplainedSide, on_progress: OnProgress, seconds: flo
     def say_nothing(_text: str) -> None:
         """Ignore messages about rounds, which the user did not ask for."""
 
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         store = Store(Path(folder))
         records = compare_settings(subject, settings, store, running, budget, say_nothing)
     sliced = compare_slices(*records)

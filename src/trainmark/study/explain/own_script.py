@@ -14,7 +14,6 @@ import math
 import re
 import secrets
 import statistics
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,6 +40,7 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
 from trainmark.record.record import Record
 from trainmark.record.store import Store
+from trainmark.scratch import scratch_folder
 from trainmark.study.explain.applicable import choose, why_rare
 from trainmark.study.explain.experiment_host import ExperimentHost
 from trainmark.study.explain.statements import lines_around
@@ -137,9 +137,7 @@ def explain(
         KeyboardInterrupt: interrupted before any change was measured; later, Ctrl-C only ends the
             measurements.
     """
-    with tempfile.TemporaryDirectory(
-        prefix="trainmark-explain-", ignore_cleanup_errors=True
-    ) as folder:
+    with scratch_folder() as folder:
         command = dataclasses.replace(command, inject=True, scratch=True, most_steps=None)
         limit = settings.timeout or max(_FEWEST_SECONDS_OF_A_PROCESS, 3 * seconds)
         settings = dataclasses.replace(settings, timeout=limit)

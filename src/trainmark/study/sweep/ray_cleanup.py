@@ -51,8 +51,8 @@ def _uses(process: psutil.Process, folder: Path) -> bool:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it must outlive the others
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(sent, signal.SIG_IGN)  # it must outlive the others
     sweep = os.getppid()  # it also has log files open, and may still be working
     sys.stdin.buffer.read()
     clear(Path(sys.argv[1]), sweep)

@@ -14,7 +14,6 @@ import queue
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import PROBE_TIMEOUT_SECONDS, Interpreter, Seen
 from trainmark.execute.parent.task import Task
 from trainmark.measure.host import usable_core_numbers
+from trainmark.scratch import scratch_folder
 from trainmark.study.sweep import ray_cleanup as ray_cleanup
 from trainmark.study.sweep.plan import SweepPlan
 from trainmark.study.sweep.ray_address import require_reachable
@@ -177,24 +177,24 @@ def local(resources: Resources, parallel: int | None, accelerators: int) -> Iter
     if resources.gpus > accelerators:
         raise _too_small(resources, f"{accelerators} GPU on this machine")
     cpus = max(len(usable_core_numbers()), math.ceil(max(parallel or 1, 1) * resources.cpus))
-    folder = tempfile.mkdtemp(prefix="trainmark-ray-", dir="/tmp")  # sockets need a short path
-    cleanup_command = [sys.executable, "-I", ray_cleanup.__file__, folder]
-    cleanup = subprocess.Popen(cleanup_command, stdin=subprocess.PIPE, start_new_session=True)
-    late = threading.Timer(_SHUTDOWN_SECONDS, ray_cleanup.clear, (Path(folder), os.getpid()))
-    late.daemon = True
-    try:
-        with _connected(
-            late.start,
-            address="local",
-            num_cpus=cpus,
-            include_dashboard=False,
-            object_store_memory=_STORE_BYTES,
-            _temp_dir=folder,
-        ):
-            yield Cluster(resources, folder)
-    finally:
-        late.cancel()
-        cleanup.communicate()
+    with scratch_folder() as folder:
+        cleanup_command = [sys.executable, "-I", ray_cleanup.__file__, folder]
+        cleanup = subprocess.Popen(cleanup_command, stdin=subprocess.PIPE, start_new_session=True)
+        late = threading.Timer(_SHUTDOWN_SECONDS, ray_cleanup.clear, (Path(folder), os.getpid()))
+        late.daemon = True
+        try:
+            with _connected(
+                late.start,
+                address="local",
+                num_cpus=cpus,
+                include_dashboard=False,
+                object_store_memory=_STORE_BYTES,
+                _temp_dir=folder,
+            ):
+                yield Cluster(resources, folder)
+        finally:
+            late.cancel()
+            cleanup.communicate()
 
 
 @contextlib.contextmanager
@@ -251,7 +251,7 @@ class _Work:
 def _search(work: _Work, scratch: str | None, options: dict[str, Any]) -> None:
     """Run Ray Tune; finished trials come first, so that the scheduler can compare with them."""
     os.environ.update(_TUNE)
-    with tempfile.TemporaryDirectory(prefix="trainmark-tune-", dir=scratch) as folder:
+    with scratch_folder(Path(scratch) if scratch else None) as folder:
         tune.run(
             tune.with_parameters(_Trial, work=work),
             config={"trial": tune.grid_search([*work.finished, *work.tasks])},

@@ -3,14 +3,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
-from trainmark.execute.parent.scratch import compile_cache, scratch_folder
+import pytest
+
+import trainmark
+from trainmark.scratch import compile_cache, kept_folder, scratch_folder
+
+PACKAGE = Path(trainmark.__file__).parent
 
 OWNER = """
 import os, signal, sys
 from pathlib import Path
-from trainmark.execute.parent.scratch import scratch_folder
+from trainmark.scratch import scratch_folder
 with scratch_folder(Path(sys.argv[1])) as folder:
     Path(folder, "socket").touch()
     os.kill(os.getpid(), signal.SIGKILL)
@@ -24,7 +30,7 @@ def age(folder: Path) -> None:
 
 
 COMMAND = """
-from trainmark.execute.parent.scratch import compile_cache
+from trainmark.scratch import compile_cache
 assert compile_cache() == compile_cache()
 print(compile_cache())
 """
@@ -64,3 +70,23 @@ def test_one_in_use_stays_however_old_and_so_does_what_is_not_one(tmp_path: Path
         with scratch_folder(tmp_path):
             assert Path(folder).is_dir()
     assert other.is_dir()
+
+
+def test_a_kept_folder_is_never_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    kept = kept_folder()
+    age(kept)
+    with scratch_folder(tmp_path):
+        assert kept.is_dir()
+
+
+@pytest.mark.parametrize(
+    "made", ["mkdtemp()", "TemporaryDirectory()", "NamedTemporaryFile()", "mktemp()"]
+)
+def test_the_lint_forbids_temporary_folders_elsewhere(made: str) -> None:
+    text = f'"""A module."""\n\nimport tempfile\n\nPLACE = tempfile.{made}\n'
+    ruff = [sys.executable, "-m", "ruff", "check", "--output-format", "concise"]
+    for file, is_forbidden in (("study/made_up.py", True), ("scratch.py", False)):
+        words = [*ruff, "--stdin-filename", str(PACKAGE / file), "-"]
+        found = subprocess.run(words, input=text, capture_output=True, text=True)
+        assert ("TID251" in found.stdout) == is_forbidden, found.stdout

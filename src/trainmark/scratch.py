@@ -1,6 +1,7 @@
-"""Folders for the files of measured processes.
+"""Every temporary folder of trainmark is made here.
 
-These are sockets, which need a short path, and compiled code.
+A folder has a prefix by which the next command finds it, and a lock that the system releases when
+its owner ends. So a folder of a killed process is removed later, and one in use never is.
 """
 
 from __future__ import annotations
@@ -15,11 +16,24 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainmark import processes
-from trainmark.execute.protocol.wire import SCRATCH, SCRATCH_PREFIX
+from trainmark import locks, processes
 
+VARIABLE = "TRAINMARK_SCRATCH"
+"""Environment variable of a process that uses such a folder: its path."""
+PREFIX = "trainmark-scratch-"
+"""Prefix of the names of these folders."""
 _YOUNG_SECONDS = 60.0
 """Younger folders are left alone: their owner may be about to lock them."""
+
+
+def shared_top() -> Path:
+    """Return the folder for temporary files that all users and programs of this machine share.
+
+    It is ``/tmp`` whatever TMPDIR says, if it can be written: a path of a socket must be short.
+    """
+    if os.access("/tmp", os.W_OK | os.X_OK):
+        return Path("/tmp")
+    return Path(tempfile.gettempdir())
 
 
 @functools.cache
@@ -39,36 +53,35 @@ def scratch_folder(top: Path | None = None) -> Iterator[str]:
 
     Also removes folders of owners that were killed.
 
-    The owner holds a lock on its folder, which the system releases when the owner ends.
+    Args:
+        top: by default :func:`shared_top`.
     """
-    import fcntl
-
     if top is None:
-        top = Path("/tmp") if os.access("/tmp", os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
+        top = shared_top()
     _sweep(top)
-    with tempfile.TemporaryDirectory(
-        prefix=SCRATCH_PREFIX, dir=top, ignore_cleanup_errors=True
-    ) as folder:
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=top, ignore_cleanup_errors=True) as folder:
         lock = os.open(folder, os.O_RDONLY)
         try:
-            with contextlib.suppress(OSError):  # a file system without locks is never swept
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            locks.hold(lock)
             yield folder
         finally:
             os.close(lock)
 
 
-def _sweep(top: Path) -> None:
-    import fcntl
+def kept_folder() -> Path:
+    """Create a folder for what the user must find later; it is never removed."""
+    return Path(tempfile.mkdtemp(prefix="trainmark-kept-"))
 
-    for folder in top.glob(f"{SCRATCH_PREFIX}*"):
+
+def _sweep(top: Path) -> None:
+    for folder in top.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):  # the folder is another user's, gone, or in use
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 about = os.fstat(lock)
                 if about.st_uid == os.getuid() and time.time() - about.st_mtime > _YOUNG_SECONDS:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    processes.end_marked(f"{SCRATCH}={folder}")
+                    locks.take(lock)
+                    processes.end_marked(f"{VARIABLE}={folder}")
                     shutil.rmtree(folder)
             finally:
                 os.close(lock)
