@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-import tomllib
 
 from trainmark import regular
 from trainmark.errors import UsageError, nearest
+from trainmark.workload import toml_text
 
 NAME = "trainmark.toml"
 """Name of the file that has options alone."""
@@ -153,8 +153,8 @@ def _read(file: Path, path: tuple[str, ...]) -> Configuration | None:
         text = regular.read(file, MOST_BYTES).decode()
         if path and path[-1] not in text:
             return None
-        table: Any = tomllib.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
+        table: Any = toml_text.parse(text)
+    except (OSError, ValueError) as error:
         raise UsageError(f"{file} can't be read", expected="TOML 1.0", found=str(error)) from error
     for name in path:
         table = table.get(name) if isinstance(table, dict) else None
