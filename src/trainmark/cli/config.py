@@ -10,6 +10,8 @@ from click.core import ParameterSource
 
 from trainmark.cli.configuration import key_of, options_of, variable_of
 from trainmark.cli.output import json_option, show
+from trainmark.masking import Secrets
+from trainmark.record.masked import masked_plain
 from trainmark.report.table import Cell, Field, table_of
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ def _row(group: Verbs, made: click.Context, verb: str, option: click.Option) -> 
     return {
         "verb": verb,
         "option": key_of(option),
-        "value": value,
+        "value": value if name in ("vary", "vary_env") else masked_plain(value, Secrets()),
         "source": source,
         "where": where,
     }
