@@ -15,7 +15,7 @@ from msgspec import inspect
 
 from trainmark.errors import ForeignRecord, NewerRecord
 from trainmark.record.record import SCHEMA_VERSION, Record
-from trainmark.workload.decode import DEEPEST, require_shallow
+from trainmark.workload.decode import DEEPEST, require_shallow, short
 
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -63,14 +63,14 @@ def decode(text: bytes, origin: str) -> Record:
         raise _foreign(origin, "JSON without the key 'schema_version'")
     version = data["schema_version"]
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise _foreign(origin, f"schema_version {version!r}")
+        raise _foreign(origin, f"schema_version {short(repr(version))}")
     if version < SCHEMA_VERSION:
         raise _foreign(origin, f"schema version {version}, which was never released")
     if version > SCHEMA_VERSION:
         raise NewerRecord(
             f"{origin} was written by a newer trainmark",
             expected=f"schema version {SCHEMA_VERSION}",
-            found=f"version {version}",
+            found=f"version {short(repr(version))}",
             fix="Update trainmark: pip install --upgrade trainmark",
         )
     try:
