@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
@@ -173,7 +172,6 @@ def test_names_that_are_harmless(name: str) -> None:
     "piece", ["a=", "password:", "--a ", "'", "://", "api_key='\\", "token=[", "Bearer ", "sk-"]
 )
 def test_hostile_text_takes_no_quadratic_work(piece: str) -> None:
-    """A text of 8 KiB is masked for each failed run, and a record may have larger ones."""
-    text = piece * (100_000 // len(piece))
-    assert mask(text) is not None
-    assert len(re.findall(re.escape(MASK), mask(text))) <= len(text)
+    """In quadratic time, this many characters would take longer than a test may."""
+    text = piece * (400_000 // len(piece))
+    assert len(mask(text)) <= 2 * len(text)
