@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from fuzz.records import every_kind
 from fuzz.targets import wire
 from trainmark.data import cifar10, idx
+from trainmark.record import codec
 from trainmark.workload import catalog
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -41,11 +43,9 @@ def main() -> None:
     for path in sorted(RESULTS.rglob("*.json")):
         record = json.loads(path.read_bytes())
         if isinstance(record, dict) and "schema_version" in record:
-            put(
-                "record",
-                path.parent.name,
-                json.dumps(_trimmed(record), separators=(",", ":")).encode(),
-            )
+            put("record", path.parent.name, _small(record))
+    for name, one in every_kind().items():
+        put("record", name, _small(json.loads(codec.encode(one))))
     lines: list[dict[str, Any]] = [
         {"event": "hello", "language": "C"},
         {"event": "begin"},
@@ -209,6 +209,10 @@ def put(target: str, name: str, content: bytes) -> None:
     """Write one input."""
     (CORPUS / target).mkdir(parents=True, exist_ok=True)
     (CORPUS / target / f"seed-{name}").write_bytes(content)
+
+
+def _small(record: dict[str, Any]) -> bytes:
+    return json.dumps(_trimmed(record), separators=(",", ":")).encode()
 
 
 def _trimmed(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 ODD: tuple[Any, ...] = (
@@ -59,6 +60,8 @@ ODD: tuple[Any, ...] = (
     [0],
     ["a"],
 )
+_FEW_ITEMS = 3
+"""Items of a list whose subtrees are swapped; the others are alike."""
 
 
 def rewritten(text: bytes, chance: random.Random) -> bytes | None:
@@ -67,6 +70,54 @@ def rewritten(text: bytes, chance: random.Random) -> bytes | None:
         return json.dumps(changed(json.loads(text), chance), separators=(",", ":")).encode()
     except (ValueError, RecursionError):
         return None
+
+
+def swapped(value: Any, donor: Any, chance: random.Random) -> Any:
+    """Return ``value`` with one to three subtrees replaced by subtrees of ``donor``.
+
+    Most come from the same place, so that each part is valid and only their combination is not.
+    """
+    for _ in range(chance.randint(1, 3)):
+        path = chance.choice(list(_paths(value)) or [()])
+        value = _replaced(value, path, _subtree_for(path, donor, chance))
+    return value
+
+
+def _subtree_for(path: tuple[str | int, ...], donor: Any, chance: random.Random) -> Any:
+    places = dict(_paths_with_values(donor))
+    kind = chance.random()
+    if kind < 0.6 and path in places:
+        return places[path]
+    alike = [found for place, found in places.items() if place[-1:] == path[-1:]]
+    if kind < 0.9 and alike:
+        return chance.choice(alike)
+    return chance.choice(list(places.values()))
+
+
+def _paths(value: Any) -> Iterator[tuple[str | int, ...]]:
+    return (path for path, _ in _paths_with_values(value) if path)
+
+
+def _paths_with_values(
+    value: Any, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield every subtree with its path; of a long list, only the first items."""
+    yield path, value
+    items: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value[:_FEW_ITEMS])
+    for key, item in items:
+        yield from _paths_with_values(item, (*path, key))
+
+
+def _replaced(value: Any, path: tuple[str | int, ...], other: Any) -> Any:
+    if not path:
+        return other
+    copied = value.copy()
+    copied[path[0]] = _replaced(value[path[0]], path[1:], other)
+    return copied
 
 
 def changed(value: Any, chance: random.Random) -> Any:

@@ -3,6 +3,7 @@ the page."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import random
@@ -13,26 +14,32 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from fuzz.screen import drawn, harmless
-from fuzz.structure import rewritten
+from fuzz.structure import rewritten, swapped
 from trainmark.analysis.agreement import agree, trainings
 from trainmark.analysis.attribution import from_record
 from trainmark.analysis.comparison import compare
 from trainmark.analysis.outside import observe
+from trainmark.analysis.scale_results import results as results_of_layouts
+from trainmark.analysis.sweep import sweeps
 from trainmark.analysis.two_records import set_against
 from trainmark.analysis.yardstick import device_references
 from trainmark.errors import TrainmarkError
+from trainmark.execute.parent.request import RunRequest
 from trainmark.record import codec
 from trainmark.record.facts import RunKey
 from trainmark.record.record import Record
 from trainmark.report.comparison_table import comparison_tables
 from trainmark.report.export.scalars import facts, points, results, start_of
+from trainmark.report.length import asks_for_steps, length
 from trainmark.report.machines_table import machines_table
 from trainmark.report.outside_table import outside_table
 from trainmark.report.page import page
 from trainmark.report.record_table import record_tables
 from trainmark.report.runs_table import runs_table
+from trainmark.report.sweep_table import sweep_table
 from trainmark.report.table import Table
 from trainmark.report.two_records_table import two_records_table
+from trainmark.study.rerun import request_of
 from trainmark.workload import catalog
 
 ONE_DRAWN_IN = 4
@@ -40,6 +47,7 @@ ONE_PAGE_IN = 16
 """Drawing a screen or a page takes far longer than computing its content."""
 catalog.names = cache(catalog.names)
 catalog.find = cache(catalog.find)  # they don't change during fuzzing
+CORPUS = Path(__file__).parents[1] / "corpus" / "record"
 _CACHE = Path(tempfile.mkdtemp(prefix="trainmark-fuzz-"))
 (_CACHE / f"vega-{importlib.metadata.version('vl-convert-python')}.js").write_text("drawing();")
 
@@ -67,6 +75,9 @@ def use(records: list[Record], *, drawing: bool, whole_page: bool) -> None:
     for record in records:
         tables += record_tables(record)
         RunKey.of(record)
+        with contextlib.suppress(TrainmarkError):
+            request_of(record, RunRequest())
+        length(len(record.epochs), 1, by_steps=asks_for_steps(record))
         from_record(record)
         json.dumps([facts(record), results(record), start_of(record), len(list(points(record)))])
         if record.process is not None:
@@ -81,6 +92,9 @@ def use(records: list[Record], *, drawing: bool, whole_page: bool) -> None:
     device_references(comparison)
     tables += [*comparison_tables(comparison), *comparison_tables(by_machine)]
     tables += [runs_table(records), machines_table(records)]
+    tables += map(sweep_table, sweeps(records))
+    spread_out = [record for record in records if record.group.spread is not None]
+    json.dumps(codec.to_plain(results_of_layouts(spread_out)), allow_nan=False)
     if drawing:
         drawn(tables)
     json.dumps(codec.to_plain([comparison, by_machine]), allow_nan=False)
@@ -110,15 +124,37 @@ class _Reader(HTMLParser):
                 ), value
 
 
+@cache
+def _donors() -> tuple[bytes, ...]:
+    """Return valid records of all kinds, whose parts are swapped into others."""
+    return tuple(path.read_bytes() for path in sorted(CORPUS.glob("seed-*")))
+
+
+def _swapped(text: bytes, donor: bytes, chance: random.Random) -> bytes | None:
+    """Replace subtrees of one record by subtrees of another; None if one is not JSON."""
+    try:
+        other = swapped(json.loads(text), json.loads(donor), chance)
+        return json.dumps(other, separators=(",", ":")).encode()
+    except (ValueError, RecursionError):
+        return None
+
+
 def mutated(data: bytes, most: int, seed: int) -> bytes:
-    """Nearly always mutate one of the records as JSON, since plain mutations rarely get past the
-    parser."""
+    """Nearly always mutate one of the records as JSON, or swap parts of it with another record.
+
+    Plain mutations rarely get past the parser.
+    """
     import atheris
 
     chance = random.Random(seed)
     texts = data.split(b"\n\n")
     which = chance.randrange(len(texts))
-    other = rewritten(texts[which], chance) if chance.random() < 0.9 else None
+    kind = chance.random()
+    other = None
+    if kind < 0.45:
+        other = rewritten(texts[which], chance)
+    elif kind < 0.9:
+        other = _swapped(texts[which], chance.choice([*texts, *_donors()]), chance)
     if other is None:
         return bytes(atheris.Mutate(data, most))
     if chance.random() < 0.15:

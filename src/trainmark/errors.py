@@ -60,13 +60,16 @@ class TrainmarkError(Exception):
         super().__init__(problem)
 
     def __str__(self) -> str:
+        # It masks secrets. The import is late, since every measured process imports this module.
+        from trainmark.masking import mask
+
         facts = [
             f"{word} {fact}"
             for word, fact in (("expected", self.expected), ("found", self.found))
             if fact
         ]
         text = f"{self.problem}: {', '.join(facts)}" if facts else self.problem
-        return f"{text}. {self.fix}" if self.fix else text
+        return mask(f"{text}. {self.fix}" if self.fix else text)
 
 
 class UsageError(TrainmarkError):

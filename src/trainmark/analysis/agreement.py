@@ -145,7 +145,7 @@ def _workloads(groups: Iterable[Repeats]) -> list[Workload]:
 
 def _decoded(record: Record) -> Workload:
     try:
-        return Workload.from_data(record.workload.spec)
+        return record.workload.workload
     except Misfit as misfit:
         raise RecordError(
             f"the workload in record {record.id} can't be read",

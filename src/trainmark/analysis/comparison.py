@@ -45,7 +45,6 @@ from trainmark.errors import UsageError
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import FACTS, Dimension, tokens_of
 from trainmark.record.record import Record
-from trainmark.workload.schedule import Target
 
 MARGIN = 0.03
 """Speeds within ±3 % count as the same."""
@@ -215,7 +214,6 @@ def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]
     if seconds and max(seconds) > WIDE * min(seconds):
         caveats.add(Caveat.WIDE_SPREAD)
     complete = [record for record in records if record.epochs]
-    schedules = (record.workload.spec.get("schedule") or {} for record in records)
     return GroupResult(
         key=side.group.key,
         runs=side.group.runs,
@@ -225,7 +223,7 @@ def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]
         reference=reference,
         epochs=max((len(record.epochs) for record in records), default=0),
         steps=max(map(_steps, records), default=0),
-        by_steps=any(schedule.get("steps") for schedule in schedules),
+        by_steps=any(record.workload.view.schedule.steps for record in records),
         epoch_seconds=MedianInterval.of(side.known("epoch_seconds")),
         process_seconds=MedianInterval.of(side.known("process_seconds")),
         samples_per_second=pace,
@@ -254,21 +252,18 @@ def _best_threads(records: Sequence[Record]) -> BestThreads | None:
     if not searches:
         return None
     search = searches[0]
-    seconds = search.step_seconds
-    slowdown = seconds[str(search.default)] / seconds[str(search.chosen)]
-    return BestThreads(search.chosen, search.default, slowdown)
+    return BestThreads(search.chosen, search.default, search.slowdown)
 
 
 def _reached(records: Sequence[Record]) -> Reached | None:
-    until = records[0].workload.spec.get("schedule", {}).get("until") if records else None
-    if until is None:
+    target = records[0].workload.view.schedule.until if records else None
+    if target is None:
         return None
     there = _to_target(records)
     time = MedianInterval.of([seconds for seconds, _ in there])
-    target = str(Target(until["quantity"], until["bound"]))
     runs = sum(seconds < math.inf for seconds, _ in there)
     epochs = median([number for _, number in there])
-    return Reached(target, runs, time.median, time.low, time.high, epochs)
+    return Reached(str(target), runs, time.median, time.low, time.high, epochs)
 
 
 def _to_target(records: Sequence[Record]) -> list[tuple[float, float]]:

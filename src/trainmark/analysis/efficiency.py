@@ -20,7 +20,6 @@ from trainmark.workload.decode import Misfit
 from trainmark.workload.layers import Attention, PositionEmbedding
 from trainmark.workload.model import Model, lay_out
 from trainmark.workload.precision import PRECISIONS
-from trainmark.workload.spec import Workload
 
 Place = tuple[object, ...]
 
@@ -147,7 +146,7 @@ def efficiency(
     if not examples or not steps:
         return None
     try:
-        workload = Workload.from_data(record.workload.spec)
+        workload = record.workload.workload
         plan = lay_out(workload)
     except Misfit:  # a model of another version
         return None

@@ -135,9 +135,9 @@ def _against(
 
 def _batch(record: Record) -> int:
     """Return the planned number of examples per step."""
-    size = record.workload.spec["batches"]["size"]
-    if isinstance(size, int):
-        return size
+    batches = record.workload.view.batches
+    if batches is not None and batches.size != "full":
+        return batches.size
     return record.dataset.train_examples if record.dataset else 0
 
 

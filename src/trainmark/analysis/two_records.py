@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ def _paces(a: Record, b: Record) -> tuple[list[float], list[float]]:
 
 
 def _steady(record: Record) -> list[Epoch]:
-    return [epoch for epoch in record.epochs[1:] or record.epochs if epoch.seconds > 0]
+    return [epoch for epoch in record.epochs[1:] or record.epochs if 0 < epoch.seconds < math.inf]
 
 
 def _of_examples(record: Record) -> list[float]:
@@ -95,7 +96,7 @@ def _of_epochs(record: Record) -> list[float]:
 
 def _of_process(record: Record) -> list[float]:
     seconds = record.process.seconds if record.process else None
-    return [seconds] if seconds is not None and seconds > 0 else []
+    return [seconds] if seconds is not None and 0 < seconds < math.inf else []
 
 
 def _not_said(settings: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from trainmark.cli.configuration.named_options import TypedOption, key_of, optio
 from trainmark.cli.configuration.trusting import show_folders, trust_here, withdraw
 from trainmark.cli.output import json_option, show
 from trainmark.errors import UsageError
+from trainmark.masking import Secrets
+from trainmark.record.masked import masked_plain
 from trainmark.report.table import Cell, Field, table_of
 
 if TYPE_CHECKING:
@@ -149,7 +151,7 @@ def _row(group: Verbs, made: click.Context, verb: str, option: click.Option) -> 
     return {
         "verb": verb,
         "option": key_of(option),
-        "value": value,
+        "value": value if name in ("vary", "vary_env") else masked_plain(value, Secrets()),
         "source": source,
         "where": where,
     }

@@ -251,7 +251,7 @@ def run(arguments: list[str]) -> int:
 
 def _print_error(error: TrainmarkError) -> int:
     """Print ``error``; returns the exit code."""
-    from trainmark.report.printable import printable
+    from trainmark.cli.output import print_message
 
-    click.echo(f"trainmark: {printable(str(error))}", err=True)
+    print_message(str(error))
     return USAGE if isinstance(error, UsageError) else FAILED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from trainmark.cli import complete
 from trainmark.cli.configuration.named_options import TrustedOption
 from trainmark.cli.output import export_options, json_option, legend_option
 from trainmark.execute.parent.bounds import MOST_ROUNDS, MOST_SEED, MOST_THREADS
+from trainmark.masking import mask_command_line
 from trainmark.workload.precision import listed
 
 if TYPE_CHECKING:
@@ -293,5 +293,5 @@ def round_options(options: Mapping[str, Any]) -> RoundOptions:
 
 
 def typed() -> str:
-    """Return this command line, quoted for a shell."""
-    return shlex.join(["trainmark", *sys.argv[1:]])
+    """Return this command line, quoted for a shell, with secrets masked."""
+    return mask_command_line(["trainmark", *sys.argv[1:]])

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import pathlib
-import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import click
 from trainmark import regular
 from trainmark.cli.configuration.named_options import TrustedOption
 from trainmark.errors import OutputError
+from trainmark.masking import Secrets, mask_command_line
 from trainmark.report.console import console, draw_all
 from trainmark.report.printable import STEERING, printable
 from trainmark.units import many
@@ -112,7 +112,10 @@ def terminal_picture(tables: Iterable[Table]) -> str:
 
 
 def _typed(words: list[str]) -> str:
-    """Return the command line without ``--export-svg FILE``, which is not about the tables."""
+    """Return the command line without ``--export-svg FILE``, which is not about the tables.
+
+    Secrets in it are masked.
+    """
     own = words[: words.index("--")] if "--" in words else words
     shown = []
     rest = iter(own)
@@ -121,7 +124,7 @@ def _typed(words: list[str]) -> str:
             next(rest, None)
         elif not word.startswith("--export-svg="):
             shown.append(word)
-    return shlex.join(["trainmark", *shown, *words[len(own) :]])
+    return mask_command_line(["trainmark", *shown, *words[len(own) :]])
 
 
 legend_option: Callable[[Any], Any] = click.option(
@@ -145,8 +148,9 @@ def comparable(records: list[Record]) -> list[Record]:
 
 
 def print_message(text: str) -> None:
-    """Print a message on stderr, with control sequences in names escaped."""
-    click.echo(f"trainmark: {printable(text)}", err=True)
+    """Print a message on stderr, with control sequences in names escaped and secrets masked."""
+    given = Secrets.of(sys.argv[1:], os.environ)
+    click.echo(f"trainmark: {printable(given.mask(text))}", err=True)
 
 
 def terminal_observer(*, quiet: bool = False) -> TerminalObserver:

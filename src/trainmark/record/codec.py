@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -17,9 +15,8 @@ from msgspec import inspect
 
 from trainmark.errors import ForeignRecord, NewerRecord
 from trainmark.record.record import SCHEMA_VERSION, Record
+from trainmark.workload.decode import DEEPEST, require_shallow, short
 
-_DEEPEST = 64
-"""Maximum depth of nested values, far below the limit of Python's recursion."""
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -66,14 +63,14 @@ def decode(text: bytes, origin: str) -> Record:
         raise _foreign(origin, "JSON without the key 'schema_version'")
     version = data["schema_version"]
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise _foreign(origin, f"schema_version {version!r}")
+        raise _foreign(origin, f"schema_version {short(repr(version))}")
     if version < SCHEMA_VERSION:
         raise _foreign(origin, f"schema version {version}, which was never released")
     if version > SCHEMA_VERSION:
         raise NewerRecord(
             f"{origin} was written by a newer trainmark",
             expected=f"schema version {SCHEMA_VERSION}",
-            found=f"version {version}",
+            found=f"version {short(repr(version))}",
             fix="Update trainmark: pip install --upgrade trainmark",
         )
     try:
@@ -88,26 +85,10 @@ def decode(text: bytes, origin: str) -> Record:
     except msgspec.ValidationError as error:
         raise _foreign(origin, str(error)) from error
     except RecursionError as error:
-        raise _foreign(origin, f"values nested deeper than {_DEEPEST}") from error
+        raise _foreign(origin, f"values nested deeper than {DEEPEST}") from error
     except OverflowError as error:  # no count is that high, and later arithmetic with it would fail
         raise _foreign(origin, "an integer of more than 64 bits") from error
     return record
-
-
-def require_shallow(*values: Any) -> None:
-    """Raise RecursionError for lists and tables that are nested too deeply to process safely."""
-    layer = list(values)
-    for _ in range(_DEEPEST + 1):
-        layer = list(chain.from_iterable(map(_inside, layer)))
-        if not layer:
-            return
-    raise RecursionError(f"nested deeper than {_DEEPEST}")
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, (list, tuple)) else ()
 
 
 def schema() -> dict[str, Any]:

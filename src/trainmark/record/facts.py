@@ -79,8 +79,8 @@ def _command(record: Record) -> tuple[tuple[str, ...], str, str | None] | None:
 
 def tokens_of(record: Record) -> int | None:
     """Return the tokens of an example, a window of a text; None for images."""
-    given = record.workload.spec.get("input")
-    return given["length"] if isinstance(given, dict) and given.get("kind") == "tokens" else None
+    given = record.workload.view.input
+    return given.length if given.is_text else None
 
 
 def _computed_on(record: Record) -> str | None:

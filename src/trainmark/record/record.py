@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, Literal
 
 from msgspec import Struct, field
 
 from trainmark.record.caveats import EXTERNAL_SHARE, Caveat
 from trainmark.record.observed import Observed
+from trainmark.record.specification import Specification, view_of
+from trainmark.workload.spec import Workload
 
 SCHEMA_VERSION = 2
 """Version of the format that is written, and the only one that is read. Version 1 was never
@@ -45,8 +48,10 @@ class Outcome(Struct, frozen=True):
     stderr_tail: str | None = None
 
 
-class WorkloadRef(Struct, frozen=True):
+class WorkloadRef(Struct, frozen=True, dict=True):
     """What was trained. Runs are grouped by its two fingerprints.
+
+    The specification is decoded once; nobody else looks into its nested tables.
 
     Args:
         name: name of the workload, or of a measured command.
@@ -60,6 +65,28 @@ class WorkloadRef(Struct, frozen=True):
     step_fingerprint: str
     schedule_fingerprint: str
     spec: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        """Decode the specification.
+
+        Raises:
+            ValueError: it does not have the types that readers rely on.
+        """
+        _ = self.view
+
+    @cached_property
+    def view(self) -> Specification:
+        """What readers need of the specification."""
+        return view_of(self.spec)
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The workload itself.
+
+        Raises:
+            Misfit: the specification is that of a command, or of another version of trainmark.
+        """
+        return Workload.from_data(self.spec)
 
 
 class DatasetRef(Struct, frozen=True):
@@ -119,6 +146,15 @@ class DeviceRef(Struct, frozen=True):
     kind: Literal["cpu", "accelerator"] | None
     memory_bytes: int | None = None
     gpu: int | None = None
+
+    def __post_init__(self) -> None:
+        """Reject a column that can't exist.
+
+        Raises:
+            ValueError: the number of the GPU is negative.
+        """
+        if self.gpu is not None and self.gpu < 0:
+            raise ValueError("the number of a GPU is negative")
 
 
 class Machine(Struct, frozen=True):
@@ -500,6 +536,21 @@ class ThreadsSearch(Struct, frozen=True):
     chosen: int
     default: int
     step_seconds: dict[str, float]
+
+    def __post_init__(self) -> None:
+        """Reject a search without the times that it was decided by.
+
+        Raises:
+            ValueError: a time is missing, or is not positive and finite.
+        """
+        for threads in (self.chosen, self.default):
+            if not 0 < self.step_seconds.get(str(threads), 0.0) < math.inf:
+                raise ValueError(f"a search needs the time of a step with {threads} threads")
+
+    @property
+    def slowdown(self) -> float:
+        """Time of a step with the default number of threads / with the chosen one."""
+        return self.step_seconds[str(self.default)] / self.step_seconds[str(self.chosen)]
 
 
 class Memory(Struct, frozen=True):

@@ -12,7 +12,7 @@ from trainmark.record.record import Record
 
 def asks_for_steps(record: Record) -> bool:
     """Return whether the length was requested in steps, not epochs."""
-    return (record.workload.spec.get("schedule") or {}).get("steps") is not None
+    return record.workload.view.schedule.steps is not None
 
 
 def length(epochs: int, steps: int, *, by_steps: bool) -> str:

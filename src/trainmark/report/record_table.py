@@ -221,7 +221,7 @@ def _conditions(record: Record) -> Iterator[str]:
 def _how(record: Record, figure: str) -> str:
     if figure.startswith("test") or record.metrics is None:
         return ""
-    sampled = (record.workload.spec.get("metrics") or {}).get("sample")
+    sampled = record.workload.view.metrics.sample
     if record.metrics.train == "running":
         how = "mean over the last epoch's batches"
     elif record.metrics.train == "exact" and sampled:

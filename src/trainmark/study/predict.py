@@ -19,7 +19,6 @@ from trainmark.study import rerun
 from trainmark.study.chosen import ChosenSide, choose
 from trainmark.study.observer import OnProgress, ignore_progress
 from trainmark.workload.losses import probabilities
-from trainmark.workload.spec import Workload
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def _weights(record: Record, path: Path) -> Path:
         UsageError: there are none.
     """
     weights = path.with_suffix(".safetensors")
-    if regular.is_file(weights) and Workload.from_data(record.workload.spec).weight_average:
+    if regular.is_file(weights) and record.workload.workload.weight_average:
         weights = average_of(weights)
     if not regular.is_file(weights):
         raise UsageError(

@@ -13,7 +13,6 @@ from trainmark.record.record import Record
 from trainmark.study.chosen import ChosenSide
 from trainmark.workload.decode import Misfit
 from trainmark.workload.model import lay_out
-from trainmark.workload.spec import Workload
 
 
 def request_of(record: Record, asked: RunRequest) -> RunRequest:
@@ -50,7 +49,7 @@ def request_of(record: Record, asked: RunRequest) -> RunRequest:
             found=f"{record.group.kind}, {record.group.world} ranks",
         )
     try:
-        workload = Workload.from_data(record.workload.spec)
+        workload = record.workload.workload
         lay_out(workload)
         settings = dataclasses.replace(asked.settings, seed=seed, **resource_limits_of(record))
     except (Misfit, UsageError) as error:

@@ -28,6 +28,7 @@ from trainmark.execute.protocol.answers import (
     SliceTimed,
     Waiting,
 )
+from trainmark.masking import mask
 from trainmark.measure.sampler import Row, tree_percent
 from trainmark.record.facts import tokens_of
 from trainmark.record.record import Record
@@ -85,10 +86,11 @@ class RunProgress(ProgressLine, RunObserver):
     ) -> None:
         self._progress.stop()
         if kind is KeyboardInterrupt:
-            finished = f"Records: {self._folder}"
+            folder = mask(str(self._folder))
+            finished = f"Records: {folder}"
             how_to_go_on = "the same command starts over"
             if self._resumes:
-                finished = f"Finished runs are in {self._folder} (trainmark compare {self._folder})"
+                finished = f"Finished runs are in {folder} (trainmark compare {folder})"
                 how_to_go_on = "--resume with the same command continues"
             kept = finished if self._finished else "No run finished"
             self._screen.print(f"{kept}; {how_to_go_on}.", soft_wrap=True, markup=False)

@@ -12,7 +12,7 @@ import itertools
 import math
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import (
     Annotated,
@@ -31,6 +31,8 @@ from trainmark.errors import nearest
 T = TypeVar("T")
 _LONGEST = 100
 """Longest name that is looked up or shown."""
+DEEPEST = 64
+"""Maximum depth of nested values from outside, far below the limit of Python's recursion."""
 Path = tuple[str | int, ...]
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
@@ -107,6 +109,23 @@ def annotations_of(kind: type) -> dict[str, Any]:
             if get_origin(part) is Annotated:
                 found[name] = part.__metadata__[0]
     return found
+
+
+def require_shallow(*values: object) -> None:
+    """Raise RecursionError for lists and tables that are nested too deeply to process safely."""
+    layer = list(values)
+    for _ in range(DEEPEST + 1):
+        layer = list(itertools.chain.from_iterable(map(inside, layer)))
+        if not layer:
+            return
+    raise RecursionError(f"nested deeper than {DEEPEST}")
+
+
+def inside(value: object) -> Iterable[Any]:
+    """Return the items of a list or of a table; nothing for any other value."""
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def dotted(path: Path) -> str:

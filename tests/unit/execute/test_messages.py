@@ -264,6 +264,14 @@ def test_a_flood_on_stdout_and_stderr_leaves_its_end_alone(tmp_path: Path) -> No
     assert grown * (1 if sys.platform == "darwin" else 1024) < 32 << 20
 
 
+def test_a_tail_starts_with_a_whole_line(tmp_path: Path) -> None:
+    """Half of a secret could not be recognised, so it would not be masked."""
+    lines = "os.write(1, b'password=' + b'x' * 9000 + b'\\nlast words\\n')"
+    assert asked(listener(tmp_path, lines)).tail == "last words\n"
+    short = "os.write(1, b'first words\\nlast words')"
+    assert asked(listener(tmp_path, short)).tail == "first words\nlast words"
+
+
 @pytest.mark.timeout(200)
 def test_a_worker_that_floods_without_end_is_ended_in_time(tmp_path: Path) -> None:
     ending = asked(listener(tmp_path, "while True: os.write(1, b'x' * 65536)"), timeout=1.0)

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import tomllib
-
 from trainmark import regular
 from trainmark.cli.configuration import trusted_folders
 from trainmark.cli.configuration.ownership import objection
 from trainmark.cli.configuration.settings import Configuration, IgnoredFile
 from trainmark.errors import UsageError
+from trainmark.workload import toml_text
 
 NAME = "trainmark.toml"
 """Name of the file that has options alone."""
@@ -83,8 +82,8 @@ def _read(
         text = content.decode()
         if path and path[-1] not in text:
             return None
-        table: Any = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
+        table: Any = toml_text.parse(text)
+    except ValueError as error:
         raise _unreadable(file, error) from error
     for name in path:
         table = table.get(name) if isinstance(table, dict) else None

@@ -18,8 +18,8 @@ from trainmark.execute.protocol.answers import (
     OfRank,
 )
 from trainmark.execute.protocol.wire import Message, broken
-from trainmark.record.codec import require_shallow
 from trainmark.units import many
+from trainmark.workload.decode import require_shallow
 
 
 def read(message: Message) -> Answer | None:

@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from trainmark import landlock, regular
@@ -20,6 +21,7 @@ from trainmark.execute.parent.probe import THIS
 from trainmark.execute.protocol.worker_commands import ENVIRONMENTS, RunScript
 from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.inject.overlay import NOT_COPIED
+from trainmark.masking import Secrets, mask_template
 from trainmark.record.facts import FACTS, RunKey
 from trainmark.units import bytes_
 
@@ -85,7 +87,7 @@ class Command:
     """What is measured.
 
     Args:
-        name: name of the training.
+        name: name of the training; secrets in it are masked.
         template: words of the command, with placeholders.
         directory: its working folder.
         inject: observe the steps of its Python processes.
@@ -115,6 +117,7 @@ class Command:
                 expected="the folder of your script",
                 fix="cd to that folder, and start trainmark there, or use measure --in-place.",
             )
+        object.__setattr__(self, "name", self.secrets.mask(self.name))
 
     @property
     def placeholders(self) -> frozenset[str]:
@@ -128,23 +131,42 @@ class Command:
     def fingerprint(self) -> str:
         """Fingerprint that is equal for comparable commands.
 
-        These have the same words, with any values of the placeholders, and as many steps.
+        These have the same words, with any values of the placeholders and of secrets, and as many
+        steps.
         """
         steps = [] if self.most_steps is None else [self.most_steps]
-        identity = json.dumps([self.name, *self.template, *steps])
+        identity = json.dumps([self.name, *self.shown_template, *steps])
         return hashlib.sha256(identity.encode()).hexdigest()[:16]
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """The secrets among its words."""
+        return Secrets.of(self.template, {})
+
+    @cached_property
+    def shown_template(self) -> list[str]:
+        """Its words, with secrets masked: what records and messages have of them."""
+        return mask_template(self.template)
+
+    @property
+    def shown_directory(self) -> str:
+        """Its working folder, with secrets masked."""
+        return self.secrets.mask(str(self.directory))
 
     def words(self, values: Mapping[str, str]) -> list[str]:
         """The command with its placeholders filled, without words that become empty.
 
         ``{{`` and ``}}`` are braces.
         """
+        return _filled(self.template, values)
 
-        def filled(found: re.Match[str]) -> str:
-            return values[found[1]] if found[1] else found[0][0]
 
-        words = [(word, _PLACEHOLDER.sub(filled, word)) for word in self.template]
-        return [found for word, found in words if found or not word]
+def _filled(template: Sequence[str], values: Mapping[str, str]) -> list[str]:
+    def filled(found: re.Match[str]) -> str:
+        return values[found[1]] if found[1] else found[0][0]
+
+    words = [(word, _PLACEHOLDER.sub(filled, word)) for word in template]
+    return [found for word, found in words if found or not word]
 
 
 @dataclass(frozen=True)
@@ -202,7 +224,16 @@ class CommandRun:
     @property
     def words(self) -> list[str]:
         """The command's words, with placeholders filled in."""
-        return self.of.words({**self.side.values, SEED: str(self.settings.seed + self.round)})
+        return self.of.words(self._values)
+
+    @property
+    def shown_words(self) -> list[str]:
+        """The same with secrets masked; the values that are compared stay."""
+        return _filled(self.of.shown_template, self._values)
+
+    @property
+    def _values(self) -> dict[str, str]:
+        return {**self.side.values, SEED: str(self.settings.seed + self.round)}
 
     @property
     def program_sha256(self) -> str | None:
@@ -253,9 +284,10 @@ class CommandRun:
 
     @property
     def key(self) -> RunKey:
-        """What it measures; used by ``--resume``."""
+        """What it measures; used by ``--resume``, which compares it with a record's."""
         variables = (f"{name}={value}" for name, value in self.side.environment.items())
-        command = ((*variables, *self.words), str(self.of.directory), self.program_sha256)
+        words = (*variables, *self.shown_words)
+        command = (words, self.of.shown_directory, self.program_sha256)
         return RunKey(
             step_fingerprint=self.of.fingerprint,
             machine=platform.node(),
@@ -296,7 +328,7 @@ def sides(
             raise UsageError(
                 f"the command does not contain {{{name}}}",
                 expected=f"a word that contains {{{name}}}, such as --{name} {{{name}}}",
-                found=" ".join(command.template),
+                found=" ".join(command.shown_template),
             )
     combinations = itertools.product(_combined(every), _combined(variables or {}))
     return [CommandSide(values, environment) for values, environment in combinations]

@@ -111,7 +111,7 @@ class CommandRecordBuilder(RecordBuilder):
         """Return the record of the reports so far."""
         run = self.run
         of = run.of
-        program = run.words[0]
+        program = run.shown_words[0]
         gpu = self.gpu
         without_gpu: Literal["cpu"] | None = "cpu" if run.side.device == "cpu" else None
         kind = without_gpu if gpu is None else "accelerator"
@@ -122,7 +122,10 @@ class CommandRecordBuilder(RecordBuilder):
             self._windows,
             self._holds(outcome),
             workload=schema.WorkloadRef(
-                of.name, of.fingerprint, of.fingerprint, {"command": list(of.template)}
+                of.name,
+                of.fingerprint,
+                of.fingerprint,
+                {"command": of.shown_template},
             ),
             dataset=None,
             backend=schema.BackendRef(self._backend, self._versions, run.side.style, None, None),
@@ -177,7 +180,7 @@ class CommandRecordBuilder(RecordBuilder):
                 "attached",
             )
             end |= {"exit_code": exited.code, **{name: getattr(exited, name) for name in alike}}
-        return schema.Process(run.words, str(run.of.directory), self._start, **end)
+        return schema.Process(run.shown_words, run.of.shown_directory, self._start, **end)
 
     @property
     def _versions(self) -> str | None:
@@ -192,7 +195,7 @@ class CommandRecordBuilder(RecordBuilder):
     @property
     def _backend(self) -> str:
         """The observed framework, else the program."""
-        return self._observed.framework if self._observed else program_of(self.run.words)
+        return self._observed.framework if self._observed else program_of(self.run.shown_words)
 
     @property
     def _device_name(self) -> str | None:

@@ -20,6 +20,7 @@ from trainmark.execute.parent.bounds import (
 )
 from trainmark.execute.parent.probe import Interpreter
 from trainmark.execute.protocol.worker_commands import StartRanks, Train, TurnsOfTraining
+from trainmark.masking import mask
 from trainmark.record.facts import RunKey
 from trainmark.version import version
 from trainmark.workload.model import Model, lay_out
@@ -296,7 +297,7 @@ class Run:
             backend=side.backend,
             version=side.version,
             python=side.interpreter.label,
-            executable=str(side.interpreter.path),
+            executable=mask(str(side.interpreter.path)),  # as in a record
             style=side.style,
             device=side.device,
             precision=side.precision,

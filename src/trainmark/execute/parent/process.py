@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 import signal
 import socket
@@ -100,6 +101,7 @@ class Worker:
         self._threads = threads
         self._timeout = timeout
         self._tail = b""
+        self._printed_bytes = 0
         self._reason: str | None = None
         self.sources: dict[Source, Callable[[], bool]] = {}
         self._done_at: float | None = None
@@ -208,7 +210,20 @@ class Worker:
         assert self._process.stdout is not None
         printed = os.read(self._process.stdout.fileno(), 1 << 16)
         self._tail = (self._tail + printed)[-TAIL_BYTES:]
+        self._printed_bytes += len(printed)
         return bool(printed)
+
+    def _last_lines(self) -> str:
+        """Return the end of its output, in whole lines.
+
+        A secret that is cut in two could not be recognised, so it would not be masked.
+        """
+        tail = self._tail
+        if self._printed_bytes > len(tail):
+            *_, whole_lines = re.split(rb"[\r\n]", tail, maxsplit=1)
+            if whole_lines.strip():
+                tail = whole_lines
+        return tail.decode(errors="replace").replace("\0", "")
 
     def _end(self) -> Ending:
         if self._done_at is not None:
@@ -222,7 +237,7 @@ class Worker:
         return self._ending("died", self._reason or _cause(code))
 
     def _ending(self, status: EndStatus, reason: str | None) -> Ending:
-        return Ending(status, reason, self._tail.decode(errors="replace").replace("\0", ""))
+        return Ending(status, reason, self._last_lines())
 
 
 class Listener:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,9 +25,11 @@ from trainmark.execute.protocol.answers import (
     Ready,
     SliceTimed,
 )
+from trainmark.masking import Secrets
 from trainmark.measure.energy import energy, is_too_short
 from trainmark.measure.noise import noise
 from trainmark.record.caveats import Caveat
+from trainmark.record.masked import masked
 from trainmark.record.record import (
     DeviceRef,
     Epoch,
@@ -240,7 +243,7 @@ class RecordBuilder:
         )
         for each in (common, holds):
             found |= {caveat for caveat, applies in each.items() if applies}
-        return Record(
+        record = Record(
             id=self.id,
             created=self.created,
             command=settings.command,
@@ -263,3 +266,5 @@ class RecordBuilder:
             caveats=[caveat for caveat in Caveat if caveat in found],
             **facts,
         )
+        words = run.of.template if isinstance(run, CommandRun) else ()
+        return masked(record, Secrets.of(words, os.environ))

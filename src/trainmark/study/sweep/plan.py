@@ -23,6 +23,7 @@ from trainmark.execute.parent.plan import Run, ScheduledWorkload, Side, Spreadin
 from trainmark.execute.parent.probe import Interpreter, Seen
 from trainmark.execute.parent.request import PreparationObserver, RunRequest
 from trainmark.execute.parent.task import Task, remaining
+from trainmark.masking import mask
 from trainmark.record.facts import RunKey, group_to_complete
 from trainmark.record.record import Record
 from trainmark.study.layouts import layout_of, require_able, require_divisible, require_shareable
@@ -261,7 +262,7 @@ def _as_here(record: Record, side: Side) -> Record:
     return structs.replace(
         record,
         machine=structs.replace(record.machine, name=platform.node()),
-        python=structs.replace(record.python, executable=str(side.interpreter.path)),
+        python=structs.replace(record.python, executable=mask(str(side.interpreter.path))),
     )
 
 

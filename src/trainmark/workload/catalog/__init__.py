@@ -15,6 +15,7 @@ import tomllib
 
 from trainmark import regular
 from trainmark.errors import SpecError, UnknownName
+from trainmark.workload import toml_text
 from trainmark.workload.decode import Misfit, decode, dotted
 from trainmark.workload.decode import Path as KeyPath
 from trainmark.workload.model import lay_out
@@ -72,9 +73,12 @@ def find(name: str) -> Workload:
 def parse(text: str, origin: str, variant: str = "") -> Workload:
     """Parse the workload in ``text``; ``origin`` names it in errors."""
     try:
-        data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        # Numbers with thousands of digits and deeply nested lists raise other errors than usual.
+        data = toml_text.parse(text)
+    except toml_text.TooLarge as error:
+        raise SpecError(
+            f"{origin} is too large", expected=error.expected, found=error.found
+        ) from error
+    except ValueError as error:
         raise SpecError(f"{origin} is not TOML", expected="TOML 1.0", found=str(error)) from error
     data.pop("position", None)
     variants = data.pop("variants", {})
