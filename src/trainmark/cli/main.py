@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -219,7 +220,10 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command line; returns its exit code."""
     try:
-        code = command.main(arguments, prog_name="trainmark", standalone_mode=False)
+        # A time limit begins here; see `cli.options.began`.
+        code = command.main(
+            arguments, prog_name="trainmark", standalone_mode=False, obj=time.perf_counter()
+        )
         return code if isinstance(code, int) else OK
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()

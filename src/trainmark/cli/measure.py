@@ -93,10 +93,8 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     sides = commands.sides(measured, options["device"], varied, environment)
     progress = terminal_observer(quiet=options["quiet"])
     rounds = shared.round_options(options)
-    records, earlier = measure(
-        measured, sides, options["repeats"], settings, store, progress, rounds
-    )
-    return show_records(records, earlier, store, options)
+    found = measure(measured, sides, options["repeats"], settings, store, progress, rounds)
+    return show_records(found, store, options)
 
 
 def _varied(texts: tuple[str, ...], option: str = "--vary") -> dict[str, tuple[str, ...]]:

@@ -211,7 +211,7 @@ class Turns(Generic[Player]):
         for number, each in enumerate(self._rounds):
             self._rounds[number] = Round(each.players, umpire.most_blocks(each), decided)
             if umpire.continues(self._present(each.players)):
-                if each.blocks is None:
+                if self._rounds[number].blocks is None:
                     for player in each.players:
                         if player in self._active:  # a player may have ended meanwhile
                             yield player, StartTraining(), None

@@ -1,6 +1,6 @@
 """The measured peak next to what the same library reaches by hand, in the same minute.
 
-    python bench/limits.py [--rounds 6] [--size 2048] [--out FILE.json]
+    python bench/peaks.py [--rounds 6] [--size 2048] [--out FILE.json]
 
 For NumPy, PyTorch and JAX, interleaved: a few lines that anybody would write, `a @ b` of float32
 for some seconds, the fastest one counted; and trainmark's own limits. Each is its own process. A
