@@ -98,7 +98,7 @@ def run(
     """
     limit = options.limit()
     with progress.preparing() as preparation:
-        prepared = prepare(request, preparation)
+        prepared = prepare(request, preparation, limit)
     # Repeats that continue each other have no further rounds.
     continues = any(
         task.first.scheduled.workload.schedule.protocol == "continued" for task in prepared.tasks

@@ -61,6 +61,10 @@ class TimeLimit:
         """Reading of the clock at which trainings end themselves; None without a limit."""
         return None if math.isinf(self.seconds) else self.began + _TRAINING_SHARE * self.seconds
 
+    def at_most(self, seconds: float) -> float:
+        """Return ``seconds``, or those that are left if they are fewer."""
+        return min(seconds, self.left)
+
     def at(self, seconds: float, patience: float = math.inf) -> TimeLimit:
         """Return the limit of a part that ends ``seconds`` after the beginning, or earlier."""
         return dataclasses.replace(
