@@ -320,7 +320,7 @@ def test_a_failed_command_is_not_run_again_within_a_budget(
         "    optimizer.zero_grad()\n    model(torch.randn(8, 4)).square().mean().backward()\n    "
         "optimizer.step()\n" + ("    " + FAILS_LATE if fails == "late" else "")
     )
-    options = ("--vary", "side=bad,good", "--repeats", "2", "--budget", "20")
+    options = ("--vary", "side=bad,good", "--repeats", "2", "--budget", "120")
     code, err, records = measured(command, sys.executable, str(script), "{side}", options=options)
     assert code == 1, err
     assert [(record.round, record.outcome.status) for record in records] == [
