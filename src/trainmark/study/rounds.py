@@ -335,6 +335,8 @@ class _Rounds(Generic[AnyRun]):
         """
         opened = [record for _, record in records]
         self._opened = opened
+        if not opened:  # the time was over before
+            return set()
         computing = math.fsum(_seconds(_slices_by_block([record]).values()) for record in opened)
         self._start_seconds = max(self._clock() - self._latest_mark - computing, 0.0)
         # With a single side, the others failed, which was reported.

@@ -141,7 +141,7 @@ class CommandRecordBuilder(RecordBuilder):
                 self._observed.device_peak_bytes if self._observed else None,
             ),
             process=self._process(),
-            observed=self._seen(),
+            observed=self._seen(outcome),
             group=schema.Group(run.group_id, run.session),
         )
 
@@ -157,11 +157,13 @@ class CommandRecordBuilder(RecordBuilder):
             return None
         return found
 
-    def _seen(self) -> Observed | None:
+    def _seen(self, outcome: Outcome) -> Observed | None:
         seen = self._observed
         if seen is None:
             return None
         facts = {name: value for name, value in vars(seen).items() if name != "packages"}
+        if outcome.status == "ok" and outcome.reason is not None:
+            facts["ended_early"] = True  # it had no time to report that itself
         return Observed(**facts | {"losses": self._losses})
 
     def _process(self) -> schema.Process:

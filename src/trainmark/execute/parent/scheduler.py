@@ -153,7 +153,7 @@ def _execute(
         if conversations[0].begins_alone or subject in apart:
             conversations = conversations[:: -1 if tasks_of_round[0].round % 2 else 1]
         if len(conversations) > 1 and subject not in apart:
-            _run_together(conversations, _turns(conversations), limit)
+            _run_together(conversations, _turns(conversations, limit), limit)
             conversations = [
                 execution.conversation(each.task, machine)
                 for each in conversations
@@ -164,7 +164,8 @@ def _execute(
             each.is_apart = subject in apart
             in_blocks = (each.is_apart or each.run.blocks is not None) and not each.run.decided
             if not limit.is_reached:
-                _run_together([each], _turns([each], alone=True) if in_blocks else None, limit)
+                turns = _turns([each], limit, alone=True) if in_blocks else None
+                _run_together([each], turns, limit)
 
 
 def _open_rounds(
@@ -186,6 +187,7 @@ def _open_rounds(
         [Round(tuple(of_round), of_round[0].run.blocks) for of_round in conversations],
         tempo=OfConversations(),
         umpire=OpeningUmpire(every, listener),
+        limit=execution.limit,
     )
     _run_together(every, turns, execution.limit, goes_on=goes_on)
     return _in_another_session([each.task for each in every if each.crowded_out])
@@ -390,11 +392,14 @@ def _skip_after_failure(
     return [each for each in coming if not each.over]
 
 
-def _turns(players: Sequence[Conversation], *, alone: bool = False) -> Turns[Conversation]:
+def _turns(
+    players: Sequence[Conversation], limit: TimeLimit, *, alone: bool = False
+) -> Turns[Conversation]:
     """Return the turns of a round."""
     decided = frozenset(each for each in players if each.run.decided)
     return Turns(
         [Round(tuple(players), players[0].run.blocks, decided)],
         alone=alone,
         tempo=OfConversations(),
+        limit=limit,
     )

@@ -1,8 +1,8 @@
 """The time limit of a command, known to everything that starts a process or waits for one.
 
-Three things keep it. Plans leave out what would probably take longer. Trainings end themselves at a
-step shortly before the limit. At the limit, the scheduler ends every process that still runs, and
-keeps what it has reported as the record of a shortened run.
+Three things keep it. Plans leave out what would probably take longer. Shortly before the limit, no
+block of slices begins any more, and trainings end themselves at a step. At the limit, the scheduler
+ends every process that still runs, and keeps what it has reported as the record of a shortened run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _TRAINING_SHARE = 0.95
-"""Share of the time after which trainings end themselves; the rest is for their last reports."""
+"""Share of the time after which trainings and rounds end themselves; the rest is for their last
+reports."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ class TimeLimit:
     def is_reached(self) -> bool:
         """Whether everything has to end now."""
         return self.passed >= self.seconds
+
+    @property
+    def is_near(self) -> bool:
+        """Whether no further block begins, so that the processes can end by themselves."""
+        return self.passed >= _TRAINING_SHARE * self.seconds
 
     @property
     def reason(self) -> str:
