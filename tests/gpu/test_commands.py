@@ -100,7 +100,7 @@ def test_experiments_on_a_script_take_effect(device: str, trainmark: Callable[..
     require("torch", device)
     only = [word for change in CHANGES for word in ("--only", change)]
     printed = trainmark(
-        *("explain", "--seconds", "20", *only, "--json", "--", sys.executable, str(SCRIPT), device),
+        *("explain", "--seconds", "60", *only, "--json", "--", sys.executable, str(SCRIPT), device),
     )
     found: dict[str, Any] = json.loads(printed)
     findings = {each["change"]: each for each in found["findings"]}
