@@ -271,7 +271,7 @@ DEFENCES = (
         Cut(
             "trainmark.execute.parent.process",
             "Worker.__enter__",
-            "stack.callback(end, self._process, ours)",
+            "stack.callback(self._end_process)",
             "None",
         ),
     ),

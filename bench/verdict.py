@@ -285,7 +285,7 @@ def _hooked(kind: str, store: Store, seconds: float, told: KeptMessages) -> list
     options = RoundOptions(budget=Budget(seconds))
     return measure(
         command, command_sides(command, (), {"side": LABELS}), 1, Settings(), store, told, options
-    )[0]
+    ).records
 
 
 def _said(records: list[Record]) -> dict[str, Any]:

@@ -292,9 +292,9 @@ def run(
         workloads: names or TOML files; the default benchmark if none is given.
         out: folder for the records; created if it does not exist.
         resume: skip recorded runs of the newest such plan there; ``budget`` then adds no rounds.
-        budget: seconds for the whole comparison, start-up included: rounds are added until the
-            verdict is decided or the time is used up. Without ``repeats``, trainings that would
-            take longer are left out.
+        budget: seconds for the whole call, start-up included: rounds are added until the verdict
+            is decided, and trainings that would take longer are shortened. The default does not
+            shorten what ``repeats``, ``resume`` or ``published`` ask for; 0 never does.
         margin: speed differences up to this count as the same, in percent.
         labels: labels of this machine for its records, such as ``{"instance": "g5.xlarge"}``.
         quiet: don't show progress.
@@ -321,12 +321,16 @@ def run(
     command = f"trainmark.run({', '.join(map(repr, workloads))})"
     request = study_options.request_of({**options, **names, "workloads": workloads}, command)
     checked = study_options.read_labels(f"{key}={value}" for key, value in (labels or {}).items())
-    limits = Budget(budget, margin / 100, keeps_repeats=options.get("repeats") is not None)
+    asks_for_trainings = resume or options.get("repeats") is not None or options.get("published")
+    keeps_repeats = bool(asks_for_trainings) and budget == Budget.seconds
+    limits = Budget(budget, margin / 100, keeps_repeats)
     rounds = RoundOptions(resume, limits, checked)
-    records, earlier = run(
+    found = run(
         request, store.Store(Path(out)), StudyObserver() if quiet else TerminalObserver(), rounds
     )
-    return Records((*earlier, *records))
+    if found.interrupted:
+        raise KeyboardInterrupt
+    return Records((*found.earlier, *found.records))
 
 
 def _several(names: str | Iterable[str]) -> tuple[str, ...]:

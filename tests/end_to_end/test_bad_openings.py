@@ -25,7 +25,7 @@ def opened(
 ) -> tuple[int, str, dict[str, list[Record]]]:
     """Train on the CPU and the GPU in two rounds that start together; return code, messages and
     records by device."""
-    options = ("--device", "cpu,cuda:0", "--repeats", "2", "--steps", str(STEPS), "--budget", "30")
+    options = ("--device", "cpu,cuda:0", "--repeats", "2", "--steps", str(STEPS), "--budget", "90")
     code, out, err = command.train(*options, *arguments, fake=fake)
     by_device: dict[str, list[Record]] = {"cpu": [], "cuda:0": []}
     for record in sorted(command.records(), key=lambda record: record.round):

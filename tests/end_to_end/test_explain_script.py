@@ -38,7 +38,7 @@ def test_the_loader_is_named_and_no_file_of_the_user_changes(
     only = ["--only", "same-batch", "--only", "workers"]
     chart = folder.parent / "gains.svg"
     code, out, err = command.run(
-        "explain", "--seconds", "10", *only, "--json", "--chart", str(chart), "--", *script
+        "explain", "--seconds", "120", *only, "--json", "--chart", str(chart), "--", *script
     )
     assert code == 0, err
     found = json.loads(out)
@@ -129,7 +129,7 @@ def test_a_script_reads_the_neighbours_of_its_folder_only(
 
 def test_a_script_that_fails_by_itself_is_not_explained(command: CommandLine, folder: Path) -> None:
     shutil.copy(SCRIPTS / "crash.py", folder)
-    code, _, err = command.run("explain", "--seconds", "10", "--", "python", "crash.py")
+    code, _, err = command.run("explain", "--seconds", "60", "--", "python", "crash.py")
     assert code == 1
     assert "crash.py can't be explained" in err
     assert "the last words" in err

@@ -274,7 +274,7 @@ def test_what_is_missing_is_done_by_resume_and_nothing_twice(
 def test_rounds_are_added_only_where_a_budget_is_given(command: CommandLine) -> None:
     # these start sooner than Python, so three rounds fit on a slow machine, too
     script = ("sh", "-c", "sleep 0.2", "{which}")
-    for budget, least, most in ((), 2, 2), (("--budget", "12"), 3, 30):
+    for budget, least, most in ((), 2, 2), (("--budget", "30"), 3, 60):
         options = ("--vary", "which=a,b", "--repeats", "2", *budget)
         code, err, records = measured(command, *script, options=options)
         assert code == 0, err
@@ -320,7 +320,7 @@ def test_a_failed_command_is_not_run_again_within_a_budget(
         "    optimizer.zero_grad()\n    model(torch.randn(8, 4)).square().mean().backward()\n    "
         "optimizer.step()\n" + ("    " + FAILS_LATE if fails == "late" else "")
     )
-    options = ("--vary", "side=bad,good", "--repeats", "2", "--budget", "20")
+    options = ("--vary", "side=bad,good", "--repeats", "2", "--budget", "120")
     code, err, records = measured(command, sys.executable, str(script), "{side}", options=options)
     assert code == 1, err
     assert [(record.round, record.outcome.status) for record in records] == [

@@ -226,7 +226,7 @@ def test_all_ranks_end_at_the_same_step(command: CommandLine) -> None:
     assert Caveat.LEFT_PROCESSES not in record.caveats
 
 
-@pytest.mark.parametrize("option", [("--steps", "20"), ("--budget", "2")], ids=" ".join)
+@pytest.mark.parametrize("option", [("--steps", "20"), ("--budget", "45")], ids=" ".join)
 def test_ranks_that_no_variable_tells_of_end_too(
     command: CommandLine, tmp_path: Path, option: tuple[str, str]
 ) -> None:
@@ -245,7 +245,7 @@ def test_long_trainings_take_turns_and_end_with_the_budget(
     command: CommandLine, tmp_path: Path
 ) -> None:
     shutil.copy(SCRIPTS / "classifier.py", tmp_path)
-    options = ("--vary-env", "OMP_NUM_THREADS=1,2", "--budget", "2", "--scratch")
+    options = ("--vary-env", "OMP_NUM_THREADS=1,2", "--budget", "60", "--scratch")
     words = (
         sys.executable,
         "classifier.py",
@@ -275,7 +275,7 @@ def test_long_trainings_take_turns_and_end_with_the_budget(
 
 def test_a_long_training_by_itself_ends_with_the_budget(command: CommandLine) -> None:
     words = (sys.executable, str(SCRIPTS / "classifier.py"), "--epochs", "1000000")
-    (record,), _ = measured(command, *words, options=("--budget", "2", "--scratch"))
+    (record,), _ = measured(command, *words, options=("--budget", "25", "--scratch"))
     assert record.outcome.status == "ok"
     assert record.observed is not None and record.observed.ended_early
     assert len(record.slices) >= 4

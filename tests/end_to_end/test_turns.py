@@ -70,9 +70,9 @@ def test_both_are_alive_and_one_of_them_computes(command: CommandLine) -> None:
 def test_rounds_of_slices_alone_follow_within_the_budget(command: CommandLine) -> None:
     few = ("--steps", "16")
     fake = {"step_seconds": 0.01, "speedup": 1.25}
-    code, _, err = command.train("--repeats", "1", *TWO, *few, "--budget", "20", fake=fake)
+    code, _, err = command.train("--repeats", "1", *TWO, *few, "--budget", "40", fake=fake)
     assert code == 0, err
-    assert "the budget of 20.0 s" in err or "the verdict is decided" in err
+    assert "the budget of 40.0 s" in err or "the verdict is decided" in err
     rounds: dict[int, list[Record]] = {}
     for record in command.records():
         rounds.setdefault(record.round, []).append(record)
@@ -124,7 +124,7 @@ def test_a_side_that_is_lost_while_the_other_waits_keeps_it_from_nothing(
 
 
 @pytest.mark.parametrize(
-    "options", [slow(("--repeats", "3")), ("--repeats", "1", "--budget", "60")]
+    "options", [slow(("--repeats", "3")), ("--repeats", "1", "--budget", "120")]
 )
 def test_sides_that_do_not_fit_together_take_no_turns(
     command: CommandLine, tmp_path: Path, options: tuple[str, ...]

@@ -62,7 +62,7 @@ def test_the_cpu_and_the_gpu_take_turns(
     require(backend, device)
     devices = f"cpu,{device}" if device == GPU else device
     words = f"run mnist-mlp128 --backend {backend} --style idiomatic,fast --device {devices}"
-    length = "--dataset synthetic-digits --repeats 1 --steps 400 --budget 6"
+    length = "--dataset synthetic-digits --repeats 1 --steps 400 --budget 60"
     trainmark(*words.split(), *length.split(), "--quiet", "--out", "records")
     records = load([tmp_path / "records"])
     assert {record.outcome.status for record in records} == {"ok"}
@@ -100,7 +100,7 @@ def test_experiments_on_a_script_take_effect(device: str, trainmark: Callable[..
     require("torch", device)
     only = [word for change in CHANGES for word in ("--only", change)]
     printed = trainmark(
-        *("explain", "--seconds", "20", *only, "--json", "--", sys.executable, str(SCRIPT), device),
+        *("explain", "--seconds", "60", *only, "--json", "--", sys.executable, str(SCRIPT), device),
     )
     found: dict[str, Any] = json.loads(printed)
     findings = {each["change"]: each for each in found["findings"]}

@@ -217,7 +217,7 @@ def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]
     return GroupResult(
         key=side.group.key,
         runs=side.group.runs,
-        trainings=sum(not FACTS["slices_alone"].of(record) for record in records),
+        trainings=sum(map(_is_complete, records)),
         failed=side.group.failed,
         breaks=side.breaks,
         reference=reference,
@@ -240,6 +240,11 @@ def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]
         tokens_per_second=pace * side.tokens if pace and side.tokens else None,
         test_perplexity=perplexity(median(side.known("test_loss"))) if side.tokens else None,
     )
+
+
+def _is_complete(record: Record) -> bool:
+    """Return whether it is a training to its end."""
+    return not FACTS["slices_alone"].of(record) and Caveat.SHORTENED not in record.caveats
 
 
 def _steps(record: Record) -> int:
@@ -270,7 +275,7 @@ def _to_target(records: Sequence[Record]) -> list[tuple[float, float]]:
     """Return seconds and epochs to the target of each training, infinite if it missed it."""
     found: list[tuple[float, float]] = []
     for record in records:
-        if FACTS["slices_alone"].of(record):
+        if not _is_complete(record):
             continue
         seconds = record.final.time_to_target_seconds
         found.append((math.inf, math.inf) if seconds is None else (seconds, len(record.epochs)))

@@ -34,6 +34,7 @@ class RunSummary:
             instead.
         training_seconds: sum of all epochs, with warm-up, without evaluation; unknown for an
             incomplete run.
+        train_loss, train_accuracy, test_loss, test_accuracy: unknown for an incomplete run.
         compile_seconds: compilation time before the first epoch; never part of the other durations.
         weights_sha256: hash of the initial weights.
     """
@@ -91,7 +92,10 @@ def summarize(record: Record) -> RunSummary:
         seconds = None  # the clock is too coarse for this epoch, so its rate is unknown
     rate = None if seconds is None or steady[0].examples is None else steady[0].examples / seconds
     seen = record.observed
-    ended_early = record.observed is not None and record.observed.ended_early
+    shortened = Caveat.SHORTENED in record.caveats
+    ended_early = shortened or (seen is not None and seen.ended_early)
+    if shortened and len(record.epochs) == 1:
+        seconds = None  # it may be a part of an epoch
     if seen and not record.epochs and seen.examples_per_step and seen.seconds:
         rate = _rate_of_slices(record.slices)
         if rate is None:
@@ -99,6 +103,8 @@ def summarize(record: Record) -> RunSummary:
     train_loss = record.final.train_loss
     if diverged and train_loss is None:
         train_loss = math.nan
+    if shortened:
+        train_loss = None
     caveats = {*record.caveats}
     if len(whole_epochs(record.epochs)) == 1:
         caveats.add(Caveat.ONE_EPOCH)
@@ -114,9 +120,9 @@ def summarize(record: Record) -> RunSummary:
         training_seconds=None if diverged or ended_early else _training_seconds(record),
         compile_seconds=record.compile_seconds,
         train_loss=train_loss,
-        train_accuracy=record.final.train_accuracy,
-        test_loss=record.final.test_loss,
-        test_accuracy=record.final.test_accuracy,
+        train_accuracy=None if shortened else record.final.train_accuracy,
+        test_loss=None if shortened else record.final.test_loss,
+        test_accuracy=None if shortened else record.final.test_accuracy,
         weights_sha256=record.model.initial_weights_sha256 if record.model else None,
         caveats=frozenset(caveats),
     )

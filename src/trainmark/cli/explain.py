@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +89,8 @@ class BeforeCommand(click.Command):
 @shared.seed_option("Seed of the weights.")
 @shared.number_option(
     "--seconds",
-    "Measurement budget (120 for a COMMAND); a larger one narrows the intervals.",
+    "Measurement budget; a larger one narrows the intervals. For a COMMAND, the limit of the whole "
+    "command, 120 by default.",
     click.FloatRange(1),
     default=100,
     metavar="S",
@@ -184,9 +186,13 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     settings = Settings(
         seed=options["seed"], timeout=options["timeout"], threads=options["threads"]
     )
-    title = f"{measured.name}: trying changes for {seconds:g} s, in copies of this folder"
-    with terminal_observer().working(title) as on_progress:
-        found = own_script.explain(measured, settings, on_progress, seconds, options["only"])
+    began = shared.began()
+    limit = own_script.time_limit(seconds, time.perf_counter() if began is None else began)
+    title = f"{measured.name}: trying changes for up to {seconds:g} s, in copies of this folder"
+    with terminal_observer().working(title, limit) as on_progress:
+        found = own_script.explain(
+            measured, settings, on_progress, seconds, options["only"], limit=limit
+        )
     sentences_shown = answers(found.findings, found.combination, found.lines, found.left_out)
     observed = dataclasses.replace(found.observed, losses=[], changed={})
     parts = dict(found.parts or shares(observed))

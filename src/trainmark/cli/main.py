@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import os
 import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -30,6 +33,8 @@ MISSED_BAR = 3
 """Exit code of ``compare --fail-below`` if a group is too slow."""
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
+_START_FIELD = 19
+"""Place of a process's start, in clock ticks, among the fields after its name in Linux's /proc."""
 
 VERBS = {
     "doctor": "Check this machine, and print a fix for each problem.",
@@ -225,15 +230,37 @@ def main() -> None:
     """Run the command line and exit with its exit code."""
     stand_on_three()
     interrupts.install()
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], time.perf_counter() - _age())
     interrupts.forget()
     sys.exit(code)
 
 
-def run(arguments: list[str]) -> int:
-    """Run one command line; returns its exit code."""
+def _age() -> float:
+    """Return for how many seconds this process has run: starting Python takes time, too.
+
+    The result is 0 if the system doesn't tell.
+    """
     try:
-        code = command.main(arguments, prog_name="trainmark", standalone_mode=False)
+        fields = Path("/proc/self/stat").read_text(errors="replace").rpartition(")")[2].split()
+        started = int(fields[_START_FIELD]) / os.sysconf("SC_CLK_TCK")
+        return max(time.clock_gettime(time.CLOCK_BOOTTIME) - started, 0.0)
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0
+
+
+def run(arguments: list[str], began: float | None = None) -> int:
+    """Run one command line.
+
+    Args:
+        began: reading of ``time.perf_counter`` at which its time limit begins; None is now.
+
+    Returns:
+        The exit code.
+    """
+    began = time.perf_counter() if began is None else began
+    try:
+        # See `cli.options.began`.
+        code = command.main(arguments, prog_name="trainmark", standalone_mode=False, obj=began)
         return code if isinstance(code, int) else OK
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()

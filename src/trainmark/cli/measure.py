@@ -113,10 +113,8 @@ def command(words: tuple[str, ...], **options: Any) -> int:
         measured = in_copies(measured, store)
     progress = terminal_observer(quiet=options["quiet"])
     rounds = shared.round_options(options)
-    records, earlier = measure(
-        measured, sides, options["repeats"], settings, store, progress, rounds
-    )
-    return show_records(records, earlier, store, options)
+    found = measure(measured, sides, options["repeats"], settings, store, progress, rounds)
+    return show_records(found, store, options)
 
 
 def _varied(texts: tuple[str, ...], option: str = "--vary") -> dict[str, tuple[str, ...]]:

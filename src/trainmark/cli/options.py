@@ -180,8 +180,8 @@ margin_option = number_option(
 def budget_option(default: float = 90.0) -> Decorator:
     """Return ``--budget``, with its default."""
     text = (
-        "Seconds for the whole comparison, start-up included: rounds are added until the verdict "
-        "is decided or the time is used up."
+        "Seconds for the whole command, start-up included: rounds are added until the verdict is "
+        "decided. Trainings that would take longer are shortened. 0 runs all of --repeats."
     )
     return number_option("--budget", text, click.FloatRange(0), default=default, metavar="S")
 
@@ -280,16 +280,34 @@ def round_options(options: Mapping[str, Any]) -> RoundOptions:
     from trainmark.study.rounds import Budget
     from trainmark.study.run import RoundOptions
 
-    source = click.get_current_context().get_parameter_source("repeats")
+    # A default must not shorten the trainings that the user asks for.
+    asks_for_trainings = _is_given("repeats") or options["resume"] or options.get("published")
     budget = Budget(
         options["budget"],
         options["margin"] / 100,
-        keeps_repeats=source is not ParameterSource.DEFAULT,
+        keeps_repeats=bool(asks_for_trainings) and not _is_given("budget"),
     )
     goes_on = options.get("ignore_failure", True)
     return RoundOptions(
-        options["resume"], budget, options["labels"], dry_run=options["dry_run"], goes_on=goes_on
+        options["resume"],
+        budget,
+        options["labels"],
+        dry_run=options["dry_run"],
+        goes_on=goes_on,
+        began=began(),
     )
+
+
+def _is_given(name: str) -> bool:
+    """Return whether an option was given, in any way."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not ParameterSource.DEFAULT
+
+
+def began() -> float | None:
+    """Return the reading of ``time.perf_counter`` at the start of the command, if known."""
+    found = click.get_current_context().find_root().obj
+    return found if isinstance(found, float) else None
 
 
 def typed() -> str:

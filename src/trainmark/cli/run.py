@@ -17,6 +17,7 @@ from trainmark.units import many
 if TYPE_CHECKING:
     from trainmark.record.record import Record
     from trainmark.record.store import Store
+    from trainmark.study.run import Measured
 
 EPILOG = """\b
 Examples:
@@ -103,11 +104,28 @@ def command(**options: Any) -> int:
     store = Store(options["out"])
     request = shared.request_of(options)
     progress = terminal_observer(quiet=options["quiet"])
-    records, earlier = run(request, store, progress, shared.round_options(options))
-    return show_records(records, earlier, store, options)
+    found = run(request, store, progress, shared.round_options(options))
+    return show_records(found, store, options)
 
 
-def show_records(
+def show_records(found: Measured, store: Store, options: dict[str, Any]) -> int:
+    """Show what was measured, as :func:`_show` does.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        KeyboardInterrupt: after that, if Ctrl-C has ended the study.
+    """
+    if found.interrupted and not found.records:
+        raise KeyboardInterrupt
+    code = _show(found.records, found.earlier, store, options)
+    if found.interrupted:
+        raise KeyboardInterrupt
+    return code
+
+
+def _show(
     records: list[Record], earlier: list[Record], store: Store, options: dict[str, Any]
 ) -> int:
     """Print the new records as JSON, or compare them with the earlier ones of the same plan.

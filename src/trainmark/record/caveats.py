@@ -53,6 +53,11 @@ class Caveat(str, Enum):
         "the sweep's scheduler stopped the trial before its last epoch; sweep without --asha to "
         "train it to the end",
     )
+    SHORTENED = (
+        "shortened",
+        "the time limit ended the training before its last step, so learning is not judged; "
+        "--budget 0 trains to the end",
+    )
     LOGGED_STEPS = "logged-steps", "--log-every synchronised the device in the middle of epochs"
     CONTINUED = (
         "continued",

@@ -101,7 +101,7 @@ def answers(
         untried = f", but {late} more had no time (increase --seconds)" if late else ""
         sentences.append(f"No change makes this script clearly faster{untried}.")
     elif not sentences:
-        sentences.append("No change could be measured." if left_out else "No changes were tried.")
+        sentences.append(_nothing_measured(left_out))
     if combination is not None:
         sentences.append(
             f"The combination {combination.change} is {times(combination)} "
@@ -131,6 +131,14 @@ def answers(
     if slow:
         sentences.append(f"Your slowest lines: {', '.join(slow[:_MOST_LINES])}.")
     return sentences
+
+
+def _nothing_measured(left_out: Mapping[str, str]) -> str:
+    reasons = set(left_out.values())
+    late = {reason for reason in reasons if reason.startswith(NOT_ENOUGH_TIME)}
+    if late:
+        return f"No change could be measured: {max(late)}."
+    return "No change could be measured." if left_out else "No changes were tried."
 
 
 def shares(observed: Observed) -> dict[str, float]:

@@ -28,6 +28,7 @@ HARMLESS = frozenset(
         Caveat.SUBSTITUTED_DATASET,
         Caveat.RANDOM_DATA,
         Caveat.SHORT_FOR_COMPILING,
+        Caveat.SHORTENED,
     }
 )
 """Caveats that don't weaken a speed-up."""
@@ -100,6 +101,8 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     learning = _learning(these.learning)
     if Caveat.RANDOM_DATA in caveats:
         learning = "; the data are random, so learning is not judged"
+    elif these.learning.difference is None and Caveat.SHORTENED in caveats:
+        learning = "; the time limit ended the training early, so learning is not judged"
     elif not _is_trained(these, those):
         learning = "; learning not judged yet"
     advice = " Measure again when the machine is idle." if disturbed else ""
@@ -143,6 +146,8 @@ def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
         pace = f" at {units.rate(side.result.tokens_per_second, 'tokens/s')}"
     if Caveat.RANDOM_DATA in side.result.caveats:
         learnt = " (random data)"
+    elif Caveat.SHORTENED in side.result.caveats:
+        learnt = " until the time limit, so learning is not judged"
     if rate is None and seconds is not None:
         pace = f" in {units.seconds(seconds)} from start to end"
     text = f"{side.label} trained {workload}{pace}{learnt}; there is nothing to compare it with."

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from trainmark.execute.parent.request import PreparationObserver
 from trainmark.execute.parent.scheduler import RunObserver
 from trainmark.execute.parent.task import Task
+from trainmark.execute.parent.time_limit import NO_LIMIT, TimeLimit
 
 OnProgress: TypeAlias = Callable[[str, float], None]
 """Called with the current step and the share done, 0 to 1."""
@@ -30,18 +31,26 @@ class StudyObserver:
         return nullcontext(PreparationObserver())
 
     def running(
-        self, tasks: Sequence[Task[Any]], folder: Path, *, resumes: bool = True
+        self,
+        tasks: Sequence[Task[Any]],
+        folder: Path,
+        *,
+        resumes: bool = True,
+        limit: TimeLimit = NO_LIMIT,
     ) -> AbstractContextManager[RunObserver]:
         """Follow runs.
 
         Args:
             folder: where the records are written.
             resumes: whether the study has a ``--resume``.
+            limit: when all runs end.
         """
-        del tasks, folder, resumes
+        del tasks, folder, resumes, limit
         return nullcontext(RunObserver())
 
-    def working(self, title: str) -> AbstractContextManager[OnProgress]:
-        """Follow work that leaves no records."""
-        del title
+    def working(
+        self, title: str, limit: TimeLimit = NO_LIMIT
+    ) -> AbstractContextManager[OnProgress]:
+        """Follow work that leaves no records, and ends at ``limit``."""
+        del title, limit
         return nullcontext(ignore_progress)

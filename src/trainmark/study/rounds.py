@@ -40,14 +40,16 @@ from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.opening import OpeningListener
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.task import AnyRun, Task, parties
+from trainmark.execute.parent.time_limit import TimeLimit
 from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.neighbours import Neighbours
-from trainmark.record.caveats import EXTERNAL_SHARE
+from trainmark.record.caveats import EXTERNAL_SHARE, Caveat
 from trainmark.record.facts import Key, RunKey
 from trainmark.record.record import Record, Slice, are_disturbed
 from trainmark.report.chart_data import chart_data
 from trainmark.report.verdict import verdict
 from trainmark.units import many, percent, seconds
+from trainmark.workload.schedule import epoch_sizes
 
 LOOKS = (2, 3, 6, 12, 24)
 """Numbers of rounds after which the verdict may end the measuring.
@@ -72,7 +74,8 @@ class Budget:
 
     Args:
         seconds: from the start of the study, so it includes the start of processes, the measurement
-            of peaks, and trainings; no round begins that would probably end later.
+            of peaks, and trainings. No round begins that would probably end later, and what still
+            runs then is ended. 0 carries out what is planned, without a limit.
         margin: what still counts as the same speed, a fraction.
         keeps_repeats: whether all planned trainings take place, even if they take longer.
     """
@@ -87,6 +90,16 @@ class Budget:
                 raise UsageError(
                     f"{name} is out of bounds", expected="a number from 0", found=f"{value:g}"
                 )
+
+    def limit(self, began: float, clock: Callable[[], float] = time.perf_counter) -> TimeLimit:
+        """Return the time limit of a study that began at this reading of the clock."""
+        is_limit = self.seconds > 0 and not self.keeps_repeats
+        return TimeLimit(
+            self.seconds if is_limit else math.inf,
+            began,
+            f"the budget of {seconds(self.seconds)}",
+            clock=clock,
+        )
 
 
 class MeasurePeaks(Protocol):
@@ -123,6 +136,8 @@ def rounds_within(
     neighbours: Neighbours | None = None,
     measure_peaks: MeasurePeaks = _no_peaks,
     began: float | None = None,
+    *,
+    adds_rounds: bool = True,
 ) -> list[Record]:
     """Carry out ``planned``, and more rounds of it while the verdict is open and the budget allows.
 
@@ -136,6 +151,8 @@ def rounds_within(
         measure_peaks: called once, after the opening and before the first training to the end. If
             the budget is spent by then, it takes kept peaks only.
         began: reading of the clock at which the budget begins; None is now.
+        adds_rounds: whether there is a verdict to decide, so that short rounds come before the
+            planned ones and after them.
 
     Returns:
         The records of all rounds.
@@ -146,8 +163,10 @@ def rounds_within(
     rounds = _Rounds(
         budget, planned, execute, on_message, clock, looks, neighbours, measure_peaks, began
     )
-    rounds.carry_out_planned()
-    rounds.add_rounds()
+    rounds.carry_out_planned(opens=adds_rounds)
+    if adds_rounds:
+        rounds.add_rounds()
+        rounds.report_missing()
     _warn_of_disturbance(rounds.records, neighbours, on_message)
     return rounds.records
 
@@ -172,6 +191,7 @@ class _Rounds(Generic[AnyRun]):
         began: float,
     ) -> None:
         self._budget = budget
+        self._limit = budget.limit(began, clock)
         self._planned: Sequence[Task[AnyRun]] = planned
         self._execute: Execute[AnyRun] = execute
         self._on_message = on_message
@@ -189,6 +209,8 @@ class _Rounds(Generic[AnyRun]):
         self._start_seconds = 0.0
         self._latest_mark = began
         self._round_seconds = 0.0
+        self._share_ends = math.inf
+        self._too_long: dict[str, float] = {}
 
     @property
     def _passed(self) -> float:
@@ -197,11 +219,21 @@ class _Rounds(Generic[AnyRun]):
 
     # Planned rounds
 
-    def carry_out_planned(self) -> None:
-        """Carry out the planned rounds; the first two of each subject may have an opening."""
+    def carry_out_planned(self, *, opens: bool) -> None:
+        """Carry out the planned rounds.
+
+        Args:
+            opens: whether the first two of each subject may have an opening.
+        """
         left = list(self._planned)
-        if self._budget.seconds:
-            for rounds in _openings(self._planned):
+        if self._budget.seconds and opens:
+            openings = _openings(self._planned)
+            for number, rounds in enumerate(openings):
+                if self._limit.is_reached:
+                    break
+                # Later subjects get as much time as this one.
+                share = self._limit.left / (len(openings) - number)
+                self._share_ends = self._passed + share
                 self._latest_mark = self._clock()
                 self._add(self._execute(rounds, self))
                 left = [task for task in left if not any(task is opened for opened in rounds)]
@@ -211,6 +243,8 @@ class _Rounds(Generic[AnyRun]):
                 self._round_seconds = self._start_seconds + max(earlier, latest)
         self._measure_peaks_once()
         for number in sorted({task.round for task in left}):
+            if self._limit.is_reached:
+                break
             tasks = self._still_needed([task for task in left if task.round == number])
             if not self._has_time_for_round():  # every side gets one run in any case
                 begun = {self._title(record) for record in self.records}
@@ -240,16 +274,19 @@ class _Rounds(Generic[AnyRun]):
         done = dict.fromkeys(planned, 0)
         for record in self.records:
             title = self._title(record)
-            if record.epochs and record.round in planned.get(title, ()):
+            is_whole = record.epochs and Caveat.SHORTENED not in record.caveats
+            if is_whole and record.round in planned.get(title, ()):
                 done[title] += 1
         allowed = min(done.values(), default=0)
         most = max(map(len, planned.values()), default=0)
         if any(done[title] < len(rounds) for title, rounds in planned.items()):
-            trainings = f"{allowed} of {many(most, 'training')} per side"
-            budget = seconds(self._budget.seconds)
-            self._on_message(
-                f"the budget of {budget} allows {trainings}; --repeats {most} runs all of them"
-            )
+            text = f"{self._limit.name} allows {allowed} of {many(most, 'training')} per side"
+            if self._too_long:
+                slowest = max(self._too_long, key=self._too_long.__getitem__)
+                text += f" (one takes about {seconds(self._too_long[slowest])} with {slowest})"
+            if not allowed:
+                text += ", so learning is not judged"
+            self._on_message(f"{text}; --budget 0 runs all of them")
 
     def _still_needed(self, tasks: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
         """Return what is still needed of a planned round.
@@ -260,6 +297,8 @@ class _Rounds(Generic[AnyRun]):
         blocks = self.most_blocks(tasks[0].first.blocks)
         for task in tasks:
             is_decided = task.first.title in self._decided
+            if task.first.title in self._too_long:
+                continue
             if task.first.blocks is not None:
                 if not is_decided:
                     needed.append(slices_alone(task, blocks))
@@ -296,6 +335,8 @@ class _Rounds(Generic[AnyRun]):
         """
         opened = [record for _, record in records]
         self._opened = opened
+        if not opened:  # the time was over before
+            return set()
         computing = math.fsum(_seconds(_slices_by_block([record]).values()) for record in opened)
         self._start_seconds = max(self._clock() - self._latest_mark - computing, 0.0)
         # With a single side, the others failed, which was reported.
@@ -305,6 +346,7 @@ class _Rounds(Generic[AnyRun]):
         self._decide(opened)
         self._measure_peaks_once()
         self._latest_mark = self._clock()
+        self._plan_trainings(records)
         return {record.id for task, record in records if task.first.title in self._decided}
 
     def continues(self, *, is_first: bool) -> bool:
@@ -317,12 +359,28 @@ class _Rounds(Generic[AnyRun]):
         if not is_first:
             self._round_seconds = now - self._latest_mark
         self._latest_mark = now
-        is_training = self._planned[0].first.blocks is None
+        is_training = self._planned[0].first.blocks is None and not self._opened_is_too_long
         if is_training and is_first:
             return True
         if is_training and self._further_rounds_are_alike:
             return self._has_time_for_round()
         return not self._all_are_decided
+
+    def _plan_trainings(self, records: Sequence[tuple[Task[Any], Record]]) -> None:
+        """Decide whether the trainings of this subject fit; if not, it has slices alone."""
+        needed: dict[str, float] = {}
+        for task, record in records:
+            training = _training_seconds(task.first, record)
+            if training is not None:
+                needed[task.first.title] = training
+        # The sides train one after the other.
+        if self._passed + math.fsum(needed.values()) > min(self._share_ends, self._limit.seconds):
+            self._too_long |= needed
+
+    @property
+    def _opened_is_too_long(self) -> bool:
+        """Whether the trainings of the subject that was opened last don't fit."""
+        return any(self._title(record) in self._too_long for record in self._opened)
 
     @property
     def _further_rounds_are_alike(self) -> bool:
@@ -336,17 +394,21 @@ class _Rounds(Generic[AnyRun]):
     def most_blocks(self, planned: int | None) -> int | None:
         """Return the number of blocks of a round, within the budget; None to train to the end."""
         run = self._planned[0].first
-        if planned is None or isinstance(run, Run):
+        is_whole = planned is None and not self._opened_is_too_long
+        if is_whole or (isinstance(run, Run) and math.isinf(self._limit.seconds)):
             return planned
+        planned = planned or _first_blocks(self._planned)
         blocks = _slices_by_block(self._opened)
         block_seconds = _seconds(blocks.values()) / max(len(blocks), 1)
         after_opening = len({task.round for task in self._planned}) - OPENING_ROUNDS
         not_started = max(min(self._rounds_left, after_opening), 0)
         starts = self._start_seconds * not_started
-        share = (self._budget.seconds - self._passed - starts) / max(self._rounds_left, 1)
+        ends = min(self._budget.seconds, self._share_ends)
+        share = (ends - self._passed - starts) / max(self._rounds_left, 1)
         self._rounds_left -= 1
         fitting = int(share / block_seconds) if block_seconds else 0
-        return min(planned, OPENING_BLOCKS + max(fitting, FEWEST_BLOCKS))
+        fewest = FEWEST_BLOCKS if math.isinf(self._limit.seconds) else 0
+        return min(planned, OPENING_BLOCKS + max(fitting, fewest))
 
     def _report_answers(self, records: Sequence[Record]) -> None:
         """Report the answer for each workload of these records."""
@@ -357,6 +419,8 @@ class _Rounds(Generic[AnyRun]):
 
     def add_rounds(self) -> None:
         """Carry out more rounds of slices while the verdict is open and the budget allows."""
+        if not self.records:
+            return
         number = 1 + max(record.round for record in self.records)
         first_look = max(number, self._looks[0]) if self._looks else 0
         looks = {first_look, *self._looks[1:]} if self._looks else set()
@@ -398,6 +462,42 @@ class _Rounds(Generic[AnyRun]):
         if self._passed >= self._budget.seconds:
             why = f"the budget of {budget} is spent"
         self._on_message(f"{after} {why}{hope}")
+
+    def report_missing(self) -> None:
+        """Report what an answer lacks if not even the rounds of an opening fitted."""
+        if math.isinf(self._limit.seconds):
+            return
+        titles = {task.first.title for task in self._planned}
+        rounds: dict[int, list[Record]] = {}
+        for record in self.records:
+            if record.outcome.status == "ok":
+                rounds.setdefault(record.round, []).append(record)
+        whole = [each for each in rounds.values() if len(each) >= len(titles)]
+        failed = {record.outcome.status for record in self.records} & {"failed", "diverged"}
+        if failed or len(whole) >= OPENING_ROUNDS:
+            return
+        name = self._limit.name
+        measured = {self._title(record) for each in rounds.values() for record in each}
+        if not measured:
+            self._on_message(f"{name} ended before any side was measured; increase --budget")
+            return
+        text = f"{name} was too short for {OPENING_ROUNDS} rounds, so there is no verdict"
+        late = sorted(titles - measured)
+        if late:
+            self._on_message(f"{text}: nothing was measured of {', '.join(late)}")
+            return
+        needed = self._passed + self._seconds_of_missing(whole)
+        self._on_message(f"{text}; they take about {seconds(needed)}: --budget {_rounded(needed)}")
+
+    def _seconds_of_missing(self, whole: Sequence[Sequence[Record]]) -> float:
+        """Return how long the missing rounds of an opening would take, from what was measured."""
+        starts = _start_seconds(self.records)
+        slices = {self._title(record): record.slices for record in self.records if record.slices}
+        one_of_each = (_seconds([each]) / len(each) for each in slices.values())
+        blocks = 2 * math.fsum(one_of_each) * OPENING_BLOCKS
+        processes = [record.process.seconds or 0.0 for record in self.records if record.process]
+        each_round = starts + blocks if slices else math.fsum(processes) / max(len(whole), 1)
+        return each_round * (OPENING_ROUNDS - len(whole))
 
     def _next_round(
         self, records: Sequence[Record], number: int, left: float
@@ -473,13 +573,6 @@ def _opening_of(tasks: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
     if all(task.round == first for task in rounds):
         rounds += _round(tasks, first + 1, _first_blocks(tasks))
     return rounds
-
-
-def first_round_apart(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]]]:
-    """Return the tasks of the first round, which may fail, separately from all others."""
-    first = [task for task in planned if task.round == planned[0].round]
-    others = [task for task in planned if task.round != planned[0].round]
-    return [first, others] if others else [first]
 
 
 def decided(records: Sequence[Record], margin: float) -> list[Record]:
@@ -643,6 +736,27 @@ def _start_seconds(of_a_round: Sequence[Record]) -> float:
     """
     slowest = max(each.setup_seconds or 0.0 for each in of_a_round)
     return slowest + sum(each.compile_seconds or 0.0 for each in of_a_round)
+
+
+def _training_seconds(run: Run | CommandRun, record: Record) -> float | None:
+    """Return the seconds of a whole training, without evaluations, from its slices.
+
+    The result is None if its length is not known, as that of a command.
+    """
+    steps = sum(each.timed_steps for each in record.slices)
+    if isinstance(run, CommandRun) or not steps:
+        return None
+    workload = run.scheduled.workload
+    if workload.schedule.until is not None:
+        return None
+    examples = run.scheduled.dataset.train_examples
+    whole = sum(map(len, epoch_sizes(workload.schedule, workload.batches, examples)))
+    return whole * math.fsum(each.seconds for each in record.slices) / steps
+
+
+def _rounded(needed: float) -> int:
+    """Round seconds up to the next ten."""
+    return 10 * math.ceil(needed / 10)
 
 
 def _seconds(blocks: Iterable[Sequence[Slice]]) -> float:

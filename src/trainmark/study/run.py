@@ -29,10 +29,10 @@ from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.record_builder import ThreadsByTitle
 from trainmark.execute.parent.request import RunRequest, prepare
-from trainmark.execute.parent.scheduler import execute
+from trainmark.execute.parent.scheduler import RunsInterrupted, execute
 from trainmark.execute.parent.task import AnyRun, Task, command_in_rounds, remaining
+from trainmark.execute.parent.time_limit import TimeLimit
 from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS
-from trainmark.measure.neighbours import Neighbours
 from trainmark.measure.vendors import read_driver
 from trainmark.record.facts import RunKey
 from trainmark.record.record import Peaks, Record
@@ -41,10 +41,8 @@ from trainmark.study.earlier import earlier_records
 from trainmark.study.observer import StudyObserver
 from trainmark.study.rounds import (
     Budget,
-    first_round_apart,
     rounds_within,
     slices_alone,
-    warn_if_busy,
 )
 from trainmark.study.written import note_of_written, snapshot
 from trainmark.units import many
@@ -60,6 +58,8 @@ class RoundOptions:
         labels: labels of this machine, for the records.
         dry_run: show what would run, without running it.
         goes_on: continue after a first round in which a run failed.
+        began: reading of ``time.perf_counter`` at which the budget began; None is when the study
+            begins.
     """
 
     resume: bool = False
@@ -67,28 +67,44 @@ class RoundOptions:
     labels: Mapping[str, str] | None = None
     dry_run: bool = False
     goes_on: bool = True
+    began: float | None = None
+
+    def limit(self) -> TimeLimit:
+        """Return the time limit of a study that begins now."""
+        began = time.perf_counter() if self.began is None else self.began
+        return (self.budget or Budget(0.0)).limit(began)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a study has measured.
+
+    Args:
+        records: the new records.
+        earlier: with ``resume``, those that were there before.
+        interrupted: whether Ctrl-C ended it.
+    """
+
+    records: list[Record]
+    earlier: list[Record]
+    interrupted: bool = False
 
 
 def run(
     request: RunRequest, store: Store, progress: StudyObserver, options: RoundOptions
-) -> tuple[list[Record], list[Record]]:
+) -> Measured:
     """Train what is requested, in interleaved rounds.
-
-    Returns:
-        The new records and, with ``resume``, the earlier ones.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
-    began = time.perf_counter()
+    limit = options.limit()
     with progress.preparing() as preparation:
-        prepared = prepare(request, preparation)
+        prepared = prepare(request, preparation, limit)
     # Repeats that continue each other have no further rounds.
     continues = any(
         task.first.scheduled.workload.schedule.protocol == "continued" for task in prepared.tasks
     )
-    if options.resume or continues:
-        options = dataclasses.replace(options, budget=None)
     for notice in prepared.notices:
         progress.message(f"note: {notice}")
 
@@ -103,11 +119,28 @@ def run(
         kept = Keep(request.cache / "limits")
         with progress.preparing() as preparation:
             return find_peaks(
-                places, prepared.seen, kept, look_now, preparation.measuring, only_kept=only_kept
+                places,
+                prepared.seen,
+                kept,
+                look_now,
+                preparation.measuring,
+                only_kept=only_kept,
+                limit=limit,
             )
 
     tasks = with_fair_cpu(prepared.tasks, prepared.seen)
-    return _in_rounds(tasks, prepared.seen, store, progress, options, announcement, peaks, began)
+    adds_rounds = not (options.resume or continues)
+    return _in_rounds(
+        tasks,
+        prepared.seen,
+        store,
+        progress,
+        options,
+        announcement,
+        peaks,
+        limit,
+        adds_rounds=adds_rounds,
+    )
 
 
 def with_fair_cpu(
@@ -163,7 +196,7 @@ def measure(
     store: Store,
     progress: StudyObserver,
     options: RoundOptions,
-) -> tuple[list[Record], list[Record]]:
+) -> Measured:
     """Run ``command`` in interleaved rounds; returns what :func:`run` returns.
 
     Args:
@@ -172,7 +205,7 @@ def measure(
     Raises:
         UsageError: a program that can't be started, or a working folder that is too large to copy.
     """
-    began = time.perf_counter()
+    limit = options.limit()
     tasks = with_fair_cpu_of_command(command_in_rounds(command, sides, repeats, settings))
     if command.scratch:
         require_small(command)
@@ -182,10 +215,18 @@ def measure(
     before = {} if command.scratch else snapshot(command.directory)
     for program in dict.fromkeys((task.first.words or [""])[0] for task in tasks):
         require_program(program, command.directory)
-    records, earlier = _in_rounds(
-        tasks, {}, store, progress, options, _command_announcement, _no_peaks, began
+    found = _in_rounds(
+        tasks,
+        {},
+        store,
+        progress,
+        options,
+        _command_announcement,
+        _no_peaks,
+        limit,
+        adds_rounds=True,
     )
-    ended = [record for record in records if record.outcome.status == "ok"]
+    ended = [record for record in found.records if record.outcome.status == "ok"]
     is_observable = command.inject and is_python(command.template)
     if is_observable and ended and not any(record.observed for record in ended):
         why = "this Python did not load it, as with -I, -E or -S"
@@ -202,7 +243,7 @@ def measure(
     wrote = None if command.scratch else note_of_written(before, snapshot(command.directory))
     if wrote:
         progress.message(wrote)
-    return records, earlier
+    return found
 
 
 def _blocks_within(seconds: float, sides: Sequence[CommandSide]) -> int:
@@ -232,18 +273,20 @@ def _in_rounds(
     options: RoundOptions,
     announce: Callable[[list[Task[AnyRun]]], str],
     find_peaks: FindPeaks[AnyRun],
-    began: float,
-) -> tuple[list[Record], list[Record]]:
+    limit: TimeLimit,
+    *,
+    adds_rounds: bool,
+) -> Measured:
     with store.locked():
         earlier = earlier_records(store, progress) if options.resume else []
         tasks = remaining(planned, earlier)
         if not tasks:
-            return [], earlier
+            return Measured([], earlier)
         resumed = _runs_left(planned) - _runs_left(tasks)
         found = f" {many(resumed, 'run')} already recorded." if resumed else ""
         if options.dry_run:
             progress.message(f"{announce(tasks)}{found}")
-            return [], earlier
+            return Measured([], earlier)
         progress.message(
             f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues."
         )
@@ -252,7 +295,7 @@ def _in_rounds(
         read_state = partial(read_machine_state, options.labels)
         apart = list[object]()
 
-        running = progress.running(tasks, store.folder)
+        running = progress.running(tasks, store.folder, limit=limit)
         records = list[Record]()
 
         def repeats_failure() -> bool:
@@ -263,19 +306,24 @@ def _in_rounds(
         ) -> list[Record]:
             if repeats_failure():
                 return []
-            with running as observer:
-                found = execute(
-                    these,
-                    seen,
-                    store,
-                    observer,
-                    read_state,
-                    peaks=peaks,
-                    apart=apart,
-                    opening=opening,
-                    threads=threads,
-                    goes_on=options.goes_on,
-                )
+            try:
+                with running as observer:
+                    found = execute(
+                        these,
+                        seen,
+                        store,
+                        observer,
+                        read_state,
+                        peaks=peaks,
+                        apart=apart,
+                        opening=opening,
+                        threads=threads,
+                        goes_on=options.goes_on,
+                        limit=limit,
+                    )
+            except RunsInterrupted as interruption:
+                records.extend(interruption.records)
+                raise
             records.extend(found)
             return found
 
@@ -283,26 +331,24 @@ def _in_rounds(
             peaks.update(find_peaks(tasks, only_kept=only_kept))
 
         compared = len({task.first.side.title for task in tasks}) > 1
-        if options.budget is None or not compared:
-            warn_if_busy(Neighbours(), tasks[0].first, progress.message)
-            measure_peaks()
-            for part in first_round_apart(tasks):
-                carry_out(part)
-        else:
+        try:
             rounds_within(
-                options.budget,
+                options.budget or Budget(0.0),
                 tasks,
                 carry_out,
                 progress.message,
                 measure_peaks=measure_peaks,
-                began=began,
+                began=limit.began,
+                adds_rounds=adds_rounds and compared,
             )
+        except KeyboardInterrupt:
+            return Measured(records, earlier, interrupted=True)
         done = {record.round for record in records}
         if repeats_failure() and len(done) < len({task.round for task in tasks}):
             progress.message(
                 "A run failed, so the other rounds were skipped; --ignore-failure runs them anyway."
             )
-        return records, earlier
+        return Measured(records, earlier)
 
 
 def known_threads(tasks: Sequence[Task[AnyRun]], earlier: Iterable[Record]) -> ThreadsByTitle:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.execute.parent.task import Task
+from trainmark.execute.parent.time_limit import NO_LIMIT, TimeLimit
 from trainmark.report.console import console
 from trainmark.study.observer import OnProgress, StudyObserver
 from trainmark.terminal.preparation import PreparationProgress
@@ -34,13 +35,18 @@ class TerminalObserver(StudyObserver):
         return PreparationProgress(self.screen)
 
     def running(
-        self, tasks: Sequence[Task[Any]], folder: Path, *, resumes: bool = True
+        self,
+        tasks: Sequence[Task[Any]],
+        folder: Path,
+        *,
+        resumes: bool = True,
+        limit: TimeLimit = NO_LIMIT,
     ) -> RunProgress:
         """Return a live line for the runs, with a permanent line per finished run."""
-        return RunProgress(self.screen, tasks, folder, resumes=resumes)
+        return RunProgress(self.screen, tasks, folder, resumes=resumes, limit=limit)
 
     @contextmanager
-    def working(self, title: str) -> Iterator[OnProgress]:
+    def working(self, title: str, limit: TimeLimit = NO_LIMIT) -> Iterator[OnProgress]:
         """Show the title and a live line."""
-        with WorkProgress(self.screen, title) as progress:
+        with WorkProgress(self.screen, title, limit) as progress:
             yield progress.on_progress

@@ -19,6 +19,7 @@ from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.scheduler import RunObserver
 from trainmark.execute.parent.task import Task
+from trainmark.execute.parent.time_limit import NO_LIMIT, TimeLimit
 from trainmark.execute.protocol.answers import (
     Answer,
     Compiled,
@@ -36,7 +37,14 @@ from trainmark.report.labels import side_of
 from trainmark.report.length import asks_for_steps, length
 from trainmark.report.pace import pace
 from trainmark.terminal.line import ProgressLine
-from trainmark.terminal.time_left import TaskTime, Throughput, TimeLeft, kind_of, whole_seconds
+from trainmark.terminal.time_left import (
+    TaskTime,
+    Throughput,
+    TimeLeft,
+    at_most_left,
+    kind_of,
+    whole_seconds,
+)
 from trainmark.workload.tokens import Tokens
 
 _LONGEST_WORDS = 200
@@ -49,10 +57,18 @@ class RunProgress(ProgressLine, RunObserver):
     Args:
         folder: folder of the records.
         resumes: whether the command has a --resume.
+        limit: when all runs end. With one, it is shown instead of an estimate, since the number of
+            rounds is not known.
     """
 
     def __init__(
-        self, screen: Console, tasks: Sequence[Task[Any]], folder: Path, *, resumes: bool = True
+        self,
+        screen: Console,
+        tasks: Sequence[Task[Any]],
+        folder: Path,
+        *,
+        resumes: bool = True,
+        limit: TimeLimit = NO_LIMIT,
     ) -> None:
         # The most important columns come first; on a narrow terminal, only the last ones are
         # truncated.
@@ -67,6 +83,7 @@ class RunProgress(ProgressLine, RunObserver):
             TextColumn("{task.fields[facts]}", table_column=Column(no_wrap=True)),
         )
         self._folder = folder
+        self._limit = limit
         self._resumes = resumes
         self._finished = 0
         self._left = TimeLeft(tasks)
@@ -85,7 +102,7 @@ class RunProgress(ProgressLine, RunObserver):
         self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
     ) -> None:
         self._progress.stop()
-        if kind is KeyboardInterrupt:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
             folder = mask(str(self._folder))
             finished = f"Records: {folder}"
             how_to_go_on = "the same command starts over"
@@ -128,8 +145,7 @@ class RunProgress(ProgressLine, RunObserver):
         self._shown = shown
         self._looked_at = now
         shown.count(steps, now - before)
-        left = self._left.estimate()
-        self._seconds_left = "" if left is None else f"~{units.seconds(whole_seconds(left))} left"
+        self._seconds_left = at_most_left(self._limit) or self._estimate_left()
         bar = self._bars[id(task)]
         self._progress.update(
             bar,
@@ -142,6 +158,11 @@ class RunProgress(ProgressLine, RunObserver):
             left=self._seconds_left if bar == min(self._bars.values()) else "",
         )
         self._lines.print_if_due()
+
+    def _estimate_left(self) -> str:
+        """Return the estimated time until the last task is done; empty if unknown."""
+        left = self._left.estimate()
+        return "" if left is None else f"~{units.seconds(whole_seconds(left))} left"
 
     def _words(self) -> str:
         """Return the text of a plain line."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainmark import units
 from trainmark.execute.parent.task import Task
+from trainmark.execute.parent.time_limit import TimeLimit
 
 
 @dataclass
@@ -85,6 +88,13 @@ def kind_of(task: Task[Any]) -> str:
 def whole_seconds(seconds: float) -> float:
     """Round an estimate to whole seconds."""
     return float(max(round(seconds), 1))
+
+
+def at_most_left(limit: TimeLimit) -> str:
+    """Return the time until a limit, in words; empty without one."""
+    if math.isinf(limit.seconds):
+        return ""
+    return f"at most {units.seconds(whole_seconds(limit.left))} left"
 
 
 class Throughput:

@@ -37,7 +37,7 @@ class TrialProgress(WorkProgress):
         self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
     ) -> None:
         super().__exit__(kind, error, trace)
-        if kind is KeyboardInterrupt:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
             kept = f"Finished trials are in {self._folder}" if self._ended else "No trial finished"
             self._screen.print(
                 f"{kept}; --resume with the same command continues.", soft_wrap=True, markup=False

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from trainmark import units
+from trainmark.execute.parent.time_limit import NO_LIMIT, TimeLimit
 from trainmark.terminal.line import ProgressLine
-from trainmark.terminal.time_left import whole_seconds
+from trainmark.terminal.time_left import at_most_left, whole_seconds
 
 
 class WorkProgress(ProgressLine):
-    """A live line for a study: the current step, the share done, and the time left."""
+    """A live line for a study: the current step, the share done, and the time left.
 
-    def __init__(self, screen: Console, title: str) -> None:
-        super().__init__(
-            screen,
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TimeRemainingColumn(compact=True),
-        )
-        self._bar = self._progress.add_task("", total=1.0)
+    Args:
+        limit: when the study ends. With one, the line shows the share of the time that has passed:
+            what share of the work is done is not known.
+    """
+
+    def __init__(self, screen: Console, title: str, limit: TimeLimit = NO_LIMIT) -> None:
+        left: ProgressColumn = TimeRemainingColumn(compact=True)
+        if not math.isinf(limit.seconds):
+            left = TextColumn("{task.fields[left]}")
+        super().__init__(screen, TextColumn("{task.description}"), BarColumn(bar_width=24), left)
+        self._limit = limit
+        self._bar = self._progress.add_task("", total=1.0, left="")
         self._title = title
         self._doing = ""
         self._share = 0.0
@@ -38,9 +44,12 @@ class WorkProgress(ProgressLine):
         """Show the current step and the share done."""
         self._doing = what
         self._share = share
-        self._progress.update(self._bar, description=escape(what), completed=share)
+        left = at_most_left(self._limit)
+        self._progress.update(self._bar, description=escape(what), completed=share, left=left)
 
     def _words(self) -> str:
+        if not math.isinf(self._limit.seconds):
+            return f"{self._doing}, {at_most_left(self._limit)}"
         if not 0.05 < self._share < 1:  # too early to estimate the time left
             return self._doing
         left = (time.monotonic() - self._started) * (1 - self._share) / self._share

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS, Interpreter, Seen, probe
 from trainmark.execute.parent.scheduler import RunObserver, RunStopped, execute
 from trainmark.execute.parent.task import Task, in_rounds
+from trainmark.execute.parent.time_limit import TimeLimit
 from trainmark.execute.protocol.answers import Answer, EpochEnded
 from trainmark.measure.sampler import Sampler
 from trainmark.record.record import Record, Samples
@@ -170,3 +172,34 @@ def test_a_side_that_cannot_start_has_a_record_others_train(
     assert outcomes(records) == {"gone": "failed", "default": "ok"}
     reasons = {record.python.label: record.outcome.reason for record in records}
     assert "can't be started" in (reasons["gone"] or "")
+
+
+def test_a_side_that_hangs_is_ended_and_the_other_one_trains(
+    tmp_path: Path, drawn: Located, numpy: Seen
+) -> None:
+    sleeper = tmp_path / "python"
+    sleeper.write_text("#!/bin/sh\nexec sleep 3600\n")
+    sleeper.chmod(0o755)
+    tasks = a_round(drawn, THIS, Interpreter("hangs", sleeper))
+    limit = TimeLimit(patience=0.5)
+    records = executed(tasks, Store(tmp_path / "out"), numpy, RunObserver(), limit=limit)
+    assert outcomes(records) == {"default": "ok", "hangs": "timeout"}
+
+
+def test_nothing_starts_after_the_limit(tmp_path: Path, drawn: Located, numpy: Seen) -> None:
+    limit = TimeLimit(0.0)
+    store = Store(tmp_path / "out")
+    assert executed(a_round(drawn, THIS), store, numpy, RunObserver(), limit=limit) == []
+
+
+def test_what_runs_at_the_limit_is_ended_and_recorded(
+    tmp_path: Path, drawn: Located, numpy: Seen
+) -> None:
+    sleeper = tmp_path / "python"
+    sleeper.write_text("#!/bin/sh\nexec sleep 3600\n")
+    sleeper.chmod(0o755)
+    began = time.perf_counter()
+    limit = TimeLimit(0.5, began, "the limit")
+    tasks = a_round(drawn, Interpreter("hangs", sleeper))
+    (record,) = executed(tasks, Store(tmp_path / "out"), numpy, RunObserver(), limit=limit)
+    assert (record.outcome.status, record.outcome.reason) == ("timeout", "the limit ended it")

@@ -108,6 +108,24 @@ def test_a_slice_is_some_steps_that_are_not_timed_and_half_a_second_of_others(
     assert sum(training.trained) == 100
 
 
+@pytest.mark.parametrize("kind", [Training, TicksBetweenSteps])
+def test_a_training_ends_at_a_step_when_its_time_is_over(kind: type[Training]) -> None:
+    training = kind()
+    epoch = an_epoch(training, Slices(ends_at=110.0), 1000)
+    assert epoch.is_cut
+    assert 110.0 <= training.now < 111.0
+    assert epoch.done * STEP == pytest.approx(epoch.seconds)
+    assert bool(epoch.results) == (kind is Training), "the other one returns whole epochs only"
+
+
+def test_a_training_far_from_its_limit_is_not_interrupted() -> None:
+    training = Training()
+    pacing = Slices(ends_at=1_000_000.0)
+    assert not an_epoch(training, pacing, 100).is_cut
+    assert not an_epoch(training, pacing, 100).is_cut
+    assert training.trained == [1, 99, 100]
+
+
 def test_a_trainer_that_ticks_between_steps_trains_a_whole_epoch() -> None:
     training = TicksBetweenSteps()
     parent = Parent(training, [0.5, 0.5, None])

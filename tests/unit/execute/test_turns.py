@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from trainmark.execute.parent.time_limit import TimeLimit
 from trainmark.execute.parent.turns import (
     DOUBLES_AFTER,
     SLICE_SECONDS,
@@ -132,6 +133,15 @@ def test_when_all_have_left_there_is_no_turn() -> None:
     for player in "AB":
         turns.leaves(player)
     assert turns.next() is None
+
+
+@pytest.mark.parametrize("most", [None, 12])
+def test_no_block_begins_shortly_before_the_limit(most: int | None) -> None:
+    seconds = iter(range(1000))
+    limit = TimeLimit(100.0, clock=lambda: next(seconds) * 40.0)
+    turns = played(turns_of("AB", most, limit=limit), "AB")
+    assert blocks(turns) == ["ABBA", "BAAB", "ABBA"]
+    assert all(map(_is_last, turns[-2:])), "both end"
 
 
 def test_a_disturbed_block_is_made_again() -> None:

@@ -4,6 +4,7 @@ processes."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from trainmark.execute.parent.command import Command, CommandRun
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.scheduler import RunObserver, RunStopped
 from trainmark.execute.parent.task import Task
+from trainmark.execute.parent.time_limit import TimeLimit
 from trainmark.execute.protocol.answers import StepsObserved
 from trainmark.measure.vendor import Gpu
 from trainmark.record.caveats import Caveat
@@ -71,6 +73,8 @@ class FakeHost(ExperimentHost):
         memory: free memory.
         interrupted_in: the round in which Ctrl-C arrives, counted from 1.
         alone: by round, the change whose process found no memory next to the others.
+        hanging: a change that never answers; None if all do.
+        round_seconds: duration of a round.
     """
 
     seen: Observed = SEEN
@@ -84,9 +88,12 @@ class FakeHost(ExperimentHost):
     memory: int = 8 * GIB
     interrupted_in: int | None = None
     alone: dict[int, str] = field(default_factory=dict)
+    hanging: str | None = None
+    round_seconds: float = ROUND_SECONDS
 
     def __post_init__(self) -> None:
         self.time = 0.0
+        self.limits: list[TimeLimit] = []
         self.rounds: list[list[str]] = []
         self.stopped: tuple[float, str] | None = None
 
@@ -100,25 +107,41 @@ class FakeHost(ExperimentHost):
         return [Gpu(index, memory_bytes=91 * GIB) for index in (0, 1)]
 
     def run(
-        self, tasks: Sequence[Task[CommandRun]], store: Store, observer: RunObserver
+        self,
+        tasks: Sequence[Task[CommandRun]],
+        store: Store,
+        observer: RunObserver,
+        limit: TimeLimit,
     ) -> list[Record]:
         changes = [task.first.side.values.get("change", UNCHANGED) for task in tasks]
         if changes == ["facts"]:
-            return [self._watched(tasks[0], observer)]
+            return [self._watched(tasks[0], observer, limit)]
         self.rounds.append(changes)
-        self.time += ROUND_SECONDS
+        self.limits.append(limit)
+        began = self.time
+        self.time = min(began + self.round_seconds, limit.seconds)
         records = list(map(self._record, tasks, changes))
+        if self.hanging in changes:
+            self.time = min(self.time + limit.patience, limit.seconds)
+            late = changes.index(self.hanging)
+            records[late] = _without_result(records[late], "no answer")
+        elif began + self.round_seconds > limit.seconds:
+            records = [_without_result(record, limit.reason) for record in records]
         for task, record in zip(tasks, records, strict=True):
             observer.recorded(task, record)
         if len(self.rounds) == self.interrupted_in:
             raise KeyboardInterrupt
         return records
 
-    def _watched(self, task: Task[CommandRun], observer: RunObserver) -> Record:
-        """Report what the script does, until it ends or the observer ends it."""
+    def _watched(self, task: Task[CommandRun], observer: RunObserver, limit: TimeLimit) -> Record:
+        """Report what the script does, until it ends, or the observer or the limit ends it."""
         reported = False
+        outcome = self.outcome
         for now, report in self.script:
-            self.time = now
+            self.time = min(now, limit.seconds)
+            if now >= limit.seconds:
+                outcome = Outcome("ok" if reported else "timeout", limit.reason)
+                break
             try:
                 if isinstance(report, StepsObserved):
                     observer.answered(task, report)
@@ -132,7 +155,7 @@ class FakeHost(ExperimentHost):
         unchanged = self.changes.get(UNCHANGED, Behaviour())
         record = structs.replace(
             a_command(),
-            outcome=self.outcome,
+            outcome=outcome,
             observed=seen if reported else None,
             samples=self._samples(unchanged),
         )
@@ -176,6 +199,10 @@ class FakeHost(ExperimentHost):
         )
 
 
+def _without_result(record: Record, reason: str) -> Record:
+    return structs.replace(record, outcome=Outcome("timeout", reason), slices=[], observed=None)
+
+
 def explained(host: FakeHost, *only: str, seconds: float = 60.0) -> OwnScript:
     def ignore(_what: str, _share: float) -> None:
         """Show no progress."""
@@ -194,23 +221,88 @@ def steps(number: int, seconds: float) -> StepsObserved:
 
 def test_watching_ends_only_after_a_report() -> None:
     """What came after the last report would be lost."""
-    host = FakeHost(script=[(10.0, steps(1, 0.0)), (11.4, 3), (11.5, steps(3, 1.5)), (11.6, 3)])
+    host = FakeHost(script=[(2.0, steps(1, 0.0)), (3.4, 3), (3.5, steps(3, 1.5)), (3.6, 3)])
     explained(host, "fused", seconds=10.0)
-    assert host.stopped == (11.6, "observed long enough")
+    assert host.stopped == (3.6, "observed long enough")
 
 
 def test_a_script_that_falls_silent_is_stopped() -> None:
-    host = FakeHost(script=[(10.0, steps(2, 0.0)), (69.9, 2), (70.1, 2), (80.0, 2)])
-    explained(host, "fused", seconds=10.0)
-    assert host.stopped == (70.1, "observed long enough")
+    host = FakeHost(script=[(10.0, steps(2, 0.0)), (21.9, 2), (22.1, 2), (40.0, 2)])
+    explained(host, "fused", seconds=60.0)
+    assert host.stopped == (22.1, "observed long enough")
 
 
-def test_a_script_without_a_step_is_stopped_and_refused() -> None:
-    host = FakeHost(script=[(59.9, 0), (60.1, 0), (80.0, 0)])
+def refused(script: Sequence[tuple[float, StepsObserved | int]], seconds: float) -> str:
+    """Explain a script that can't be explained; returns the message."""
+    host = FakeHost(script=script, seen=replace(SEEN, steps=1))
     with pytest.raises(ExplanationFailed, match="can't be explained") as error:
-        explained(host, "fused", seconds=10.0)
-    assert host.stopped == (60.1, "no training step")
-    assert "0 training steps" in error.value.found
+        explained(host, "fused", seconds=seconds)
+    assert host.time <= seconds
+    return str(error.value)
+
+
+def test_a_script_without_a_step_is_refused_at_the_limit() -> None:
+    message = refused([(9.9, 0), (10.1, 0), (80.0, 0)], 10.0)
+    assert "0 training steps in 10.0 s" in message
+    assert re.search(r"--seconds \d", message) is None, "how many seconds it needs is not known"
+
+
+def test_a_late_first_step_says_how_many_seconds_are_needed() -> None:
+    message = refused([(28.0, steps(1, 0.0)), (80.0, 0)], 30.0)
+    needed = re.search(r"first step comes after 28.0 s, so use --seconds (\d+)", message)
+    assert needed is not None and int(needed[1]) >= 40
+
+
+def test_a_script_that_hangs_after_a_step_needs_no_longer_time() -> None:
+    message = refused([(2.0, steps(1, 0.0)), (200.0, 0)], 120.0)
+    assert "may hang" in message
+    assert re.search(r"--seconds \d", message) is None
+
+
+def test_changes_are_left_out_if_none_fits() -> None:
+    host = FakeHost(script=[(40.0, steps(2, 0.0)), (42.0, steps(9, 8.0)), (42.1, 9)])
+    found = explained(host, "fused", "bf16", seconds=60.0)
+    assert host.rounds == []
+    assert set(found.left_out) == {"fused", "bf16"}
+    for why in found.left_out.values():
+        needed = re.fullmatch(r"not enough time; use --seconds (\d+)", why)
+        assert needed is not None and int(needed[1]) > 60
+
+
+def test_a_hanging_change_leaves_the_others_their_results() -> None:
+    host = FakeHost(changes={"fused": Behaviour(0.5)}, hanging="bf16")
+    found = explained(host, "fused", "bf16")
+    assert "fused" in speedups(found)
+    assert found.left_out == {"bf16": "no answer"}
+    assert host.limits[0].patience < host.limits[0].seconds
+
+
+def test_no_round_begins_that_would_not_fit() -> None:
+    host = FakeHost(changes={"fused": Behaviour(0.5)}, round_seconds=17.0)
+    found = explained(host, "fused", seconds=60.0)
+    assert len(host.rounds) == 3
+    assert [each.fresh for each in found.findings] == [True]
+
+
+@pytest.mark.parametrize("round_seconds", [1.0, 9.0, 25.0, 59.0, 1000.0])
+def test_everything_ends_at_the_limit(round_seconds: float) -> None:
+    host = FakeHost(changes={"fused": Behaviour(0.5)}, round_seconds=round_seconds)
+    explained(host, "fused", "bf16", seconds=60.0)
+    assert host.time <= 60.0
+    assert all(limit.seconds <= 60.0 for limit in host.limits)
+
+
+def test_a_round_without_results_at_the_limit_is_no_fault_of_a_change() -> None:
+    found = explained(FakeHost(round_seconds=1000.0), "fused")
+    assert found.findings == ()
+    assert found.left_out == {"fused": "not enough time; use a larger --seconds"}
+
+
+def test_a_single_fresh_round_confirms_nothing() -> None:
+    host = FakeHost(changes={"fused": Behaviour(0.5)}, round_seconds=25.0)
+    found = explained(host, "fused", seconds=60.0)
+    assert len(host.rounds) == 2
+    assert [each.fresh for each in found.findings] == [False]
 
 
 @pytest.mark.parametrize(
@@ -333,7 +425,7 @@ def test_as_many_changes_run_together_as_fit_on_the_gpu(
     used: list[list[int | None]] | None, parties: int
 ) -> None:
     host = FakeHost(seen=replace(SEEN, device="cuda:0"), gpu_rows=used)
-    explained(host, *TEN_CHANGES)
+    explained(host, *TEN_CHANGES, seconds=600.0)
     assert len(host.rounds) == parties
     assert all(sides[0] == UNCHANGED for sides in host.rounds)
 
@@ -397,10 +489,16 @@ def test_what_ctrl_c_leaves_of_the_screening_counts() -> None:
     assert found.left_out == {"bf16": "interrupted", "foreach": "interrupted"}
 
 
-def test_ctrl_c_before_any_finding_ends_the_study() -> None:
-    host = FakeHost(changes={"bf16": Behaviour(proof="")}, interrupted_in=1)
-    with pytest.raises(KeyboardInterrupt):
-        explained(host, "bf16")
+def test_ctrl_c_before_any_finding_shows_the_unchanged_script() -> None:
+    host = FakeHost(
+        changes={"bf16": Behaviour(proof="")},
+        facts={"lines": {"train.py:7": 0.5}},
+        interrupted_in=1,
+    )
+    found = explained(host, "bf16")
+    assert found.interrupted
+    assert found.findings == ()
+    assert found.lines == {"train.py:7": 0.5}
 
 
 def test_a_change_without_evidence_says_so_after_a_later_ctrl_c() -> None:

@@ -28,9 +28,14 @@ from trainmark.study.rounds import BLOCKS, LOOKS, Budget, _comparisons, rounds_w
 from trainmark.workload import catalog
 
 
-def planned(number: int, *more: Side, workload: str = "mnist-mlp512") -> list[Task[Run]]:
+def planned(
+    number: int, *more: Side, workload: str = "mnist-mlp512", steps: int | None = None
+) -> list[Task[Run]]:
     dataset = Located("mnist", Path("/nowhere"), "cache", "5f" * 32, True, 60_000, 10_000)
-    scheduled = ScheduledWorkload(catalog.find(workload), dataset, number)
+    trained = catalog.find(workload)
+    if steps is not None:
+        trained = trained.with_schedule(steps=steps)
+    scheduled = ScheduledWorkload(trained, dataset, number)
     sides = [Side("numpy", style, "cpu", THIS) for style in ("idiomatic", "fast")]
     return in_rounds([(scheduled, [*sides, *more])], Settings())
 
@@ -96,6 +101,7 @@ class Machine:
         records: list[Record] = []
         for place, number in enumerate(numbers):
             goes_on = True
+            most = None
             of_round = [task for task in tasks if task.round == number]
             if opening is not None:
                 most = opening.most_blocks(of_round[0].first.blocks)
@@ -122,7 +128,8 @@ class Machine:
                     record = structs.replace(
                         record, id=f"{slices.id}-training", slices_in=slices.id
                     )
-                is_short = not goes_on and record.outcome.status == "ok"
+                has_slices_alone = most is not None or not goes_on
+                is_short = has_slices_alone and record.outcome.status == "ok"
                 records.append(structs.replace(record, epochs=[]) if is_short else record)
         return records
 
@@ -164,9 +171,10 @@ class Machine:
         *more: Side,
         to_the_end: bool = False,
         keeps_repeats: bool = True,
+        steps: int | None = None,
     ) -> int:
-        """The number of rounds that it took."""
-        tasks = planned(rounds, *more)
+        """The number of rounds that it took; ``steps`` is the length of a training."""
+        tasks = planned(rounds, *more, steps=steps)
         if not to_the_end:
             tasks = [slices_alone(task) for task in tasks]
         budget = Budget(seconds, keeps_repeats=keeps_repeats)
@@ -249,12 +257,80 @@ def test_one_planned_training_is_opened_with_a_round_of_slices() -> None:
 
 def test_trainings_that_were_not_requested_end_with_the_budget() -> None:
     machine = Machine([3.0, 3.2])
-    assert machine.measure(seconds=8.0, to_the_end=True, keeps_repeats=False) == 2
+    assert machine.measure(seconds=8.0, to_the_end=True, keeps_repeats=False, steps=20) == 2
     assert machine.events[2:] == ["0: continues, None blocks", "1: stops, None blocks"]
     cut = [text for text in machine.said if "allows" in text]
     assert cut == [
-        "the budget of 8.00 s allows 1 of 3 trainings per side; --repeats 3 runs all of them"
+        "the budget of 8.00 s allows 1 of 3 trainings per side; --budget 0 runs all of them"
     ]
+
+
+def test_trainings_that_would_not_fit_have_slices_alone() -> None:
+    machine = Machine([1.5])
+    machine.measure(seconds=60.0, to_the_end=True, keeps_repeats=False, steps=100_000)
+    assert [event.split(", ")[0] for event in machine.events[2:]] == [
+        "0: continues",
+        "1: continues",
+    ]
+    assert "None blocks" not in str(machine.events)
+    assert None not in machine.blocks[4:], "no further training begins"
+    assert machine.now <= 60.0
+    (cut,) = [text for text in machine.said if "allows" in text]
+    assert re.fullmatch(
+        r"the budget of 60.0 s allows 0 of 3 trainings per side \(one takes about \d+ min with "
+        r"mnist-mlp512 .*\), so learning is not judged; --budget 0 runs all of them",
+        cut,
+    )
+
+
+def test_two_workloads_share_the_time() -> None:
+    """The first one could be trained as a whole if it had all of the time."""
+    machine = Machine([1.5])
+    tasks = [*planned(1, steps=20_000), *planned(1, workload="mnist-mlp128", steps=20)]
+    rounds_within(
+        Budget(120.0, keeps_repeats=False),
+        tasks,
+        machine,
+        clock=lambda: machine.now,
+        neighbours=Quiet(),
+    )
+    of_rounds = [event for event in machine.events if "blocks" in event]
+    assert ["None blocks" in event for event in of_rounds] == [False, False, True, False]
+
+
+def test_an_answer_that_had_no_time_says_what_it_needs() -> None:
+    said: list[str] = []
+
+    def one_round(tasks: list[Task[Run]], _: OpeningListener | None = None, /) -> list[Record]:
+        """The second round was ended before it had a result."""
+        machine.now = 30.0
+        first = [task for task in tasks if task.round == tasks[0].round]
+        return [machine._record(task.first, fails=False) for task in first]
+
+    machine = Machine([1.5])
+    budget = Budget(30.0, keeps_repeats=False)
+    rounds_within(
+        budget, planned(3), one_round, said.append, lambda: machine.now, neighbours=Quiet()
+    )
+    (missing,) = [text for text in said if "too short" in text]
+    found = re.search(r"they take about .* s: --budget (\d+)$", missing)
+    assert found is not None and int(found[1]) > 30
+
+
+def test_a_side_without_a_result_is_named_without_a_number() -> None:
+    said: list[str] = []
+
+    def one_side(tasks: list[Task[Run]], _: OpeningListener | None = None, /) -> list[Record]:
+        machine.now = 30.0
+        return [machine._record(tasks[0].first, fails=False)]
+
+    machine = Machine([1.5])
+    budget = Budget(30.0, keeps_repeats=False)
+    rounds_within(
+        budget, planned(3), one_side, said.append, lambda: machine.now, neighbours=Quiet()
+    )
+    (missing,) = [text for text in said if "too short" in text]
+    assert missing.endswith("nothing was measured of mnist-mlp512 numpy fast cpu"), missing
 
 
 def test_trainings_that_were_requested_are_all_carried_out() -> None:
@@ -308,7 +384,7 @@ def test_a_training_that_fails_after_its_opening_ends_its_side() -> None:
     assert "the verdict is decided" not in " ".join(machine.said)
 
 
-def test_every_side_gets_one_run_even_if_the_budget_is_spent() -> None:
+def test_nothing_begins_after_the_limit() -> None:
     machine = Machine([1.5])
     tasks = [*planned(1), *planned(1, workload="mnist-mlp128")[:1]]
     rounds_within(
@@ -318,7 +394,7 @@ def test_every_side_gets_one_run_even_if_the_budget_is_spent() -> None:
         clock=lambda: machine.now,
         neighbours=Quiet(),
     )
-    assert machine.workloads == ["mnist-mlp512", "mnist-mlp128"]
+    assert machine.workloads == ["mnist-mlp512"]
 
 
 def test_where_blocks_differ_and_processes_do_not_a_round_gets_more_blocks() -> None:

@@ -262,12 +262,13 @@ class CommandRun:
         *,
         in_turns: bool = False,
         slices_first: bool = False,
+        ends_at: float | None = None,
     ) -> RunScript:
         """The request to the worker.
 
-        ``weight_files`` and ``slices_first`` don't apply to a command.
+        ``weight_files``, ``slices_first`` and ``ends_at`` don't apply to a command.
         """
-        del slices_first
+        del slices_first, ends_at
         assert not any(weight_files)
         of = self.of
         return RunScript(

@@ -107,6 +107,11 @@ class CommandRecordBuilder(RecordBuilder):
             structs.replace(each, examples=each.timed_steps * per_step) for each in self._slices
         ]
 
+    @property
+    def has_results(self) -> bool:
+        """Whether anything was measured so far."""
+        return super().has_results or self._observed is not None
+
     def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
         """Return the record of the reports so far."""
         run = self.run
@@ -139,7 +144,7 @@ class CommandRecordBuilder(RecordBuilder):
                 self._observed.device_peak_bytes if self._observed else None,
             ),
             process=self._process(),
-            observed=self._seen(),
+            observed=self._seen(outcome),
             group=schema.Group(run.group_id, run.session),
         )
 
@@ -155,11 +160,13 @@ class CommandRecordBuilder(RecordBuilder):
             return None
         return found
 
-    def _seen(self) -> Observed | None:
+    def _seen(self, outcome: Outcome) -> Observed | None:
         seen = self._observed
         if seen is None:
             return None
         facts = {name: value for name, value in vars(seen).items() if name != "packages"}
+        if outcome.status == "ok" and outcome.reason is not None:
+            facts["ended_early"] = True  # it had no time to report that itself
         return Observed(**facts | {"losses": self._losses})
 
     def _process(self) -> schema.Process:
@@ -212,12 +219,14 @@ class CommandRecordBuilder(RecordBuilder):
 
     def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
         ended = outcome.status in ("ok", "diverged")
+        judged = ended and not self._was_shortened(outcome)
         return {
             Caveat.DEFAULT_THREADS: self._has_default_threads,
+            Caveat.SHORTENED: self._was_shortened(outcome),
             Caveat.NO_EPOCHS: not self.epochs and self._observed is None,
             Caveat.ODD_REPORTS: self._exited is not None and self._exited.left_out > 0,
             Caveat.LEFT_PROCESSES: self._exited is not None and self._exited.left > 0,
-            Caveat.NOT_LEARNING: ended and not self._learned(outcome),
+            Caveat.NOT_LEARNING: judged and not self._learned(outcome),
         }
 
     @property

@@ -18,6 +18,7 @@ from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.process import Ending, Source, Worker
 from trainmark.execute.parent.record_builder import RecordBuilder, ThreadsByTitle
 from trainmark.execute.parent.task import Task
+from trainmark.execute.parent.time_limit import NO_LIMIT, TimeLimit
 from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS, Tempo, Turn, Turns
 from trainmark.execute.parent.undisturbed import undisturbed
 from trainmark.execute.protocol import answers
@@ -164,8 +165,11 @@ class Conversation:
         sampler: Sampler,
         records: list[Record],
         findings: Findings | None = None,
+        limit: TimeLimit = NO_LIMIT,
     ) -> None:
         self.task = task
+        self._limit = limit
+        self._at_work_since = 0.0
         self._store = store
         self._observer = observer
         self._records = records
@@ -237,7 +241,11 @@ class Conversation:
             files.append(builder.weights_file(self._store.folder) if saves else None)
         opens = turns is not None and turns.has_opening
         request = partial(
-            run.request, weight_files=files, in_turns=turns is not None, slices_first=opens
+            run.request,
+            weight_files=files,
+            in_turns=turns is not None,
+            slices_first=opens,
+            ends_at=self._limit.training_ends_at,
         )
         threads = run.threads if isinstance(run, Run) else run.settings.threads
         self.worker = Worker(
@@ -252,6 +260,7 @@ class Conversation:
 
     def begin(self) -> None:
         """Start the process."""
+        self._at_work_since = self._limit.clock()
         try:
             self._stack.enter_context(self.worker)
         except OSError as error:
@@ -281,6 +290,7 @@ class Conversation:
             idle: the other sides, which are paused.
         """
         self._turn = turn
+        self._at_work_since = self._limit.clock()
         self._idle = idle
         self._idle_before = _cpu_seconds(idle)
         self._before = self._sampler.look_now()
@@ -395,6 +405,29 @@ class Conversation:
         known = self._findings.threads.get(self.run.title)
         return self.run.threads_here(known.chosen if known else None)
 
+    @property
+    def is_late(self) -> bool:
+        """Whether it starts or computes for longer than the others of its round may wait."""
+        return self._limit.clock() - self._at_work_since > self._limit.patience
+
+    def hang_up(self) -> None:
+        """Ask its process to end, without waiting for it."""
+        self.worker.hang_up()
+
+    def cut_short(self, reason: str) -> None:
+        """End its process before its time, and keep what it has reported.
+
+        Without results, the record says so; a further round then leaves no record.
+        """
+        has_results = not self._all_written and self._current.has_results
+        is_experiment = isinstance(self.run, CommandRun) and self.run.is_experiment
+        if has_results:
+            self.break_off(Outcome("ok", reason))
+        elif self.run.round == 0 or is_experiment or self._turns is None:
+            self.break_off(Outcome("timeout", reason))
+        else:
+            self.abandon(self._turns, runs_again=False)
+
     def break_off(self, outcome: Outcome) -> None:
         """End the process, and record the current run with this outcome."""
         self.close()
@@ -458,7 +491,13 @@ class Conversation:
                 )
         self._observer.answered(self.task, answer)
         if isinstance(answer, answers.Finished):
-            self._write(Outcome("ok"))
+            self._write(self._outcome_of(answer))
+
+    def _outcome_of(self, finished: answers.Finished) -> Outcome:
+        """Return how a run ended that the process has finished."""
+        if not finished.shortened:
+            return Outcome("ok")
+        return Outcome("ok" if self._current.has_results else "timeout", self._limit.reason)
 
     def _keep(self, timed: answers.SliceTimed) -> None:
         """Keep a slice, unless it belongs to no block."""

@@ -25,6 +25,7 @@ from trainmark.execute.parent.machine_state import MachineState
 from trainmark.execute.parent.plan import Side
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.process import THREAD_VARIABLES, ask
+from trainmark.execute.parent.time_limit import NO_LIMIT, TimeLimit
 from trainmark.execute.protocol.answers import PeaksMeasured, of_kind
 from trainmark.execute.protocol.worker_commands import MeasurePeaks
 from trainmark.record.record import Peaks
@@ -32,6 +33,10 @@ from trainmark.regular import write_atomically
 
 TIMEOUT_SECONDS = 120.0
 """Seconds after which the process that measures peaks is ended."""
+_SHARE_OF_LIMIT = 0.25
+"""Share of the time left after which it is ended, too: trainings matter more."""
+_FEWEST_SECONDS = 2.0
+"""Seconds below which it is not started, since it would not even import a framework."""
 
 _DECIDING = (
     *THREAD_VARIABLES,
@@ -116,6 +121,7 @@ def find_peaks(
     measuring: Callable[[str], None] | None = None,
     *,
     only_kept: bool = False,
+    limit: TimeLimit = NO_LIMIT,
 ) -> dict[PeakKey, Peaks]:
     """Return the peaks of every side whose backend can measure them.
 
@@ -126,6 +132,8 @@ def find_peaks(
         read_state: reads the machine's state.
         measuring: called with what is being measured, which takes a few seconds.
         only_kept: whether to return only peaks that were measured before.
+        limit: when the command has to end; peaks that would take much of the time left are not
+            measured.
     """
     state = read_state()
     wanted: dict[PeakKey, str] = {}
@@ -146,11 +154,14 @@ def find_peaks(
         if not only_kept and (kept is None or (kept.disturbed and not place.is_disturbed)):
             to_measure.setdefault(place.process, {})[name] = place
     for group in to_measure.values():
+        seconds = min(_SHARE_OF_LIMIT * limit.left, TIMEOUT_SECONDS)
+        if seconds < _FEWEST_SECONDS:
+            break
         sides = [place.side for place in group.values()]
         devices = " and ".join(str(side.device) for side in sides)
         if measuring is not None:
             measuring(f"{devices} with {sides[0].backend}, {sides[0].precision}")
-        for device, peaks in _measure(list(group.values())):
+        for device, peaks in _measure(list(group.values()), seconds):
             name, place = next(item for item in group.items() if item[1].side.device == device)
             found[name] = peaks
             keep.put(place.conditions, peaks)
@@ -182,8 +193,8 @@ def _conditions(side: Side, threads: int | None, seen: Seen, state: MachineState
     }
 
 
-def _measure(places: Sequence[_Place]) -> Iterator[tuple[str, Peaks]]:
-    """Measure the peaks of several devices in one process.
+def _measure(places: Sequence[_Place], seconds: float) -> Iterator[tuple[str, Peaks]]:
+    """Measure the peaks of several devices in one process, for at most some ``seconds``.
 
     The start of a process takes longest on a machine with a GPU.
 
@@ -199,7 +210,7 @@ def _measure(places: Sequence[_Place]) -> Iterator[tuple[str, Peaks]]:
     )
     request = MeasurePeaks(first.backend, options)
     try:
-        received, _ = ask(first.interpreter.path, request, threads=threads, timeout=TIMEOUT_SECONDS)
+        received, _ = ask(first.interpreter.path, request, threads=threads, timeout=seconds)
     except (ProtocolError, OSError):
         return  # The run itself will report what is wrong with this interpreter.
     for answer in of_kind(received, PeaksMeasured):

@@ -245,6 +245,7 @@ class Run:
         *,
         in_turns: bool = False,
         slices_first: bool = False,
+        ends_at: float | None = None,
     ) -> Train | StartRanks:
         """The request to the worker.
 
@@ -253,6 +254,8 @@ class Run:
             in_turns: whether it is interleaved with other sides.
             slices_first: whether slices come before the training, which then starts from the
                 beginning.
+            ends_at: reading of the clock at which the training stops at a step; None trains to the
+                end.
         """
         settings = self.settings
         side = self.side
@@ -271,6 +274,7 @@ class Run:
             log_every=settings.log_every,
             weight_files=tuple(str(file) if file else None for file in weight_files),
             turns=self._turns(slices_first=slices_first) if in_turns else None,
+            ends_at=ends_at,
         )
         if self.spread is None or not self.spread.launched:
             return train

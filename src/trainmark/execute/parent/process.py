@@ -104,6 +104,7 @@ class Worker:
         self._printed_bytes = 0
         self._reason: str | None = None
         self.sources: dict[Source, Callable[[], bool]] = {}
+        self._hung_up_at: float | None = None
         self._done_at: float | None = None
         self._gone_at: float | None = None
         self._paused_at: float | None = None
@@ -111,6 +112,7 @@ class Worker:
 
     def __enter__(self) -> Worker:
         ours, theirs = socket.socketpair()
+        self._line = ours
         with contextlib.ExitStack() as stack:
             stack.callback(ours.close)
             stack.callback(theirs.close)  # the process may fail to start
@@ -132,7 +134,7 @@ class Worker:
                     # Ctrl-C reaches the parent alone, and the whole group can be ended
                     start_new_session=True,
                 )
-                stack.callback(end, self._process, ours)
+                stack.callback(self._end_process)
             theirs.close()
             self._channel = Channel(ours)
             with contextlib.suppress(OSError):  # it died before it could listen; its exit says why
@@ -149,6 +151,17 @@ class Worker:
     def close(self) -> None:
         """End the process; harmless if it has ended."""
         self._stack.close()
+
+    def hang_up(self) -> None:
+        """Ask the process to end, without waiting for it, so that several can end together."""
+        if self._hung_up_at is None and self.sources:
+            self._hung_up_at = time.perf_counter()
+            with contextlib.suppress(OSError):
+                self._line.shutdown(socket.SHUT_RDWR)
+
+    def _end_process(self) -> None:
+        since = 0.0 if self._hung_up_at is None else time.perf_counter() - self._hung_up_at
+        end(self._process, self._line, max(_FAREWELL_SECONDS - since, 0.0))
 
     @property
     def pid(self) -> int:
@@ -347,17 +360,19 @@ def _asked(
     return Worker(python, make_request, collect, *limits), answers
 
 
-def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:
+def end(
+    process: subprocess.Popen[bytes], line: socket.socket, seconds: float = _FAREWELL_SECONDS
+) -> None:
     """End the process and everything it started; harmless if it has ended.
 
     The connection is closed first, since only the process itself can find children that left its
-    group; it then gets a moment to end them.
+    group; it then gets some ``seconds`` to end them.
     """
     if process.poll() is None:
         with contextlib.suppress(OSError):
             line.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_FAREWELL_SECONDS)
+            process.wait(seconds)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

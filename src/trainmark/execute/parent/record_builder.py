@@ -135,6 +135,10 @@ class RecordBuilder:
         self.id = f"{self.id}-training"
         self._slices = []
 
+    def _was_shortened(self, outcome: Outcome) -> bool:
+        """Whether the time limit ended what would have been a training to the end."""
+        return outcome.status == "ok" and outcome.reason is not None and self.run.blocks is None
+
     def weights_file(self, folder: Path) -> Path:
         """The file for this run's weights, next to its record."""
         return folder / f"{self.id}.safetensors"
@@ -159,6 +163,11 @@ class RecordBuilder:
     def slices(self) -> list[Slice]:
         """The slices so far."""
         return self._slices
+
+    @property
+    def has_results(self) -> bool:
+        """Whether anything was measured so far."""
+        return bool(self.epochs or self.slices)
 
     def _add_epoch(self, answer: EpochEnded) -> None:
         require_in_place(answer, len(self.epochs))

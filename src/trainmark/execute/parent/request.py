@@ -18,8 +18,9 @@ from trainmark.errors import DataUnavailable, UnknownName, UsageError
 from trainmark.execute.parent import choose
 from trainmark.execute.parent.bounds import MOST_ROUNDS, require_within
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
-from trainmark.execute.parent.probe import Interpreter, Seen, probe
+from trainmark.execute.parent.probe import PROBE_TIMEOUT_SECONDS, Interpreter, Seen, probe
 from trainmark.execute.parent.task import Task, in_rounds
+from trainmark.execute.parent.time_limit import NO_LIMIT, TimeLimit
 from trainmark.record import store, weights
 from trainmark.workload import catalog
 from trainmark.workload.model import lay_out
@@ -125,13 +126,30 @@ class Prepared:
     notices: list[str]
 
 
-def prepare(request: RunRequest, preparation: PreparationObserver | None = None) -> Prepared:
+def prepare(
+    request: RunRequest,
+    preparation: PreparationObserver | None = None,
+    limit: TimeLimit = NO_LIMIT,
+) -> Prepared:
     """Find workloads, data and devices, and lay out the rounds.
+
+    Args:
+        limit: when detecting devices has to end; downloads are not cut.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
-    selection = select(request, preparation)
+
+    def probe_in_time(interpreter: Interpreter, backend: str) -> Seen:
+        found = probe(interpreter, backend, limit.at_most(PROBE_TIMEOUT_SECONDS))
+        if found.can is None and limit.is_reached:
+            raise UsageError(
+                f"{limit.name} was used up before {backend} had answered",
+                fix="Use a larger --budget.",
+            )
+        return found
+
+    selection = select(request, preparation, probe_in_time)
     _require_priced(request.settings.prices, selection)
     # The data comes last: it may have to be downloaded, and a typing error should be reported
     # before.

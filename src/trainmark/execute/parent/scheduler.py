@@ -28,13 +28,26 @@ from trainmark.execute.parent.process import Listener
 from trainmark.execute.parent.ranks_record import RanksRecordBuilder
 from trainmark.execute.parent.record_builder import RecordBuilder, ThreadsByTitle
 from trainmark.execute.parent.task import AnyRun, Task, parties
+from trainmark.execute.parent.time_limit import NO_LIMIT, TimeLimit
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.parent.turns import Round, Turns
 from trainmark.measure.sampler import Sampler
 from trainmark.record.record import Outcome, Peaks, Record
 from trainmark.record.store import Store
 
-__all__ = ["RunObserver", "RunStopped", "execute"]
+__all__ = ["RunObserver", "RunStopped", "RunsInterrupted", "execute"]
+
+
+class RunsInterrupted(KeyboardInterrupt):
+    """Raised by :func:`execute` after Ctrl-C, when the current runs have been recorded.
+
+    Args:
+        records: the records of all runs so far.
+    """
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        super().__init__()
+        self.records = records
 
 
 @dataclass
@@ -46,6 +59,7 @@ class _Execution:
     observer: RunObserver
     sampler: Callable[[], Sampler]
     findings: Findings
+    limit: TimeLimit
     records: list[Record] = field(default_factory=list)
 
     def conversation(self, task: Task[Any], machine: MachineState) -> Conversation:
@@ -53,7 +67,14 @@ class _Execution:
         task = _with_best_threads(task, self.findings)
         builders = partial(_builders, task, machine, self.seen, self.findings.peaks)
         return Conversation(
-            task, builders, self.store, self.observer, self.sampler(), self.records, self.findings
+            task,
+            builders,
+            self.store,
+            self.observer,
+            self.sampler(),
+            self.records,
+            self.findings,
+            self.limit,
         )
 
 
@@ -69,6 +90,7 @@ def execute(
     opening: OpeningListener | None = None,
     threads: ThreadsByTitle | None = None,
     goes_on: bool = True,
+    limit: TimeLimit = NO_LIMIT,
 ) -> list[Record]:
     """Run ``tasks`` in order; those of one round are interleaved.
 
@@ -90,26 +112,48 @@ def execute(
             ones are added.
         goes_on: whether the later rounds of an opening start and continue even if a run of the
             first round has failed.
+        limit: when everything has to end. Runs that still go on then are recorded as far as they
+            are, and no others start.
 
     Returns:
-        The records, in the order in which the runs ended. After KeyboardInterrupt the current runs
-        are recorded as interrupted before the exception is passed on.
+        The records, in the order in which the runs ended.
+
+    Raises:
+        RunsInterrupted: after KeyboardInterrupt, when the current runs are recorded.
     """
     findings = Findings({} if peaks is None else peaks, {} if threads is None else threads)
-    execution = _Execution(seen, store, observer, sampler, findings)
-    apart = [] if apart is None else apart
+    execution = _Execution(seen, store, observer, sampler, findings, limit)
+    try:
+        _execute(execution, tasks, read_state, [] if apart is None else apart, opening, goes_on)
+    except KeyboardInterrupt:
+        raise RunsInterrupted(execution.records) from None
+    return execution.records
+
+
+def _execute(
+    execution: _Execution,
+    tasks: Sequence[Task[AnyRun]],
+    read_state: Callable[[], MachineState],
+    apart: list[object],
+    opening: OpeningListener | None,
+    goes_on: bool,
+) -> None:
+    """Run the tasks, round by round; see :func:`execute`."""
+    limit = execution.limit
     together = list(parties(tasks))
     if opening is not None and together[0][0] not in apart:
         rounds = [of_round for _, of_round in together]
         left = _open_rounds(execution, rounds, read_state(), opening, goes_on=goes_on)
         together = list(parties(left))
     for subject, tasks_of_round in together:
+        if limit.is_reached:
+            return
         machine = read_state()
         conversations = [execution.conversation(task, machine) for task in tasks_of_round]
         if conversations[0].begins_alone or subject in apart:
             conversations = conversations[:: -1 if tasks_of_round[0].round % 2 else 1]
         if len(conversations) > 1 and subject not in apart:
-            _run_together(conversations, _turns(conversations))
+            _run_together(conversations, _turns(conversations, limit), limit)
             conversations = [
                 execution.conversation(each.task, machine)
                 for each in conversations
@@ -119,8 +163,9 @@ def execute(
         for each in conversations:
             each.is_apart = subject in apart
             in_blocks = (each.is_apart or each.run.blocks is not None) and not each.run.decided
-            _run_together([each], _turns([each], alone=True) if in_blocks else None)
-    return execution.records
+            if not limit.is_reached:
+                turns = _turns([each], limit, alone=True) if in_blocks else None
+                _run_together([each], turns, limit)
 
 
 def _open_rounds(
@@ -142,8 +187,9 @@ def _open_rounds(
         [Round(tuple(of_round), of_round[0].run.blocks) for of_round in conversations],
         tempo=OfConversations(),
         umpire=OpeningUmpire(every, listener),
+        limit=execution.limit,
     )
-    _run_together(every, turns, goes_on=goes_on)
+    _run_together(every, turns, execution.limit, goes_on=goes_on)
     return _in_another_session([each.task for each in every if each.crowded_out])
 
 
@@ -197,13 +243,15 @@ def _builders(
 def _run_together(
     conversations: Sequence[Conversation],
     turns: Turns[Conversation] | None,
+    limit: TimeLimit,
     *,
     goes_on: bool = True,
 ) -> None:
-    """Start the processes of all, and listen until all have ended.
+    """Start the processes of all, and listen until all have ended or the time is over.
 
     Args:
         turns: their turns; None for a single one, which never pauses.
+        limit: when all have to end.
         goes_on: whether later rounds continue even if a run of the first round has failed.
     """
     listener = Listener()
@@ -229,18 +277,51 @@ def _run_together(
                 coming = _make_room(conversations, coming, live, turns)
                 if not goes_on:
                     coming = _skip_after_failure(conversations, coming, turns)
+            coming = _keep_limit(coming, live, turns, limit)
             live = [conversation for conversation in live if not conversation.over]
             turn = turns.next() if turns is not None else None
             if turn is not None:
                 turn.player.take(turn, [each for each in live if each is not turn.player])
     except KeyboardInterrupt as interrupt:
-        for conversation in live:
-            if not conversation.over:
-                conversation.break_off(Outcome("interrupted", str(interrupt) or "Ctrl-C"))
+        going = [conversation for conversation in live if not conversation.over]
+        for conversation in going:
+            conversation.hang_up()
+        for conversation in going:
+            conversation.break_off(Outcome("interrupted", str(interrupt) or "Ctrl-C"))
         raise
     finally:
         for conversation in conversations:
             conversation.close()
+
+
+def _keep_limit(
+    coming: Sequence[Conversation],
+    live: Sequence[Conversation],
+    turns: Turns[Conversation] | None,
+    limit: TimeLimit,
+) -> list[Conversation]:
+    """End everything once the time is over, and before then what the others wait for in vain.
+
+    Returns the processes that are still to start.
+    """
+    if limit.is_reached:
+        _cut_short(live, limit.reason)
+        return []
+    if turns is not None:
+        waiting = [each for each in live if turns.pauses(each)]
+        late = [each for each in live if not each.over and each not in waiting and each.is_late]
+        if waiting:
+            _cut_short(late, f"no answer for {limit.patience:.0f} s, so the others went on")
+    return list(coming)
+
+
+def _cut_short(conversations: Sequence[Conversation], reason: str) -> None:
+    """End these processes together, and keep what they have reported."""
+    going = [each for each in conversations if not each.over]
+    for each in going:
+        each.hang_up()
+    for each in going:
+        each.cut_short(reason)
 
 
 def _may_begin(
@@ -311,11 +392,14 @@ def _skip_after_failure(
     return [each for each in coming if not each.over]
 
 
-def _turns(players: Sequence[Conversation], *, alone: bool = False) -> Turns[Conversation]:
+def _turns(
+    players: Sequence[Conversation], limit: TimeLimit, *, alone: bool = False
+) -> Turns[Conversation]:
     """Return the turns of a round."""
     decided = frozenset(each for each in players if each.run.decided)
     return Turns(
         [Round(tuple(players), players[0].run.blocks, decided)],
         alone=alone,
         tempo=OfConversations(),
+        limit=limit,
     )

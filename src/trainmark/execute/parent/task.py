@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
+from trainmark.record.caveats import Caveat
 from trainmark.record.facts import RunKey, group_to_complete
 from trainmark.record.record import Record
 
@@ -114,7 +115,9 @@ def remaining(tasks: Iterable[Task[AnyRun]], records: Iterable[Record]) -> list[
     every_run = itertools.chain.from_iterable(task.runs for task in tasks)
     group = group_to_complete({run.key for run in every_run}, records)
     recorded = {
-        RunKey.of(record): record.outcome.status for record in records if record.group.id == group
+        RunKey.of(record): record.outcome.status
+        for record in records
+        if record.group.id == group and Caveat.SHORTENED not in record.caveats
     }
     left = []
     for task in tasks:

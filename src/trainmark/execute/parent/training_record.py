@@ -255,9 +255,12 @@ class TrainingRecordBuilder(RecordBuilder):
         complete = self._is_complete(outcome)
         ended = outcome.status in ("ok", "diverged")
         succeeded = complete and outcome.status == "ok"
+        stopped = self._was_shortened(outcome)
+        shortened = stopped and settings.kind != "sweep"
+        judged = complete and ended and not shortened
         spread = self.run.spread
         needs_peaks = self.seen.limited and settings.kind == "rounds" and complete
-        needs_target = complete and self._schedule.until is not None
+        needs_target = complete and not shortened and self._schedule.until is not None
         unmoved = [scheduled.model.weights[name] for name in self._unchanged]
         return {
             Caveat.SUBSTITUTED_DATASET: settings.substituted,
@@ -265,7 +268,8 @@ class TrainingRecordBuilder(RecordBuilder):
             Caveat.UNKNOWN_PEAK: needs_peaks and self.peaks is None,
             Caveat.LOGGED_STEPS: settings.log_every is not None,
             Caveat.SIDE_BY_SIDE: self.run.trial is not None and self.run.trial.side_by_side,
-            Caveat.STOPPED_EARLY: outcome.status == "ok" and outcome.reason is not None,
+            Caveat.STOPPED_EARLY: stopped and settings.kind == "sweep",
+            Caveat.SHORTENED: shortened,
             Caveat.CONTINUED: self._schedule.protocol == "continued",
             Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
             Caveat.REPLAYED: self.replayed,
@@ -275,7 +279,7 @@ class TrainingRecordBuilder(RecordBuilder):
             Caveat.OVERSUBSCRIBED: self._is_oversubscribed,
             Caveat.NOTHING_AVERAGED: spread is not None and not spread.layout.reduces,
             Caveat.UNMOVED_WEIGHTS: any(len(weight.shape) > 1 for weight in unmoved),
-            Caveat.NOT_LEARNING: complete and ended and not self._learned(outcome),
+            Caveat.NOT_LEARNING: judged and not self._learned(outcome),
             Caveat.STEP_NOT_COMPILED: "not_compiled" in self._finished.settings,
             Caveat.STEP_NOT_CAPTURED: "not_captured" in self._finished.settings,
             Caveat.SHORT_FOR_COMPILING: succeeded and self._was_short_for_compiling,

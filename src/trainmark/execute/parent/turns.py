@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from trainmark.analysis.grouping import grouped
+from trainmark.execute.parent.time_limit import NO_LIMIT, TimeLimit
 from trainmark.execute.protocol.worker_commands import StartTraining, Stop, TakeTurn
 from trainmark.record.record import Slice, are_disturbed
 
@@ -119,6 +120,7 @@ class Turns(Generic[Player]):
         alone: use blocks even with one player.
         tempo: where players compute, and how long their slices are.
         umpire: decides what follows the blocks of the opening; None without an opening.
+        limit: when everything has to end; no block begins shortly before.
 
     Attributes:
         holder: the player whose turn it is; None between turns.
@@ -131,7 +133,9 @@ class Turns(Generic[Player]):
         alone: bool = False,
         tempo: Tempo[Player] | None = None,
         umpire: Umpire[Player] | None = None,
+        limit: TimeLimit = NO_LIMIT,
     ) -> None:
+        self._limit = limit
         self._rounds = list(rounds)
         self._tempo: Tempo[Player] = tempo or Tempo()
         self._umpire = umpire
@@ -211,7 +215,7 @@ class Turns(Generic[Player]):
         for number, each in enumerate(self._rounds):
             self._rounds[number] = Round(each.players, umpire.most_blocks(each), decided)
             if umpire.continues(self._present(each.players)):
-                if each.blocks is None:
+                if self._rounds[number].blocks is None:
                     for player in each.players:
                         if player in self._active:  # a player may have ended meanwhile
                             yield player, StartTraining(), None
@@ -243,7 +247,8 @@ class Turns(Generic[Player]):
         """
         while True:
             present = self._present(players)
-            if len(present) < self._fewest or self._has_enough(number, most):
+            is_alone = len(present) < self._fewest
+            if is_alone or self._limit.is_near or self._has_enough(number, most):
                 return
             block = self._blocks[number]
             self._blocks[number] += 1

@@ -186,12 +186,13 @@ class EvaluatedBefore(Answer):
 
 @dataclass(frozen=True)
 class Finished(Answer):
-    """A run has ended."""
+    """A run has ended; ``shortened`` is whether the time limit ended it before its last step."""
 
     settings: dict[str, Any] = field(default_factory=dict)
     unchanged_weights: list[str] | None = None
     host_peak_bytes: Count | None = None
     device_peak_bytes: Count | None = None
+    shortened: bool = False
 
 
 @dataclass(frozen=True)

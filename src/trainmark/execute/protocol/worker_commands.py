@@ -132,6 +132,8 @@ class Train(OfTraining):
         turns: train only in this training's turns (:class:`TakeTurn`). ``until-stopped``: for
             slices only, without evaluation. ``slices-first``: the same until
             :class:`StartTraining`, then to the end. None trains without pauses.
+        ends_at: reading of the clock at which a training to the end stops at a step; None trains to
+            its last one.
     """
 
     origin: float
@@ -141,6 +143,7 @@ class Train(OfTraining):
     log_every: int | None
     weight_files: tuple[str | None, ...]
     turns: TurnsOfTraining | None = None
+    ends_at: float | None = None
 
 
 @dataclass(frozen=True)

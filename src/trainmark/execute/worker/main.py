@@ -36,7 +36,14 @@ from trainmark.execute.protocol import answers, worker_commands
 from trainmark.execute.protocol.wire import Channel, Send, counter, encoded
 from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.order import epoch_plans, evaluation_sample
-from trainmark.execute.worker.slices import Enough, Slices, TrainingStarts, Turns, keep_own
+from trainmark.execute.worker.slices import (
+    Enough,
+    OutOfTime,
+    Slices,
+    TrainingStarts,
+    Turns,
+    keep_own,
+)
 from trainmark.execute.worker.timing import Clock, timed_epoch
 from trainmark.record import weights as weight_files
 from trainmark.workload import pytorch_draws
@@ -180,7 +187,13 @@ def train(
     if isinstance(trainer, RankTrainer):
         require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))
     trainer.load(weights)
-    pacing = Slices(turns if request.turns else None, send, request.origin, _agreement(trainer))
+    pacing = Slices(
+        turns if request.turns else None,
+        send,
+        request.origin,
+        _agreement(trainer),
+        request.ends_at,
+    )
     state = TrainingState(request, trainer, examples, pacing, drawn)
     first = next(state.plans())
     send(
@@ -218,6 +231,8 @@ def train(
             _train_repeat(state, weights_file, send, tick, clock)
     except Enough:
         send(_finished(state.trainer, None))
+    except OutOfTime:
+        send(dataclasses.replace(_finished(state.trainer, None), shortened=True))
 
 
 def _agreement(trainer: Trainer) -> Callable[[Any], Any]:
@@ -341,8 +356,10 @@ def _train_repeat(
         epoch = timed_epoch(
             trainer, plan, tick, clock, log_every=log_every, first_step=step, pacing=state.pacing
         )
+        if epoch.is_cut and (index > 0 or not epoch.results):
+            raise OutOfTime
         steps = _joined([trainer.read(result) for result in epoch.results])
-        running = _running(workload, steps, plan)
+        running = {} if epoch.is_cut else _running(workload, steps, plan)
         log = list(_log_lines(epoch.edges, steps, plan, step, log_every)) if log_every else []
         send(
             answers.EpochEnded(
@@ -350,8 +367,8 @@ def _train_repeat(
                 start=epoch.start - origin,
                 seconds=epoch.seconds,
                 windows=[(start - origin, seconds) for start, seconds in epoch.windows],
-                steps=len(plan.sizes),
-                examples=sum(plan.sizes),
+                steps=epoch.done,
+                examples=sum(plan.sizes[: epoch.done]),
                 losses=steps.losses.tolist(),
                 l2_losses=None if steps.l2_losses is None else steps.l2_losses.tolist(),
                 log=log,
@@ -359,6 +376,8 @@ def _train_repeat(
             )
         )
         _stop_if_diverged(steps, step, before)
+        if epoch.is_cut:
+            raise OutOfTime
         step += len(plan.sizes)
         before = float(steps.losses[-1])
         if workload.schedule.evaluate == "every-epoch" or index == last:

@@ -29,6 +29,10 @@ MOST_RESTARTING = 1.0
 """Longest time that restarts of a short training may take in a turn, as a multiple of the seconds
 of training that the parent wants; after that, the turn ends with fewer steps. Before this limit, a
 training of 20 steps of 0.1 ms took 5 ms to start again, so a slice of 0.5 s took 3 s."""
+ESTIMATE_SECONDS = 0.1
+"""Seconds of steps from which the time of a step is known well enough to keep a time limit."""
+_PART_OF_REST = 0.5
+"""Share of the steps that probably fit until the time limit, after which the time is read again."""
 
 
 def keep_own(own: Any) -> Any:
@@ -52,6 +56,10 @@ class TrainingStarts(Exception):
     """The slices are over; the training starts from its initial weights."""
 
 
+class OutOfTime(Exception):
+    """The time limit has ended the training at a step."""
+
+
 class Slices:
     """Decides when a training pauses, and how many steps may be queued until then.
 
@@ -62,6 +70,7 @@ class Slices:
         origin: reading of the clock that start times count from.
         agree: returns the first rank's value in all ranks of a training, since each has separate
             turns and clocks.
+        ends_at: reading of the clock at which a training to the end stops; None is no limit.
 
     Attributes:
         threads_to_try: numbers of CPU threads that this turn begins with.
@@ -73,7 +82,11 @@ class Slices:
         send: Send = _send_nothing,
         origin: float = 0.0,
         agree: Callable[[Any], Any] = keep_own,
+        ends_at: float | None = None,
     ) -> None:
+        self._ends_at = ends_at
+        self._now: float | None = None
+        self._out_of_time = False
         self._turns = turns
         self._send = send
         self._origin = origin
@@ -103,7 +116,10 @@ class Slices:
         Raises:
             Enough: the parent needs no more slices.
             TrainingStarts: after these slices, the parent wants the training.
+            OutOfTime: the time limit is reached.
         """
+        if self._out_of_time:
+            raise OutOfTime
         if not self._over or self._turns is None:
             return False
         self._send(Waiting(loss=loss()))
@@ -142,7 +158,7 @@ class Slices:
     def most_steps(self) -> int | None:
         """Return the number of steps up to the next edge of the slice; None is no limit."""
         if self._to_the_end:
-            return None
+            return self._most_steps_in_time()
         if self._step_seconds is None:
             return max(1, self._tried)
         if self._untimed_left:
@@ -150,9 +166,33 @@ class Slices:
         left = math.ceil((self._target - self._seconds) / self._step_seconds)
         return max(left, FEWEST_STEPS - self._timed_steps, 1)
 
+    def _most_steps_in_time(self) -> int | None:
+        """Return the number of steps up to the next look at the time; None without a limit.
+
+        It is half of what probably fits, so a training far from its limit is not interrupted.
+        """
+        if self._ends_at is None:
+            return None
+        if self._step_seconds is None or self._now is None:
+            return max(1, self._tried)
+        return max(1, int(_PART_OF_REST * (self._ends_at - self._now) / self._step_seconds))
+
+    def _trained_to_the_end(self, steps: int, seconds: float, now: float) -> None:
+        """Look at the time; a training without turns begins by estimating that of a step."""
+        if self._ends_at is None:
+            return
+        self._now = self._agree(now)
+        if self._step_seconds is None:
+            self._tried += steps
+            if seconds < ESTIMATE_SECONDS:
+                return
+        self._step_seconds = self._agree(seconds) / steps
+        self._out_of_time = self._now >= self._ends_at
+
     def trained(self, steps: int, examples: int, seconds: float, now: float) -> None:
         """Count trained steps, up to the reading ``now`` of the clock; reports a complete slice."""
         if self._to_the_end:
+            self._trained_to_the_end(steps, seconds, now)
             return
         seconds = self._agree(seconds)
         if self._step_seconds is None:

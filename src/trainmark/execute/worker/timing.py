@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmark.backends.base import EpochPlan, Trainer
-from trainmark.execute.worker.slices import Slices
+from trainmark.execute.worker.slices import OutOfTime, Slices
 
 Clock = Callable[[], float]
 
@@ -28,11 +28,13 @@ class TimedEpoch:
         edges: (steps done, seconds of training so far), the first one at 0 steps.
         windows: times of training, as (start, seconds); several if it paused.
         results: return value of each ``train``.
+        is_cut: whether the time limit ended it before its last step.
     """
 
     edges: list[tuple[int, float]] = field(default_factory=_first_edge)
     windows: list[tuple[float, float]] = field(default_factory=list)
     results: list[Any] = field(default_factory=list)
+    is_cut: bool = False
 
     @property
     def start(self) -> float:
@@ -63,7 +65,8 @@ def timed_epoch(
     """Train one epoch between synchronised readings of the clock.
 
     There is an edge after each step whose number, counted from ``first_step``, is a multiple of
-    ``log_every``, and wherever ``pacing`` requests one, where the training may pause.
+    ``log_every``, and wherever ``pacing`` requests one. There the training may pause or, at its
+    time limit, end.
     """
     pacing = pacing or Slices()
     total = len(plan.sizes)
@@ -99,7 +102,11 @@ def timed_epoch(
         if edge == total:
             epoch.windows.append((opened, now - opened))
             return
-        paused = pacing.wait_for_turn(last_loss)
+        try:
+            paused = pacing.wait_for_turn(last_loss)
+        except OutOfTime:
+            epoch.windows.append((opened, now - opened))
+            raise
         before = clock()
         if paused:
             epoch.windows.append((opened, now - opened))
@@ -117,11 +124,19 @@ def timed_epoch(
                 reach(edge)
                 edge = next_edge()
 
-        epoch.results.append(trainer.train(total, count))
+        try:
+            epoch.results.append(trainer.train(total, count))
+        except OutOfTime:  # such a trainer returns the results of whole epochs only
+            epoch.is_cut = True
+            return epoch
         reach(total)
         return epoch
     while epoch.done < total:
         edge = next_edge()
         epoch.results.append(trainer.train(edge - epoch.done, tick))
-        reach(edge)
+        try:
+            reach(edge)
+        except OutOfTime:
+            epoch.is_cut = True
+            break
     return epoch

@@ -9,6 +9,7 @@ from typing import Any
 from trainmark import units
 from trainmark.analysis.learning_curve import seconds_to
 from trainmark.analysis.statistics import median
+from trainmark.record.caveats import Caveat
 from trainmark.record.facts import FACTS
 from trainmark.report.charts.chart import (
     Chart,
@@ -103,7 +104,8 @@ def time_to_accuracy(work: MeasuredWork) -> Chart:
     lowest = min((value for value in first if is_known(value)), default=math.inf)
     rows: Rows = []
     for side in work.sides:
-        trainings = [each for each in side.records if not FACTS["slices_alone"].of(each)]
+        complete = (each for each in side.records if Caveat.SHORTENED not in each.caveats)
+        trainings = [each for each in complete if not FACTS["slices_alone"].of(each)]
         for level in _LEVELS:
             if level < lowest:
                 continue

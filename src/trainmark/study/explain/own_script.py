@@ -30,6 +30,7 @@ from trainmark.execute.parent.command import Command, CommandRun, CommandSide
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.scheduler import RunObserver, RunStopped
 from trainmark.execute.parent.task import Task
+from trainmark.execute.parent.time_limit import TimeLimit
 from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.execute.protocol.answers import Answer, StepsObserved
 from trainmark.execute.protocol.wire import SCRATCH_PREFIX
@@ -58,16 +59,26 @@ _FIRST_SECONDS = 3.0
 """Seconds of steps after which this observation ends if the script has evaluated."""
 _FIRST_SECONDS_AT_MOST = 8.0
 """Seconds of steps after which it ends in any case."""
-_PATIENCE_SECONDS = 60.0
-"""Time allowed for the first step of the unchanged script; grows with ``--seconds``."""
+_SILENCE = 0.2
+"""Share of the time without a report after which the unchanged script counts as hanging."""
 _SCREENING = 0.6
 """Share of the time until the winners are known."""
+_SCREENING_AT_MOST = 0.75
+"""Share of the time at which the screening is ended, whatever still runs."""
+_PATIENCE = 3.0
+"""How long the others wait for a side that starts or computes, as a multiple of what is usual."""
+_LEAST_PATIENCE_SECONDS = 3.0
+"""Least seconds that they wait, since a busy machine stops a process now and then."""
+_MOST_PATIENCE = 0.4
+"""Largest share of the time left that they wait."""
 _FEWEST_BLOCKS = 4
-"""Minimum number of blocks of a round, even if this takes longer."""
+"""Number of blocks that a round is planned with at least."""
 _MOST_BLOCKS = 12
 """Maximum number of blocks of a round; the time that is left goes to more rounds."""
 _ROUNDS = 3
-"""Minimum number of fresh rounds of what won; fewer give no interval."""
+"""Number of fresh rounds of what won that are planned at least."""
+_FEWEST_FRESH = 2
+"""Fresh rounds without which a winner is not confirmed."""
 _WINNERS = 3
 """Maximum number of winners that are measured again and combined."""
 _MEMORY_SHARE = 0.7
@@ -79,8 +90,6 @@ _OF_READS = 0.1
 
 The loop around the reads takes the rest.
 """
-_FEWEST_SECONDS_OF_A_PROCESS = 300.0
-"""Minimum time limit of a process, in seconds; a change may hang the script."""
 
 
 @dataclass(frozen=True)
@@ -124,26 +133,33 @@ def explain(
     seconds: float = SECONDS,
     only: Sequence[str] = (),
     host: ExperimentHost | None = None,
+    limit: TimeLimit | None = None,
 ) -> OwnScript:
-    """Try changes to the script of ``command`` for about ``seconds``.
+    """Try changes to the script of ``command`` for at most ``seconds``.
 
     Args:
         on_progress: called with the current step and the share done.
         only: known names of the changes to try; all that apply by default.
         host: where the script runs; by default this machine.
+        limit: when everything ends, if that is not ``seconds`` from now.
 
     Raises:
         ExplanationFailed: the unchanged script failed, or made no steps that can be seen.
-        KeyboardInterrupt: interrupted before any change was measured; later, Ctrl-C only ends the
-            measurements.
+        KeyboardInterrupt: interrupted before the unchanged script made two steps; later, Ctrl-C
+            only ends the measurements.
     """
     with scratch_folder() as folder:
         command = dataclasses.replace(command, inject=True, scratch=True, most_steps=None)
-        limit = settings.timeout or max(_FEWEST_SECONDS_OF_A_PROCESS, 3 * seconds)
-        settings = dataclasses.replace(settings, timeout=limit)
         host = host or ExperimentHost()
-        study = _Study(command, settings, Store(Path(folder)), on_progress, seconds, host)
+        limit = limit or time_limit(seconds, host.now(), host)
+        study = _Study(command, settings, Store(Path(folder)), on_progress, limit, host)
         return study.explain(only)
+
+
+def time_limit(seconds: float, began: float, host: ExperimentHost | None = None) -> TimeLimit:
+    """Return the limit of a study that began at this reading of the clock of ``host``."""
+    host = host or ExperimentHost()
+    return TimeLimit(seconds, began, f"--seconds {seconds:g}", clock=host.now)
 
 
 def require_changes(names: Sequence[str]) -> None:
@@ -159,10 +175,10 @@ class _Study:
     settings: Settings
     store: Store
     on_progress: OnProgress
-    seconds: float
+    limit: TimeLimit
     host: ExperimentHost
     step_seconds: float = 0.0
-    expected: float = 0.0
+    start_a_side: float = 0.0
     records: dict[str, list[Record]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     unsuitable: dict[str, str] = field(default_factory=dict)
@@ -170,27 +186,45 @@ class _Study:
     screened: dict[str, int] = field(default_factory=dict)
     session: str = field(default_factory=partial(secrets.token_hex, 6))
     interrupted: bool = False
+    findings: dict[str, Finding] = field(default_factory=dict)
+    combined: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.started = self.host.now()
+        self.screening_ends = _SCREENING_AT_MOST * self.seconds
+
+    @property
+    def seconds(self) -> float:
+        """The time for everything."""
+        return self.limit.seconds
 
     @property
     def passed(self) -> float:
-        return self.host.now() - self.started
+        return self.limit.passed
 
     def explain(self, only: Sequence[str]) -> OwnScript:
         self.observed, self.facts = self._watch_unchanged()
-        facts = self.facts
-        planned, self.left_out, self.unsuitable = choose(self.observed, facts, self.seconds, only)
-        planned = planned if only else self._that_fit(planned)
-        findings = self._screen(planned)
-        if self.interrupted and not findings:
-            raise KeyboardInterrupt
+        try:
+            self._experiment(only)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        return self._conclude()
+
+    def _experiment(self, only: Sequence[str]) -> None:
+        """Measure the changes that apply, then again what may win."""
+        chosen = choose(self.observed, self.facts, self.seconds, only)
+        planned, self.left_out, self.unsuitable = chosen
+        self.findings = self._screen(self._that_fit(planned, whole=bool(only)))
         slowest = self._of_lines()
         if slowest is not None and (not only or slowest.change in only):
-            known = findings.setdefault(slowest.change, slowest)
-            findings[slowest.change] = max(known, slowest, key=attrgetter("speedup.value"))
-        combined = self._measure_again(candidates(findings.values()))
+            known = self.findings.setdefault(slowest.change, slowest)
+            self.findings[slowest.change] = max(known, slowest, key=attrgetter("speedup.value"))
+        self._measure_again(candidates(self.findings.values()))
+
+    def _conclude(self) -> OwnScript:
+        """Return what is known of the script from everything that was measured."""
+        findings = self.findings
+        facts = self.facts
+        combined = self.combined
         for name in [*findings, *combined]:
             measured_again = self._finding(name, fresh=True)
             if measured_again is not None:
@@ -226,12 +260,19 @@ class _Study:
 
     def _watch_unchanged(self) -> tuple[Observed, dict[str, Any]]:
         most = min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
-        patience = max(_PATIENCE_SECONDS, self.seconds)
+        silence = _SILENCE * self.seconds
         what = "the unchanged script"
-        watch = _StepWatch(self.report_time, self.host, what, most, patience)
-        (record,) = self.host.run([self._task("facts", None, 0)], self.store, watch)
-        seen = record.observed
-        why = _why(record)
+        watch = _StepWatch(self.report_time, self.host, what, most, silence)
+        try:
+            self.host.run([self._task("facts", None, 0)], self.store, watch, self.limit)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        seen = watch.records[0].observed if watch.records else None
+        if self.interrupted and (seen is None or seen.steps < 2):
+            raise KeyboardInterrupt
+        record = watch.records[0]
+        was_cut = record.outcome.reason == self.limit.reason
+        why = None if was_cut else _why(record)
         if seen is None or seen.steps < 2 or why is not None:
             steps = many(0 if seen is None else seen.steps, "training step")
             raise ExplanationFailed(
@@ -239,29 +280,50 @@ class _Study:
                 expected="a Python script that trains at least two steps with PyTorch, Keras or "
                 "JAX, and doesn't fail",
                 found=why or f"{steps} in {in_words(self.passed)}",
+                fix=self._more_time(watch) if why is None else "",
             )
         self.base = record
         self.start_seconds = watch.start_seconds
+        self.start_a_side = self.start_seconds / _starting_together()
         self.step_seconds = seen.seconds / (seen.steps - 1)
         self.records[UNCHANGED] = []
         return seen, json.loads(seen.changed.get("facts", "{}"))
 
+    def _more_time(self, watch: _StepWatch) -> str:
+        """Return how many seconds a script needs that had no time for two steps, if known."""
+        if not watch.has_stepped:
+            return "Use a larger --seconds if it only starts slowly."
+        # The unchanged script starts once alone, and once next to a change.
+        starts = (1 + 2 / _starting_together()) * watch.start_seconds
+        needed = math.ceil(starts / _SCREENING_AT_MOST / 10) * 10
+        if needed <= self.seconds:
+            return "It made no further step for the rest of the time; it may hang."
+        start = in_words(watch.start_seconds)
+        return f"Its first step comes after {start}, so use --seconds {needed} or more."
+
     # The experiments
 
-    def _that_fit(self, planned: list[str]) -> list[str]:
-        """Return the changes that there is time to screen."""
-        each = self._start_seconds(1) + 2 * _FEWEST_BLOCKS * self._slice_seconds
+    def _that_fit(self, planned: list[str], *, whole: bool) -> list[str]:
+        """Return the changes that there is time to screen; with ``whole``, all if one fits."""
+        if not planned:
+            return []
+        side = self._start_seconds(1) + 2 * _FEWEST_BLOCKS * self._slice_seconds
         # The unchanged script is in every party.
-        each *= 1 + 1 / min(self._most_alive(), max(len(planned), 1))
-        number = max(int((_SCREENING * self.seconds - self.passed) / each), 1)
+        each = side * (1 + 1 / min(self._most_alive(), len(planned)))
+        number = max(int((_SCREENING * self.seconds - self.passed) / each), 0)
+        if not number and self.passed + 2 * side <= self.seconds:
+            number = 1  # measured once, without fresh rounds
+            self.screening_ends = self.seconds
+        elif number and whole:
+            return planned
         enough = (self.passed + each * len(planned)) / _SCREENING
         late = f"{NOT_ENOUGH_TIME}; use --seconds {math.ceil(enough / 10) * 10}"
         self.left_out |= dict.fromkeys(planned[number:], late)
         return planned[:number]
 
     def _start_seconds(self, sides: int) -> float:
-        """Return the seconds until this many processes have started, up to four at a time."""
-        return sides * self.start_seconds / min(len(usable_core_numbers()), 4)
+        """Return the seconds until this many processes have started, as in the latest round."""
+        return sides * self.start_a_side
 
     @property
     def _slice_seconds(self) -> float:
@@ -272,14 +334,18 @@ class _Study:
         waiting = len(planned)
         for party in self._parties(planned):
             sides = [UNCHANGED, *party]
-            left = _SCREENING * self.seconds - self.passed - self._start_seconds(len(sides))
-            self._round(sides, self._blocks(left * len(party) / waiting, len(sides)))
+            starts = self._start_seconds(len(sides))
+            if self.passed + starts >= self.screening_ends:
+                break
+            left = _SCREENING * self.seconds - self.passed - starts
+            blocks = self._blocks(left * len(party) / waiting, len(sides))
+            self._round(sides, blocks, self.screening_ends)
             waiting -= len(party)
         found = {change: self._finding(change) for change in planned}
         return {change: finding for change, finding in found.items() if finding is not None}
 
-    def _measure_again(self, winners: Sequence[Finding]) -> list[str]:
-        """Measure what may win in fresh rounds, together with the combinations; returns those."""
+    def _measure_again(self, winners: Sequence[Finding]) -> None:
+        """Measure what may win in fresh rounds, together with the combinations."""
         valid = list[str]()
         for each in winners:
             fits = not any(_exclude(each.change, other) for other in valid)
@@ -288,7 +354,7 @@ class _Study:
         single = [each.change for each in winners if each.proof != SAMPLED]
         self.screened = {name: len(records) for name, records in self.records.items()}
         if not single:
-            return []
+            return
         for most in range(_WINNERS, 0, -1):
             repeated = list(dict.fromkeys([*single[:most], *valid[:most]]))
             combined = ["+".join(valid[:number]) for number in range(2, min(len(valid), most) + 1)]
@@ -297,18 +363,15 @@ class _Study:
             needed = self._start_seconds(sides) + 2 * _FEWEST_BLOCKS * sides * self._slice_seconds
             if self.passed + _ROUNDS * needed < self.seconds:
                 break
+        self.combined = combined
         each_round = (self.seconds - self.passed) / _ROUNDS
         blocks = self._blocks(each_round - self._start_seconds(sides), sides)
         longest = needed
-        number = 0
-        while not self.interrupted and (number < _ROUNDS or self.passed + longest < self.seconds):
+        while not self.interrupted and self.passed + longest <= self.seconds:
             began = self.passed
-            self.expected = began + longest * (_ROUNDS - number)
             for party in parties:
-                self._round([UNCHANGED, *party], blocks)
+                self._round([UNCHANGED, *party], blocks, self.seconds)
             longest = max(longest, self.passed - began)
-            number = number + 1
-        return combined
 
     def _finding(self, change: str, *, fresh: bool = False) -> Finding | None:
         """Return what is known of a change; None if it took no effect.
@@ -319,7 +382,7 @@ class _Study:
         """
         records = self._records_of(change, fresh=fresh)
         unchanged = self._records_of(UNCHANGED, fresh=fresh)
-        if fresh and not records:
+        if fresh and len({record.round for record in records}) < _FEWEST_FRESH:
             return None
         seen = [each.observed for each in records if each.observed is not None]
         proofs: dict[str, str] = {}
@@ -329,8 +392,11 @@ class _Study:
             failed |= observed.failed
         why_not = [failed[part] for part in change.split("+") if part in failed]
         why_not += filter(None, map(_why, records))
-        cut = not records or any(each.outcome.status == "interrupted" for each in records)
-        lacking = "interrupted" if cut else "no evidence that it took effect"
+        lacking = "no evidence that it took effect"
+        if self.interrupted and (not records or _was_interrupted(records)):
+            lacking = "interrupted"
+        elif not records:
+            lacking = f"{NOT_ENOUGH_TIME}; use a larger --seconds"
         why_not += [lacking for part in change.split("+") if part not in proofs]
         is_batch = change.startswith("batch")
         ratio = speedup(_in_turns(unchanged), _in_turns(records), per_example=is_batch)
@@ -441,25 +507,38 @@ class _Study:
         blocks = int(seconds / (2 * sides * self._slice_seconds))
         return min(max(blocks, _FEWEST_BLOCKS), _MOST_BLOCKS)
 
-    def _round(self, changes: Sequence[str], blocks: int) -> None:
+    def _round(self, changes: Sequence[str], blocks: int, ends: float) -> None:
         """Measure changes against the unchanged script, once.
 
         After Ctrl-C nothing follows; what it leaves of the screening counts, but not part of a
         fresh round.
+
+        Args:
+            blocks: number of blocks.
+            ends: seconds after the beginning at which the round is ended.
         """
-        if self.interrupted:
+        if self.interrupted or self.limit.is_reached:
             return
         number = next(self.rounds)
         tasks = [self._task(side, blocks, number) for side in dict.fromkeys(changes)]
         what = f"{many(len(changes) - 1, 'change')} against the unchanged script"
         watch = _StepWatch(self.report_time, self.host, what)
+        limit = self.limit.at(ends, self._patience(len(tasks)))
+        began = self.passed
         try:
-            self.host.run(tasks, self.store, watch)
+            self.host.run(tasks, self.store, watch, limit)
         except KeyboardInterrupt:
             self.interrupted = True
             if self.screened:
                 return
+        if not any(record.outcome.status == "timeout" for record in watch.records):
+            slices = itertools.chain.from_iterable(record.slices for record in watch.records)
+            measuring = math.fsum(each.seconds * each.steps / each.timed_steps for each in slices)
+            self.start_a_side = max(self.passed - began - measuring, 0.0) / len(tasks)
         for record in watch.records:
+            # The time was over before it had a result, which is no fault of the change.
+            if record.outcome.status == "timeout" and record.outcome.reason == limit.reason:
+                continue
             found = re.match(r"change=(\S+)", record.backend.style or "")
             self.records.setdefault(found[1] if found else UNCHANGED, []).append(record)
 
@@ -475,9 +554,15 @@ class _Study:
         )
         return Task((run,))
 
+    def _patience(self, sides: int) -> float:
+        """Return how long the others wait for a side that starts or computes."""
+        usual = max(self._start_seconds(sides), self.start_seconds, 4 * self.step_seconds)
+        most = _MOST_PATIENCE * self.limit.left
+        return min(max(_PATIENCE * usual, _LEAST_PATIENCE_SECONDS), most)
+
     def report_time(self, what: str) -> None:
-        """Report what is being done."""
-        self.on_progress(what, min(self.passed / max(self.seconds, self.expected), 0.99))
+        """Report what is being done, and the share of the time that has passed."""
+        self.on_progress(what, min(self.passed / self.seconds, 0.99))
 
 
 class _StepWatch(RunObserver):
@@ -485,7 +570,7 @@ class _StepWatch(RunObserver):
 
     Args:
         most: end the process after this many seconds of steps, or earlier if it has evaluated.
-        patience: end it if nothing has been reported for this many seconds.
+        silence: end it if nothing has been reported for this many seconds since its first step.
     """
 
     def __init__(
@@ -494,18 +579,23 @@ class _StepWatch(RunObserver):
         host: ExperimentHost,
         what: str,
         most: float = math.inf,
-        patience: float = math.inf,
+        silence: float = math.inf,
     ) -> None:
         self._on_progress = on_progress
         self._host = host
         self._what = what
         self._most = most
-        self._patience = patience
+        self._silence = silence
         self._began = self._host.now()
         self._stepped_at: float | None = None
         self._reported_at = self._began
         self._seen: StepsObserved | None = None
         self.records: list[Record] = []
+
+    @property
+    def has_stepped(self) -> bool:
+        """Whether the process has made a step."""
+        return self._stepped_at is not None
 
     @property
     def start_seconds(self) -> float:
@@ -526,14 +616,14 @@ class _StepWatch(RunObserver):
     def counted(self, task: Task[Any], steps: int) -> None:  # noqa: ARG002
         """Show the time left, and end the first process after a few seconds of steps."""
         self._on_progress(self._what)
-        silent = self._host.now() - self._reported_at > self._patience
-        if self._seen is None and silent:
-            raise RunStopped("no training step")
+        silent = self._host.now() - self._reported_at > self._silence
         if self._most < math.inf and self._seen is not None:
             # Only what was reported is known of a process that is ended.
             reported = self._reported_at - self._began - self.start_seconds
             has_evaluated = reported > _FIRST_SECONDS and self._seen.evaluations > 0
-            if reported > self._most or has_evaluated or silent:
+            # Two steps are the least that tell anything.
+            hangs = silent and self._seen.steps > 1
+            if reported > self._most or has_evaluated or hangs:
                 raise RunStopped("observed long enough")
 
 
@@ -543,6 +633,15 @@ def _in_turns(records: Sequence[Record]) -> list[Record]:
     The others trained alone for lack of memory.
     """
     return [record for record in records if Caveat.ONE_AFTER_THE_OTHER not in record.caveats]
+
+
+def _starting_together() -> int:
+    """Return how many processes start at a time."""
+    return min(len(usable_core_numbers()), 4)
+
+
+def _was_interrupted(records: Sequence[Record]) -> bool:
+    return any(record.outcome.status == "interrupted" for record in records)
 
 
 def _exclude(one: str, other: str) -> bool:
