@@ -96,7 +96,7 @@ def of_tomorrow(
 
 
 @pytest.mark.parametrize("name", catalog.names())
-def test_a_new_optional_field_leaves_all_fingerprints_as_they_are(name: str) -> None:
+def test_a_new_optional_field_does_not_change_fingerprints(name: str) -> None:
     today = catalog.find(name)
     later = of_tomorrow(today)
     assert later.to_data() != today.to_data()
@@ -136,7 +136,7 @@ def test_the_workloads_of_the_catalogue_are_distinguished() -> None:
     )
 
 
-def test_a_layers_kind_counts_even_where_its_numbers_are_the_same() -> None:
+def test_the_fingerprint_depends_on_the_kind_of_each_layer() -> None:
     cnn = catalog.find("mnist-cnn")
     single = tuple(
         dataclasses.replace(layer, kind="dropout") if layer.kind == "channel-dropout" else layer
