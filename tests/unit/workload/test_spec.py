@@ -121,6 +121,8 @@ def test_a_new_field_that_is_used_changes_its_fingerprint() -> None:
         ("mnist-cnn", "a477817da9cc2c6e", "0c1b6f3c01aec4ac"),
         ("mnist-mlp512", "cafddca02e41fbbb", "0c1b6f3c01aec4ac"),
         ("cifar10-cnn", "341ee2afc7fd53ba", "57ef3239e95da29f"),
+        ("shakespeare-gpt", "8fcf399744659a1d", "bcdecae25ab3371a"),
+        ("cifar10-resnet9", "c6489cf37e205ce4", "0c1b6f3c01aec4ac"),
     ],
 )
 def test_fingerprints_stay_as_records_hold_them(name: str, step: str, schedule: str) -> None:
