@@ -292,7 +292,7 @@ DEFENCES = (
     ),
     Defence(
         "kill -9 of trainmark: half-written files",
-        f"{UNIT}/record/test_store.py::test_what_a_killed_process_left_half_written_goes_when_the_folder_is_used_again",
+        f"{UNIT}/record/test_store.py::test_partial_files_of_a_killed_process_are_removed_later",
         Cut("trainmark.record.store", "Store.locked", "self._sweep()", "None"),
     ),
     Defence(
@@ -307,7 +307,7 @@ DEFENCES = (
     ),
     Defence(
         "kill -9 of trainmark: scratch folders",
-        f"{UNIT}/test_scratch.py::test_one_whose_owner_was_killed_goes_with_the_next",
+        f"{UNIT}/test_scratch.py::test_a_folder_of_a_killed_owner_is_removed_by_the_next",
         Cut("trainmark.scratch", "scratch_folder", "_sweep(top)", "None"),
     ),
     Defence(

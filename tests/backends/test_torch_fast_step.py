@@ -18,8 +18,10 @@ from tests.slow import slow
 from trainmark.backends.base import EpochPlan, Options
 from trainmark.errors import UsageError
 from trainmark.workload import catalog
+from trainmark.workload.layers import Repeat
 from trainmark.workload.size import Size
-from trainmark_conformance.cases import Case
+from trainmark_conformance.cases import WITH_DROPOUT, Case
+from trainmark_conformance.contract import PLAIN
 from trainmark_conformance.modern import RECIPES
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -35,12 +37,24 @@ from trainmark.backends.torch.compiling import random_options  # noqa: E402
 # inductor's own use
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script_method`:DeprecationWarning")
 
-GPT = dataclasses.replace(RECIPES[0], sizes=(4, 4, 3, 4, 3))
+
+def with_one_block(case: Case) -> Case:
+    """Return the case with each repeated block only once. A second one takes as long to compile."""
+    layers = (
+        dataclasses.replace(layer, times=1) if isinstance(layer, Repeat) else layer
+        for layer in case.workload.model
+    )
+    return case.changed(model=tuple(layers))
+
+
+GPT = dataclasses.replace(with_one_block(RECIPES[0]), sizes=(4, 4, 3, 4, 3))
 """A small language model with AdamW, clipping and a rate that changes in every step; the batches
 have two sizes."""
-DROPOUT = Case(
-    "dropout", Size(width=12, depth=1, length=6).of(catalog.find("shakespeare-gpt-10m")), (2, 2)
+DROPOUT = dataclasses.replace(WITH_DROPOUT[0], sizes=(2, 2))
+GPT_DROPOUT = Case(
+    "GPT dropout", Size(width=12, depth=1, length=6).of(catalog.find("shakespeare-gpt-10m")), (2, 2)
 )
+THREE_SIZES = dataclasses.replace(PLAIN, sizes=(4, 3, 2, 4))
 
 
 class RehearsedGraph:
@@ -125,12 +139,11 @@ def test_each_batch_size_is_compiled_once_and_ahead(monkeypatch: pytest.MonkeyPa
     at all."""
     torch.compiler.reset()  # another test of this process may have compiled the same
     monkeypatch.setenv(STEP_VARIABLE, "compiled")
-    three_sizes = dataclasses.replace(GPT, sizes=(4, 3, 2, 4))
-    made = trainer(three_sizes)
+    made = trainer(THREE_SIZES)
     before = counters["stats"]["unique_graphs"]
-    made.compile(three_sizes.plan)
+    made.compile(THREE_SIZES.plan)
     compiled = counters["stats"]["unique_graphs"]
-    trained(made, three_sizes.plan)
+    trained(made, THREE_SIZES.plan)
     assert compiled - before == 3
     assert counters["stats"]["unique_graphs"] == compiled
 
@@ -170,17 +183,23 @@ def test_preparing_a_step_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert not any(array.any() for slot in after.slots.values() for array in slot.values())
 
 
-@pytest.mark.parametrize("falls_back", [slow(False), True])
+@pytest.mark.parametrize(
+    ("case", "falls_back"),
+    [
+        slow(DROPOUT, False),
+        (DROPOUT, True),
+        slow(GPT_DROPOUT, False),
+        slow(GPT_DROPOUT, True),
+    ],
+    ids=str,
+)
 def test_masks_differ_in_every_compiled_step(
-    monkeypatch: pytest.MonkeyPatch, falls_back: bool
+    monkeypatch: pytest.MonkeyPatch, case: Case, falls_back: bool
 ) -> None:
     monkeypatch.setenv(STEP_VARIABLE, "compiled")
     monkeypatch.setattr(torch, "__version__", TorchVersion("2.13.0" if falls_back else "2.12.0"))
-    optimizer = dataclasses.replace(
-        DROPOUT.workload.optimizer, learning_rate=1e-25, lr_schedule=None
-    )
-    still = DROPOUT.changed(optimizer=optimizer)
-    made = trainer(still)
+    optimizer = dataclasses.replace(case.workload.optimizer, learning_rate=1e-25, lr_schedule=None)
+    made = trainer(case.changed(optimizer=optimizer))
     plan = EpochPlan((2, 2), np.array([0, 1, 0, 1]))
     made.compile(plan)
     losses, _ = trained(made, plan)

@@ -95,7 +95,7 @@ def test_a_script_that_reports_is_measured_by_its_epochs(command: CommandLine, s
 STEPS = """
 import sys, time
 from trainmark import hook
-for epoch in range(4):
+for epoch in range(3):
     for batch in hook.batches(range(40)):
         time.sleep(float(sys.argv[1]))
     hook.epoch(loss=1.0 - epoch / 10, examples=1000)
@@ -110,7 +110,7 @@ def test_scripts_that_report_take_turns(command: CommandLine, tmp_path: Path) ->
         sys.executable,
         str(script),
         "{wait}",
-        options=("--vary", "wait=0.02,0.06", "--repeats", "3"),
+        options=("--vary", "wait=0.02,0.06", "--repeats", "2"),
     )
     assert code == 0, err
     paces: dict[str, list[float]] = {"0.02": [], "0.06": []}

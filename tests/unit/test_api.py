@@ -35,12 +35,12 @@ def test_importing_trainmark_imports_none_of_its_modules() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_name_that_it_has_not() -> None:
+def test_an_unknown_attribute_of_the_package_is_an_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'runs'"):
         trainmark.runs  # noqa: B018
 
 
-def test_what_it_has_is_listed_for_those_who_look() -> None:
+def test_dir_lists_the_public_names() -> None:
     assert {"run", "load_records", "compare", "__version__"} <= set(dir(trainmark))
 
 
@@ -198,7 +198,7 @@ def test_an_option_that_run_does_not_have(tmp_path: Path) -> None:
         trainmark.run("mnist-mlp32", out=tmp_path, devise="cpu")  # type: ignore[call-arg]
 
 
-def test_a_protocol_that_there_is_not(tmp_path: Path) -> None:
+def test_an_unknown_protocol_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="Did you mean fresh"):
         trainmark.run("mnist-mlp32", out=tmp_path, backend="fake", protocol="frsh")  # type: ignore[arg-type]
 

@@ -20,13 +20,11 @@ from trainmark.errors import TrainingDiverged, TrainmarkError, UnknownName, Usag
         ({"expected": "tea", "fix": "Pour again."}, "the cup is wrong: expected tea. Pour again."),
     ],
 )
-def test_message_says_what_was_expected_what_was_found_and_what_to_do(
-    parts: dict[str, str], text: str
-) -> None:
+def test_a_message_has_expected_found_and_fix(parts: dict[str, str], text: str) -> None:
     assert str(TrainmarkError("the cup is wrong", **parts)) == text
 
 
-def test_unknown_name_lists_what_is_known_and_suggests_the_nearest() -> None:
+def test_an_unknown_name_suggests_the_nearest_and_lists_all() -> None:
     error = UnknownName("workload", "mnist-mlp33", ["mnist-mlp32", "cifar10-cnn"])
     assert str(error) == (
         "unknown workload 'mnist-mlp33': expected one of cifar10-cnn, mnist-mlp32. Did you mean "
@@ -47,7 +45,7 @@ def test_unknown_name_lists_what_is_known_and_suggests_the_nearest() -> None:
         ("momentun", "momentum"),
     ],
 )
-def test_what_people_shorten_a_name_to_is_near(name: str, near: str) -> None:
+def test_a_shortened_name_is_similar(name: str, near: str) -> None:
     known = [
         "learning_rate",
         "weight_decay",
@@ -60,7 +58,7 @@ def test_what_people_shorten_a_name_to_is_near(name: str, near: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["l", "x", "ra", "toaster"])
-def test_a_letter_or_two_from_within_are_not(name: str) -> None:
+def test_one_or_two_letters_of_a_name_are_not_similar(name: str) -> None:
     assert UnknownName("key", name, ["learning_rate", "weight_decay"]).near == ()
 
 
@@ -69,7 +67,7 @@ def test_unknown_name_suggests_nothing_when_nothing_is_near() -> None:
     assert str(UnknownName("variant", "x", [])) == "unknown variant 'x'"
 
 
-def test_names_are_listed_in_order_when_they_come_from_a_generator() -> None:
+def test_known_names_from_a_generator_are_listed_in_order() -> None:
     assert (
         UnknownName("device", "c", (name for name in ("cuda:0", "cpu"))).expected
         == "one of cpu, cuda:0"

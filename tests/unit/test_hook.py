@@ -140,7 +140,7 @@ def test_a_training_without_turns_goes_on(place: Path, answer: str) -> None:
 
 
 @pytest.mark.parametrize("rank", ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"])
-def test_of_many_processes_one_speaks(place: Path, rank: str) -> None:
+def test_only_one_of_many_processes_reports(place: Path, rank: str) -> None:
     assert said(THREE_EPOCHS, place, **{rank: "1"}) == []
     assert len(said(THREE_EPOCHS, place, **{rank: "0"})) == 7
 
@@ -199,7 +199,7 @@ def test_a_reader_that_has_gone_ends_nothing(tmp_path: Path) -> None:
     assert (process.returncode, out) == (0, "False\n")
 
 
-def test_outside_it_says_nothing_and_opens_nothing() -> None:
+def test_without_trainmark_the_hook_reports_nothing() -> None:
     assert not trainmark.hook.is_listening()
     trainmark.hook.begin()
     trainmark.hook.epoch(loss=object())  # type: ignore[arg-type]  # not even looked at

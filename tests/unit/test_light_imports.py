@@ -30,7 +30,7 @@ def test_importing_trainmark_imports_no_framework() -> None:
     assert not imported_by("import trainmark") & (FRAMEWORKS | HEAVY)
 
 
-def test_this_way_of_looking_can_see_one() -> None:
+def test_the_check_of_imports_finds_a_framework() -> None:
     assert "numpy" in imported_by("import trainmark, numpy")
 
 

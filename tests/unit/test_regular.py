@@ -74,7 +74,7 @@ def test_a_folder_and_nothing_at_all(tmp_path: Path) -> None:
         regular.read(tmp_path / "absent", 10)
 
 
-def test_a_write_that_fails_at_the_last_moment_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_write_that_fails_at_the_end_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "r.json").mkdir()
     with pytest.raises(OSError, match=r"r\.json"):
         regular.write_atomically(tmp_path / "r.json", b"content")

@@ -45,13 +45,13 @@ def test_a_command_has_one_cache_removed_at_its_end() -> None:
     assert Path(compile_cache()).is_dir() and Path(compile_cache()) != folder
 
 
-def test_it_goes_with_its_owner(tmp_path: Path) -> None:
+def test_a_scratch_folder_is_removed_with_its_owner(tmp_path: Path) -> None:
     with scratch_folder(tmp_path) as folder:
         Path(folder, "socket").touch()
     assert not list(tmp_path.iterdir())
 
 
-def test_one_whose_owner_was_killed_goes_with_the_next(tmp_path: Path) -> None:
+def test_a_folder_of_a_killed_owner_is_removed_by_the_next(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", OWNER, str(tmp_path)], check=False)
     (left,) = tmp_path.iterdir()
     with scratch_folder(tmp_path):
@@ -61,7 +61,7 @@ def test_one_whose_owner_was_killed_goes_with_the_next(tmp_path: Path) -> None:
         assert not left.exists()
 
 
-def test_one_in_use_stays_however_old_and_so_does_what_is_not_one(tmp_path: Path) -> None:
+def test_old_scratch_in_use_and_other_folders_stay(tmp_path: Path) -> None:
     other = tmp_path / "trainmark-results"
     other.mkdir()
     age(other)

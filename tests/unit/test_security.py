@@ -84,7 +84,7 @@ def test_nothing_is_unpickled_evaluated_or_given_to_a_shell() -> None:
         "os.system(x)",
     ],
 )
-def test_the_look_at_the_source_sees(source: str) -> None:
+def test_the_search_of_the_source_finds_calls(source: str) -> None:
     assert list(dangers(source))
 
 

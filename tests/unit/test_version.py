@@ -30,7 +30,7 @@ def clone(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_is_the_one_of_the_distribution() -> None:
+def test_the_version_is_that_of_the_distribution() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == version.VERSION
     assert f"version: {version.VERSION}\n" in (ROOT / "CITATION.cff").read_text()

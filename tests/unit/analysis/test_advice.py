@@ -30,7 +30,7 @@ def advised(seconds: dict[str, float], **changes: Any) -> tuple[Advice, ...]:
     return advise(found, attribute(found), "examples/recipes/torch_fast.py")
 
 
-def test_against_batches_made_on_the_host_what_was_timed_comes_first() -> None:
+def test_a_timed_remedy_for_input_comes_before_an_untimed_one() -> None:
     timed, untimed = advised(on_cpu(**{FAST: STEP / 3}), starts=NO_STARTS)
     assert (timed.cause, timed.style, timed.measured) == ("input", "fast", True)
     assert "(see examples/recipes/torch_fast.py)" in timed.do
@@ -39,7 +39,7 @@ def test_against_batches_made_on_the_host_what_was_timed_comes_first() -> None:
     assert untimed.promise == pytest.approx(1 / (1 - 8 / STEP))
 
 
-def test_a_cause_that_noise_makes_larger_than_the_step_is_advised_against() -> None:
+def test_the_promise_is_at_most_100_where_noise_exceeds_the_step() -> None:
     found = dissection([on_cpu()] * 5)
     attribution = dataclasses.replace(attribute(found), shares=(Share("input", 1.01, 0.98, 1.04),))
     assert max(each.promise for each in advise(found, attribution)) == pytest.approx(100)
@@ -65,7 +65,7 @@ def dispatching() -> dict[str, float]:
     }
 
 
-def test_against_small_operations_a_larger_batch_is_promised_by_the_example() -> None:
+def test_the_promise_of_a_larger_batch_is_per_example() -> None:
     best = advised(dispatching(), starts=NO_STARTS)[0]
     assert (best.cause, best.batch) == ("dispatch", 1000)
     assert best.promise == pytest.approx(10 * 10 / 28)
@@ -83,13 +83,13 @@ def test_a_too_small_batch_is_named_if_a_larger_one_helps_most() -> None:
     assert "dispatch (80.0 %)" in cause
 
 
-def test_a_larger_batch_that_hardly_helps_is_not_the_largest_cause() -> None:
+def test_a_batch_is_not_too_small_if_a_larger_one_hardly_helps() -> None:
     seconds = dispatching() | {LARGER: 96.0}
     attribution = attribute(dissection([seconds] * 5, starts=NO_STARTS))
     assert "too small" not in "".join(sentences(attribution, advised(seconds, starts=NO_STARTS)))
 
 
-def test_where_nothing_helps_against_the_largest_cause_the_next_one_is_taken() -> None:
+def test_advice_skips_a_cause_that_nothing_can_reduce() -> None:
     seconds = on_cpu(**{PEAK: 100.0, "without input": STEP - 0.5})
     found = dissection([seconds] * 5)
     shares = attribute(found)
@@ -103,7 +103,7 @@ def test_where_most_is_unexplained_nothing_is_advised() -> None:
     assert "Too noisy to tell" in sentences(attribute(found), ())[0]
 
 
-def test_what_may_be_noise_is_not_named_and_gives_no_advice() -> None:
+def test_a_share_that_may_be_noise_gives_no_advice() -> None:
     """Making batches seems to cost 8 of 10 ms, but without it a step took anything from 2 to 12."""
     rounds = [
         {WHOLE: 10.0, "without input": without, PEAK: 1e-9}

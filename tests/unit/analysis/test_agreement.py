@@ -106,7 +106,7 @@ def test_a_gap_between_repeats_is_not_bridged() -> None:
     assert figure(measured(agree(records)), "train_accuracy").verdict == "not judged"
 
 
-def test_fresh_runs_of_the_same_length_are_not_the_published_protocol() -> None:
+def test_fresh_runs_do_not_match_a_continued_published_protocol() -> None:
     fresh = scheduled("mnist-mlp32").with_schedule(protocol="fresh")
     assert all(result.key is None for result in agree(repeats(fresh, 10)))
 
@@ -168,7 +168,7 @@ def test_step_losses_are_totals_and_their_l2_part_is_apart() -> None:
     assert figure(result, "step_l2_loss", "step 230").measured == pytest.approx(1.971, abs=1e-3)
 
 
-def test_a_part_of_the_dataset_judges_only_what_does_not_need_the_whole() -> None:
+def test_figures_that_need_all_the_data_are_not_judged_by_a_part() -> None:
     result = measured(agree([cifar(train_examples=40_000, caveats=[Caveat.PARTIAL_DATASET])]))
     mean = figure(result, "step_loss", "mean of steps 230 to 280, every 10")
     assert (mean.verdict, mean.reason) == ("not judged", "needs the whole training set")
@@ -253,7 +253,7 @@ def test_a_published_nan_is_shown_with_what_was_measured() -> None:
     assert any(value["published"] == "nan" for value in to_plain(result)["values"])
 
 
-def test_a_gpu_is_not_held_against_the_nan_of_a_cpu() -> None:
+def test_a_gpu_is_not_compared_with_the_nan_of_a_cpu() -> None:
     result = measured(agree(repeats(scheduled("mnist-mlp32", 3), 10, device="cuda:0")))
     assert [value.device for value in result.values] == ["gpu", "gpu"]
 
@@ -273,7 +273,7 @@ def test_a_network_that_diverged_differs() -> None:
     assert loss.verdict == "differs"
 
 
-def test_one_of_many_runs_that_diverged_is_not_hidden_by_their_median() -> None:
+def test_the_median_of_many_runs_does_not_hide_a_diverged_one() -> None:
     workload = scheduled("mnist-mlp128")
     fine = [
         a_record(workload=workload, round=number, seconds=(1.0,) * 20, train_accuracy=0.994)
@@ -340,7 +340,7 @@ def test_a_workload_that_cannot_be_read_is_an_error() -> None:
         agree([msgspec.structs.replace(record, workload=broken)])
 
 
-def test_a_figure_before_the_first_step_is_read_from_its_evaluation() -> None:
+def test_figures_before_step_0_come_from_the_first_evaluation() -> None:
     before = FirstEvaluation(0.1, 4.1649, 0.0, 4.19, 0.0)
     result = measured(agree([a_record(workload=scheduled("shakespeare-gpt"), before=before)]))
     assert figure(result, "test_loss", "before step 0").verdict == "agrees"

@@ -108,7 +108,7 @@ def test_every_cause_has_the_share_that_was_planted() -> None:
         assert found[cause] == pytest.approx(seconds / STEP), cause
 
 
-def test_the_shares_of_a_step_add_up_to_it_and_what_comes_on_top_does_not_count() -> None:
+def test_shares_without_evaluation_and_compile_add_up_to_1() -> None:
     attribution = attribute(dissection([on_cpu()] * 5))
     steady = sum(share.share for share in attribution.shares if not share.on_top)
     assert steady + attribution.unexplained.value == pytest.approx(1)
@@ -126,7 +126,7 @@ def test_the_start_of_an_epoch_is_spread_over_its_steps() -> None:
     assert attribute(found).step_seconds.value == pytest.approx(2 * STEP)
 
 
-def test_a_speed_up_is_of_examples_and_counts_the_start_of_an_epoch() -> None:
+def test_a_speed_up_is_per_example_and_includes_epoch_starts() -> None:
     rounds = [on_cpu(**{"larger": 40.0, FAST: 2.0})] * 5
     starts = ({WHOLE: 0.0, "larger": 0.0, FAST: 100.0},) * 5
     found = dissection(rounds, starts=starts)
@@ -134,7 +134,7 @@ def test_a_speed_up_is_of_examples_and_counts_the_start_of_an_epoch() -> None:
     assert speedup(found, "larger", 10).value == pytest.approx(STEP / 4.0)
 
 
-def test_the_largest_comes_first_and_what_was_not_measured_is_named() -> None:
+def test_the_largest_share_is_first_and_unknown_ones_are_named() -> None:
     seconds = on_cpu()
     del seconds["without copy"], seconds[PEAK], seconds[PRODUCTS]
     attribution = attribute(dissection([seconds] * 5, compile_seconds=None))
@@ -151,7 +151,7 @@ def test_the_share_of_a_missing_variant_stays_unexplained() -> None:
     assert without_it["memory"] == pytest.approx(with_it["memory"] + with_it["optimizer"])
 
 
-def test_on_an_accelerator_dispatch_is_what_capturing_the_step_saves() -> None:
+def test_on_an_accelerator_capturing_the_step_saves_the_dispatch() -> None:
     """A host that launches for 4 while the device computes for 3: only the fourth is what launching
     costs."""
     seconds = {WHOLE: 4.0, "without optimizer": 4.0, CAPTURED: 3.0, PLAIN: 2.5, PEAK: 0.2}
@@ -161,9 +161,7 @@ def test_on_an_accelerator_dispatch_is_what_capturing_the_step_saves() -> None:
     assert found["compute"] == pytest.approx(2 / 4)
 
 
-def test_layers_that_only_some_networks_have_take_their_shares_of_what_was_memory_and_compute() -> (
-    None
-):
+def test_shares_of_layer_kinds_come_out_of_memory_and_compute() -> None:
     left = STEP - sum(PLANTED[part] for part in PARTS) - PLANTED["dispatch"]
     layers = {
         "ablation of attention": left - 0.2,
@@ -188,7 +186,7 @@ def test_layers_that_only_some_networks_have_take_their_shares_of_what_was_memor
     )
 
 
-def test_without_its_counterpart_a_variant_says_nothing() -> None:
+def test_a_variant_without_its_counterpart_has_no_share() -> None:
     """What launching the plain network costs was not measured, so ``memory`` would hold some of
     that."""
     seconds = on_cpu()
@@ -204,7 +202,7 @@ def test_compute_is_never_more_than_what_is_left() -> None:
     assert found["unexplained"] == pytest.approx(0)
 
 
-def test_idle_cores_take_their_share_and_the_rest_is_smaller_by_that() -> None:
+def test_the_share_of_idle_cores_reduces_all_other_shares() -> None:
     found = dissection([on_cpu()] * 5, threads_ratio=Estimate(0.6, 0.5, 0.7))
     attribution = attribute(found)
     assert shares(found)["threads"] == pytest.approx(0.4)
@@ -243,7 +241,7 @@ def test_the_interval_knows_that_processes_differ() -> None:
     assert covered_by_one < 20
 
 
-def test_what_not_every_process_could_time_is_not_known() -> None:
+def test_a_variant_that_a_process_could_not_time_is_unknown() -> None:
     less = on_cpu()
     del less["without copy"]
     attribution = attribute(dissection([on_cpu()] * 4, [less] * 3))

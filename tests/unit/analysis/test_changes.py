@@ -35,7 +35,7 @@ def test_the_largest_gain_comes_first() -> None:
     ]
 
 
-def test_a_change_comes_before_the_diagnosis_that_it_mostly_explains() -> None:
+def test_a_change_comes_before_the_diagnosis_whose_gain_it_has() -> None:
     assert names(found("same-batch", 2.0), found("workers=2", 1.8), found("bf16", 1.9))[:2] == [
         "workers=2",
         "same-batch",
@@ -43,18 +43,18 @@ def test_a_change_comes_before_the_diagnosis_that_it_mostly_explains() -> None:
     assert names(found("same-batch", 2.0), found("workers=2", 1.1))[0] == "same-batch"
 
 
-def test_a_larger_batch_comes_first_only_if_nothing_else_explains_its_gain() -> None:
+def test_a_larger_batch_is_not_first_if_others_explain_its_gain() -> None:
     assert names(found("batch=8", 4.0, "better"), found("same-batch", 2.5))[0] == "same-batch"
     assert names(found("batch=8", 4.0, "better"), found("threads=1", 1.85))[0] == "batch=8"
 
 
-def test_a_larger_batch_comes_first_only_if_more_is_learnt_in_the_same_time() -> None:
+def test_a_larger_batch_is_first_only_if_it_learns_faster() -> None:
     for learning in ("same", "unclear"):
         assert names(found("batch=8", 9.0, learning), found("threads=1", 1.2))[0] == "threads=1"
     assert names(found("batch=8", 9.0, "worse"), found("bf16", 2.0, "worse"))[0] == "batch=8"
 
 
-def test_another_precision_comes_first_only_if_it_is_certain_to_give_more() -> None:
+def test_another_precision_is_first_only_if_surely_faster() -> None:
     assert names(found("bf16", 1.66, low=1.48), found("threads=2", 1.57))[0] == "threads=2"
     assert names(found("bf16", 1.66, low=1.60), found("threads=2", 1.57))[0] == "bf16"
 
@@ -102,7 +102,7 @@ def sliced(pace: float, round_: int, disturbed: bool = False) -> Record:
     return a_record(round=round_, slices=slices)
 
 
-def test_speed_is_compared_by_rounds_if_there_are_enough_else_by_blocks() -> None:
+def test_speed_is_compared_by_blocks_if_rounds_are_too_few() -> None:
     ratio = speedup([sliced(1, 0)], [sliced(1.5, 0)])
     assert ratio is not None
     assert ratio.value == pytest.approx(1.5)
@@ -152,14 +152,14 @@ def test_losses_are_compared(changed: Sequence[float], verdict: str) -> None:
     assert compare_losses([losses(1), losses(1)], [changed]) == verdict
 
 
-def test_runs_that_do_not_repeat_each_other_need_a_larger_difference() -> None:
+def test_losses_that_vary_between_runs_need_a_larger_difference() -> None:
     unchanged = [losses(1, end=0.5), losses(2, end=0.9)]
     assert compare_losses(unchanged, [losses(3, end=0.95)]) == "same"
     assert compare_losses(unchanged, [losses(3, end=2.0)]) == "worse"
 
 
 @pytest.mark.parametrize("steps", [150, 250])
-def test_the_spread_is_that_of_most_unchanged_runs_if_a_change_takes_fewer_steps_or_more(
+def test_a_run_of_another_length_is_compared_to_the_usual_spread(
     steps: int,
 ) -> None:
     ends = {0.5: 200, 0.9: 190, 0.7: 140, 0.6: 195}

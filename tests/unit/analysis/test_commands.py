@@ -31,7 +31,7 @@ def sides(**second: object) -> list[Record]:
     ]
 
 
-def test_whole_processes_are_compared_where_no_epochs_are_reported() -> None:
+def test_whole_processes_are_compared_if_no_epochs_are_reported() -> None:
     a, b = compare(sides(process_seconds=5.0)).groups
     assert (b.speedup.ratio, b.speedup.of, b.speedup.verdict) == (
         pytest.approx(2),
@@ -54,7 +54,7 @@ def test_epochs_are_compared_where_both_report_them() -> None:
     assert b.samples_per_second == 600
 
 
-def test_where_one_side_reports_none_both_are_compared_as_a_whole() -> None:
+def test_processes_are_compared_if_one_side_reports_no_epochs() -> None:
     _, b = compare(sides(process_seconds=20.0, seconds=(1.0, 1.0))).groups
     assert (b.speedup.ratio, b.speedup.of) == (pytest.approx(0.5), "process")
 
@@ -147,7 +147,7 @@ def test_the_answer_is_the_fastest_of_several() -> None:
     assert verdict(work).text.startswith("c is 2.00× [")
 
 
-def test_two_of_them_are_set_against_each_other() -> None:
+def test_two_commands_are_compared_with_each_other() -> None:
     found = set_against(a_command(process_seconds=10.0), a_command(process_seconds=5.0))
     assert found.ratio == pytest.approx(2)
     assert found.contrasts == ()
@@ -181,7 +181,7 @@ def in_turns(record: Record, place: int, seconds: float, examples: float) -> Rec
     return structs.replace(record, slices=slices)
 
 
-def test_trainings_that_the_budget_ended_do_not_tell_the_length_or_the_cost_of_one() -> None:
+def test_trainings_cut_by_the_budget_have_no_length_or_cost() -> None:
     first = [
         a_command(side="a", round=n, seconds=(4.0,), examples=608, price_per_hour=36.0)
         for n in range(3)
@@ -210,7 +210,7 @@ def test_trainings_that_the_budget_ended_do_not_tell_the_length_or_the_cost_of_o
     )
 
 
-def test_partial_epochs_of_other_batches_are_not_compared_without_slices() -> None:
+def test_partial_epochs_of_different_batches_are_not_compared() -> None:
     records = [
         ended_by_the_budget(
             a_command(side=side, round=number, seconds=(seconds,), examples=examples)
@@ -231,7 +231,7 @@ def test_slices_of_a_training_need_no_whole_one() -> None:
     assert (group.speedup.ratio, group.speedup.of) == (pytest.approx(2), "slice")
 
 
-def test_the_answer_is_the_fastest_of_several_by_slices_without_epochs() -> None:
+def test_without_whole_epochs_the_fastest_is_found_by_slices() -> None:
     records = [
         ended_by_the_budget(in_turns(a_command(side=side, round=number), place, seconds, 320.0))
         for number in range(4)
@@ -241,7 +241,7 @@ def test_the_answer_is_the_fastest_of_several_by_slices_without_epochs() -> None
     assert verdict(work).text.startswith("c is 2.00× [")
 
 
-def test_slices_of_examples_are_not_compared_with_slices_of_epochs() -> None:
+def test_slices_of_examples_and_of_epochs_are_not_compared() -> None:
     records = [
         in_turns(
             a_command(side=side, round=number, seconds=(2.0,) * 3, examples=examples),

@@ -106,7 +106,7 @@ def test_a_run_that_does_not_learn_is_never_called_faster(not_learning: dict[str
     assert Caveat.NOT_LEARNING in group.caveats
 
 
-def test_a_reference_that_does_not_learn_is_not_called_faster_either() -> None:
+def test_no_side_is_faster_than_a_reference_that_does_not_learn() -> None:
     group = other(compare(rounds([1.0] * 3, caveats=[Caveat.NOT_LEARNING]) + fast([2.0] * 3)))
     assert group.speedup.verdict == "unclear"
     assert Caveat.NOT_LEARNING not in group.caveats
@@ -184,7 +184,7 @@ def ratios(comparison: Comparison) -> list[float | None]:
     return [group.speedup.ratio and round(group.speedup.ratio, 6) for group in comparison.groups]
 
 
-def test_without_by_everything_is_held_against_the_first_measured() -> None:
+def test_without_by_the_first_measured_side_is_the_reference() -> None:
     assert ratios(compare(four_corners())) == [1, 2, pytest.approx(8 / 6, abs=1e-6), 8]
 
 
@@ -311,7 +311,7 @@ def test_do_they_learn_the_same_thing(values: list[float], verdict: str) -> None
     assert group.learning.verdict == verdict
 
 
-def test_one_training_of_five_that_learnt_nothing_is_not_trimmed_away() -> None:
+def test_mean_accuracy_includes_a_run_that_learnt_nothing() -> None:
     """What others on the machine do may slow a run down by half, but not keep it from learning."""
     stuck = accuracies([0.97, 0.97, 0.1, 0.97, 0.97], backend="torch")
     group = other(compare(accuracies([0.97] * 5) + stuck))
@@ -319,7 +319,7 @@ def test_one_training_of_five_that_learnt_nothing_is_not_trimmed_away() -> None:
     assert group.learning.verdict == "unclear"
 
 
-def test_a_run_that_diverged_has_no_accuracy_but_its_side_does_not_learn_the_same() -> None:
+def test_a_side_with_diverged_runs_does_not_learn_the_same() -> None:
     diverged = [
         a_record(backend="torch", round=number, status="diverged", test_accuracy=None)
         for number in (3, 4)
@@ -331,7 +331,7 @@ def test_a_run_that_diverged_has_no_accuracy_but_its_side_does_not_learn_the_sam
     assert group.learning.verdict == "unclear"
 
 
-def test_learning_is_judged_by_the_training_set_where_nothing_was_tested() -> None:
+def test_learning_is_judged_by_training_accuracy_without_a_test() -> None:
     group = other(
         compare(rounds([2.0] * 3, test_accuracy=None) + fast([2.0] * 3, test_accuracy=None))
     )
@@ -339,7 +339,7 @@ def test_learning_is_judged_by_the_training_set_where_nothing_was_tested() -> No
     assert group.learning.verdict == "same"
 
 
-def test_two_sides_that_learn_nothing_do_not_learn_the_same_thing() -> None:
+def test_two_sides_that_learn_nothing_do_not_learn_the_same() -> None:
     stuck: dict[str, Any] = {"caveats": [Caveat.NOT_LEARNING], "test_accuracy": 0.1}
     assert (
         other(compare(rounds([2.0] * 3, **stuck) + fast([2.0] * 3, **stuck))).learning.verdict

@@ -15,23 +15,23 @@ def launching(seconds: float, faster: float) -> dict[int, float]:
     return {size: max(seconds, took / faster) for size, took in CPU.items()}
 
 
-def test_a_device_that_needs_long_to_begin_overtakes_where_the_cpu_needs_as_long() -> None:
+def test_a_slow_start_pays_off_at_the_batch_that_takes_as_long() -> None:
     found = crossing(CPU, launching(1e-3, 50))
     assert found.batch == pytest.approx(100, rel=0.01)
     assert found.faster
 
 
-def test_one_that_is_always_faster_has_no_crossing() -> None:
+def test_a_device_that_is_always_faster_has_no_crossing() -> None:
     found = crossing(CPU, {size: took / 3 for size, took in CPU.items()})
     assert (found.batch, found.faster) == (None, True)
 
 
-def test_one_that_is_never_faster_has_none_either() -> None:
+def test_a_device_that_is_never_faster_has_no_crossing() -> None:
     found = crossing(CPU, launching(1.0, 1))
     assert (found.batch, found.faster) == (None, False)
 
 
-def test_the_last_crossing_counts_since_from_there_on_it_is_faster() -> None:
+def test_of_several_crossings_the_last_one_counts() -> None:
     cpu = {4: 1.0, 16: 1.0, 64: 1.0, 256: 1.0}
     assert crossing(cpu, {4: 0.9, 16: 1.1, 64: 1.1, 256: 0.5}).batch == pytest.approx(72, rel=0.2)
 

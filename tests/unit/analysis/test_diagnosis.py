@@ -101,7 +101,7 @@ def test_any_other_index_is_not_a_label(words: str) -> None:
     assert diagnose(replay(losses=(), opened=(), stopped=words)).cause == "not-found"
 
 
-def test_a_process_that_ended_for_another_reason_is_not_explained_away() -> None:
+def test_a_replay_that_ran_out_of_memory_has_no_diagnosis() -> None:
     found = diagnose(replay(losses=(), opened=(), stopped="out of memory"))
     assert found.cause == "not-found"
     assert "out of memory" in found.evidence[0]

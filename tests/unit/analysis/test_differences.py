@@ -38,7 +38,7 @@ def test_packages_count() -> None:
     assert (difference.what, difference.values) == ("cudnn", {"a": "not known", "b": "9.1"})
 
 
-def test_the_order_of_records_and_what_only_one_backend_has_make_no_difference() -> None:
+def test_record_order_and_packages_of_one_backend_are_ignored() -> None:
     def both(machine: str) -> list[Record]:
         torch = a_record(machine=machine, backend="torch")
         jax = a_record(machine=machine, backend="jax", device="cuda:0")

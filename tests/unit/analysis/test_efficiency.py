@@ -44,7 +44,7 @@ def test_the_roofline_is_the_slower_of_products_and_traffic() -> None:
     assert bound.gap == pytest.approx(batch / 30_000 / bound.roofline_seconds)
 
 
-def test_no_peak_no_share() -> None:
+def test_without_a_peak_there_is_no_share() -> None:
     record = a_record()
     assert efficiency(record, 30_000.0, peaks_by_place([record])) is None
     assert compare([record]).groups[0].efficiency is None
@@ -61,12 +61,12 @@ def test_a_limit_that_no_device_has_is_none(nothing: float) -> None:
 
 
 @pytest.mark.parametrize("pace", [None, 0.0])
-def test_no_pace_no_share(pace: float | None) -> None:
+def test_without_a_pace_there_is_no_share(pace: float | None) -> None:
     record = a_record(peaks=PEAKS)
     assert efficiency(record, pace, peaks_by_place([record])) is None
 
 
-def test_the_highest_limit_of_a_device_counts_for_every_framework() -> None:
+def test_all_frameworks_share_the_highest_peak_of_a_device() -> None:
     records = [
         *rounds([2.0] * 3, backend="numpy", peaks=Peaks(1e11, 3e10)),
         *rounds([1.0] * 3, backend="torch", peaks=Peaks(2e11, 1e10)),
@@ -96,7 +96,7 @@ def test_the_denominator_is_printed() -> None:
     )
 
 
-def test_with_several_denominators_each_says_whose_and_when_it_is() -> None:
+def test_each_peak_is_listed_with_its_conditions_and_date() -> None:
     busy = Peaks(1e11, 2e10, {"created": "2026-11-20T11:30:00+01:00", "load_before": 0.5})
     text = comparison_markdown(
         compare([*rounds([2.0] * 3, peaks=PEAKS), *rounds([3.0] * 3, threads=1, peaks=busy)])
@@ -111,7 +111,7 @@ def test_with_several_denominators_each_says_whose_and_when_it_is() -> None:
 @pytest.mark.parametrize(
     "told", [{"disturbed": True}, {"load_before": 0.5}], ids=["a shared GPU", "an older record"]
 )
-def test_a_disturbed_peak_gives_a_limit_of_the_share_in_whole_per_cent_and_a_note(
+def test_a_share_of_a_disturbed_peak_is_an_upper_limit(
     told: dict[str, Any],
 ) -> None:
     records = rounds([2.0] * 3, peaks=Peaks(2e11, 2e10, told))
@@ -136,7 +136,7 @@ def test_an_undisturbed_peak_gives_a_share_without_a_note() -> None:
     assert not any("≤" in note for note in table.notes)
 
 
-def test_the_disturbed_peak_of_another_framework_does_not_count_if_it_is_lower() -> None:
+def test_a_lower_disturbed_peak_of_another_framework_is_ignored() -> None:
     busy = rounds([2.0] * 3, backend="torch", peaks=Peaks(1e11, 2e10, {"disturbed": True}))
     groups = compare([*rounds([2.0] * 3, peaks=PEAKS), *busy]).groups
     assert [group.efficiency.disturbed for group in groups if group.efficiency] == [False, False]
@@ -219,7 +219,7 @@ def test_every_row_of_csv_has_the_same_columns() -> None:
     assert header.count(",") == first.count(",") == second.count(",")
 
 
-def test_rounds_of_slices_alone_before_the_first_training_do_not_hide_it() -> None:
+def test_rounds_without_training_do_not_hide_the_efficiency() -> None:
     before = a_record(seconds=(), peaks=None, round=3)
     group = compare([before, *rounds([2.0] * 3, peaks=PEAKS)]).groups[0]
     assert group.efficiency is not None

@@ -62,7 +62,7 @@ def _slower_by_slices(others: Sequence[float]) -> Comparison:
     return compare(records, baseline=("style", "fast"))
 
 
-def test_a_reference_is_not_held_against_itself() -> None:
+def test_a_reference_is_not_compared_with_itself() -> None:
     bar = fail_below(compare(rounds([1.0] * 3)), 5.0)
     assert (bar.missed, bar.cleared, bar.unjudged) == ((), (), ())
 
@@ -86,7 +86,7 @@ def test_one_round_that_others_disturbed_fails_no_build() -> None:
     assert len(bar.disturbed) == 1
 
 
-def test_a_side_of_which_no_training_was_completed_misses_any_bar() -> None:
+def test_a_side_that_completed_no_training_misses_every_bar() -> None:
     whole = a_round(0, [2.0] * 4, [1.0] * 4) + a_round(1, [2.0] * 4, [1.0] * 4)
     slices = [
         structs.replace(each, epochs=[]) if each.backend.style == "fast" else each for each in whole
@@ -106,7 +106,7 @@ def test_a_side_of_which_no_training_was_completed_misses_any_bar() -> None:
     assert [group.key.style for group in bar.missed] == ["fast"]
 
 
-def test_an_obviously_slower_side_with_a_bound_above_the_bar_is_not_judged() -> None:
+def test_a_slower_side_with_a_bound_above_the_bar_is_not_judged() -> None:
     records = a_round(0, [3.0] * 4, [1.0] * 4) + a_round(1, [3.0] * 4, [1.0] * 4)
     bar = fail_below(compare(records, baseline=("style", "fast")), 0.4)
     assert [group.key.style for group in bar.unjudged] == ["idiomatic"], (

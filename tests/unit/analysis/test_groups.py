@@ -66,7 +66,7 @@ def test_a_failed_run_is_counted_with_the_group_it_belongs_to() -> None:
     assert (len(group.records), group.failed) == (1, 1)
 
 
-def test_a_run_that_failed_before_it_saw_its_device_is_counted_too() -> None:
+def test_a_run_that_failed_before_it_saw_its_device_is_counted() -> None:
     unseen = DeviceRef("cuda:0", "Xeon 8481C", "cpu")
     failed = a_record(round=1, status="failed", device="cuda:0", version=None)
     failed = msgspec.structs.replace(failed, device=unseen)
@@ -90,12 +90,12 @@ def a_torch_script(round: int = 0, **changes: Any) -> Record:
     )
 
 
-def test_a_command_that_ended_before_its_framework_was_known_is_counted_with_its_side() -> None:
+def test_a_command_that_failed_early_is_counted_with_its_side() -> None:
     (group,) = group_records([a_torch_script(), a_command(round=1, status="failed")])
     assert (len(group.records), group.failed) == (1, 1)
 
 
-def test_such_a_command_that_was_repeated_later_is_no_failure() -> None:
+def test_a_command_that_failed_early_and_was_repeated_succeeded() -> None:
     redone = [a_torch_script(number) for number in range(2)]
     (group,) = group_records([redone[0], a_command(round=1, status="interrupted"), redone[1]])
     assert (len(group.records), group.failed) == (2, 0)
@@ -119,13 +119,13 @@ def test_a_run_that_failed_after_its_slices_is_one_failed_run(
     assert len(group.records) == 1, "its slices are kept"
 
 
-def test_a_run_that_was_interrupted_after_its_slices_is_a_run_of_slices() -> None:
+def test_a_run_interrupted_after_its_slices_counts_by_its_slices() -> None:
     (group,) = group_records(failed_after_slices("interrupted"))
     assert (group.runs, group.failed, group.broken) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("record", [a_record, a_command])
-def test_a_run_that_was_repeated_after_its_failure_has_not_failed(
+def test_a_failed_run_that_was_repeated_does_not_count_as_failed(
     record: Callable[..., Record],
 ) -> None:
     (group,) = group_records([*failed_after_slices("failed", record), record(id="repeated")])

@@ -44,7 +44,7 @@ def test_without_runs_there_is_no_learning_curve() -> None:
 @pytest.mark.parametrize(
     ("accuracy", "seconds"), [(0.5, 2.0), (0.85, 4.0), (0.9, 4.0), (0.95, None)]
 )
-def test_seconds_to_an_accuracy_are_those_to_the_end_of_its_epoch(
+def test_the_time_to_an_accuracy_ends_with_its_epoch(
     accuracy: float, seconds: float | None
 ) -> None:
     assert seconds_to(learning(0.8, 0.9, 0.88), accuracy) == seconds

@@ -67,14 +67,14 @@ def test_what_changes_between_two_runs_makes_no_other_machine(changes: dict[str,
     assert titles(on(1), on(2, **changes)) == ["lab", "lab"]
 
 
-def test_one_that_knows_less_belongs_to_the_others_of_its_name() -> None:
+def test_a_machine_with_fewer_facts_is_the_one_of_the_same_name() -> None:
     records = [on(1), on(2, labels=T4), on(3, identity="0a")]
     assert titles(*records) == ["lab"] * 3
     assert len(group_records(records)) == 1
     assert tell_apart(records)(records[0]).labels == "instance=g4dn.xlarge, region=eu-west-1"
 
 
-def test_and_stands_alone_where_they_differ() -> None:
+def test_a_machine_with_fewer_facts_is_separate_if_others_differ() -> None:
     assert titles(on(1), on(2, labels=T4), on(3, labels=A10)) == ["lab (1)", "lab (2)", "lab (3)"]
 
 

@@ -39,7 +39,7 @@ def test_steps_at_different_places_are_noise() -> None:
     )
 
 
-def test_a_step_too_small_to_matter_or_blocks_too_few_to_tell_are_none() -> None:
+def test_a_tiny_change_or_too_few_blocks_are_no_change_of_pace() -> None:
     assert not changes_pace(rounds(20, 8, 0.0001, {4: 0.02}))
     assert not changes_pace([[0.0, 0.5, 0.5]] * 10)
     assert not changes_pace([])

@@ -42,16 +42,14 @@ def test_every_part_is_named(part: CheckedPart) -> None:
     assert (side.mistake.part, side.mistake.suspects) == (part, SUSPECTS[part])
 
 
-def test_the_earliest_part_is_named_since_later_ones_inherit_its_mistake() -> None:
+def test_the_earliest_wrong_part_is_named() -> None:
     everywhere = [a_check(part, share=10.0) for part in reversed(PARTS)]
     later = judge("a", in_steps([a_check("update")], everywhere)).mistake
     assert later is not None
     assert (later.part, later.step) == ("input", 1)
 
 
-def test_names_and_step_are_those_of_the_first_wrong_step_and_the_check_is_the_worst_of_all() -> (
-    None
-):
+def test_a_mistake_has_the_first_wrong_step_and_the_worst_check() -> None:
     worst = a_check("update", 9.0, "dense2.bias")
     first = [
         a_check("update", 0.9, "fine"),
@@ -109,7 +107,7 @@ def test_a_bound_of_0_allows_nothing(error: float, share: float) -> None:
     assert Check("forward", "relu1", error, 0.0).share == share
 
 
-def test_a_side_that_ended_early_does_not_pass_whatever_it_had_computed() -> None:
+def test_a_side_that_ended_early_does_not_pass() -> None:
     side = judge("a", in_steps([a_check("loss", 0.1)]), trouble="failed, out of memory")
     assert (side.passed, side.mistake, side.trouble) == (False, None, "failed, out of memory")
     assert not judge("a", [], trouble="failed, out of memory").passed

@@ -23,7 +23,7 @@ def test_the_same_round_of_another_session_is_not_paired() -> None:
     assert Caveat.UNPAIRED in apart.groups[1].caveats
 
 
-def test_a_failure_that_was_made_good_is_no_failure() -> None:
+def test_a_failure_that_was_repeated_with_success_does_not_count() -> None:
     failed = a_record(round=1, status="failed")
     comparison = compare([a_record(round=0), failed, _in_session(a_record(round=1), "later")])
     assert comparison.groups[0].runs == 2

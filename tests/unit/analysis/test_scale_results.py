@@ -90,7 +90,7 @@ def test_one_device_has_no_communication() -> None:
 @pytest.mark.parametrize(
     ("loss", "passed"), [(1.0, True), (1.0 + 9e-10, True), (1.0 + 2e-9, False)]
 )
-def test_losses_are_held_to_what_rounding_may_do(loss: float, passed: bool) -> None:
+def test_losses_may_differ_by_rounding_alone(loss: float, passed: bool) -> None:
     _, two = results([of_layout(1), of_layout(2, losses=(2.0, loss))])
     assert two.agreement is not None
     assert two.agreement.passed is passed
@@ -142,7 +142,7 @@ def test_compare_keeps_layouts_apart_and_counts_their_failures() -> None:
     assert found == {"1×1": (3, 0), "2×1": (1, 2), "2×1, without averaging": (1, 0)}
 
 
-def test_several_devices_have_no_share_of_one_ones_peak() -> None:
+def test_several_devices_have_no_share_of_one_devices_peak() -> None:
     peaks = Peaks(1e12, 1e11)
     one = of_layout(1, peaks=peaks)
     two = of_layout(2, peaks=peaks)
@@ -156,13 +156,13 @@ def test_a_run_without_sums_is_never_taken_for_the_training() -> None:
     assert two.agreement is not None and two.agreement.passed
 
 
-def test_records_of_single_ranks_are_passed_over() -> None:
+def test_records_of_single_ranks_are_ignored() -> None:
     records = [of_layout(1, round=1), *(of_layout(2, round=1, rank=rank) for rank in (None, 0, 1))]
     _, two = results(records)
     assert two.runs == 1
 
 
-def test_only_the_first_hundred_steps_are_held_against_each_other() -> None:
+def test_only_the_first_hundred_losses_are_compared() -> None:
     records = [of_layout(1, losses=[1.0] * 101), of_layout(2, losses=[1.0] * 100 + [7.0])]
     _, two = results(records)
     assert two.agreement is not None and two.agreement.passed and two.agreement.steps == 100

@@ -243,9 +243,7 @@ def test_where_most_blocks_are_disturbed_there_is_no_verdict(others: list[float]
 
 
 @pytest.mark.parametrize(("others", "verdict"), [(0.5, "unclear"), (0.0, "faster")])
-def test_runs_too_short_for_slices_in_every_round_are_withheld_if_these_were_disturbed(
-    others: float, verdict: str
-) -> None:
+def test_epochs_have_no_verdict_if_the_slices_were_disturbed(others: float, verdict: str) -> None:
     rounds = []
     for number in range(4):
         slow, fast = a_round(number, [1.5] * 8, [1.0] * 8, [others] * 4)
@@ -263,7 +261,7 @@ def _halved(record: Record) -> Record:
     return structs.replace(record, epochs=epochs)
 
 
-def test_where_the_disturbed_blocks_would_change_the_verdict_there_is_none() -> None:
+def test_no_verdict_is_given_if_disturbed_blocks_would_change_it() -> None:
     slow = [1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 1.0, 1.0]
     rounds = []
     for number in range(4):
@@ -289,7 +287,7 @@ def test_slices_of_different_rounds_are_not_compared() -> None:
     assert compare_slices([first], [second]) is None
 
 
-def test_rounds_that_stop_after_their_slices_judge_the_speed_and_not_the_learning() -> None:
+def test_rounds_of_slices_alone_judge_speed_but_not_learning() -> None:
     rounds = a_round(0, [2.0] * 8, [1.0] * 8)
     rounds += [
         record
@@ -311,9 +309,7 @@ def test_rounds_that_stop_after_their_slices_judge_the_speed_and_not_the_learnin
     assert found.test_accuracy == 0.98
 
 
-def test_a_round_has_as_many_blocks_as_make_the_narrowest_interval_in_the_time_that_is_left() -> (
-    None
-):
+def test_the_number_of_blocks_gives_the_narrowest_interval() -> None:
     alike = Deviations(between=0.0, within=0.1)
     unlike = Deviations(between=0.1, within=0.1)
     assert blocks_that_pay(unlike, 3.0, 0.5, rounds=2, left=40.0) == FEWEST_BLOCKS
@@ -350,7 +346,7 @@ def test_others_on_cores_that_no_side_uses_disturb_nothing() -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 4])
-def test_rounds_that_others_disturbed_have_no_verdict_however_few(rounds: int) -> None:
+def test_disturbed_rounds_have_no_verdict(rounds: int) -> None:
     records = [
         each
         for number in range(rounds)

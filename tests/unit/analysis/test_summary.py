@@ -33,7 +33,7 @@ def test_a_last_epoch_that_was_cut_short_is_no_epoch() -> None:
     assert summarize(a_record(epochs=[*whole, cut])).epoch_seconds == 2.5
 
 
-def test_an_epoch_without_the_first_step_is_whole_and_the_first_one() -> None:
+def test_the_first_epoch_does_not_count_even_one_step_short() -> None:
     epochs = [Epoch(index, 0.0, 4.0 - index, 99 + (index > 0), 10_000) for index in range(3)]
     run = summarize(a_record(epochs=epochs))
     assert run.epoch_seconds == 2.5
@@ -44,13 +44,13 @@ def test_training_seconds_are_summed_where_the_record_has_none() -> None:
     assert summarize(a_record(seconds=(3.0, 2.0), final=Final())).training_seconds == 5.0
 
 
-def test_a_clock_that_did_not_tick_is_unknown_not_infinitely_fast() -> None:
+def test_an_epoch_of_0_seconds_has_an_unknown_rate() -> None:
     run = summarize(a_record(seconds=(1.0, 0.0)))
     assert run.epoch_seconds is None
     assert run.samples_per_second is None
 
 
-def test_a_diverged_run_does_not_learn_and_has_no_training_seconds() -> None:
+def test_a_diverged_run_does_not_learn_and_has_no_training_time() -> None:
     run = summarize(a_record(status="diverged", train_loss=None))
     assert not run.learns
     assert run.training_seconds is None

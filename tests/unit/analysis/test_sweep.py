@@ -41,14 +41,14 @@ def test_what_is_no_number_or_not_known_is_never_best() -> None:
     assert order(a_trial(1, test_loss=math.nan), a_trial(2, test_loss=5.0)) == [2, 1]
 
 
-def test_a_trial_that_did_not_finish_comes_last_whatever_it_had_reached() -> None:
+def test_an_unfinished_trial_comes_last_whatever_its_accuracy() -> None:
     diverged = a_trial(1, test_accuracy=0.99, status="diverged")
     found = of(diverged, a_trial(2, test_accuracy=0.5))
     assert [trial.outcome for trial in found.trials] == ["ok", "diverged"]
     assert of(diverged).best is None
 
 
-def test_a_trial_that_was_stopped_early_comes_after_those_trained_to_the_end() -> None:
+def test_a_trial_stopped_early_comes_after_complete_ones() -> None:
     stopped = a_trial(1, test_accuracy=0.99, caveats=[Caveat.STOPPED_EARLY])
     assert order(stopped, a_trial(2, test_accuracy=0.5)) == [2, 1]
 
@@ -77,7 +77,7 @@ def test_the_grid_is_what_the_trials_have_numbers_by_size() -> None:
     assert found.grid == {"learning_rate": (0.01, 0.1), "batch_size": ("full", 100)}
 
 
-def test_several_sweeps_are_kept_apart_and_other_records_left_out() -> None:
+def test_each_sweep_has_its_trials_and_other_records_are_ignored() -> None:
     records = [a_trial(1, group="late", round=5), a_trial(1, group="early"), a_record()]
     assert [found.trials[0].record for found in sweeps(records)] == ["early-t1-ok", "late-t1-ok"]
     assert sweeps([a_record()]) == []

@@ -83,7 +83,7 @@ def test_what_ships_can_be_read() -> None:
         assert yardstick.rates
 
 
-def test_what_was_measured_is_a_workload_of_the_catalogue_as_it_is_today() -> None:
+def test_yardsticks_have_the_fingerprints_of_the_catalogue() -> None:
     rates = [rate for yardstick in measured() for rate in yardstick.rates]
     assert rates
     assert all(

@@ -96,7 +96,7 @@ def test_a_layer_loss_or_optimiser_it_does_not_have_is_named(missing: str) -> No
         require_support(can, a_workload(), asked())
 
 
-def test_a_step_that_no_memory_would_hold_is_refused_with_the_batch_that_could_fit() -> None:
+def test_a_batch_too_large_for_memory_is_refused_with_advice() -> None:
     small = Device("cuda:0", None, "accelerator", 512 << 20)
 
     def require(batch: int) -> None:

@@ -14,7 +14,7 @@ def test_ranks_that_say_the_same_may_be_on_any_host() -> None:
     )
 
 
-def test_the_first_telling_difference_is_named_with_both_hosts_and_values() -> None:
+def test_the_first_difference_of_ranks_is_named_with_both_hosts() -> None:
     facts = [
         {"host": "a", "version of torch": "2.13", "options": "x"},
         {"host": "a", "version of torch": "2.13", "options": "x"},

@@ -53,7 +53,7 @@ GPU = Device("cuda:0", None, "accelerator", 80 * 2**30)
 
 
 @pytest.mark.parametrize("device", [CPU, GPU])
-def test_rates_are_what_the_device_gives_and_the_first_use_is_left_out(device: Device) -> None:
+def test_peaks_are_the_rates_of_the_device_without_its_first_use(device: Device) -> None:
     slow = Slow()
     peaks = measure(slow, device, slow.clock)
     assert peaks.matmul_flops_per_second == pytest.approx(1e12, rel=0.02)

@@ -76,7 +76,7 @@ def test_finding_imports_nothing_and_loading_does(plugins: Path) -> None:
     assert "toyframework" in sys.modules
 
 
-def test_a_missing_framework_is_answered_with_the_command_that_installs_it(plugins: Path) -> None:
+def test_a_missing_framework_gets_its_install_command(plugins: Path) -> None:
     assert not registry.find("broken").installed
     with pytest.raises(NotInstalled) as caught:
         registry.load("broken")
@@ -122,7 +122,7 @@ def test_a_plug_in_without_its_framework_says_which(plugins: Path) -> None:
         registry.load("toy")
 
 
-def test_a_well_known_plug_in_that_is_not_installed_is_answered_with_the_command() -> None:
+def test_a_missing_known_plug_in_gets_its_install_command() -> None:
     with pytest.raises(
         UnknownName, match=r"unknown backend 'mxnet'.*pip install \./plugins/trainmark-mxnet"
     ):

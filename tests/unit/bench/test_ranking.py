@@ -41,7 +41,7 @@ def outcome(**seconds: list[float]) -> Outcome:
     return found
 
 
-def test_a_turn_counts_every_example_as_often_as_it_is_trained_on():
+def test_a_turn_counts_examples_as_often_as_they_are_trained_on():
     assert (COURSE.batch, COURSE.steps, COURSE.examples_a_turn) == (100, 20, 2_000)
     assert COURSE.flops_a_turn == 2_000 * 454_400
 
@@ -59,7 +59,7 @@ def test_ratios_are_paired_round_by_round():
     assert paired_ratio([2.0, 2.0], [1.0, 1.0]).low is None
 
 
-def test_ranked_hold_each_against_the_reference_and_the_peak():
+def test_sides_are_compared_with_the_reference_and_the_peak():
     ours, keras, _ = ranked(
         COURSE, outcome(keras=[2.0] * 3, torch=[3.0] * 3, ours=[1.0, 1.1, 0.9], limit=[0.1] * 3)
     )

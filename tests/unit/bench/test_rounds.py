@@ -67,7 +67,7 @@ def test_the_parents_clock_times_every_counted_turn(tmp_path, enter):
     assert outcome.versions["steady"] == {"fake": "1"}
 
 
-def test_rounds_begin_one_further_each_time(tmp_path, enter):
+def test_each_round_starts_with_the_next_contender(tmp_path, enter):
     run(tmp_path, [enter("slow"), enter("steady")], rounds=2)
     trained = (tmp_path / "order.txt").read_text().split()
     assert sorted(trained[:2]) == ["slow", "steady"]  # both at once
@@ -89,7 +89,7 @@ def test_a_turn_may_hold_several_epochs(tmp_path, enter):
     assert [fact["epoch"] for fact in outcome.facts["steady"]] == [5, 7]
 
 
-def test_one_that_dies_is_left_out_with_its_last_words(tmp_path, enter):
+def test_a_contender_that_dies_is_left_out_with_its_last_output(tmp_path, enter):
     outcome = run(tmp_path, [enter("dies"), enter("steady")])
     assert outcome.left_out == {"dies": "ended with exit code 1: MemoryError: out of everything"}
     assert set(outcome.seconds) == set(outcome.facts) == set(outcome.test_accuracy) == {"steady"}
@@ -104,7 +104,7 @@ def test_one_that_hangs_is_ended(tmp_path, enter):
     assert len(outcome.seconds["steady"]) == 3
 
 
-def test_one_that_can_not_take_part_says_why(tmp_path, enter):
+def test_a_contender_that_cannot_take_part_says_why(tmp_path, enter):
     outcome = run(tmp_path, [enter("absent"), enter("steady")], rounds=1)
     assert outcome.left_out == {"absent": "not installed here"}
 

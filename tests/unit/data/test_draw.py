@@ -63,7 +63,7 @@ def test_progress_counts_bytes_up_to_the_total(some_digits: Sample, tmp_path: Pa
     assert seen == [(60 * 784, 80 * 784, "digits"), (80 * 784, 80 * 784, "digits")]
 
 
-def test_a_machine_that_draws_something_else_says_so_and_keeps_nothing(
+def test_digits_with_another_checksum_are_an_error_and_not_kept(
     some_digits: Sample, tmp_path: Path
 ) -> None:
     first, *others = some_digits.known.files

@@ -73,7 +73,7 @@ def test_what_is_located_is_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["named", "environment"])
-def test_a_damaged_file_in_a_named_folder_is_never_fallen_past(tmp_path: Path, place: str) -> None:
+def test_a_damaged_file_in_a_named_folder_is_an_error(tmp_path: Path, place: str) -> None:
     FETCHED.write(tmp_path / "cache" / "digits")
     damage(FETCHED.write(tmp_path / "folder"))
     with pytest.raises(DamagedData, match="t10k-images-idx3-ubyte"):
@@ -81,7 +81,7 @@ def test_a_damaged_file_in_a_named_folder_is_never_fallen_past(tmp_path: Path, p
 
 
 @pytest.mark.parametrize("place", ["named", "environment"])
-def test_too_few_files_in_a_named_folder_are_never_fallen_past(tmp_path: Path, place: str) -> None:
+def test_too_few_files_in_a_named_folder_are_an_error(tmp_path: Path, place: str) -> None:
     FETCHED.write(tmp_path / "cache" / "digits")
     FETCHED.write(tmp_path / "folder", "train-images-idx3-ubyte")
     with pytest.raises(DamagedData, match="only a part of digits"):
@@ -89,7 +89,7 @@ def test_too_few_files_in_a_named_folder_are_never_fallen_past(tmp_path: Path, p
 
 
 @pytest.mark.parametrize("place", ["named", "environment"])
-def test_a_named_folder_without_the_dataset_is_fallen_past(tmp_path: Path, place: str) -> None:
+def test_a_named_folder_without_the_dataset_is_skipped(tmp_path: Path, place: str) -> None:
     FETCHED.write(tmp_path / "cache" / "digits")
     (tmp_path / "folder").mkdir()
     assert find(FETCHED, tmp_path, **{place: tmp_path / "folder"}).source == "cache"

@@ -38,7 +38,7 @@ def test_without_names_the_two_default_styles_on_every_device() -> None:
     assert sides(CAN) == ["idiomatic cpu", "fast cpu", "idiomatic cuda:0", "fast cuda:0"]
 
 
-def test_of_a_backend_with_one_style_that_one() -> None:
+def test_a_backend_with_one_style_uses_that_style() -> None:
     assert sides(dataclasses.replace(CAN, styles=("idiomatic",)), devices=("cpu",)) == [
         "idiomatic cpu"
     ]
@@ -86,7 +86,7 @@ def test_a_label_means_another_interpreter() -> None:
         (["nump"], [], UnknownName, "numpy"),
     ],
 )
-def test_names_that_mean_nothing(
+def test_unknown_names_and_unused_labels_are_refused(
     names: list[str], interpreters: list[Interpreter], error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
@@ -112,7 +112,7 @@ def test_a_backend_that_gave_no_answer_says_where_and_why() -> None:
     assert caught.value.fix == "Run `trainmark doctor`"
 
 
-def test_a_plug_in_for_another_version_is_not_to_be_installed_again() -> None:
+def test_a_plug_in_for_another_version_gets_no_install_command() -> None:
     told = (
         "the plug-in 'toy' was written for another version: found this. Update it, or change it "
         "to match trainmark.backends.base."

@@ -33,7 +33,7 @@ def command(*words: str) -> Command:
     return Command("train.py", words, Path("/work"))
 
 
-def test_every_combination_is_a_side_and_every_round_takes_each_once() -> None:
+def test_each_combination_is_a_side_and_runs_once_in_each_round() -> None:
     measured = command(
         "python", "train.py", "--device={device}", "--workers", "{workers}", "--seed", "{seed}"
     )
@@ -103,7 +103,7 @@ def test_braces_can_be_written() -> None:
     assert measured.words({"x": "3"}) == ["echo", '{"a": 3}', "{ }", "{1}"]
 
 
-def test_a_value_is_not_looked_into_again() -> None:
+def test_braces_in_a_value_are_not_replaced() -> None:
     assert command("echo", "{a}").words({"a": "{b} {{"}) == ["echo", "{b} {{"]
 
 
@@ -124,20 +124,20 @@ def test_without_anything_varied_there_is_one_side() -> None:
         (("a", "{seed}"), (), {"seed": ("1",)}, "changes with the round"),
     ],
 )
-def test_a_placeholder_without_values_is_refused_and_so_are_values_without_one(
+def test_placeholders_and_their_values_must_match(
     words: tuple[str, ...], devices: tuple[str, ...], varied: dict[str, tuple[str, ...]], said: str
 ) -> None:
     with pytest.raises(UsageError, match=said.replace("{", r"\{")):
         sides(command(*words), devices, varied)
 
 
-def test_the_same_words_are_the_same_work_whatever_they_stand_for() -> None:
+def test_fingerprints_depend_on_words_and_not_on_values() -> None:
     assert command("a", "{x}").fingerprint == command("a", "{x}").fingerprint
     assert command("a", "{x}").fingerprint != command("a", "{y}").fingerprint
     assert command("a b").fingerprint != command("a", "b").fingerprint
 
 
-def test_runs_that_end_after_some_steps_are_not_compared_with_others() -> None:
+def test_a_limit_of_steps_changes_the_fingerprint() -> None:
     whole = command("a")
     prints = {
         dataclasses.replace(whole, most_steps=steps).fingerprint for steps in (None, 100, 200)

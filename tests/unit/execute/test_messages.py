@@ -157,7 +157,7 @@ def test_a_request_arrives_as_it_was_made(request_: WorkerCommand) -> None:
     assert worker_commands.read(json.loads(wire.encoded(wire.to_message(request_)))) == request_
 
 
-def test_checks_arrive_as_they_were_made_even_if_they_are_not_finite() -> None:
+def test_checks_that_are_not_finite_arrive_as_they_were_sent() -> None:
     checks = Check("loss", "", math.inf, 1e-6), Check("update", "dense1.bias", 1e-7, 1e-6, 1.01)
     for loss in (2.5, -math.inf):
         made = StepChecked(StepChecks(0, checks, 3, loss, 2.5))
@@ -244,7 +244,7 @@ def test_a_real_process_that_talks_nonsense_is_ended(
 
 
 @pytest.mark.timeout(200)
-def test_a_hundred_megabytes_without_a_newline_take_no_more_than_a_line_may(tmp_path: Path) -> None:
+def test_an_endless_line_takes_no_more_memory_than_a_line_may(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(ProtocolError, match="without an end"):
         asked(listener(tmp_path, "line.sendall(b'x' * (100 << 20))"))

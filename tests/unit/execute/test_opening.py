@@ -96,7 +96,7 @@ def test_the_record_of_an_opening_becomes_that_of_the_training(
     assert all(record.epochs for record in records)
 
 
-def test_an_interrupted_training_leaves_the_record_of_its_opening(
+def test_an_interrupted_training_keeps_the_record_of_its_opening(
     drawn: Located, tmp_path: Path
 ) -> None:
     listener = Listener(interrupts=True)
@@ -141,7 +141,7 @@ def beside_an_accelerator(planned: list[Task[Run]]) -> list[Task[Run]]:
     return tasks
 
 
-def test_next_to_an_accelerator_the_best_number_of_threads_is_found(
+def test_next_to_an_accelerator_the_best_thread_count_is_found(
     drawn: Located, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second side acts as the accelerator, so it keeps its number of threads."""

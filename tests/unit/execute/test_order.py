@@ -54,7 +54,7 @@ def test_every_epoch_has_another_order_when_it_is_injected() -> None:
     assert sorted(first) == sorted(second) == list(range(50))
 
 
-def test_a_reshuffled_epoch_is_left_to_the_framework_when_nothing_is_injected() -> None:
+def test_without_injection_the_framework_shuffles_each_epoch() -> None:
     plans = list(plans_of(Schedule(2), Batches(10), 25, seed=1, inject=False))
     assert [plan.order for plan in plans] == [None, None]
     assert [plan.sizes for plan in plans] == [(10, 10, 5)] * 2
@@ -119,7 +119,7 @@ def test_what_a_pass_drops_is_drawn_anew_in_the_next() -> None:
     assert set(first) != set(second)
 
 
-def test_an_epoch_that_ends_early_takes_the_beginning_of_its_pass() -> None:
+def test_an_epoch_that_ends_early_has_the_start_of_its_pass() -> None:
     whole = orders(plans_of(Schedule(1), Batches(10), 50, seed=1, inject=True))
     part = orders(plans_of(Schedule(1, steps_per_epoch=2), Batches(10), 50, seed=1, inject=True))
     assert part == [whole[0][:20]]
@@ -142,7 +142,7 @@ def test_only_a_full_batch_in_stored_order_is_whole(
     assert plan.whole is whole
 
 
-def test_a_full_batch_that_is_distorted_anew_in_every_step_is_gathered() -> None:
+def test_a_full_batch_with_new_distortions_each_step_is_gathered() -> None:
     distorted = Input(
         (4, 4, 1), distortions=Distortions(flip=True, brightness=1.0, contrast=(0.5, 1.5))
     )

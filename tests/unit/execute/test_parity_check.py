@@ -145,7 +145,7 @@ def test_distortions_are_not_checked(tmp_path: Path) -> None:
         assert ("dropout" in side.shares) is (layers == DROPPING)
 
 
-def test_dropout_of_a_text_is_checked_before_a_tied_head_but_not_inside_attention(
+def test_dropout_is_checked_except_inside_attention(
     tmp_path: Path,
 ) -> None:
     small = Size(width=16, depth=1, batch=4, length=TEXT_LENGTH).of(find("shakespeare-gpt-10m"))
@@ -523,7 +523,7 @@ class OfVersion01:
     [(255.0, None), (256.0, "loss")],
     ids=["without a mistake", "with a mistake"],
 )
-def test_a_backend_without_its_state_is_compared_by_loss_and_order(
+def test_a_backend_without_state_is_compared_by_loss_and_order(
     divide_by: float, part: str | None, tmp_path: Path
 ) -> None:
     backend = Given(

@@ -32,7 +32,7 @@ from .reference_steps import reference_steps
 MLP = (Flatten(), Dense(8, l2=0.1), ReLU(), Dense(10))
 
 
-def test_the_first_steps_with_the_smaller_batch_at_the_end_of_an_epoch(tmp_path: Path) -> None:
+def test_the_first_steps_include_the_smaller_batch_of_an_epoch(tmp_path: Path) -> None:
     said: list[Any] = []
     found, _ = parity_steps(reference_steps(a_workload(*MLP), tmp_path, send=said.append))
     assert [problem.state.step for problem in found] == list(range(STEPS))
@@ -56,9 +56,7 @@ def test_activations_are_kept_of_the_first_and_the_last_step(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp64", "bf16"])
-def test_states_are_those_of_a_training_in_numbers_that_every_backend_has(
-    tmp_path: Path, precision: str
-) -> None:
+def test_states_are_those_of_a_training_in_float32_numbers(tmp_path: Path, precision: str) -> None:
     workload = a_workload(*MLP, optimizer=Adam(0.01), weight_average=WeightAverage(0.99))
     found, _ = parity_steps(reference_steps(workload, tmp_path, precision))
     weights = initial_weights(lay_out(workload), 1)
@@ -142,7 +140,7 @@ def test_a_bound_that_is_no_number_is_an_error(tmp_path: Path) -> None:
         reference_steps(large, tmp_path)
 
 
-def test_a_training_that_diverges_for_the_reference_too_is_an_error(tmp_path: Path) -> None:
+def test_a_training_that_diverges_in_the_reference_is_an_error(tmp_path: Path) -> None:
     with (
         np.errstate(all="ignore"),
         pytest.raises(TrainmarkError, match=r"diverges in step \d+, for the reference too"),

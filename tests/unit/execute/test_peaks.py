@@ -74,7 +74,7 @@ def found_on(
     return {str(side.device): each.matmul_flops_per_second for (side, _), each in found.items()}
 
 
-def test_limits_found_on_a_busy_machine_are_kept_until_it_is_idle(
+def test_peaks_of_a_busy_machine_are_replaced_once_it_is_idle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peaks, "ask", Workers().ask)

@@ -23,7 +23,7 @@ def test_an_import_that_hangs_is_given_up(tmp_path: Path) -> None:
     assert time.monotonic() - start < 100
 
 
-def test_a_backend_that_breaks_the_protocol_is_a_problem_of_that_backend(
+def test_a_probe_reports_a_backend_that_breaks_the_protocol(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def ask(*_: object, **__: object) -> None:

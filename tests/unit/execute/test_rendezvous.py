@@ -58,7 +58,7 @@ def test_the_machine_that_has_the_address_is_the_host(
     assert (found.address, found.interface) == ("10.0.0.1", "eth0")
 
 
-def test_a_machine_with_no_address_for_others_can_not_be_the_place() -> None:
+def test_a_machine_without_a_network_address_is_no_rendezvous() -> None:
     lonely = MadeUp()
     object.__setattr__(lonely, "addresses", {"127.0.0.1": "lo"})
     with pytest.raises(UsageError, match="only a loopback address"):

@@ -169,7 +169,7 @@ def test_languages_spell_what_is_not_finite_each_in_its_way(word: str) -> None:
         {"data_wait_seconds": [1]},
     ],
 )
-def test_a_value_that_makes_no_sense_is_counted_and_the_rest_of_its_line_counts(
+def test_the_rest_of_a_line_with_an_invalid_value_is_kept(
     odd: dict[str, Any],
 ) -> None:
     (epoch,), reports = received(line("epoch", 1.0, **{"loss": 2.0, "steps": 7, **odd}))
@@ -225,7 +225,7 @@ def test_a_line_without_an_end_does_not_fill_memory() -> None:
         | st.from_regex(rb'\{"trainmark":1,"event":"(epoch|test|begin)","t":1[0-9]{3,6}\}')
     )
 )
-def test_whatever_comes_times_never_run_backwards(parts: list[bytes]) -> None:
+def test_times_never_run_backwards(parts: list[bytes]) -> None:
     messages, _ = received(*(part + b"\n" for part in parts))
     for each in messages:
         assert each.seconds >= 0

@@ -28,7 +28,7 @@ SEEDED = find("shakespeare-gpt").with_schedule(pytorch_seed=7)
         ("shakespeare-gpt", "steps", 250),
     ],
 )
-def test_an_epoch_is_a_whole_pass_on_request_where_there_are_passes(
+def test_requested_epochs_are_whole_passes_if_passes_exist(
     name: str, option: str, steps_per_epoch: int | None
 ) -> None:
     schedule = scheduled(find(name), dataclasses.replace(RunRequest(), **{option: 7})).schedule

@@ -90,7 +90,7 @@ def an_epoch(training: Training, pacing: Slices, steps: int) -> TimedEpoch:
 
 
 @pytest.mark.parametrize("kind", [Training, TicksBetweenSteps])
-def test_a_slice_is_some_steps_that_are_not_timed_and_half_a_second_of_others(
+def test_a_slice_has_untimed_steps_and_then_half_a_second(
     kind: type[Training],
 ) -> None:
     training = kind()
@@ -140,7 +140,7 @@ def test_the_start_of_a_slice_is_on_the_clock_of_the_process() -> None:
     assert parent.slices[0].start == pytest.approx(epoch.windows[1][0] - 100.0)
 
 
-def test_the_start_of_an_epoch_belongs_to_the_slice_that_it_falls_into() -> None:
+def test_the_start_of_an_epoch_counts_in_its_slice() -> None:
     training = Training(start=1.0)
     parent = Parent(training, [0.5, 4.0, None])
     pacing = Slices(parent.turns, parent.on_answer, origin=0.0)
@@ -202,7 +202,7 @@ def test_slow_steps_have_at_least_two_timed_ones() -> None:
     assert {each.timed_steps for each in parent.slices} == {FEWEST_STEPS}
 
 
-def test_a_training_that_ends_in_the_middle_of_a_slice_tells_half_of_it_and_no_less() -> None:
+def test_a_last_slice_counts_if_at_least_half_of_it_was_timed() -> None:
     for steps, told in ((4 + 1 + 2, 1), (4 + 1 + 1, 0)):  # of the first turn, not timed, timed
         training = Training()
         parent = Parent(training, [0.5, 0.5])
@@ -212,7 +212,7 @@ def test_a_training_that_ends_in_the_middle_of_a_slice_tells_half_of_it_and_no_l
         assert len(parent.slices) == told
 
 
-def test_processes_that_train_together_take_the_steps_of_the_first() -> None:
+def test_ranks_take_as_many_steps_as_the_first_one() -> None:
     def train(start: float, agree: Callable[[Any], Any]) -> tuple[Training, TimedEpoch]:
         training = Training(start)  # so its clock differs
 

@@ -111,7 +111,7 @@ def test_random_data_is_not_judged() -> None:
     assert Caveat.RANDOM_DATA in caveats and Caveat.NOT_LEARNING not in caveats
 
 
-def test_what_was_heard_of_a_broken_one_is_kept() -> None:
+def test_reports_of_a_failed_run_are_kept() -> None:
     record = notes(*WHOLE[:3]).record(Outcome("failed", "gone"))
     assert (len(record.epochs), record.final.test_accuracy, record.step_losses) == (
         1,
@@ -188,7 +188,7 @@ def test_slices_without_epochs_report_what_disturbed_them() -> None:
     assert Caveat.STOLEN_TIME not in made.records(Outcome("ok"), quiet)[-1].caveats
 
 
-def test_the_time_to_a_target_ends_with_the_epoch_that_reached_it() -> None:
+def test_the_time_to_a_target_ends_with_its_epoch() -> None:
     target = run(until=Target("test_accuracy", 0.5))
     assert notes(*WHOLE, of=target).record(Outcome("ok")).final.time_to_target_seconds == 2.0
     missed = notes(*WHOLE, of=run(until=Target("test_accuracy", 0.99))).record(Outcome("ok"))

@@ -74,13 +74,13 @@ def blocks(turns: list[Turn[str]]) -> list[str]:
     ("players", "orders"),
     [("AB", ["ABBA", "BAAB", "ABBA"]), ("ABC", ["ABCCBA", "BCAACB", "CABBAC"])],
 )
-def test_every_block_is_counterbalanced_and_begins_with_another_side(
+def test_blocks_are_counterbalanced_and_start_with_another_side(
     players: str, orders: list[str]
 ) -> None:
     assert blocks(played(turns_of(players, blocks=3), players)) == orders
 
 
-def test_each_side_begins_with_a_turn_that_is_not_timed_and_is_stopped_after_the_blocks() -> None:
+def test_sides_start_with_an_untimed_turn_and_stop_after_blocks() -> None:
     turns = played(turns_of("AB", blocks=1), "AB")
     assert [turn.player for turn in turns] == list("ABABBAAB")
     assert [turn.order for turn in turns] == list(range(8))
@@ -157,7 +157,7 @@ def test_a_disturbed_block_is_made_again() -> None:
     assert blocks(taken) == ["ABBA", "BAAB", "ABBA"]
 
 
-def test_on_a_machine_that_never_rests_no_block_is_repeated_so_that_more_rounds_fit() -> None:
+def test_no_block_is_repeated_if_all_of_them_are_disturbed() -> None:
     turns = turns_of("AB", blocks=2)
     for player in "AB":
         turns.waits(player)
@@ -281,7 +281,7 @@ def test_a_round_that_does_not_continue_stops() -> None:
         assert messages(turns, player)[1:] == [Stop()]
 
 
-def test_rounds_of_slices_alone_continue_up_to_the_blocks_allowed() -> None:
+def test_rounds_of_slices_alone_continue_to_the_allowed_blocks() -> None:
     turns = opened(Decides(most=3), most=12)
     for player in "ABCD":
         assert [
@@ -290,7 +290,7 @@ def test_rounds_of_slices_alone_continue_up_to_the_blocks_allowed() -> None:
         assert messages(turns, player)[1:] == [Stop()]
 
 
-def test_a_disturbed_block_of_one_round_is_not_repeated_in_another() -> None:
+def test_a_disturbed_block_is_repeated_in_its_own_round_only() -> None:
     turns = Turns([Round(("A", "B")), Round(("C", "D"))], umpire=Decides("ABCD"))
     for player in "ABCD":
         turns.waits(player)

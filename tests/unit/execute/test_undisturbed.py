@@ -27,7 +27,7 @@ def interrupt(how: signal.Signals = signal.SIGINT) -> None:
     time.sleep(0.05)  # Python looks at signals between two instructions
 
 
-def test_ctrl_c_comes_when_it_is_over(another_thread: None) -> None:
+def test_ctrl_c_is_raised_at_the_end(another_thread: None) -> None:
     done: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         with undisturbed():
@@ -38,7 +38,7 @@ def test_ctrl_c_comes_when_it_is_over(another_thread: None) -> None:
     assert done == ["all of it"]
 
 
-def test_then_all_is_as_before(another_thread: None) -> None:
+def test_afterwards_signals_work_as_before(another_thread: None) -> None:
     before = [signal.getsignal(which) for which in ENDING_SIGNALS]
     with undisturbed():
         pass
@@ -60,7 +60,7 @@ def test_each_signal_that_ends_a_command_waits(how: signal.Signals) -> None:
         signal.signal(how, before)
 
 
-def test_an_error_goes_its_way() -> None:
+def test_errors_are_raised_as_usual() -> None:
     with pytest.raises(ValueError, match="mine"), undisturbed():
         interrupt()
         raise ValueError("mine")

@@ -23,7 +23,7 @@ def test_small_files_are_copied_and_the_rest_is_linked(tmp_path: Path) -> None:
     assert {each.name for each in copy.iterdir() if each.is_symlink()} == {"large", "pipe"}
 
 
-def test_the_files_of_a_folder_are_copied_before_those_of_folders_in_it(
+def test_files_of_a_folder_are_copied_before_those_of_subfolders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(working_copy, "_MOST_FILES", 1)
@@ -74,7 +74,7 @@ def test_of_a_whole_copy_only_packages_and_pipes_are_linked(tmp_path: Path) -> N
     assert len(list((copy / "many").iterdir())) == working_copy._MANY_ENTRIES + 1
 
 
-def test_a_folder_of_temporary_files_is_not_copied_into_its_own_copy(tmp_path: Path) -> None:
+def test_scratch_folders_are_not_copied_into_a_working_copy(tmp_path: Path) -> None:
     (tmp_path / "mine.py").touch()
     copy = tmp_path / "trainmark-scratch-1" / "copy" / "of"
     copy.parent.mkdir(parents=True)

@@ -207,7 +207,7 @@ def test_double_precision_becomes_single(apply: Callable[..., Notes]) -> None:
     assert notes.changes == {"fp32": "the model computes in fp32"}
 
 
-def test_a_step_written_by_hand_becomes_the_fused_one_with_as_much_state(
+def test_an_optimizer_written_by_hand_becomes_the_fused_one(
     apply: Callable[..., Notes],
 ) -> None:
     expected = train(optimizer=Descent)
@@ -558,7 +558,7 @@ def test_an_error_is_reported_and_the_training_goes_on(apply: Callable[..., Note
     assert train(epochs=1)
 
 
-def test_every_experiment_of_the_plan_is_known_in_the_users_process() -> None:
+def test_the_users_process_knows_every_planned_experiment() -> None:
     keras = Path(all_changes.__file__).with_name("keras.py").read_text()
     of_keras = set(re.findall(r"^(?:def )?([a-z]\w+)(?: = |\(change)", keras, re.MULTILINE))
     of_torch = {name for name in EXPERIMENTS if hasattr(changes, name.replace("-", "_"))}

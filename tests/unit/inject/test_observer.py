@@ -103,7 +103,7 @@ class Value:
         return 1
 
 
-def test_of_many_reads_some_stand_for_all(
+def test_of_many_reads_a_sample_is_recorded(
     observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Value, "item", Value.item)  # undone after the test
@@ -189,7 +189,7 @@ def test_an_epoch_that_is_read_ahead_ends_with_the_step_after(
     assert [epoch["steps"] for epoch in said(pipe, "epoch")] == [3, 4, 4]
 
 
-def test_an_evaluation_now_and_then_is_apart_and_one_in_every_step_is_not(
+def test_a_rare_evaluation_is_apart_but_not_one_in_every_step(
     observer: Observer,
 ) -> None:
     leader = Optimiser()
@@ -209,7 +209,7 @@ def test_an_evaluation_now_and_then_is_apart_and_one_in_every_step_is_not(
 
 
 @pytest.mark.parametrize(("every", "apart"), [(8, 1), (9, 5)])
-def test_an_evaluation_in_every_eighth_step_is_a_part_of_the_steps(
+def test_an_evaluation_every_8_steps_belongs_to_the_steps(
     observer: Observer, every: int, apart: int
 ) -> None:
     leader = Optimiser()
@@ -222,7 +222,7 @@ def test_an_evaluation_in_every_eighth_step_is_a_part_of_the_steps(
     assert len(set(seen)) - 1 == apart, "the first one follows none"
 
 
-def test_a_network_that_trains_in_evaluation_mode_is_not_evaluated(observer: Observer) -> None:
+def test_training_in_evaluation_mode_is_not_an_evaluation(observer: Observer) -> None:
     leader = Optimiser()
     for _ in range(5):
         observer.forward(training=False, grad=True)
@@ -307,7 +307,7 @@ def test_an_evaluation_ends_with_its_loader_if_that_tells(observer: Observer) ->
         assert (observer.evaluates_since is not None) is evaluates
 
 
-def test_an_error_of_the_device_does_not_keep_a_training_from_its_end(
+def test_a_failed_synchronization_does_not_stop_the_ending(
     observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: list[int] = []

@@ -21,7 +21,7 @@ sys.stdin.read()
 """
 
 
-def test_the_time_of_a_process_and_of_all_it_started_is_what_the_system_bills() -> None:
+def test_cpu_time_of_a_process_tree_is_what_the_system_reports() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", CHILD_AND_GRANDCHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

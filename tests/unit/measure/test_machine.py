@@ -19,7 +19,7 @@ def with_number(root: Path, number: str) -> Path:
     return root
 
 
-def test_the_identity_tells_machines_apart_and_does_not_tell_the_number(tmp_path: Path) -> None:
+def test_the_identity_differs_by_machine_and_hides_its_id(tmp_path: Path) -> None:
     found = identity(with_number(tmp_path, NUMBER))
     assert found == "2b074117b51184dd"
     (tmp_path / "etc/machine-id").write_text("f" * 32)

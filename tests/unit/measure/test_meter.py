@@ -33,7 +33,7 @@ def test_no_driver_no_gpus() -> None:
     assert NvmlMeter(library(nvmlInit=NVMLError("Driver Not Loaded"))).read() == ()
 
 
-def test_a_gpu_that_is_lost_while_it_is_watched_is_not_asked_again() -> None:
+def test_a_gpu_that_is_lost_is_not_asked_again() -> None:
     asked: list[str] = []
     lost = False
 

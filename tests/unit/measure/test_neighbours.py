@@ -60,7 +60,7 @@ for line in sys.stdin:
 """
 
 
-def test_what_a_process_used_before_does_not_count_even_if_it_is_renamed(
+def test_earlier_cpu_time_of_a_renamed_process_does_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # the process below is a neighbour

@@ -74,7 +74,7 @@ def test_another_gpu_does_not_count() -> None:
     assert noise(EPOCHS, seen(gpu_throttle_bits=[[0, 0x40]] * ROWS), 0) == set()
 
 
-def test_neighbours_on_other_cores_do_not_count_and_those_on_its_own_do() -> None:
+def test_only_neighbours_on_the_cores_of_the_run_count() -> None:
     samples = seen(cpu_percent=[[100.0, 100.0, 0.0, 0.0]] * ROWS, tree_cpu_percent=[100.0] * ROWS)
     assert noise(EPOCHS, samples, None, cores=(0,)) == set()
     assert noise(EPOCHS, samples, None, cores=(0, 1)) == {Caveat.BUSY_MACHINE}

@@ -50,7 +50,7 @@ def run(machine: Machine, sampler: Sampler, seconds: float, step: float = 0.1) -
         sampler.sample()
 
 
-def test_rows_come_at_the_interval_and_share_the_clock_of_the_epochs() -> None:
+def test_samples_come_at_the_interval_on_the_clock_of_the_epochs() -> None:
     machine = Machine()
     sampler = machine.sampler()
     sampler.watch(1)
@@ -133,7 +133,7 @@ def test_another_process_begins_anew() -> None:
     assert taken.t[0] == 0
 
 
-def test_a_process_that_ends_before_the_second_look() -> None:
+def test_a_process_that_ends_before_the_second_sample() -> None:
     machine = Machine()
     sampler = machine.sampler()
     sampler.watch(1)

@@ -83,7 +83,7 @@ def test_a_record_with_everything_in_it_comes_back_as_it_was() -> None:
     assert codec.decode(codec.encode(record), "r.json") == record
 
 
-def test_numbers_that_are_not_finite_are_written_as_strings_and_come_back() -> None:
+def test_numbers_that_are_not_finite_survive_as_strings() -> None:
     record = a_record(
         outcome=Outcome("diverged", step=2, loss_before=math.inf),
         epochs=[Epoch(0, 0.0, 1.0, 3, 30, train_loss=math.nan, test_loss=-math.inf)],
@@ -273,7 +273,7 @@ def test_a_newer_record_says_both_versions() -> None:
     )
 
 
-def test_keys_of_a_later_minor_version_are_passed_over() -> None:
+def test_keys_of_a_later_minor_version_are_ignored() -> None:
     data = written()
     data["new"] = {"deep": [1]}
     data["epochs"][0]["new"] = "nan"

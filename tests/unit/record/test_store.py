@@ -89,7 +89,7 @@ def test_each_of_several_that_have_no_place_is_kept_elsewhere(
         assert str(kept) in str(raised.value)
 
 
-def test_what_a_killed_process_left_half_written_goes_when_the_folder_is_used_again(
+def test_partial_files_of_a_killed_process_are_removed_later(
     tmp_path: Path,
 ) -> None:
     store = Store(tmp_path)
@@ -180,7 +180,7 @@ def test_a_reader_never_sees_a_part(tmp_path: Path) -> None:
     assert names(tmp_path) == ["r.json"]
 
 
-def test_load_takes_files_and_folders_and_each_record_once_oldest_first(tmp_path: Path) -> None:
+def test_load_reads_each_record_once_and_oldest_first(tmp_path: Path) -> None:
     records = [a_record(id=f"r{number}", round=number) for number in (2, 0, 1)]
     folder = write_all(tmp_path / "out", records)
     (folder / "r0.safetensors").write_bytes(b"not a record")

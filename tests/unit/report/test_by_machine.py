@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
     return write_all(tmp_path / "out", records)
 
 
-def test_a_row_a_machine_with_its_hardware_and_price(
+def test_each_machine_has_a_row_with_its_hardware_and_price(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["compare", str(folder), "--by", "machine", "--format", "markdown"]) == 0
@@ -123,7 +123,7 @@ def test_the_numbered_name_is_a_baseline(folder: Path, capsys: pytest.CaptureFix
     assert rows[1]["cost_price_per_hour"] == "1.0"
 
 
-def test_within_a_round_it_says_so_still(
+def test_pairs_within_a_round_are_still_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_all(tmp_path, rounds([2.0, 2.1, 1.9]) + rounds([1.0, 1.05, 0.95], device="cuda:0"))
@@ -161,9 +161,7 @@ def test_published_figures_are_next_to_each_machine(
     assert "torch fast on cpu of made up for this test: time" in text
 
 
-def test_commands_of_somebodys_own_have_rows_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_users_commands_have_rows_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         run(
             [

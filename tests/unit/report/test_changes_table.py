@@ -33,7 +33,7 @@ def found(
     )
 
 
-def test_the_first_sentence_says_what_to_do_in_which_line_and_what_it_gives() -> None:
+def test_the_first_sentence_has_the_change_its_line_and_its_gain() -> None:
     first, *_ = answers([found("workers=4", 1.4, 1.6, place="train.py:41")], None, {})
     assert first == (
         "Load batches in worker processes: DataLoader(..., num_workers=4, "
@@ -74,7 +74,7 @@ def test_a_combination_that_harms_learning_has_a_warning() -> None:
 
 
 @pytest.mark.parametrize("learning", ["worse", "same"])
-def test_a_larger_batch_that_learns_no_more_in_the_same_time_is_not_advised(
+def test_a_batch_that_learns_no_more_per_second_is_not_advised(
     learning: Curve,
 ) -> None:
     first, *rest = answers([found("batch=8", 1.4, 1.6, learning)], None, {})
@@ -112,16 +112,14 @@ def test_without_a_winner_the_answer_says_so() -> None:
     ("left_out", "words"),
     [({}, "No changes were tried."), ({"pin": "exit code 1"}, "No change could be measured.")],
 )
-def test_without_a_finding_the_answer_says_whether_anything_was_tried(
+def test_without_a_finding_the_answer_says_if_anything_was_tried(
     left_out: dict[str, str], words: str
 ) -> None:
     assert answers([], None, {}, left_out) == [words]
 
 
 @pytest.mark.parametrize(("evaluations", "share"), [(1, 1 / 3), (20, 1 / 2)])
-def test_shares_are_of_the_whole_time_of_which_a_rare_evaluation_is_not_in_the_steps(
-    evaluations: int, share: float
-) -> None:
+def test_a_rare_evaluation_has_a_share_of_the_whole_time(evaluations: int, share: float) -> None:
     seen = replace(SEEN, evaluation_seconds=1.0, evaluations=evaluations)
     assert shares(seen)["evaluation"] == pytest.approx(share)
     assert shares(seen)["loader wait"] == pytest.approx(share / 2)

@@ -96,9 +96,7 @@ def test_words_of_a_point_lie_within_the_axis_whatever_the_ratio() -> None:
     assert rows["cpu"]["dx"] == 8, "on the right of the vertical line"
 
 
-def test_the_time_to_an_accuracy_is_that_of_the_median_run_and_not_of_those_that_got_there() -> (
-    None
-):
+def test_the_time_to_an_accuracy_is_of_the_median_of_all_runs() -> None:
     """Three of five came to 70 % and 80 %, after 10, 20 and 30 s; the run in the middle of all five
     took 30."""
     records = []
@@ -130,7 +128,7 @@ def test_two_explanations_of_the_same_step_have_a_bar_each() -> None:
     assert breakdown([]) is None
 
 
-def test_control_characters_in_a_record_do_not_reach_the_converter() -> None:
+def test_control_characters_of_a_record_do_not_reach_a_chart() -> None:
     hostile = msgspec.structs.replace(
         a_full_record(), backend=msgspec.structs.replace(a_full_record().backend, name="a\0b")
     )

@@ -8,7 +8,7 @@ from trainmark.report.gallery import picture
 IMAGES = np.zeros((3, 28, 28, 1), np.uint8)
 
 
-def test_mistakes_are_drawn_with_what_was_predicted_the_surest_first() -> None:
+def test_wrong_predictions_are_drawn_in_order_of_confidence() -> None:
     likely = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
     svg = picture(Predictions(likely, np.array([0, 1, 0]), 0.5, 1 / 3), IMAGES, ("cat", "dog"))
     assert svg.count("<image ") == 3

@@ -32,7 +32,7 @@ def test_what_else_differs_is_added_as_far_as_needed() -> None:
     ]
 
 
-def test_where_nothing_helps_they_are_numbered() -> None:
+def test_labels_are_numbered_if_no_fact_differs() -> None:
     assert named({"sha256": "aa" * 32}, {"sha256": "bb" * 32}) == [
         "numpy fast cpu (1)",
         "numpy fast cpu (2)",

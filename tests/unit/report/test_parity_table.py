@@ -60,7 +60,7 @@ def test_the_name_of_a_part_is_not_repeated(part: CheckedPart, name: str) -> Non
     assert f"x: wrong {part} in step 0 (" in shown(judge("x", [wrong(part, name)]))
 
 
-def test_a_check_of_no_single_step_and_a_value_that_is_not_finite() -> None:
+def test_an_infinite_difference_in_batch_order_is_shown() -> None:
     text = shown(judge("x", [a_step(Check("order", "step 3", math.inf, 0.0), step=None)]))
     assert "x: wrong batch order: step 3. Look at" in text
     assert "| side | batch order | verdict |" in text and "| **x** | ∞ | FAIL |" in text
@@ -81,7 +81,7 @@ def test_a_side_that_ended_early() -> None:
     assert "- dead fast cpu: failed, out of memory." in text
 
 
-def test_notes_of_what_was_not_checked_of_kinks_and_of_what_was_left_out() -> None:
+def test_notes_name_unchecked_parts_kinks_and_omitted_sides() -> None:
     side = judge(
         "x",
         [a_step(near_kinks=1), a_step(near_kinks=2)],
@@ -93,7 +93,7 @@ def test_notes_of_what_was_not_checked_of_kinks_and_of_what_was_left_out() -> No
     assert "- left out: numpy on cuda:0" in text
 
 
-def test_the_losses_of_a_free_training_may_have_different_lengths() -> None:
+def test_losses_of_free_trainings_may_differ_in_length() -> None:
     text = shown(GOOD, judge("y", [FINE], losses=[2.0]), judge("z", [FINE]))
     assert "### Losses of a free training" in text
     assert "| step | torch fast cpu | y |" in text and "| 1 | 1 | - |" in text
@@ -111,5 +111,5 @@ def test_the_losses_of_a_free_training_may_have_different_lengths() -> None:
         (100, [0, 1, 2, 4, 8, 16, 32, 64, 99]),
     ],
 )
-def test_ever_sparser_steps_and_the_last(steps: int, expected: list[int]) -> None:
+def test_steps_are_shown_ever_more_sparsely_up_to_the_last(steps: int, expected: list[int]) -> None:
     assert shown_steps(steps) == expected

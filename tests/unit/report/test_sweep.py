@@ -32,7 +32,7 @@ def of(records: list[Record]) -> Sweep:
     return found
 
 
-def test_a_line_a_trial_best_first_with_the_keys_as_columns() -> None:
+def test_each_trial_has_a_line_and_the_best_comes_first() -> None:
     text = to_markdown([sweep_table(of(FOUR))])
     assert "mnist-mlp512: 4 trials, best first" in text
     lines = [line for line in text.splitlines() if line.startswith("| ")]

@@ -329,7 +329,7 @@ def test_analysis_and_tables_do_not_import_rich() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_machine_whose_processor_changed_is_two_and_gets_a_column() -> None:
+def test_a_machine_with_another_processor_gets_a_column() -> None:
     before = rounds([2.0])
     after = [
         msgspec.structs.replace(

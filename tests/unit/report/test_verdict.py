@@ -39,7 +39,9 @@ CPU = rounds([2.0, 2.1, 1.9, 2.0])
     ],
     ids=["faster", "slower", "same", "unclear"],
 )
-def test_the_device_is_set_against_the_other(times: list[float], begins: str, tone: str) -> None:
+def test_the_answer_compares_one_device_with_the_other(
+    times: list[float], begins: str, tone: str
+) -> None:
     found = said([*CPU, *rounds(times, device="cuda:0")])
     assert found.text.startswith(begins)
     assert found.tone == tone
@@ -87,7 +89,7 @@ def test_a_run_that_does_not_learn_is_never_called_faster() -> None:
     assert found.tone == "bad"
 
 
-def test_of_one_device_the_best_way_is_set_against_the_first() -> None:
+def test_on_one_device_the_best_side_is_compared_with_the_first() -> None:
     slow = rounds([4.0, 4.1, 3.9], style="idiomatic", created="2026-11-20T10:00:00Z")
     quick = rounds([1.0, 1.02, 0.98])
     assert said([*slow, *quick]).text.startswith("fast is 4.00× [")

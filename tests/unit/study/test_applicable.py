@@ -13,7 +13,7 @@ from trainmark.study.explain import applicable
 SEEN = Observed("torch", (), 101, 2.0)
 
 
-def test_something_rare_is_named_with_its_share_of_the_whole_time() -> None:
+def test_a_rare_operation_is_named_with_its_share_of_the_time() -> None:
     seen = dataclasses.replace(SEEN, saving_seconds=0.5, evaluation_seconds=2.0, evaluations=1)
     said = applicable.why_rare(seen, 1, 0.5)
     assert said == "12 % of the time, but too rare to measure", "saving is in the steps"

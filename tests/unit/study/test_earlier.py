@@ -31,7 +31,7 @@ def of(machine: str, name: str) -> Record:
     )
 
 
-def test_resume_goes_on_from_this_machine_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+def test_resume_ignores_records_of_other_machines_and_says_so(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for machine, name in (
         (platform.node(), "mine"),

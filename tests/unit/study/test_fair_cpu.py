@@ -70,7 +70,7 @@ def test_a_command_with_a_fixed_number_of_threads_keeps_it() -> None:
     assert marked_of_command(("cpu", "cuda:0"), threads=4) == [False, False]
 
 
-def test_a_resumed_study_uses_the_number_of_threads_that_was_found_before() -> None:
+def test_a_resumed_study_reuses_its_number_of_threads() -> None:
     task = in_rounds([(COURSE, [Side("numpy", "fast", "cpu", THIS)])], Settings())[0]
     search = ThreadsSearch(chosen=4, default=16, step_seconds={"4": 0.01, "16": 0.015})
     found = as_planned(a_record(threads_search=search, group=task.first.group_id), task.first)

@@ -54,7 +54,7 @@ def model(tmp_path: Path) -> Any:
     return SimpleNamespace(chosen=Worker(), weights=path, record=None)
 
 
-def test_a_text_is_continued_beyond_the_window_and_repeats_with_its_seed(model: Any) -> None:
+def test_a_text_continues_beyond_the_window_and_repeats_by_seed(model: Any) -> None:
     first, again = (generate.generate(model, "ROMEO: ", 9, 1.0, 3) for _ in range(2))
     assert len(first.text) == 9 and first.text == again.text
     assert first.probabilities.sum() == pytest.approx(1)

@@ -190,7 +190,7 @@ def test_what_is_clear_after_the_planned_rounds_gets_no_more() -> None:
     assert "decided" in machine.said[-1]
 
 
-def test_a_small_difference_takes_more_rounds_of_slices_alone_and_ends_at_a_look() -> None:
+def test_a_small_difference_takes_more_rounds_and_ends_at_a_look() -> None:
     machine = Machine([1.03, 1.05, 1.07, 1.04, 1.06])
     assert machine.measure() in LOOKS[1:]
     assert set(machine.blocks[:6]) == {BLOCKS}
@@ -397,7 +397,7 @@ def test_nothing_begins_after_the_limit() -> None:
     assert machine.workloads == ["mnist-mlp512"]
 
 
-def test_where_blocks_differ_and_processes_do_not_a_round_gets_more_blocks() -> None:
+def test_a_round_gets_more_blocks_if_only_blocks_differ() -> None:
     machine = Machine([0.96, 1.04, 1.0], wobble=0.2)
     machine.measure(seconds=100.0)
     found = [blocks for blocks in machine.blocks[6:] if blocks is not None]
@@ -431,7 +431,7 @@ def test_disturbances_are_reported_after_the_first_round() -> None:
     assert re.match(r"other processes disturbed (\d+) of \1 blocks", machine.said[0])
 
 
-def test_the_hosts_share_and_waiting_are_reported_before_the_first_round() -> None:
+def test_load_by_others_is_reported_before_the_first_round() -> None:
     machine = Machine([1.0])
     machine.neighbours.stolen = 0.3
     machine.neighbours.waiting = 0.45
@@ -453,7 +453,7 @@ def test_threads_for_the_free_cores_are_suggested(monkeypatch: pytest.MonkeyPatc
     assert machine.said[0].endswith("; --threads 1 would be steadier")
 
 
-def test_a_process_of_others_that_computes_is_seen_and_one_of_ours_is_not() -> None:
+def test_other_peoples_processes_are_neighbours_but_not_our_own() -> None:
     loop = f"{sys.executable} -c 'while True: pass'"
     theirs = int(
         subprocess.run(

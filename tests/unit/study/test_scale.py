@@ -120,7 +120,7 @@ def test_a_whole_dataset_can_not_grow() -> None:
         (dataclasses.replace(CPU, precision="bf16"), 2, "processes"),
     ],
 )
-def test_what_a_backend_can_not_spread_is_refused_before_anything_is_trained(
+def test_a_layout_that_a_backend_cannot_spread_is_refused(
     side: Side, stages: int, spreads: Literal["processes", "devices"]
 ) -> None:
     with pytest.raises(Unsupported):

@@ -42,7 +42,7 @@ def said(screen: Console) -> list[str]:
     return screen.file.getvalue().splitlines()
 
 
-def test_the_first_comes_after_ten_seconds_then_one_each_half_minute(clock: Clock) -> None:
+def test_a_line_comes_after_10_seconds_and_then_every_30(clock: Clock) -> None:
     screen = a_log()
     lines = PlainLines(screen, lambda: "step 3 of 9")
     at = []
@@ -55,7 +55,7 @@ def test_the_first_comes_after_ten_seconds_then_one_each_half_minute(clock: Cloc
     assert said(screen)[0] == "step 3 of 9; 10.0 s so far"
 
 
-def test_another_line_puts_it_off(clock: Clock) -> None:
+def test_another_line_delays_the_next_one(clock: Clock) -> None:
     screen = a_log()
     lines = PlainLines(screen, lambda: "training")
     for _ in range(10):  # a run of 5 s each

@@ -50,7 +50,7 @@ def test_the_time_of_a_compilation_does_not_count(monkeypatch: pytest.MonkeyPatc
     assert shown.live == "1,280 samples/s"
 
 
-def test_after_an_epoch_its_rate_is_shown_however_its_steps_are_counted() -> None:
+def test_after_an_epoch_its_rate_replaces_that_of_counted_steps() -> None:
     shown = followed()
     shown.on_answer(EpochEnded(0, 0.0, 2.0, 20, 2560))
     shown.count(20, 30.0)  # an evaluation lies in between
@@ -58,7 +58,7 @@ def test_after_an_epoch_its_rate_is_shown_however_its_steps_are_counted() -> Non
     assert shown.live == "1,280 samples/s"
 
 
-def test_of_a_side_that_takes_turns_the_others_time_does_not_count() -> None:
+def test_the_rate_of_a_side_excludes_turns_of_the_others() -> None:
     shown = followed()
     shown.on_answer(SliceTimed(start=1.0, steps=30, timed_steps=25, seconds=0.1, examples=3200))
     shown.count(10, 0.1)

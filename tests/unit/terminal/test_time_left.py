@@ -51,25 +51,25 @@ def test_nothing_is_known_at_the_beginning() -> None:
     assert left_of("a", "a").estimate(5.0, 0.1, 3.0) is None
 
 
-def test_the_first_goes_by_its_own_pace_without_its_start_up() -> None:
+def test_the_first_run_is_estimated_without_its_start_up() -> None:
     # 10 s to begin, then a quarter in 5 s: 15 s more, and 30 s for the next
     assert left_of("a", "a").estimate(15.0, 0.25, 5.0) == pytest.approx(15 + 30)
 
 
-def test_the_next_goes_by_the_first() -> None:
+def test_the_next_run_is_estimated_by_the_first() -> None:
     left = left_of("a", "a")
     left.task_done(20.0)
     assert left.estimate(5.0, 0.0, 0.0) == pytest.approx(15.0)
 
 
-def test_one_that_is_slower_than_the_last_goes_by_its_own_pace() -> None:
+def test_a_slower_run_is_estimated_by_its_own_pace() -> None:
     left = left_of("a", "a")
     left.task_done(20.0)
     assert left.estimate(25.0, 0.5, 20.0) == pytest.approx(20.0)
     assert left.estimate(19.0, 0.5, 18.0) == pytest.approx(18.0)
 
 
-def test_a_last_run_longer_than_its_like_is_not_over_in_a_second() -> None:
+def test_a_last_run_longer_than_the_others_has_no_estimate() -> None:
     left = left_of("a", "a")
     left.task_done(20.0)
     assert left.estimate(25.0, 0.0, 0.0) is None  # a command tells no steps
@@ -77,13 +77,13 @@ def test_a_last_run_longer_than_its_like_is_not_over_in_a_second() -> None:
     assert left.estimate(25.0, 1.0, 20.0) is None
 
 
-def test_another_that_is_still_to_come_counts_all_the_same() -> None:
+def test_a_run_that_is_still_to_come_counts() -> None:
     left = left_of("a", "a", "b")
     left.task_done(20.0)
     assert left.estimate(25.0, 0.0, 0.0) == pytest.approx(25.0)
 
 
-def test_two_that_take_turns_have_both_to_be_done() -> None:
+def test_the_time_left_is_that_of_both_interleaved_sides() -> None:
     left = TimeLeft([ATask("a"), ATask("b")])  # type: ignore[list-item]
     for kind, seconds in (("a", 5.0), ("b", 10.0)):
         task = left.started(kind)
@@ -93,7 +93,7 @@ def test_two_that_take_turns_have_both_to_be_done() -> None:
     assert left.estimate() == pytest.approx(15.0)
 
 
-def test_steps_that_are_only_queued_are_not_taken_for_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queued_steps_do_not_count_as_done(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter((0.0, 1.0, 2.0, 10.0))
     monkeypatch.setattr("trainmark.terminal.time_left.time.monotonic", lambda: next(clock))
     throughput = Throughput(samples_a_step=2.0)

@@ -25,7 +25,7 @@ CLASSIC = [
 MODERN = ["shakespeare-gpt", "shakespeare-gpt-10m", "cifar10-resnet9", "resnet50", "gpt2-124m"]
 
 
-def test_the_catalogue_holds_the_workloads_in_order_and_their_variants() -> None:
+def test_the_catalogue_lists_classic_and_then_modern_workloads() -> None:
     assert catalog.names() == CLASSIC + MODERN
 
 
@@ -106,7 +106,7 @@ def test_a_folder_does_not_take_the_suggestion_away(
         catalog.find("mnist-cn")
 
 
-def test_an_unknown_variant_is_answered_with_the_variants_there_are() -> None:
+def test_an_unknown_variant_lists_the_known_ones() -> None:
     with pytest.raises(
         UnknownName, match="unknown variant 'two-stages': expected one of two-stage"
     ) as caught:
@@ -321,14 +321,14 @@ def test_bad_toml_is_answered_with_its_line() -> None:
         catalog.parse(TOML.replace('dataset = "mnist"', "dataset = mnist"), "mine.toml")
 
 
-def test_a_mistake_in_a_variant_is_answered_with_the_variants_line() -> None:
+def test_a_mistake_in_a_variant_is_reported_with_its_line() -> None:
     text = TOML.replace("learning_rate = 0.001", "learning_rate = 0")
     with pytest.raises(SpecError, match=r"line 29 at optimizer\.learning_rate"):
         catalog.parse(text, "mine.toml", "adam")
     assert catalog.parse(text, "mine.toml").name == "tiny"
 
 
-def test_a_mistake_outside_the_variant_is_answered_with_its_own_line() -> None:
+def test_a_mistake_outside_a_variant_is_reported_with_its_line() -> None:
     with pytest.raises(SpecError, match="line 3 at dataset"):
         catalog.parse(TOML.replace('"mnist"', "7"), "mine.toml", "adam")
 

@@ -158,7 +158,7 @@ def test_an_unknown_key_is_answered_with_the_nearest_name() -> None:
     assert caught.value.found == "the key 'yy'"
 
 
-def test_an_unknown_key_with_no_near_name_is_answered_with_all_names() -> None:
+def test_an_unknown_key_without_a_similar_name_lists_all_names() -> None:
     with pytest.raises(Misfit) as caught:
         decode(Corner, {"weather": 1})
     assert caught.value.expected == "one of x, y"

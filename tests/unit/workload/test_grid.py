@@ -48,7 +48,7 @@ def test_hidden_leaves_the_last_layer_alone() -> None:
     assert [layer.units for layer in point.workload.model if isinstance(layer, Dense)] == [7, 7, 10]
 
 
-def test_dropout_is_also_of_layers_inside_others_and_of_attention() -> None:
+def test_the_key_dropout_includes_nested_layers_and_attention() -> None:
     (point,) = of("dropout=0.1", workload="shakespeare-gpt-10m")
     rates = {
         getattr(each, "rate", None) or getattr(each, "dropout", None)
@@ -135,7 +135,7 @@ def test_far_too_many_trials_are_refused_before_any_is_made() -> None:
         of(f"hidden={many}", f"seed={many}")
 
 
-def test_a_range_draws_the_same_values_again_and_whole_numbers_between_whole_numbers() -> None:
+def test_a_range_repeats_its_values_and_keeps_whole_numbers() -> None:
     ranges = read_ranges(["learning_rate=0.001..0.1:log", "hidden=16..256"])
     samples = drawn(ranges, 200, seed=1)
     assert drawn(ranges, 3, seed=1) == samples[:3]

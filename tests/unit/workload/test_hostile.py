@@ -82,7 +82,7 @@ def test_what_no_machine_would_hold_is_refused_at_once(old: str, new: str) -> No
         ({"kind": "max-pool", "size": 2, "stride": 10**12}, None),
     ],
 )
-def test_a_giant_layer_is_refused_before_anybody_asks_for_memory(
+def test_a_giant_layer_is_refused_before_memory_is_allocated(
     layer: dict[str, object], said: str | None
 ) -> None:
     flat = [{"kind": "flatten"}] if layer["kind"] == "dense" else []

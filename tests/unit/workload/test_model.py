@@ -217,7 +217,7 @@ def test_log_softmax_wants_rows() -> None:
         lay_out(a_workload(Conv2D(1, 3), LogSoftmax(), loss=NegativeLogLikelihood()))
 
 
-def test_a_window_may_be_larger_than_the_image_where_there_is_padding() -> None:
+def test_a_padded_window_may_be_larger_than_the_image() -> None:
     model = lay_out(a_workload(Conv2D(2, 7, padding="same"), Flatten(), Dense(10)))
     assert model.layers[0].output_shape == (4, 4, 2)
 
@@ -283,7 +283,7 @@ def test_weights_of_the_cifar_network() -> None:
     assert sum(parts) == pytest.approx(2.374, abs=0.01)
 
 
-def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
+def test_initial_weights_depend_on_the_seed_alone() -> None:
     model = model_of("mnist-cnn")
     first, again, other = (initial_weights(model, seed) for seed in (5, 5, 6))
     assert all(np.array_equal(first[name], again[name]) for name in first)

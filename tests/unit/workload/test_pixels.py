@@ -61,7 +61,7 @@ def test_cifar_evaluation_cuts_24_of_32_at_offset_4() -> None:
     assert np.array_equal(x, NOISE[:, 4:28, 4:28].astype(np.float32))
 
 
-def test_each_image_is_standardised_by_itself_over_all_its_values() -> None:
+def test_each_image_is_standardised_by_itself_over_its_channels() -> None:
     x = prepare(Input((32, 32, 3), crop=24, divide_by=1, standardize_each=True), NOISE, np.float64)
     np.testing.assert_allclose(x.mean(axis=(1, 2, 3)), 0, atol=1e-12)
     np.testing.assert_allclose(x.std(axis=(1, 2, 3)), 1)
@@ -73,7 +73,7 @@ def test_an_image_of_one_colour_becomes_zero() -> None:
     assert not prepare(spec, np.full((2, 4, 4, 3), 200, np.uint8)).any()
 
 
-def test_the_deviation_is_never_below_one_over_the_root_of_the_number_of_values() -> None:
+def test_the_deviation_is_at_least_1_over_the_root_of_the_size() -> None:
     spec = Input((2, 2, 1), divide_by=1, standardize_each=True)
     # mean 1/4, deviation sqrt(3)/4 = 0.433, which is below 1/sqrt(4)
     assert prepare(spec, image([0, 0], [0, 1])).ravel() == pytest.approx([-0.5, -0.5, -0.5, 1.5])
@@ -94,7 +94,7 @@ def test_distorting_without_distortions_is_preparing() -> None:
     assert np.array_equal(distort(spec, NOISE, np.random.default_rng(0)), prepare(spec, NOISE))
 
 
-def test_the_tutorials_distortions_give_standardised_images_of_24() -> None:
+def test_distortions_of_the_tutorial_give_standardised_images() -> None:
     x = distort(catalog.find("cifar10-cnn").input, NOISE, np.random.default_rng(0))
     assert x.shape == (8, 24, 24, 3)
     assert x.dtype == np.float32
@@ -109,7 +109,7 @@ def test_the_same_generator_gives_the_same_distortions() -> None:
     assert not np.array_equal(first, other)
 
 
-def test_crops_start_anywhere_and_half_of_the_images_are_mirrored() -> None:
+def test_crops_start_anywhere_and_half_of_them_are_mirrored() -> None:
     count = 3600
     grid = np.arange(36, dtype=np.uint8).reshape(1, 6, 6, 1)
     spec = Input((6, 6, 1), crop=4, divide_by=1, distortions=Distortions(True, 0, NO_CONTRAST))

@@ -78,7 +78,7 @@ def test_a_run_counts_in_epochs_or_in_steps(lengths: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("name", catalog.names())
-def test_every_published_figure_lies_within_its_own_bounds_and_within_its_run(name: str) -> None:
+def test_published_figures_lie_within_their_bounds_and_their_run(name: str) -> None:
     workload = catalog.find(name)
     examples = CATALOG[workload.dataset].examples("train")
     for run in workload.published.runs if workload.published else ():

@@ -144,7 +144,7 @@ def test_the_products_are_all_the_flops_of_a_step(name: str) -> None:
     assert len(turned) == len(model.weighted_layers), "one gradient of a kernel each"
 
 
-def test_padding_is_the_framework_s_to_add_where_it_is_the_same_on_all_sides() -> None:
+def test_equal_padding_on_all_sides_is_added_by_the_framework() -> None:
     (first, second), (plain, _) = (
         convolutions(lay_out(catalog.find(name)), 2) for name in ("cifar10-cnn", "mnist-cnn")
     )

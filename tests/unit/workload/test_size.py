@@ -29,7 +29,7 @@ def test_images_are_cropped_and_keep_their_classes() -> None:
     assert (model.input_shape, model.classes) == ((64, 64, 3), 1000)
 
 
-def test_the_published_figures_are_not_those_of_a_smaller_network() -> None:
+def test_a_smaller_network_has_no_published_figures() -> None:
     assert Size(width=8).of(catalog.find("cifar10-resnet9")).published is None
 
 

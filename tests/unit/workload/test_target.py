@@ -61,7 +61,7 @@ def test_what_reaches_it(target: Target, value: float | None, met: bool) -> None
     assert target.met_by(value) is met
 
 
-def test_a_target_makes_another_schedule_and_none_leaves_it_as_it_was() -> None:
+def test_a_target_changes_the_fingerprint_of_the_schedule() -> None:
     plain = catalog.find("mnist-mlp512")
     aimed = plain.with_schedule(until=Target("test_accuracy", 0.98))
     higher = plain.with_schedule(until=Target("test_accuracy", 0.99))
@@ -73,7 +73,7 @@ def test_a_target_makes_another_schedule_and_none_leaves_it_as_it_was() -> None:
     assert Workload.from_data(without) == plain, "as older records tell it"
 
 
-def test_a_target_needs_a_look_at_the_end_of_every_epoch() -> None:
+def test_a_target_needs_an_evaluation_after_each_epoch() -> None:
     schedule = catalog.find("mnist-mlp512").schedule
     with pytest.raises(Misfit, match="every-epoch"):
         dataclasses.replace(schedule, evaluate="end", until=Target("test_accuracy", 0.98))
@@ -84,6 +84,6 @@ def test_prices() -> None:
 
 
 @pytest.mark.parametrize("text", ["cuda:0", "=3", "cpu=", "cpu=-1", "cpu=nan", "cpu=inf", "cpu=2€"])
-def test_a_price_that_is_none(text: str) -> None:
+def test_an_invalid_price_is_an_error(text: str) -> None:
     with pytest.raises(UsageError, match="DEVICE=PER_HOUR"):
         read_prices([text])

@@ -103,7 +103,7 @@ def gradients_of(trainer: NumpyTrainer, images: Any, labels: Any) -> dict[str, A
 
 
 @pytest.mark.parametrize(("layers", "changes"), NETWORKS)
-def test_the_gradient_of_a_whole_network_is_the_slope_of_its_loss(
+def test_the_gradient_of_a_network_is_the_slope_of_its_loss(
     layers: tuple[Layer, ...], changes: dict[str, Any]
 ) -> None:
     data = a_dataset(train=6)
@@ -266,7 +266,7 @@ def test_weights_given_away_are_copies() -> None:
     assert all(np.array_equal(given[name], kept[name]) for name in given)
 
 
-def test_the_average_follows_its_formula_and_is_used_in_evaluation_only() -> None:
+def test_evaluation_alone_uses_the_weight_average() -> None:
     workload = a_workload(Flatten(), Dense(10), optimizer=SGD(1), weight_average=WeightAverage(0.9))
     trainer = a_trainer(workload, precision="fp32")
     average = trainer.weights()
@@ -339,7 +339,7 @@ def test_every_step_is_ticked() -> None:
     assert len(ticks) == 4
 
 
-def test_distortions_are_drawn_anew_in_training_and_left_out_in_evaluation() -> None:
+def test_distortions_vary_in_training_and_not_in_evaluation() -> None:
     spec = Input((4, 4, 1), crop=3, distortions=Distortions(True, 63, (0.2, 1.8)))
     workload = a_workload(Flatten(), Dense(10), input=spec, optimizer=SGD(1e-12))
     trainer = a_trainer(workload)

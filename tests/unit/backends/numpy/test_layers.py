@@ -189,7 +189,7 @@ def test_same_convolution_pads_with_zeros() -> None:
     assert module.forward(np.ones((1, 2, 2, 1)), True).ravel().tolist() == [4, 4, 4, 4]
 
 
-def test_pooling_in_a_row_of_four_with_one_column_of_padding_behind() -> None:
+def test_max_pooling_of_four_columns_pads_one_at_the_end() -> None:
     x = np.array([[-5.0, -4, -3, -2]] * 4).reshape(1, 4, 4, 1)
     y = forward(MaxPool(3, 2, "same"), x)
     # columns 0-2, then 2-3 and the padding, which never wins
@@ -280,7 +280,7 @@ def test_dropout_of_single_values_leaves_no_map_whole() -> None:
     assert (np.ptp(y, axis=(1, 2)) == 2).all()
 
 
-def test_batch_norm_keeps_the_unbiased_variance_and_uses_the_biased_one() -> None:
+def test_batch_norm_uses_biased_and_stores_unbiased_variance() -> None:
     module, weights, _ = module_of(BatchNorm(momentum=0.25, epsilon=1e-5), (1, 1, 1))
     weights |= {"batch-norm1.scale": np.ones(1), "batch-norm1.shift": np.zeros(1)}
     x = np.array([1.0, 3.0]).reshape(2, 1, 1, 1)
@@ -320,7 +320,7 @@ def test_gelu_is_exact() -> None:
     assert y == pytest.approx([x * 0.5 * math.erfc(-x / math.sqrt(2)) for x in values], rel=1e-15)
 
 
-def test_an_embedding_adds_up_the_gradients_of_a_token_and_of_the_tied_head() -> None:
+def test_gradients_of_a_repeated_token_and_a_tied_head_are_added() -> None:
     plans = plans_of([TokenEmbedding(3, 2), TiedHead()], (2,))
     weights: Parameters = {"token-embedding1.table": np.array([[1.0, 2], [3, 4], [5, 6]])}
     gradients: Parameters = {}

@@ -63,7 +63,7 @@ def test_a_constant_added_to_all_logits_changes_nothing(loss: Loss) -> None:
 
 
 @pytest.mark.parametrize("gap", [89.0, 95, 100, 103])
-def test_two_stages_have_a_finite_loss_and_no_finite_gradient_where_p_is_subnormal(
+def test_a_two_stage_gradient_overflows_if_p_is_subnormal(
     gap: float,
 ) -> None:
     """1/p overflows: the published 'Loss is NaN' of mnist-mlp32 on the CPU."""
@@ -109,13 +109,13 @@ def test_a_clipped_loss_is_16_at_most_and_has_no_gradient_there(gap: float) -> N
     assert gradient.tolist() == [[0, 0]]
 
 
-def test_a_clipped_loss_is_above_zero_and_flat_where_the_answer_is_certain() -> None:
+def test_a_clipped_loss_of_a_certain_answer_is_positive_and_flat() -> None:
     each, gradient = loss_and_gradient(KERAS, logits_with_gap(50), np.array([1]))
     assert 0 < each[0] < 2e-7
     assert gradient.tolist() == [[0, 0]]
 
 
-def test_only_examples_outside_the_clip_range_lose_their_gradient() -> None:
+def test_only_examples_outside_the_clip_range_lose_the_gradient() -> None:
     logits = np.array([[0, 50], [0, 1]], np.float32)
     _, gradient = loss_and_gradient(KERAS, logits, np.array([0, 0]))
     assert gradient[0].tolist() == [0, 0]

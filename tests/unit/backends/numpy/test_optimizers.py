@@ -151,7 +151,7 @@ def test_epsilon_of_rmsprop_stands_outside_the_root() -> None:
     assert course(RMSprop(rate, epsilon=epsilon), gradients=[g]) == pytest.approx([START - outside])
 
 
-def test_epsilon_of_adam_stands_outside_the_root_of_the_corrected_moment() -> None:
+def test_adam_adds_epsilon_to_the_root_of_the_corrected_moment() -> None:
     rate = 1.0
     g = 0.01
     epsilon = 0.01
@@ -181,7 +181,7 @@ def test_each_weight_has_its_own_state() -> None:
 
 
 @pytest.mark.parametrize("spec", [SGD(0.1, 0.9, weight_decay=0.1), Adam(0.1), RMSprop(0.1)])
-def test_single_precision_stays_single_and_gradients_are_left_alone(spec: Optimizer) -> None:
+def test_updates_keep_single_precision_and_leave_gradients_alone(spec: Optimizer) -> None:
     weights = {"dense1.kernel": np.ones(3, np.float32)}
     gradients = {"dense1.kernel": np.full(3, 0.5, np.float32)}
     before = weights["dense1.kernel"]

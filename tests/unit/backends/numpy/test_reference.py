@@ -121,7 +121,7 @@ def test_the_loss_of_a_batch(workload: Workload) -> None:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_moves_bound_the_rounding_of_float32_and_are_not_much_larger(workload: Workload) -> None:
+def test_moves_bound_the_rounding_of_float32_and_not_much_more(workload: Workload) -> None:
     expected = expected_of(workload)
     trainer, loss = trained(workload, expected.repeats, "fp32")
     assert abs(loss - expected.loss) <= MARGIN * expected.loss_moves <= 1e-5 * expected.loss
@@ -156,7 +156,7 @@ def with_unit_at(value: float, example: int, workload: Workload = ONE_UNIT) -> d
 
 
 @pytest.mark.parametrize("value", [1e-9, -1e-9])
-def test_an_example_with_a_unit_within_rounding_of_a_relu_s_0_is_replaced(value: float) -> None:
+def test_an_example_within_rounding_of_a_kink_is_replaced(value: float) -> None:
     expected = expected_of(ONE_UNIT, with_unit_at(value, example=3))
     assert expected.near_kinks == 1
     assert expected.repeats.tolist() == [2, 1, 1, 0, *[1] * 36]
@@ -177,7 +177,7 @@ def test_exact_zeros_are_not_near() -> None:
     assert expected_of(ONE_UNIT, weights).near_kinks == 0
 
 
-def test_where_most_examples_are_near_all_count_and_the_moves_include_the_change_of_sides() -> None:
+def test_if_most_examples_are_near_a_kink_all_of_them_count() -> None:
     images, labels = (
         np.repeat(values[3:4], 10, axis=0) for values in (DATA.train.images, DATA.train.labels)
     )
@@ -232,7 +232,7 @@ def test_the_other_side_of_a_maximum_is_the_runner_up() -> None:
     assert gradient[0, :, :, 0].tolist() == [[0, 0, 5, 0], [1, 0, 0, 0]]
 
 
-def test_steps_whose_moves_are_small_by_chance_get_those_of_a_typical_step() -> None:
+def test_steps_with_small_moves_get_those_of_a_typical_step() -> None:
     one = expected_of(a_workload())
     one = dataclasses.replace(
         one, loss=2.0, gradients={"a": np.array([3.0, 4.0]), "b": np.array([1.0])}

@@ -457,7 +457,7 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_set_up_is_named_with_what_mends_it(what: str) -> None:
+def test_a_broken_set_up_is_named_with_its_fix(what: str) -> None:
     facts, id_, status, found, fix = BROKEN[what]
     check = named(facts, id_)
     assert check.status == status, check
@@ -465,7 +465,7 @@ def test_a_broken_set_up_is_named_with_what_mends_it(what: str) -> None:
     assert fix in check.fix
 
 
-def test_a_good_machine_has_nothing_to_mend() -> None:
+def test_a_good_machine_has_nothing_to_fix() -> None:
     checks = list(diagnose(GOOD))
     assert [check for check in checks if check.status in ("WARN", "FAIL")] == []
     assert {
@@ -477,7 +477,7 @@ def test_a_good_machine_has_nothing_to_mend() -> None:
     } <= {check.id for check in checks if check.status == "PASS"}
 
 
-def test_a_framework_without_a_gpu_build_is_not_scolded_on_a_gpu_machine() -> None:
+def test_a_framework_without_a_gpu_build_gets_no_warning() -> None:
     found = examined(
         built_for=None, architectures=None, devices=("cpu",), products=(product("cpu"),)
     )
@@ -509,7 +509,7 @@ def without_gpu(**host: object) -> Facts:
         {"wsl": True, "wsl_gpu": True},  # of another maker
     ],
 )
-def test_a_machine_without_a_gpu_is_not_scolded_for_it(host: dict[str, object]) -> None:
+def test_a_machine_without_a_gpu_gets_no_warning(host: dict[str, object]) -> None:
     checks = list(diagnose(without_gpu(**host)))
     assert [check for check in checks if check.status in ("WARN", "FAIL")] == []
     assert named(without_gpu(**host), "gpu.driver").status == "SKIP"

@@ -26,7 +26,7 @@ def general(id_: str) -> str:
     return re.sub(r"^data\.(mnist|cifar10)$", "data.DATASET", id_)
 
 
-def test_every_id_is_documented_and_the_other_way_round(tmp_path: Path) -> None:
+def test_the_documented_ids_are_those_of_the_checks(tmp_path: Path) -> None:
     if not DOCUMENT.is_file():
         pytest.skip("an installed package has no docs")
     written = set(re.findall(r"^\| `([^`]+)` \|", DOCUMENT.read_text(), re.MULTILINE))

@@ -82,7 +82,7 @@ def test_every_option_that_is_typed_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_links_lead_somewhere_within_the_docs(page: Path) -> None:
+def test_links_within_the_docs_resolve(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         if "://" in target:
             continue
