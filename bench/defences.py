@@ -306,6 +306,11 @@ DEFENCES = (
         ),
     ),
     Defence(
+        "kill -9 of trainmark and its worker",
+        f"{END}/test_guard.py::test_no_process_outlives_what_is_killed",
+        Cut("trainmark.execute.worker.guard", "serve", "_end_all(process.pid)", "None"),
+    ),
+    Defence(
         "kill -9 of trainmark: scratch folders",
         f"{UNIT}/test_scratch.py::test_a_folder_of_a_killed_owner_is_removed_by_the_next",
         Cut("trainmark.scratch", "scratch_folder", "_sweep(top)", "None"),

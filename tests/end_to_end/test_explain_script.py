@@ -157,11 +157,12 @@ def test_a_shell_can_write_to_no_file_of_the_users(
 def test_a_folder_too_large_to_copy_is_refused(
     command: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainmark.execute.parent.command.LARGEST_COPY", 1)
-    code, _, err = command.run("explain", "--", "sh", "-c", "python slow_loader.py")
+    monkeypatch.setenv(landlock.OFF_VARIABLE, "off")
+    limit = ("--copy-limit", "0.0000001")
+    code, _, err = command.run("explain", *limit, "--", "sh", "-c", "python slow_loader.py")
     assert code == 2
     assert "too large to copy" in err
-    assert "begin the command with python" in err
+    assert "--copy-limit" in err
 
 
 @pytest.mark.parametrize(

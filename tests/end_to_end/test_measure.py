@@ -159,7 +159,11 @@ def test_while_one_has_its_turn_all_processes_of_the_others_rest(
     script.write_text(BUSY)
     used = [str(tmp_path / name) for name in "ab"]
     code, err, records = measured(
-        command, sys.executable, str(script), "{file}", options=("--vary", f"file={','.join(used)}")
+        command,
+        sys.executable,
+        str(script),
+        "{file}",
+        options=("--in-place", "--vary", f"file={','.join(used)}"),
     )
     assert code == 0, err
     for record, file in zip(records, used, strict=True):
