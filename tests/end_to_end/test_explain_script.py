@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.end_to_end.command import CommandLine, alive, measured, wait_until
+from trainmark import landlock
 
 pytest.importorskip("torch")
 

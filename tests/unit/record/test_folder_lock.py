@@ -23,6 +23,7 @@ from trainmark.scratch import shared_top
 HOLD = """
 import fcntl, os, sys
 from pathlib import Path
+import trainmark.masking  # another user may not be able to read it
 from trainmark.record.store import Store
 
 if len(sys.argv) > 2:

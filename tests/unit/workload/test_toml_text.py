@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import tomllib
 
-from trainmark.cli import configuration
+from trainmark.cli.configuration import search
 from trainmark.errors import SpecError, UsageError
 from trainmark.workload import catalog, toml_text
 from trainmark.workload.decode import DEEPEST
@@ -104,6 +104,6 @@ def test_every_listed_workload_is_read_as_before() -> None:
 
 @pytest.mark.parametrize("text", [f"{key_of(20_000)} = 1", "[[a]]\n" * 20_000])
 def test_a_configuration_is_limited_alike(tmp_path: Path, text: str) -> None:
-    (tmp_path / configuration.NAME).write_text(text)
+    (tmp_path / search.NAME).write_text(text)
     with pytest.raises(UsageError, match=r"can't be read.*20,000"):
-        configuration.read(tmp_path)
+        search.find(tmp_path)
