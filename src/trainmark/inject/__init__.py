@@ -16,7 +16,7 @@ import os
 import sys
 
 from .changes import protect
-from .observer import FOLDER, Observer
+from .observer import FOLDER, PROCESS, Observer
 from .watch import Watch
 
 
@@ -28,5 +28,7 @@ def start() -> None:
     # This file shows trainmark that the observer was started.
     with open(os.path.join(folder, "attached"), "a"):
         pass
+    if not os.environ.get(PROCESS):
+        os.environ[PROCESS] = str(os.getpid())
     protect()
     sys.meta_path.insert(0, Watch(Observer(folder)))
