@@ -15,7 +15,7 @@ from trainmark.execute.protocol.answers import (
     ThreadsTried,
     Waiting,
 )
-from trainmark.execute.worker.reports import Reports
+from trainmark.execute.worker.reports import Reports, ToBeEnded
 
 ORIGIN = 1_000.0
 NOW = 2_000.0
@@ -29,7 +29,7 @@ def one(data: bytes) -> None:
     edge = 0.5
     for start in range(1, len(data), size):
         for message in reports.take(data[start : start + size], ORIGIN, NOW):
-            if isinstance(message, (StepsObserved, Waiting)):
+            if isinstance(message, (StepsObserved, ToBeEnded, Waiting)):
                 continue
             if isinstance(message, ThreadsTried):
                 assert {message.chosen, message.default} <= dict(message.tried).keys()

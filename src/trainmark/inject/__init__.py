@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 
 from . import redirect, savers
-from .observer import FOLDER, Observer
+from .observer import FOLDER, PROCESS, Observer
 from .overlay import ORIGINAL, Overlay
 from .watch import watch_frameworks
 
@@ -36,4 +36,6 @@ def start() -> None:
     # This file shows trainmark that the observer was started.
     with open(os.path.join(folder, "attached"), "a"):
         pass
+    if not os.environ.get(PROCESS):
+        os.environ[PROCESS] = str(os.getpid())
     watch_frameworks(Observer(folder))

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from types import MethodType
 from typing import Any
 
 from .observer import Observer
-from .patch import around, time_reads
+from .patch import Kind, inside, note, replace, time_reads
 
 _READS = (
     "item",
@@ -41,9 +43,16 @@ def install(jax: Any, observer: Observer) -> None:
     observer.describe["jax"] = steps.describe
     observer.read_losses["jax"] = _read_losses
     observer.attempt("jax.jit", steps.follow)
+    observer.attempt("JAX tracebacks", _leave_out_of_tracebacks)
     arrays: Any = importlib.import_module("jax._src.array")
     reads = functools.partial(time_reads, arrays.ArrayImpl, _READS, observer)
     observer.attempt("jax.Array reads", reads)
+
+
+def _leave_out_of_tracebacks() -> None:
+    """Let JAX leave out our frames where it leaves out its own, and where it looks for a caller."""
+    for name in ("traceback_util", "source_info_util"):
+        importlib.import_module(f"jax._src.{name}").register_exclusion(__file__)
 
 
 def _read_losses(kept: list[Any]) -> list[float]:
@@ -117,6 +126,51 @@ def _sizes(leaves: list[Any]) -> list[tuple[int, int]]:
     return [(id(each), each.size if getattr(each, "shape", ()) else 0) for each in leaves]
 
 
+def _caller(frame: Any) -> Any:
+    """Return the frame that called the function of a frame, beyond JAX's filter of tracebacks."""
+    while frame.f_back.f_code.co_filename.endswith("traceback_util.py"):
+        frame = frame.f_back
+    return frame.f_back
+
+
+class _Jitted:
+    """Stands for a jitted function, and shows its calls; everything else is that function's.
+
+    Jitted functions are written in C, which neither tells of their calls nor can be derived from.
+    """
+
+    def __init__(self, jitted: Any, call: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, jitted)
+        self.__wrapped__ = jitted.__wrapped__
+        self._jitted = jitted
+        self._calls = call
+
+    def __call__(self, /, *args: Any, **more: Any) -> Any:
+        return self._calls(self, self._jitted, args, more)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self._jitted)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jitted, name)
+
+    def __get__(self, thing: Any, kind: Any = None) -> Any:
+        return self if thing is None else MethodType(self, thing)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._jitted.__reduce_ex__(protocol)
+
+    def __repr__(self) -> str:
+        return repr(self._jitted)
+
+    def __eq__(self, other: Any) -> bool:
+        return bool(self._jitted == getattr(other, "_jitted", other))
+
+    def __hash__(self) -> int:
+        return hash(self._jitted)
+
+
 class _Steps:
     """Finds the functions whose calls are steps."""
 
@@ -138,9 +192,11 @@ class _Steps:
 
     def follow(self) -> None:
         """Wrap what ``jax.jit`` returns, and calls of what was compiled ahead of time."""
+        library = os.path.dirname(self._jax.__file__) + os.sep
 
-        def jit(transform: Callable[..., Any], *args: Any, **more: Any) -> Any:
-            found = transform(*args, **more)
+        def jit(found: Any) -> Any:
+            if _caller(sys._getframe(2)).f_code.co_filename.startswith(library):
+                return found
             if hasattr(found, "lower"):
                 return self._wrapped(found)
 
@@ -149,25 +205,33 @@ class _Steps:
 
             return decorate
 
-        def called(call: Callable[..., Any], compiled: Any, /, *args: Any, **more: Any) -> Any:
-            return self._call(compiled, functools.partial(call, compiled), args, more)
+        def calls(arguments: dict[str, Any]) -> Generator[None, Any, None]:
+            if self._is_inside():
+                return
+            compiled = arguments["self"]
+            self._inside.call = True
+            try:
+                self._before(compiled, arguments["args"], arguments["kwargs"])
+                found = yield
+            finally:
+                self._inside.call = False
+            self._after(compiled, found)
 
-        around(self._jax, "jit", jit)
-        around(self._jax.stages.Compiled, "__call__", called)
+        replace(self._jax, "jit", jit)
+        note(self._jax.stages, "Wrapped", Kind.STAND_IN)
+        inside(self._jax.stages.Compiled, "__call__", calls, self._observer)
+
+    def _is_inside(self) -> bool:
+        """Whether a call is a part of another one, or of a step that Keras reports."""
+        return getattr(self._inside, "call", False) or self._observer.is_led
 
     def _wrapped(self, jitted: Any) -> Any:
-        @functools.wraps(jitted)
-        def call(*args: Any, **more: Any) -> Any:
-            return self._call(call, jitted, args, more)
-
-        for name in ("__wrapped__", *(name for name in dir(jitted) if not name.startswith("__"))):
-            setattr(call, name, getattr(jitted, name))
+        call = _Jitted(jitted, self._call)
         self._made(call, sys._getframe(1))
         return call
 
     def _call(self, function: Any, jitted: Callable[..., Any], args: Any, more: Any) -> Any:
-        observer = self._observer
-        if getattr(self._inside, "call", False) or observer.is_led:
+        if self._is_inside():
             return jitted(*args, **more)
         self._inside.call = True
         try:

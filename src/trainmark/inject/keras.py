@@ -13,11 +13,11 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from .observer import Observer, clock
-from .patch import around, keep_places, time_saves
+from .patch import inside, keep_places, replace, time_saves
 from .tensorflow import Functions, examples, number
 
 _LEADS = ("fit", "train_on_batch", "evaluate", "predict", "test_on_batch", "predict_on_batch")
@@ -69,43 +69,47 @@ class _Fit:
         self._mean = None
 
     def follow(self) -> None:
-        """Patch the methods of models, the lists of callbacks, and the iterators over batches."""
+        """Observe the methods of models, the lists of callbacks, and the iterators over batches."""
+        observer = self._observer
         for name in _LEADS:
-            around(self._keras.Model, name, self._led)
+            inside(self._keras.Model, name, functools.partial(self._led, name), observer)
         for name in filter(re.compile("on_").match, dir(self)):
-            self._follow(name, self._observer.guarded(getattr(self, name)))
+            follow = functools.partial(self._called, name == "on_train_batch_end", name)
+            inside(self._keras.callbacks.CallbackList, name, follow, observer)
         iterators: Any = importlib.import_module("keras.src.trainers.epoch_iterator")
-        around(iterators.EpochIterator, "_enumerate_iterator", self._enumerated)
+        inside(iterators.EpochIterator, "_enumerate_iterator", self._enumerates, observer)
         if self.engine == "jax":
             trainer: Any = importlib.import_module("keras.src.backend.jax.trainer")
-            around(trainer.JAXEpochIterator, "_get_iterator", self._loaded)
+            replace(trainer.JAXEpochIterator, "_get_iterator", self._loaded)
 
-    def _follow(self, name: str, follow: Callable[..., None]) -> None:
-        # Callbacks see a step before the observer, which may end the training with it.
-        last = name == "on_train_batch_end"
+    def _called(
+        self, is_last: bool, name: str, arguments: dict[str, Any]
+    ) -> Generator[None, Any, None]:
+        """Follow a method of the list of callbacks.
 
-        def called(real: Callable[..., Any], callbacks: Any, /, *args: Any, **more: Any) -> None:
-            if not last:
-                follow(callbacks, *args, **more)
-            real(callbacks, *args, **more)
-            if last:
-                follow(callbacks, *args, **more)
+        Callbacks see a step before the observer, which may end the training with it.
+        """
+        follow = self._observer.guarded(getattr(self, name))
+        given = list(arguments.values())
+        if not is_last:
+            follow(*given)
+        yield
+        if is_last:
+            follow(*given)
 
-        around(self._keras.callbacks.CallbackList, name, called)
-
-    def _led(self, real: Callable[..., Any], model: Any, /, *args: Any, **more: Any) -> Any:
+    def _led(self, name: str, arguments: dict[str, Any]) -> Generator[None, Any, None]:
         observer = self._observer
         if observer.is_led:
-            return real(model, *args, **more)
-        self._enter(model, real.__name__, sys._getframe(2))
+            return
+        model = arguments["self"]
+        self._enter(model, name, sys._getframe(3))
         observer.is_led = True
         try:
-            found = real(model, *args, **more)
+            found = yield
         finally:
             observer.is_led = False
-        if real.__name__ == "train_on_batch":
-            observer.guarded(self._trained_on_batch)(model, found, examples((args, more)))
-        return found
+        if name == "train_on_batch":
+            observer.guarded(self._trained_on_batch)(model, found, examples([arguments["x"]]))
 
     def _places(self, model: Any, method: str, frame: Any) -> None:
         if method in ("fit", "train_on_batch") and "fit" not in self._observer.places:
@@ -128,22 +132,20 @@ class _Fit:
         self._weight = 0
         self._mean = None
 
-    def _enumerated(self, real: Callable[..., Any], batches: Any) -> Any:
+    def _enumerates(self, arguments: dict[str, Any]) -> Generator[None, Any, None]:
         if not self._evaluations:
-            self._batches = batches
-        return real(batches)
+            self._batches = arguments["self"]
+        yield
 
-    def _loaded(self, real: Callable[..., Any], batches: Any) -> Iterator[Any]:
-        iterator = iter(real(batches))
+    def _loaded(self, batches: Any) -> Iterator[Any]:
+        """Return an iterator that is written in C, so that it adds no frame of ours."""
         fetched = self._observer.guarded(self._fetch)
-        while True:
-            start = clock()
-            try:
-                batch = next(iterator)
-            except StopIteration:
-                return
+
+        def seen(start: float, batch: Any) -> Any:
             fetched(start, batch)
-            yield batch
+            return batch
+
+        return map(seen, iter(clock, None), batches)
 
     def _fetch(self, start: float, batch: Any) -> None:
         self._observer.fetched(start)
@@ -296,16 +298,12 @@ def _optimizers(keras: Any, observer: Observer) -> None:
         elif jax is None or not any(isinstance(each, jax.core.Tracer) for each in gradients):
             observer.stepped(optimizer, "keras")
 
-    def applies(
-        real: Callable[..., Any], optimizer: Any, /, grads: Any, *args: Any, **more: Any
-    ) -> Any:
+    def applies(arguments: dict[str, Any]) -> Generator[None, Any, None]:
         if observer.is_led:
-            return real(optimizer, grads, *args, **more)
-        grads = list(grads)
-        found = real(optimizer, grads, *args, **more)
-        applied(optimizer, grads)
-        return found
+            return
+        yield
+        applied(arguments["self"], arguments["grads"])
 
-    around(keras.optimizers.Optimizer, "apply", applies)
+    inside(keras.optimizers.Optimizer, "apply", applies, observer)
     for kind in (keras.optimizers.Optimizer, keras.Model):
         keep_places(kind, observer)

@@ -20,17 +20,26 @@ import sys
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from importlib.util import module_from_spec, spec_from_file_location
 from types import FrameType, SimpleNamespace
 from typing import Any
 
 from . import best_threads
+from .inside import Observes
 
 FOLDER = "TRAINMARK_OBSERVER"
 """Environment variable: a folder in which the processes of a command agree on their roles."""
 STEPS = "TRAINMARK_STEPS"
 """Environment variable: the step after which the training ends."""
+PROCESS = "TRAINMARK_PROCESS"
+"""Environment variable: the id of the first Python process of the command, which its children
+inherit."""
+_POLL_SECONDS = 0.1
+"""Time between two looks of a process that waits to be ended."""
+_SILENT_POLLS = 100
+"""Number of looks without a report of the training that is reported, after which that one has
+ended by itself."""
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 """Environment variables with the rank of this process among several."""
 _WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
@@ -82,6 +91,11 @@ def _ignore(*_: Any, **__: Any) -> None:
     return None
 
 
+def _unseen() -> Generator[None, Any, None]:
+    """Observe nothing."""
+    yield from ()
+
+
 class _Kept:
     """Returns an optimiser that can't have weak references, as a weak reference would."""
 
@@ -120,6 +134,7 @@ class Observer:
         self._pace: Any = None
         self._own_epochs = False
         self._last_step = int(os.environ.get(STEPS) or 0)
+        self._first_process = int(os.environ.get(PROCESS) or os.getpid())
         self._ranks = any(int(os.environ.get(name) or 1) > 1 for name in _WORLDS)
         self.framework = ""
         self.describe: dict[str, Callable[[], dict[str, Any]]] = {}
@@ -192,11 +207,33 @@ class Observer:
                 try:
                     call(*args, **more)
                 except Exception as error:  # noqa: BLE001
-                    self._fail(call.__name__, error)
+                    self.failed(call.__name__, error)
 
         # A compiler must not look into it
         callback._torchdynamo_disable = True  # type: ignore[attr-defined]
         return callback
+
+    def observing(self, observes: Observes) -> Observes:
+        """Return what observes a function from inside, until the observer is turned off."""
+
+        def begin(arguments: dict[str, Any]) -> Generator[None, Any, None]:
+            return _unseen() if self._role == _OFF else observes(arguments)
+
+        return begin
+
+    def failed(self, where: str, error: Exception) -> None:
+        """Report an error of ours, and turn off the observer that reports."""
+        failure = f"not {where}: {type(error).__name__}: {error}"[:200]
+        if failure not in self.injected:
+            self.injected.append(failure)
+        if not self.speaks:  # without this callback, steps may still be seen
+            return
+        self._role = _OFF
+        for describe in (self.describe, {}):  # the description may be what fails
+            self.describe = describe
+            with contextlib.suppress(Exception):
+                self._report()
+                break
 
     @property
     def speaks(self) -> bool:
@@ -367,7 +404,7 @@ class Observer:
         Args:
             times: number of reads that this one stands for.
         """
-        self._syncs[(frame.f_code.co_filename, frame.f_lineno), call] += times
+        self._syncs[(frame.f_code.co_filename, line_of(frame)), call] += times
         if self.evaluates_since is None:  # otherwise the read is a part of the evaluation
             self._add("sync", times * seconds)
 
@@ -394,7 +431,7 @@ class Observer:
         """Return ``file:line`` of the innermost frame that is the user's."""
         while frame is not None and not self.is_users(frame):
             frame = frame.f_back
-        return frame and place_of(frame.f_code.co_filename, frame.f_lineno)
+        return frame and place_of(frame.f_code.co_filename, line_of(frame))
 
     def place(self, what: str, frame: FrameType | None) -> None:
         """Keep where something happens for the first time.
@@ -418,8 +455,15 @@ class Observer:
     # How it ends
 
     def end(self) -> None:
-        """End the training: report it, end its processes, and leave without cleaning up."""
+        """End the training: report it, end its processes, and leave without cleaning up.
+
+        Only the command's own process is left. Another one may have to return a result to a process
+        that waits for it, so it waits here until trainmark ends the whole command.
+        """
+        speaks = self.speaks
         self._finish(early=True)
+        if os.getpid() != self._first_process:
+            self._wait_to_be_ended(speaks)
         os.environ.pop(_HOOK, None)  # a hook that is loaded now must not report
         with contextlib.suppress(Exception):  # a device may have failed
             # Other ranks may wait for what this one has queued.
@@ -439,24 +483,25 @@ class Observer:
                 child.join(1)
         os._exit(0)
 
+    def _wait_to_be_ended(self, speaks: bool) -> None:
+        silent = _SILENT_POLLS if speaks else 0
+        reported = None
+        while True:
+            if silent == _SILENT_POLLS:
+                hook = self._hook or _load_hook()
+                hook._send({"event": "end", "t": clock()})
+            silent += 1
+            time.sleep(_POLL_SECONDS)
+            last = reported
+            reported = os.stat(self._claimed).st_mtime_ns
+            if last != reported and silent < _SILENT_POLLS:
+                silent = 0
+
     # Private
 
     def _forked(self) -> None:
         if self._role != _UNDECIDED:
             self._role = _OFF
-
-    def _fail(self, where: str, error: Exception) -> None:
-        failure = f"not {where}: {type(error).__name__}: {error}"[:200]
-        if failure not in self.injected:
-            self.injected.append(failure)
-        if not self.speaks:  # without this callback, steps may still be seen
-            return
-        self._role = _OFF
-        for describe in (self.describe, {}):  # the description may be what fails
-            self.describe = describe
-            with contextlib.suppress(Exception):
-                self._report()
-                break
 
     def _now_leads(self, other: object) -> bool:
         """Whether an optimiser that does not lead does so from now on."""
@@ -501,6 +546,9 @@ class Observer:
         # The observer paces the training, so the hook's own steps and pauses do nothing.
         self._hook._pace = SimpleNamespace(goes_on=pace.goes_on, stepped=_ignore, pause=_nothing)
         atexit.register(self.guarded(self._finish))
+        util: Any = sys.modules.get("multiprocessing.util")
+        if util is not None:  # its processes end without calling what atexit knows
+            util.Finalize(None, self.guarded(self._finish), exitpriority=0)
         if self._loader_place:
             self.places.setdefault("loader", self._loader_place)
         self._hook._synchronize()
@@ -696,6 +744,7 @@ class Observer:
         losses = self._losses
         self._losses = []
         now = clock()
+        os.utime(self._claimed)  # others see that this training goes on
         # The time between reports grows, since a long training must not send too much.
         self._report_at = now + 1.0 + self._totals["seconds"] / 1000
         versions = getattr(self._hook, "_versions", dict)  # older copies of the hook lack it
@@ -771,6 +820,22 @@ class _Epoch:
 @functools.lru_cache(maxsize=None)  # noqa: UP033  (Python 3.8)
 def _is_users(name: str) -> bool:
     return not any(each in name for each in _NOT_IN) and not name.startswith(_NOT_THE_USERS)
+
+
+def line_of(frame: FrameType) -> int:
+    """Return the line that a frame executes.
+
+    Python gives some instructions no line, such as those between the parts of
+    ``0 <= r < 28 and x``; these belong to the line before them.
+    """
+    if frame.f_lineno is not None:
+        return frame.f_lineno
+    nearest = frame.f_code.co_firstlineno
+    for start, _, line in frame.f_code.co_lines():
+        if start > frame.f_lasti:
+            break
+        nearest = line or nearest
+    return nearest
 
 
 def place_of(name: str, line: int) -> str:

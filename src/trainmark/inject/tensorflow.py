@@ -9,11 +9,11 @@ import functools
 import importlib
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Generator
 from typing import Any
 
 from .observer import Observer, clock
-from .patch import around, leaves, time_reads
+from .patch import inside, leaves, time_reads
 
 _READS = ("numpy", "__float__", "__int__", "__bool__", "__format__", "__array__")
 """Methods that copy a tensor to the host, and so wait for its result."""
@@ -51,19 +51,19 @@ class Functions:
         module: Any = importlib.import_module(
             "tensorflow.python.eager.polymorphic_function.polymorphic_function"
         )
-        around(module.Function, "__call__", self._call)
+        inside(module.Function, "__call__", self._calls, self._observer)
 
-    def _call(self, real: Callable[..., Any], function: Any, /, *args: Any, **more: Any) -> Any:
+    def _calls(self, arguments: dict[str, Any]) -> Generator[None, Any, None]:
         if self._outermost is not None or self._observer.is_led:
-            return real(function, *args, **more)
+            return
+        function = arguments["self"]
         self._outermost = function
         try:
-            found = real(function, *args, **more)
+            found = yield
         finally:
             self._outermost = None
         if function in self._applied:
-            self._called(function, found, args, more)
-        return found
+            self._called(function, found, arguments["args"], arguments["kwds"])
 
     def traced(self, optimizer: Any) -> None:
         """Keep that an optimiser is applied in what is traced."""
@@ -140,28 +140,26 @@ def _datasets(observer: Observer) -> None:
     def fetched(start: float, batch: Any) -> None:
         observer.fetched(start, examples(batch))
 
-    def opens(real: Callable[..., Any], dataset: Any) -> Any:
+    def opens(arguments: dict[str, Any]) -> Generator[None, Any, None]:
         start = clock()
-        found = real(dataset)
+        iterator = yield
         if not observer.is_led:
-            opened(dataset, found, start, sys._getframe(2))
-        return found
+            opened(arguments["self"], iterator, start, sys._getframe(1))
 
-    def advances(real: Callable[..., Any], iterator: Any) -> Any:
+    def advances(arguments: dict[str, Any]) -> Generator[None, Any, None]:
         start = clock()
-        opening = getattr(iterator, "_trainmark", None)
+        opening = getattr(arguments["self"], "_trainmark", None)
         if opening is None or observer.is_led:
-            return real(iterator)
+            return
         try:
-            batch = real(iterator)
-        except StopIteration:
+            batch = yield
+        except GeneratorExit:
             exhausted(opening, ends=True)
             raise
         fetched(start, batch)
-        return batch
 
-    around(datasets.DatasetV2, "__iter__", opens)
-    around(iterators.OwnedIterator, "__next__", advances)
+    inside(datasets.DatasetV2, "__iter__", opens, observer)
+    inside(iterators.OwnedIterator, "__next__", advances, observer)
 
 
 def _gradients(tensorflow: Any, observer: Observer) -> None:
@@ -171,11 +169,9 @@ def _gradients(tensorflow: Any, observer: Observer) -> None:
         if tensorflow.executing_eagerly() and _is_number(target):
             observer.loss(target)
 
-    def differentiated(
-        real: Callable[..., Any], tape: Any, /, target: Any, *args: Any, **more: Any
-    ) -> Any:
+    def differentiates(arguments: dict[str, Any]) -> Generator[None, Any, None]:
         if not observer.is_led:
-            keep(target, sys._getframe(2))
-        return real(tape, target, *args, **more)
+            keep(arguments["target"], sys._getframe(1))
+        yield
 
-    around(tensorflow.GradientTape, "gradient", differentiated)
+    inside(tensorflow.GradientTape, "gradient", differentiates, observer)

@@ -5,13 +5,27 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Callable
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Generator
 from typing import Any
 
 from . import accelerator
 from .best_threads import Settable
+from .inside import leave
 from .observer import FEW, Observer, clock
-from .patch import around, keep_places, leaves, length_of, time_reads, time_saves
+from .patch import (
+    Kind,
+    around,
+    give_back,
+    inside,
+    keep_places,
+    leaves,
+    length_of,
+    note,
+    time_reads,
+    time_saves,
+)
 
 _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
 """Methods of a tensor that wait for its value."""
@@ -38,8 +52,36 @@ def install(torch: Any, observer: Observer) -> None:
         "torch.save": _saves,
     }
     observer.attempt("forward", network.find)
+    observer.attempt("torch.compile", network.give_back_reads)
     for name, patch in patches.items():
         observer.attempt(name, functools.partial(patch, torch, observer))
+
+
+class _Hooks(OrderedDict):  # type: ignore[type-arg]
+    """The hooks of a module before its forward pass: none of ours is among them.
+
+    A module asks at each call whether it has any, which shows the call. A hook of ours would put
+    a frame of PyTorch around the forward pass, would be compiled by TorchScript, and be saved with
+    the module.
+    """
+
+    def __init__(self, module: Any, asked: Callable[[Any, Any], None]) -> None:
+        super().__init__()
+        self._module = weakref.ref(module)
+        self._asked = asked
+
+    def __bool__(self) -> bool:
+        module = self._module()
+        if module is not None:
+            self._asked(module, sys._getframe(1))
+        return len(self) > 0
+
+    def copy(self) -> OrderedDict[int, Any]:  # type: ignore[override]
+        """Return the hooks alone."""
+        return OrderedDict(self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return OrderedDict(self).__reduce_ex__(protocol)
 
 
 class _Network:
@@ -49,89 +91,96 @@ class _Network:
         self._torch = torch
         self._observer = observer
         self._root: Any = None
-        self._search: Any = None
-        self._hook = -1
         self._autocast: Any = None
         self._tensor = torch.Tensor
         self._has_tokens = False
+        self._modules: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._call = torch.nn.Module._call_impl.__code__
+        self._asked = observer.guarded(self._look)
 
     def find(self) -> None:
-        """Take the first module that is called to train.
+        """Take the first module that is called to train."""
+        module = self._torch.nn.Module
 
-        The global hook is removed before that module calls others: a compiler would see it in each
-        of them.
-        """
-        torch = self._torch
-        module = self._torch.nn.modules.module
+        def made(arguments: dict[str, Any]) -> Generator[None, Any, None]:
+            yield
+            made = arguments["self"]
+            if self._root is None or type(made).__name__ == "OptimizedModule":
+                self._follow(made)
 
-        @self._observer.guarded
-        def called(called: Any, args: Any) -> None:
-            compiled = type(called).__name__ == "OptimizedModule"
-            trains = torch.is_grad_enabled() and called.training
-            if compiled or (trains and any(weight.requires_grad for weight in called.parameters())):
-                self._search.remove()
-                hook = called.register_forward_pre_hook(self._calls(), with_kwargs=True)
-                self._root = called
-                self._hook = hook.id
-                self._observer.made_at("model", getattr(called, "_orig_mod", called))
-                self._forward(called, args, {})
-            elif not trains:
+        def restored(arguments: dict[str, Any]) -> Generator[None, Any, None]:
+            yield
+            restored = arguments["self"]
+            if self._root is None or type(restored) is type(self._root):
+                self._follow(restored)
+
+        inside(module, "__init__", made, self._observer)
+        inside(module, "__setstate__", restored, self._observer)
+        note(module, "__init__", Kind.HOOKS)
+
+    def give_back_reads(self) -> None:
+        """Undo the patches of reads once the script compiles, since compilers look into tensors."""
+
+        def compiles(_: Any) -> Generator[None, Any, None]:
+            give_back(self._torch.Tensor, (*_READS, *accelerator.COPIES))
+            leave(self._torch.Tensor.__format__)
+            yield
+
+        if hasattr(self._torch, "compile"):
+            inside(self._torch, "compile", compiles, self._observer)
+
+    def _follow(self, module: Any) -> None:
+        """Observe the calls of a module."""
+        own = vars(module)
+        hooks = own.get("_forward_pre_hooks")
+        if type(hooks) is OrderedDict and not hooks:
+            own["_forward_pre_hooks"] = _Hooks(module, self._asked)
+            self._modules.add(module)
+
+    def _leave_others(self) -> None:
+        """Observe no other modules any more. Nobody knows their hooks as long as they have none."""
+        for module in self._modules:
+            own = vars(module)
+            if module is not self._root and not len(own["_forward_pre_hooks"]):
+                own["_forward_pre_hooks"] = OrderedDict()
+        self._modules.clear()
+
+    def _look(self, module: Any, frame: Any) -> None:
+        """A module has asked for its hooks; it is quick, since it runs in each step."""
+        grad = self._torch.is_grad_enabled()
+        trains = grad and module.training
+        root = self._root
+        if root is not None:
+            is_known = not self._has_tokens and self._observer.is_steady and trains
+            if is_known or not self._is_root(module):
+                return
+        if self._torch.jit.is_tracing() or not self._is_call(module, frame):
+            return
+        if root is None and not self._trains(module, grad):
+            if not trains:
                 self._observer.forward(training=False, grad=False)
+            return
+        if root is None:
+            self._root = module
+            self._leave_others()
+            self._observer.made_at("model", module._modules.get("_orig_mod", module))
+        self._forward(module, frame.f_locals["args"], frame.f_locals["kwargs"])
 
-        self._search = module.register_module_forward_pre_hook(called)
+    def _is_root(self, module: Any) -> bool:
+        """Whether a module is the root, a copy of it, or compiled from it."""
+        return type(module) is type(self._root) or module._modules.get("_orig_mod") is self._root
 
-        def compiles(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
-            _restore_reads(torch)
-            if not (args and isinstance(args[0], torch.nn.Module)):
-                self._search.remove()  # a compiled function would see the hook in all modules
-            return real(*args, **more)
+    def _trains(self, module: Any, grad: bool) -> bool:
+        if type(module).__name__ == "OptimizedModule":
+            return True
+        return grad and module.training and any(each.requires_grad for each in module.parameters())
 
-        around(torch, "compile", compiles)
-        for owner, name in (("jit", "script"), ("export", "export"), ("onnx", "export")):
-            if hasattr(torch, owner):
-                around(getattr(torch, owner), name, self._without_hook)
-        self._keep_out_of_files(torch.nn.Module)
-
-    def _without_hook(self, real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
-        """Take the hook off while something looks into the module."""
-        modules = args[0].modules() if args and isinstance(args[0], self._torch.nn.Module) else ()
-        ours = [
-            each._forward_pre_hooks for each in modules if self._hook in each._forward_pre_hooks
-        ]
-        taken = [hooks.pop(self._hook) for hooks in ours]
-        try:
-            return real(*args, **more)
-        finally:
-            for hooks, hook in zip(ours, taken):  # noqa: B905  (Python 3.8)
-                hooks[self._hook] = hook
-
-    def _keep_out_of_files(self, module: Any) -> None:
-        """Leave the hook out of modules that are saved whole; copies in memory keep it."""
-
-        def state(network: Any) -> dict[str, Any]:
-            found = dict(network.__dict__)
-            of_copy = sys._getframe(1).f_globals.get("__name__") == "copy"
-            if self._hook in found.get("_forward_pre_hooks", ()) and not of_copy:
-                for name in ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"):
-                    found[name] = type(found[name])(
-                        each for each in found[name].items() if each[0] != self._hook
-                    )
-            return found
-
-        module.__getstate__ = state
-
-    def _calls(self) -> Callable[..., None]:
-        """Return the hook; it is quick, since it runs in each step."""
-        observer = self._observer
-        grad = self._torch.is_grad_enabled
-        forward = self._observer.guarded(self._forward)
-
-        def calls(called: Any, args: Any, more: Any) -> None:
-            if self._has_tokens or not (observer.is_steady and called.training and grad()):
-                forward(called, args, more)
-
-        calls._torchdynamo_disable = True  # type: ignore[attr-defined]
-        return calls
+    def _is_call(self, module: Any, frame: Any) -> bool:
+        """Whether a frame asks once in a call of a module: it asks again if it has other hooks."""
+        if frame.f_code is self._call:
+            return True
+        has_others = module._forward_hooks or module._backward_hooks or module._backward_pre_hooks
+        return frame.f_back.f_code is self._call and bool(has_others)
 
     def _forward(self, called: Any, args: Any, more: Any) -> None:
         if args and getattr(args[0], "is_meta", False):  # only shapes are computed
@@ -200,11 +249,13 @@ def _steps(_: Any, observer: Observer) -> None:
         observer.stepped(each, "torch")
 
     optimizer.register_optimizer_step_post_hook(observer.guarded(stepped))
+    for name in ("register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"):
+        note(optimizer, name, Kind.HOOK)
     keep_places(optimizer.Optimizer, observer)
 
 
 def _losses(torch: Any, observer: Observer) -> None:
-    restarts = observer.guarded(observer.stepping)
+    running: list[Any] = []
     item = torch.Tensor.item
 
     @observer.guarded
@@ -219,17 +270,21 @@ def _losses(torch: Any, observer: Observer) -> None:
         if "backward" not in observer.places:
             observer.place("backward", sys._getframe(1))
 
-    backward = torch.Tensor.backward
-
-    @functools.wraps(backward)
-    def differentiated(loss: Any, *args: Any, **more: Any) -> Any:
+    def differentiates(arguments: dict[str, Any]) -> Generator[None, Any, None]:
+        loss = arguments["self"]
+        # Tensors of a derived class call it again
+        if any(each is loss for each in running):
+            return
         keep(loss)
-        found = backward(loss, *args, **more)
+        running.append(loss)
+        try:
+            yield
+        finally:
+            running.pop()
         if observer.step_began:
-            restarts()
-        return found
+            observer.stepping()
 
-    torch.Tensor.backward = differentiated
+    inside(torch.Tensor, "backward", differentiates, observer)
 
 
 def _scalers(torch: Any, observer: Observer) -> None:
@@ -238,27 +293,25 @@ def _scalers(torch: Any, observer: Observer) -> None:
     The steps that it skips are counted.
     """
 
-    def scaled(real: Callable[..., Any], scaler: Any, outputs: Any) -> Any:
-        found = real(scaler, outputs)
+    def scales(arguments: dict[str, Any]) -> Generator[None, Any, None]:
+        yield
+        scaler = arguments["self"]
         if scaler._enabled:
             _SCALES[:] = [scaler._scale]
-        return found
 
-    def stepped(real: Callable[..., Any], scaler: Any, /, *args: Any, **more: Any) -> Any:
+    def steps(arguments: dict[str, Any]) -> Generator[None, Any, None]:
         before = observer.steps
-        found = real(scaler, *args, **more)
-        if observer.speaks and observer.steps == before and scaler._enabled:
+        yield
+        if observer.speaks and observer.steps == before and arguments["self"]._enabled:
             observer.skipped()
-        return found
 
-    around(torch.amp.GradScaler, "scale", scaled)
-    around(torch.amp.GradScaler, "step", stepped)
+    inside(torch.amp.GradScaler, "scale", scales, observer)
+    inside(torch.amp.GradScaler, "step", steps, observer)
 
 
 def _loaders(torch: Any, observer: Observer) -> None:
     module: Any = importlib.import_module("torch.utils.data.dataloader")
     keep_places(module.DataLoader, observer)
-    advance = module._BaseDataLoaderIter.__next__
 
     @observer.guarded
     def fetched(iterator: Any, start: float, batch: Any) -> None:
@@ -291,40 +344,26 @@ def _loaders(torch: Any, observer: Observer) -> None:
         )
         observer.opened(loader, start)
 
-    def opens(real: Callable[..., Any], loader: Any) -> Any:
+    def opens(arguments: dict[str, Any]) -> Generator[None, Any, None]:
         start = clock()
-        found = real(loader)
-        opened(loader, found, start)
-        return found
+        iterator = yield
+        opened(arguments["self"], iterator, start)
 
-    @functools.wraps(advance)
-    def advances(iterator: Any) -> Any:
+    def advances(arguments: dict[str, Any]) -> Generator[None, Any, None]:
         start = clock()
         try:
-            batch = advance(iterator)
-        except StopIteration:
-            exhausted(iterator)
+            batch = yield
+        except GeneratorExit:
+            exhausted(arguments["self"])
             raise
-        fetched(iterator, start, batch)
-        return batch
+        fetched(arguments["self"], start, batch)
 
-    around(module.DataLoader, "__iter__", opens)
-    module._BaseDataLoaderIter.__next__ = advances
+    inside(module.DataLoader, "__iter__", opens, observer)
+    inside(module._BaseDataLoaderIter, "__next__", advances, observer)
 
 
 def _reads(torch: Any, observer: Observer) -> None:
     time_reads(torch.Tensor, _READS, observer, accelerator.copies(torch))
-
-
-def _restore_reads(torch: Any) -> None:
-    """Give tensors their own methods back before a function is compiled.
-
-    The compiler would look into ours.
-    """
-    for name in (*_READS, *accelerator.COPIES):
-        read = torch.Tensor.__dict__.get(name)
-        if hasattr(read, "__wrapped__") and hasattr(read, "_trainmark"):
-            setattr(torch.Tensor, name, read.__wrapped__)
 
 
 class _Threads(Settable):
@@ -341,27 +380,28 @@ class _Threads(Settable):
     def set(self, number: int) -> None:
         self._set(number)
 
-    def watch(self) -> None:
+    def watch(self, observer: Observer) -> None:
         """Notice what fixes the number of threads."""
 
         def sets(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
             self.fixed = "the script sets it"
             return real(*args, **more)
 
-        def compiles(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
+        def compiles(_: Any) -> Generator[None, Any, None]:
             # Compiled code is compiled again for another number of threads, and the compiler gives
             # up after a few.
             self.fixed = "the script compiles"
-            return real(*args, **more)
+            yield
 
         around(self._torch, "set_num_threads", sets)
+        note(self._torch, "set_num_threads", Kind.SAME_NAME)
         if hasattr(self._torch, "compile"):
-            around(self._torch, "compile", compiles)
+            inside(self._torch, "compile", compiles, observer)
 
 
 def _threads(torch: Any, observer: Observer) -> None:
     threads = _Threads(torch)
-    threads.watch()
+    threads.watch(observer)
     observer.threads["torch"] = threads
 
 

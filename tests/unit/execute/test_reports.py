@@ -18,7 +18,7 @@ from trainmark.execute.protocol.answers import (
     ThreadsTried,
     Waiting,
 )
-from trainmark.execute.worker.reports import Reports
+from trainmark.execute.worker.reports import Reports, ToBeEnded
 
 ORIGIN = 1000.0
 
@@ -260,6 +260,18 @@ def test_what_the_observer_saw_is_passed_on() -> None:
     assert math.isnan(seen.losses[1])
     # evaluation is no training
     assert (epoch.seconds, epoch.start, reports.left_out) == (1.5, 1.0, 0)
+
+
+def test_a_training_that_waits_to_be_ended_ends_early() -> None:
+    seen = {"framework": "torch", "injected": [], "steps": 7, "seconds": 1.0}
+    messages, reports = received(line("observed", 2.0, losses=[1.0], **seen), line("end", 3.0))
+    *observed, last = messages
+    assert [(each.steps, each.losses, each.ended_early) for each in observed] == [
+        (7, [1.0], False),
+        (7, [], True),
+    ]
+    assert isinstance(last, ToBeEnded)
+    assert reports.left_out == 0
 
 
 @pytest.mark.parametrize(

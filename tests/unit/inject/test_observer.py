@@ -391,6 +391,20 @@ def test_a_place_is_below_the_first_working_folder(observer: Observer, tmp_path:
     ]
 
 
+def test_an_instruction_without_a_line_is_at_the_nearest_line(observer: Observer) -> None:
+    def compare(r: int) -> bool:
+        return 0 <= r < 28
+
+    code = compare.__code__
+    without = [start for start, _, number in code.co_lines() if number is None]
+    frame: Any = SimpleNamespace(f_code=code, f_lineno=None, f_back=None)
+    for frame.f_lasti in [0, *without, len(code.co_code)]:
+        line = module.line_of(frame)
+        assert code.co_firstlineno <= line <= code.co_firstlineno + 4
+        assert str(observer.users_place(frame)).endswith(f"test_observer.py:{line}")
+        observer.synchronised(".item()", 0.1, frame)
+
+
 def test_only_one_process_is_observed(
     observer: Observer, pipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

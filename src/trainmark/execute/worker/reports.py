@@ -33,7 +33,16 @@ _MOST_LEFT_OUT = 10_000
 """Invalid lines after which only turns are read, to limit the cost of excessive output."""
 _MOST_TOLD = 3
 """Most invalid lines that a record quotes."""
-Report: TypeAlias = "EpochEnded | Evaluated | SliceTimed | StepsObserved | ThreadsTried | Waiting"
+
+
+@dataclasses.dataclass(frozen=True)
+class ToBeEnded:
+    """A training has all its slices or steps, and waits until trainmark ends the whole command."""
+
+
+Report: TypeAlias = (
+    "EpochEnded | Evaluated | SliceTimed | StepsObserved | ThreadsTried | ToBeEnded | Waiting"
+)
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
 
@@ -59,6 +68,7 @@ class Reports:
         self._windows: list[tuple[float, float]] = []
         self._evaluation = 0.0
         self._greeted = self._untested = False
+        self._observed_last: StepsObserved | None = None
         self.left_out = 0
         self.paused_seconds = 0.0
         self.odd: list[str] = []
@@ -81,7 +91,7 @@ class Reports:
             self._pending = b""
         for line in lines:
             # Turns are read in any case, or the other sides would wait forever.
-            is_turn = re.search(rb'"(pause|resume|slice)"', line)
+            is_turn = re.search(rb'"(end|pause|resume|slice)"', line)
             if not line.strip() or not (self.left_out <= _MOST_LEFT_OUT or is_turn):
                 continue
             message = _parsed(line)
@@ -89,6 +99,11 @@ class Reports:
                 self._leave_out(repr(line)[1:])
                 continue
             found = self._understood(message, origin, now)
+            if isinstance(found, StepsObserved):
+                self._observed_last = found
+            elif isinstance(found, ToBeEnded) and self._observed_last is not None:
+                # It may be another training than the one that is reported
+                yield dataclasses.replace(self._observed_last, losses=[], ended_early=True)
             if found is not None:
                 yield found
 
@@ -126,6 +141,8 @@ class Reports:
         elif event == "evaluated":
             self._evaluation += _seconds(message.get("seconds")) or 0.0
             return None
+        elif event == "end":
+            return ToBeEnded()
         elif event == "pause":
             self._windows.append((self._edge, now - self._edge))
             found = Waiting(settled=message.get("settled") is True)

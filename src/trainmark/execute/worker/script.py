@@ -38,7 +38,7 @@ from trainmark.execute.worker.confinement import (
 )
 from trainmark.execute.worker.guard import CommandRequest, Guard
 from trainmark.execute.worker.outputs import keep_outputs
-from trainmark.execute.worker.reports import Reports
+from trainmark.execute.worker.reports import Reports, ToBeEnded
 from trainmark.execute.worker.slices import Turns
 from trainmark.execute.worker.timing import Clock
 from trainmark.execute.worker.working_copy import link_neighbours, linked
@@ -116,7 +116,7 @@ def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> No
             attached=(_folder() / "attached").exists() if request.inject else None,
         )
     )
-    if ended["code"] != 0:
+    if ended["code"] != 0 and not stopped.are_ended:
         send(Failed(_reason(ended["code"])))
     elif reports.not_finite is not None:
         send(Diverged(reports.not_finite, None, reports.last_finite))
@@ -181,6 +181,7 @@ def _injection(environment: Mapping[str, str], most_steps: int | None) -> dict[s
         "PYTHONPATH": path,
         "TRAINMARK_OBSERVER": str(_folder()),
         "TRAINMARK_STEPS": str(most_steps or 0),
+        "TRAINMARK_PROCESS": "",  # trainmark itself may be observed
     }
 
 
@@ -211,11 +212,15 @@ class _Stopped:
     """The processes of a paused command, including its data loaders.
 
     They are found while the command is paused, so that the search doesn't cost time of its slice.
+
+    Attributes:
+        are_ended: whether they were ended since the training has all its slices or steps.
     """
 
     def __init__(self, guard: int) -> None:
         self._guard = guard
         self._pids: set[int] = set()
+        self.are_ended = False
 
     def stop_all(self) -> None:
         """Stop every process of the command, and those they start meanwhile."""
@@ -223,11 +228,28 @@ class _Stopped:
             self._pids |= new
             send_signal(new, signal.SIGSTOP)
 
+    def end_all(self) -> None:
+        """End all at once, so that none sees another one's end.
+
+        Only processes that then remove what the others have left, such as shared memory, remain.
+        """
+        self.are_ended = True
+        self.stop_all()
+        send_signal((pid for pid in self._pids if not _cleans_up(pid)), signal.SIGKILL)
+        self.go_on()
+
     def go_on(self) -> None:
         """Resume them."""
         pids = self._pids
         self._pids = set()
         send_signal(pids, signal.SIGCONT)
+
+
+def _cleans_up(pid: int) -> bool:
+    """Whether a process is a resource tracker of multiprocessing or of joblib."""
+    with contextlib.suppress(OSError):
+        return b"resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def _arrived(descriptor: int) -> bytes:
@@ -242,6 +264,9 @@ def _send_reports(
 ) -> None:
     """Send the parent what the command has reported; stop the command while it waits its turn."""
     for report in reports.take(arrived, origin, clock()):
+        if isinstance(report, ToBeEnded):
+            stopped.end_all()
+            continue
         if isinstance(report, Waiting):
             stopped.stop_all()  # data loaders would use the other side's time
         # If trainmark is gone, the lifeline will end the command.
