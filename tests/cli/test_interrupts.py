@@ -102,7 +102,7 @@ class Last:
         sleep(2.5)
 last = Last()
 interrupts._LOOK_AGAIN = 2.0
-def run(_):
+def run(*_):
     import drops
     return 0
 main.run = run
@@ -140,7 +140,7 @@ def test_after_the_end_no_process_is_interrupted(tmp_path: Path) -> None:
     late = """
 import atexit
 from trainmark.cli import main
-main.run = lambda _: 1
+main.run = lambda *_: 1
 atexit.register(os.kill, os.getpid(), which)
 main.main()
 """
