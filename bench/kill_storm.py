@@ -2,14 +2,16 @@
 
     python -m bench.kill_storm --kills 450
     python -m bench.kill_storm --kills 50 --backend torch
+    python -m bench.kill_storm --kills 100 --backend command
 
 A matrix is a command that leaves a record of every side and round. It is started, killed some time
 after it has finished one more run, started again with ``--resume``, killed again ..., until it is
-done. Most kills are SIGKILL to trainmark itself; others are SIGKILL to a process it started,
-SIGTERM and Ctrl-C. Half of them happen in a terminal, where another thread draws. After each kill
-it checks whether a finished record is gone or changed, whether a file is half written, and whether
-a process is left; at the end of a matrix, whether each of its runs has one record that is ok, and
-the folder has nothing else.
+done. Most kills are SIGKILL to trainmark itself; others are SIGKILL to a process it started, to
+trainmark and its workers together, SIGTERM, SIGHUP, SIGQUIT and Ctrl-C. Half of them happen in a
+terminal, where another thread draws. After each kill it checks whether a finished record is gone or
+changed, whether a file is half written, and whether a process is left; at the end of a matrix,
+whether each of its runs has one record that is ok, and the folder has nothing else. At the end of
+all, the next command must remove the temporary folders of killed ones.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import fcntl
 import os
 import pty
 import random
@@ -36,15 +39,29 @@ import psutil
 from trainmark.cli.main import INTERRUPTED
 from trainmark.errors import RecordError
 from trainmark.record.store import read
+from trainmark.scratch import PREFIX, scratch_folder, shared_top
 
 CHILD = "SIGKILL to its child"
-KINDS = {"SIGKILL to trainmark": 10, CHILD: 4, "SIGTERM": 3, "Ctrl-C": 3}
+BOTH = "SIGKILL to both"
+"""To trainmark and to its workers, at the same time."""
+ENDING = {
+    "SIGTERM": signal.SIGTERM,
+    "Ctrl-C": signal.SIGINT,
+    "SIGHUP": signal.SIGHUP,
+    "SIGQUIT": signal.SIGQUIT,
+}
+"""Signals after which trainmark ends by itself."""
+KINDS = {"SIGKILL to trainmark": 8, CHILD: 4, BOTH: 4, **dict.fromkeys(ENDING, 2)}
+"""How often each kind of kill is drawn."""
 MARK = "TRAINMARK_STORM"
 PATIENCE_SECONDS = 20.0
+OLD_SECONDS = 62.0
+"""Seconds after which the folder of a killed command is old enough to be removed."""
 SIDES = {
     "fake": (2, ["--style", "fast", "--device", "cpu,cuda:0"]),
     "torch": (2, ["--style", "idiomatic,fast", "--device", "cpu"]),
     "numpy": (1, ["--style", "idiomatic", "--device", "cpu"]),
+    "command": (2, ["--vary", "seconds=0.2,0.4"]),
 }
 """A matrix: the number of its sides, and the options that make them."""
 
@@ -89,27 +106,16 @@ class Matrix:
         self._out = self._folder / "out"
         self._rounds = rounds
         (self._sides, options) = SIDES[backend]
+        self._has_weights = backend != "command"
+        verb = ["run", "mnist-mlp128", "--backend", backend] if self._has_weights else ["measure"]
+        of_training = ["--dataset", "synthetic-digits", "--steps", "120", "--save-weights"]
+        # Each run of the command leaves a process in another session behind.
+        words = ["--", "sh", "-c", "setsid sleep 600 & sleep {seconds}"]
         self._command = [
-            sys.executable,
-            "-m",
-            "trainmark",
-            "run",
-            "mnist-mlp128",
-            "--backend",
-            backend,
-            *options,
-            "--dataset",
-            "synthetic-digits",
-            "--steps",
-            "120",
-            "--repeats",
-            str(rounds),
-            "--budget",
-            "0",
-            "--save-weights",
-            "--out",
-            str(self._out),
-            "--resume",
+            *[sys.executable, "-m", "trainmark", *verb, *options],
+            *(of_training if self._has_weights else []),
+            *["--repeats", str(rounds), "--budget", "0", "--out", str(self._out), "--resume"],
+            *([] if self._has_weights else words),
         ]
 
     def storm(self, kills: int) -> None:
@@ -181,11 +187,7 @@ class Matrix:
             process.kill()
             process.communicate()
         self._tally.killed(kind, len(before))
-        if (
-            kind in ("SIGTERM", "Ctrl-C")
-            and process.returncode != INTERRUPTED
-            and not self._is_complete()
-        ):
+        if kind in ENDING and process.returncode != INTERRUPTED and not self._is_complete():
             self._fault(
                 f"{kind}: exit code {process.returncode} with {len(self._finished())} runs done"
             )
@@ -195,12 +197,15 @@ class Matrix:
 
     def _send(self, kind: str, process: subprocess.Popen[str]) -> None:
         if kind == CHILD:
-            for child in _children(process.pid)[:1]:
-                child.kill()
+            children = _children(process.pid)
+            if children:
+                self._chance.choice(children).kill()
+        elif kind == BOTH:
+            workers = psutil.Process(process.pid).children()
+            for each in (psutil.Process(process.pid), *workers):
+                each.kill()
         else:
-            process.send_signal(
-                {"SIGTERM": signal.SIGTERM, "Ctrl-C": signal.SIGINT}.get(kind, signal.SIGKILL)
-            )
+            process.send_signal(ENDING.get(kind, signal.SIGKILL))
 
     def _look_alone(self, kind: str, family: dict[int, psutil.Process], token: str) -> None:
         """Check that all processes are gone: those whose ids were seen, and all others that
@@ -241,7 +246,8 @@ class Matrix:
             self._fault(f"done twice: {twice}")
         for record in records:
             if (
-                record.outcome.status == "ok"
+                self._has_weights
+                and record.outcome.status == "ok"
                 and not (self._out / f"{record.id}.safetensors").exists()
             ):
                 self._fault(f"{record.id} has lost its weights")
@@ -318,6 +324,30 @@ def storm(backend: str, kills: int, *, rounds: int = 4, most_each: int = 6, seed
     return tally
 
 
+def _look_swept(tally: Tally) -> None:
+    """Check that the next command removes the folders of killed ones, once they are old enough."""
+    time.sleep(OLD_SECONDS)
+    with scratch_folder():
+        left = [path.name for path in shared_top().glob(f"{PREFIX}*") if _is_free(path)]
+    if left:
+        tally.faults.append(f"folders left behind: {left}")
+
+
+def _is_free(folder: Path) -> bool:
+    """Whether the owner of a folder has ended: nobody holds its lock any more."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # removed meanwhile
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(
@@ -330,6 +360,7 @@ def main() -> int:
     arguments = parser.parse_args()
     started = time.monotonic()
     tally = storm(arguments.backend, arguments.kills, rounds=arguments.rounds, seed=arguments.seed)
+    _look_swept(tally)
     print(f"{arguments.backend}, seed {arguments.seed}, {time.monotonic() - started:.0f} s")
     print("\n".join(tally.lines()))
     return 1 if tally.faults else 0
