@@ -307,8 +307,8 @@ DEFENCES = (
     ),
     Defence(
         "kill -9 of trainmark and its worker",
-        f"{END}/test_guard.py::test_no_process_outlives_what_is_killed",
-        Cut("trainmark.execute.worker.guard", "serve", "_end_all(process.pid)", "None"),
+        f"{END}/test_supervisor.py::test_no_process_outlives_what_is_killed",
+        Cut("trainmark.execute.worker.supervisor", "serve", "_end_all(process.pid)", "None"),
     ),
     Defence(
         "kill -9 of trainmark: scratch folders",

@@ -334,7 +334,7 @@ def _look_swept(tally: Tally) -> None:
 
 
 def _is_free(folder: Path) -> bool:
-    """Whether the owner of a folder has ended: nobody holds its lock any more."""
+    """Whether the owner of a folder has ended: its lock is free."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:  # removed meanwhile

@@ -212,7 +212,7 @@ class Secrets:
         for word, spans in _spans_of_words(words):
             for start, end in spans:
                 value = word[start:end]
-                # Of a URL, the password alone may be printed, too.
+                # A program may print only the password of a URL.
                 found.update({value, value.partition(":")[2]})
         found.update(value for name, value in environment.items() if is_name_of_secret(name))
         return cls(frozenset(value for value in found if _can_be_found(value)))

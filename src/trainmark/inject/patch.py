@@ -269,7 +269,7 @@ class _Copies(_Sampled):
 
 
 class _LookedUp:
-    """Stands in a class for a method that is written in C, and returns that method."""
+    """Replaces a method of a class that is written in C, and returns that method."""
 
     def __init__(self, real: Any, look: _Reads | _Copies) -> None:
         self.__wrapped__ = real

@@ -51,7 +51,7 @@ class Outcome(Struct, frozen=True):
 class WorkloadRef(Struct, frozen=True, dict=True):
     """What was trained. Runs are grouped by its two fingerprints.
 
-    The specification is decoded once; nobody else looks into its nested tables.
+    The specification is decoded once; no other code reads its nested tables.
 
     Args:
         name: name of the workload, or of a measured command.

@@ -15,7 +15,7 @@ import os, sys
 from pathlib import Path
 from trainmark import landlock
 from trainmark.execute.worker.confinement import confined_environment, writable_folders
-from trainmark.execute.worker.guard import CommandRequest, Guard
+from trainmark.execute.worker.supervisor import CommandRequest, Supervisor
 from trainmark.execute.worker.working_copy import link_neighbours, linked
 from trainmark.inject import site
 
@@ -30,10 +30,10 @@ linked(original, copy, whole=not is_confined)
 environment = confined_environment(os.environ, scratch, str(original), copy)
 environment["PYTHONPATH"] = os.pathsep.join([*site.__path__, environment.get("PYTHONPATH", "")])
 writable = writable_folders(environment, scratch, str(original)) if is_confined else None
-with Guard(environment) as guard:
-    guard.start(CommandRequest(sys.argv[2:], str(copy), writable))
-    code = guard.receive()["code"]
-    guard.receive()
+with Supervisor(environment) as supervisor:
+    supervisor.start(CommandRequest(sys.argv[2:], str(copy), writable))
+    code = supervisor.receive()["code"]
+    supervisor.receive()
 sys.exit(code if code >= 0 else 1)
 """
 

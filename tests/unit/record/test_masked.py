@@ -122,7 +122,7 @@ def test_texts_at_any_depth_are_masked() -> None:
 
 
 def test_closed_lists_numbers_and_structure_stay() -> None:
-    """A status that is also somebody's password must stay, or the record could not be read."""
+    """A status that is also a user's password must stay, or the record could not be read."""
     record = a_command(status="failed", seconds=(1.0, 2.0), examples=600)
     hidden = masked(record, Secrets.of(["--password", "failed", "--secret", "python"], {}))
     assert codec.decode(codec.encode(hidden), "r.json") == record

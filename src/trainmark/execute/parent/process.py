@@ -117,7 +117,7 @@ class Worker:
             stack.callback(ours.close)
             stack.callback(theirs.close)  # the process may fail to start
             scratch = stack.enter_context(scratch_folder())
-            # what is left if the process and the guard of its command were ended together
+            # what is left if the process and the supervisor of its command were ended together
             stack.callback(processes.end_marked, f"{SCRATCH}={scratch}")
             shared = shared_page()
             stack.callback(os.close, shared)

@@ -19,9 +19,9 @@ _CACHES = {
     "NUMBA_CACHE_DIR": None,
 }
 """Environment variables of compiled code that is loaded right after it is written, and the
-library's own default; None if it has none, or one beside the user's source."""
+library's own default; None if it has none, or one next to the user's source."""
 _ALWAYS_SET = ("NUMBA_CACHE_DIR",)
-"""Of these, the ones without which the library writes beside the user's source."""
+"""Variables without which the library writes next to the user's source."""
 _MPS = Path("/tmp/nvidia-mps")
 """Pipes of NVIDIA's service that shares a GPU, which are written to."""
 

@@ -1,9 +1,9 @@
 """The measured process of a user's command.
 
-It lets a guard start the command (:mod:`trainmark.execute.worker.guard`), and reads its reports.
+It lets a supervisor start the command (:mod:`trainmark.execute.worker.supervisor`), and reads its reports.
 
-It runs between trainmark and the guard so that no process of the command, daemons included,
-outlives them: on Linux orphans become the guard's children, and if that is ended, this process's.
+It runs between trainmark and the supervisor so that no process of the command, daemons included,
+outlives them: on Linux orphans become the supervisor's children, and if that is ended, this process's.
 Elsewhere, processes that leave the process group are not followed.
 """
 
@@ -36,7 +36,7 @@ from trainmark.execute.worker.confinement import (
     confined_environment,
     writable_folders,
 )
-from trainmark.execute.worker.guard import CommandRequest, Guard
+from trainmark.execute.worker.supervisor import CommandRequest, Supervisor
 from trainmark.execute.worker.outputs import keep_outputs
 from trainmark.execute.worker.reports import Reports, ToBeEnded
 from trainmark.execute.worker.slices import Turns
@@ -57,7 +57,9 @@ def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> No
         turns: the parent's messages.
     """
     become_subreaper = 36
-    lifeline.control(become_subreaper, 1)  # what outlives the guard becomes this process's child
+    lifeline.control(
+        become_subreaper, 1
+    )  # what outlives the supervisor becomes this process's child
     reports = Reports(clock() - request.origin)
     try:
         pipe, reports_pipe = _pipe("reports")
@@ -68,13 +70,13 @@ def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> No
         if request.in_turns:
             place, turns_pipe = _pipe("turns")
             environment[TURNS] = str(place)
-        with Guard(environment) as guard:
-            stopped = _Stopped(guard.pid)
+        with Supervisor(environment) as supervisor:
+            stopped = _Stopped(supervisor.pid)
             if request.in_turns:
                 passing = turns, turns_pipe, stopped
                 threading.Thread(target=_pass_on, args=passing, daemon=True).start()
             send(Ready())
-            started = guard.start(CommandRequest(request.argv, folder, writable))
+            started = supervisor.start(CommandRequest(request.argv, folder, writable))
             if started["event"] == "failed":
                 raise OSError(started["reason"])
             send(CommandStarted(started["pid"], started["at"] - request.origin))
@@ -84,10 +86,10 @@ def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> No
                 _send_reports(reports, arrived, request.origin, clock, send, stopped)
                 return bool(arrived)
 
-            _until_ended(guard, reports_pipe, pass_on_reports)
-            ended = guard.receive()
+            _until_ended(supervisor, reports_pipe, pass_on_reports)
+            ended = supervisor.receive()
             # This comes first, since a process that keeps writing would block the next lines.
-            left = guard.receive()["left"]
+            left = supervisor.receive()["left"]
     except ChildProcessError as error:
         send(Failed(str(error)))
         return
@@ -99,7 +101,7 @@ def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> No
     if request.outputs and folder and ended["code"] == 0 and not reports.ended_early:
         _keep_outputs(request, folder, request.outputs)
     bytes_of_unit = 1 if sys.platform == "darwin" else 1024
-    # Linux also counts the guard's memory before exec, so a lower peak is unknown.
+    # Linux also counts the supervisor's memory before exec, so a lower peak is unknown.
     is_known = ended["peak"] > ended["own_peak"]
     send(
         CommandExited(
@@ -150,13 +152,15 @@ def _keep_outputs(request: RunScript, copy: str, outputs: str) -> None:
         sys.stderr.write(f"the files of this run could not be kept in {outputs}: {error}\n")
 
 
-def _until_ended(guard: Guard, reports_pipe: int, pass_on_reports: Callable[[], bool]) -> None:
-    """Pass on what the command reports until it has ended, or the guard has."""
+def _until_ended(
+    supervisor: Supervisor, reports_pipe: int, pass_on_reports: Callable[[], bool]
+) -> None:
+    """Pass on what the command reports until it has ended, or the supervisor has."""
     with selectors.DefaultSelector() as selector:
         selector.register(reports_pipe, selectors.EVENT_READ)
-        selector.register(guard, selectors.EVENT_READ)
+        selector.register(supervisor, selectors.EVENT_READ)
         ready: set[object] = set()
-        while guard not in ready:
+        while supervisor not in ready:
             ready = {key.fileobj for key, _ in selector.select()}
             pass_on_reports()
 
@@ -217,14 +221,14 @@ class _Stopped:
         are_ended: whether they were ended since the training has all its slices or steps.
     """
 
-    def __init__(self, guard: int) -> None:
-        self._guard = guard
+    def __init__(self, supervisor: int) -> None:
+        self._supervisor = supervisor
         self._pids: set[int] = set()
         self.are_ended = False
 
     def stop_all(self) -> None:
         """Stop every process of the command, and those they start meanwhile."""
-        while new := set(descendants(self._guard)) - self._pids:
+        while new := set(descendants(self._supervisor)) - self._pids:
             self._pids |= new
             send_signal(new, signal.SIGSTOP)
 

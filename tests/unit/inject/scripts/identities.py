@@ -1,4 +1,4 @@
-"""Prints what scripts compare, and that what they make of their own works."""
+"""Prints what scripts compare, and that their own classes work."""
 
 import copy
 import functools

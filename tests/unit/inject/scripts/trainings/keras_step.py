@@ -1,4 +1,4 @@
-"""Keras with a train_step of its own, then train_on_batch. 12 steps."""
+"""Keras with a custom train_step, then train_on_batch. 12 steps."""
 
 import keras
 import numpy as np

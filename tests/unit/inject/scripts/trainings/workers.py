@@ -1,4 +1,4 @@
-"""Batches come from worker processes, with a generator of its own. 12 steps."""
+"""Batches come from worker processes, with a separate generator. 12 steps."""
 
 import torch
 from torch import nn

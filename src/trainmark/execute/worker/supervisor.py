@@ -1,13 +1,13 @@
 """The parent of a measured command, which ends all of its processes however trainmark ends.
 
-It stands between the worker and the command, in a session of its own and without trainmark's name
+It stands between the worker and the command, in a separate session and without trainmark's name
 in its command line, so that whatever ends trainmark and its worker together, such as ``pkill -f
 trainmark``, leaves it running. When the connection to the worker closes, it ends every process of
 the command. On Linux, orphans of the command become its children, and the command ends with it.
 
 It also confines the command (:mod:`trainmark.landlock`), since the restriction is inherited.
 
-The worker starts it by :class:`Guard`. They exchange one JSON object a line: the request, then
+The worker starts it by :class:`Supervisor`. They exchange one JSON object a line: the request, then
 ``started`` or ``failed``, ``ended`` and ``swept``.
 """
 
@@ -55,8 +55,8 @@ class CommandRequest:
     writable: Sequence[str] | None
 
 
-class Guard:
-    """The guard process, from the worker's side, as a context manager.
+class Supervisor:
+    """The supervisor process, from the worker's side, as a context manager.
 
     Args:
         environment: all environment variables of the command.
@@ -75,24 +75,24 @@ class Guard:
         self._connection = ours
         self._messages = _messages(ours)
 
-    def __enter__(self) -> Guard:
+    def __enter__(self) -> Supervisor:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
         self._process.wait()
-        processes.end_descendants()  # the command's, if the guard was ended by something else
+        processes.end_descendants()  # the command's, if the supervisor was ended by something else
 
     @property
     def pid(self) -> int:
-        """Id of the guard, whose descendants are the processes of the command."""
+        """Id of the supervisor, whose descendants are the processes of the command."""
         return self._process.pid
 
     def start(self, request: CommandRequest) -> dict[str, Any]:
         """Start the command, and return the message ``started`` or ``failed``.
 
         Raises:
-            OSError: the guard has ended.
+            OSError: the supervisor has ended.
         """
         self._connection.sendall(json.dumps(asdict(request)).encode() + b"\n")
         return self.receive()
@@ -105,7 +105,7 @@ class Guard:
         """Return its next message, after waiting for it.
 
         Raises:
-            ChildProcessError: the guard has ended; its command ends with it.
+            ChildProcessError: the supervisor has ended; its command ends with it.
         """
         message = next(self._messages, None)
         if message is None:
@@ -192,7 +192,7 @@ def _forget_command_line() -> None:
     with contextlib.suppress(OSError, ValueError, IndexError):
         fields = Path("/proc/self/stat").read_text(errors="replace").rpartition(")")[2].split()
         first, last = int(fields[45]), int(fields[46])  # fields 48 and 49 of proc(5)
-        name = b"command-guard"[: last - first - 1]
+        name = b"command-supervisor"[: last - first - 1]
         ctypes.memset(first, 0, last - first)
         ctypes.memmove(first, name, len(name))
 
