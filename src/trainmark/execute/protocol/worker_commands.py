@@ -253,8 +253,8 @@ class RunScript:
         most_steps: the step after which an observed training ends; None trains to the end.
         scratch: folder that is copied for the command, which runs in the copy; None runs it where
             it is.
-        confined: let the kernel refuse what the command writes outside of the folder of its run, so that
-            large files can be linked into the copy.
+        confined: let the kernel refuse what the command writes outside of the folder of its run, so
+            that large files can be linked into the copy.
         outputs: folder that keeps the files which the first complete run has written in its copy;
             None keeps none.
     """

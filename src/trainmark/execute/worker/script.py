@@ -36,10 +36,10 @@ from trainmark.execute.worker.confinement import (
     confined_environment,
     writable_folders,
 )
-from trainmark.execute.worker.supervisor import CommandRequest, Supervisor
 from trainmark.execute.worker.outputs import keep_outputs
 from trainmark.execute.worker.reports import Reports, ToBeEnded
 from trainmark.execute.worker.slices import Turns
+from trainmark.execute.worker.supervisor import CommandRequest, Supervisor
 from trainmark.execute.worker.timing import Clock
 from trainmark.execute.worker.working_copy import link_neighbours, linked
 from trainmark.hook import TURNS, VARIABLE
