@@ -138,7 +138,7 @@ class _Network:
             self._modules.add(module)
 
     def _leave_others(self) -> None:
-        """Observe no other modules any more. They are no longer looked at while they have no hooks."""
+        """Observe no other modules any more; while they have no hooks, they show no calls."""
         for module in self._modules:
             own = vars(module)
             if module is not self._root and not len(own["_forward_pre_hooks"]):

@@ -1,10 +1,11 @@
 """The measured process of a user's command.
 
-It lets a supervisor start the command (:mod:`trainmark.execute.worker.supervisor`), and reads its reports.
+It lets a supervisor start the command (:mod:`trainmark.execute.worker.supervisor`), and reads its
+reports.
 
 It runs between trainmark and the supervisor so that no process of the command, daemons included,
-outlives them: on Linux orphans become the supervisor's children, and if that is ended, this process's.
-Elsewhere, processes that leave the process group are not followed.
+outlives them: on Linux orphans become the supervisor's children, and if that is ended, this
+process's. Elsewhere, processes that leave the process group are not followed.
 """
 
 from __future__ import annotations
