@@ -58,9 +58,8 @@ def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> No
         turns: the parent's messages.
     """
     become_subreaper = 36
-    lifeline.control(
-        become_subreaper, 1
-    )  # what outlives the supervisor becomes this process's child
+    # What outlives the supervisor becomes a child of this process.
+    lifeline.control(become_subreaper, 1)
     reports = Reports(clock() - request.origin)
     try:
         pipe, reports_pipe = _pipe("reports")
