@@ -158,7 +158,7 @@ def test_the_root_folder_is_a_working_folder(verb: str, command: CommandLine) ->
     assert command.outcomes() == ["ok"]
 
 
-@pytest.mark.parametrize("words", [("explain",), ("measure", "--scratch")], ids=" ".join)
+@pytest.mark.parametrize("words", [("explain",), ("measure",)], ids=" ".join)
 def test_the_root_folder_is_not_copied(
     words: tuple[str, ...], command: CommandLine, tmp_path: Path
 ) -> None:

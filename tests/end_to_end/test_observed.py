@@ -255,7 +255,7 @@ def test_a_training_that_another_process_waits_for_ends_early(
 
 def test_slices_of_a_pool_are_kept(command: CommandLine) -> None:
     words = (sys.executable, str(POOL), "pool", "1000000000")
-    (record,), err = measured(command, *words, options=("--budget", "3"))
+    (record,), err = measured(command, *words, options=("--budget", "30"))
     assert record.observed is not None, err
     assert (record.outcome.status, record.observed.ended_early) == ("ok", True)
     assert len(record.slices) >= 4
@@ -273,7 +273,7 @@ def test_long_trainings_take_turns_and_end_with_the_budget(
     command: CommandLine, tmp_path: Path
 ) -> None:
     shutil.copy(SCRIPTS / "classifier.py", tmp_path)
-    options = ("--vary-env", "OMP_NUM_THREADS=1,2", "--budget", "60", "--scratch")
+    options = ("--vary-env", "OMP_NUM_THREADS=1,2", "--budget", "90")
     words = (
         sys.executable,
         "classifier.py",
@@ -303,7 +303,7 @@ def test_long_trainings_take_turns_and_end_with_the_budget(
 
 def test_a_long_training_by_itself_ends_with_the_budget(command: CommandLine) -> None:
     words = (sys.executable, str(SCRIPTS / "classifier.py"), "--epochs", "1000000")
-    (record,), _ = measured(command, *words, options=("--budget", "25", "--scratch"))
+    (record,), _ = measured(command, *words, options=("--budget", "45"))
     assert record.outcome.status == "ok"
     assert record.observed is not None and record.observed.ended_early
     assert len(record.slices) >= 4

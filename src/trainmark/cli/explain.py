@@ -24,6 +24,7 @@ from trainmark.cli.output import (
     write_file,
 )
 from trainmark.cli.show import refuse_others
+from trainmark.cli.streams import losing_output
 from trainmark.errors import ExplanationFailed, UsageError
 from trainmark.record.caveats import Caveat
 from trainmark.units import many
@@ -209,7 +210,8 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         found.left_out,
         sentences_shown,
     )
-    _show(data, [table], options)
+    with losing_output(is_allowed=found.interrupted):
+        _show(data, [table], options)
     if options["chart"]:
         write_file(options["chart"], in_format_of(options["chart"], [gains(found.findings)]))
         print_message(f"wrote {options['chart']}")

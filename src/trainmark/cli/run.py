@@ -11,6 +11,7 @@ from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.output import export, print_json, terminal_observer
+from trainmark.cli.streams import losing_output
 from trainmark.report.console import console, draw_all
 from trainmark.units import many
 
@@ -119,7 +120,9 @@ def show_records(found: Measured, store: Store, options: dict[str, Any]) -> int:
     """
     if found.interrupted and not found.records:
         raise KeyboardInterrupt
-    code = _show(found.records, found.earlier, store, options)
+    code = FAILED
+    with losing_output(is_allowed=found.interrupted):
+        code = _show(found.records, found.earlier, store, options)
     if found.interrupted:
         raise KeyboardInterrupt
     return code

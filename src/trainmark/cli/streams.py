@@ -35,6 +35,13 @@ def stand_on_three() -> None:
     sys.stderr = _on(_Said, 2, sys.stderr)
 
 
+def losing_output(*, is_allowed: bool) -> contextlib.AbstractContextManager[None]:
+    """Return a context in which output may be lost, such as after its terminal was closed."""
+    if is_allowed:
+        return contextlib.suppress(PrintingFailed, ReaderGone)
+    return contextlib.nullcontext()
+
+
 class _Printed(io.FileIO):
     def write(self, content: ReadableBuffer) -> int:
         try:

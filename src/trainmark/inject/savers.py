@@ -49,6 +49,8 @@ OPENERS = {
         Opener("_C.PyTorchFileReader", 0, "name", "reads"),
         Opener("from_file", 0, "filename", "updates"),
     ),
+    "torch.distributed": (Opener("FileStore", 0, "file_name", "updates"),),
+    "torch.distributed.rendezvous": (Opener("FileStore", 0, "file_name", "updates"),),
     "safetensors": (
         Opener("serialize_file", 1, "filename", "saves"),
         Opener("safe_open", 0, "filename", "reads"),

@@ -165,6 +165,27 @@ def test_a_library_reads_back_what_it_wrote(
     assert files(home) == before
 
 
+@pytest.mark.parametrize("by_kernel", [BY_KERNEL])
+def test_keras_reads_back_what_it_wrote(home: Path, tmp_path: Path, by_kernel: bool) -> None:
+    pytest.importorskip("keras")
+    path = home / "elsewhere" / "new.keras"
+    script = (
+        "import os\n"
+        "os.environ['KERAS_BACKEND'] = 'jax'\n"
+        "import keras\n"
+        "model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])\n"
+        f"model.save({str(path)!r})\n"
+        f"model.save_weights({str(path.with_name('new.weights.h5'))!r})\n"
+        f"keras.saving.load_model({str(path)!r}, compile=False)\n"
+        "print('completed')\n"
+    )
+    before = files(home)
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.stdout.endswith("completed\n"), found.stderr
+    assert files(home) == before
+
+
 @pytest.mark.parametrize("by_kernel", WAYS)
 def test_a_large_file_is_not_copied_to_be_changed(
     home: Path, tmp_path: Path, by_kernel: bool
