@@ -309,6 +309,7 @@ def run(
         UsageError: an option is unknown, wrong or can't be carried out here.
         DataError: a dataset can't be used.
         RecordError: a record can't be written, or, with ``resume``, an earlier one can't be read.
+        KeyboardInterrupt: Ctrl-C; finished records are in ``out``.
     """
     from trainmark.study import options as study_options
     from trainmark.study.observer import StudyObserver

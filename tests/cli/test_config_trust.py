@@ -220,7 +220,7 @@ export-json = "precious.json"
 def test_what_could_do_harm_needs_trust(project: Path, capsys: Printed) -> None:
     file = a_file(project, HARMFUL)
     ignored, applied = messages(capsys)
-    assert f"ignored out, measure.vary-env, measure.export-json of {file}: " in ignored
+    assert f"{file}: out, measure.vary-env, measure.export-json ignored" in ignored
     assert ignored.endswith("trainmark config --trust")
     assert applied == f"trainmark: options from {file}: repeats"
     found = values(capsys, "measure")
@@ -263,14 +263,14 @@ def test_a_link_to_a_trusted_folder_is_the_folder(
     monkeypatch.chdir(link)
     assert len(messages(capsys)) == 1
     assert run(["config", "--untrust", str(link)]) == 0
-    assert "ignored out" in messages(capsys)[-2]
+    assert ": out, measure.vary-env, measure.export-json ignored" in messages(capsys)[-2]
     assert run(["config", "--trust"]) == 0
     capsys.readouterr()
     other = project.parent / "other"
     other.mkdir()
     a_file(other, HARMFUL)
     monkeypatch.chdir(other)
-    assert "ignored out" in messages(capsys)[0]
+    assert ": out, measure.vary-env, measure.export-json ignored" in messages(capsys)[0]
 
 
 def test_a_value_that_changed_since_is_not_trusted(project: Path, capsys: Printed) -> None:
@@ -281,7 +281,7 @@ def test_a_value_that_changed_since_is_not_trusted(project: Path, capsys: Printe
     assert "ignored" not in messages(capsys)[0], "options that do no harm may change"
     a_file(project, HARMFUL.replace("/evil", "/worse"))
     ignored, applied = messages(capsys)
-    assert "ignored measure.vary-env of" in ignored and "their values are new" in ignored
+    assert "measure.vary-env ignored" in ignored and "these values are new" in ignored
     assert applied.endswith("repeats, out, export-json")
 
 
@@ -301,7 +301,7 @@ def test_trust_is_listed_and_withdrawn(
     assert f"{project} is no longer trusted" in capsys.readouterr().err
     assert run(["config", "--trusted"]) == 0
     assert "No folder is trusted." in capsys.readouterr().out
-    assert "ignored out" in messages(capsys)[0]
+    assert ": out ignored" in messages(capsys)[0]
     assert run(["config", "--untrust"]) == 2
 
 
@@ -320,7 +320,7 @@ def test_trust_makes_a_file_count_that_others_can_write(project: Path, capsys: P
     capsys.readouterr()
     assert repeats(capsys) == 4
     a_file(project, 'repeats = 5\nout = "elsewhere"\n')  # by another user
-    assert "ignored out" in messages(capsys)[0]
+    assert ": out ignored" in messages(capsys)[0]
 
 
 def test_where_there_is_no_file_nothing_is_trusted(capsys: Printed) -> None:

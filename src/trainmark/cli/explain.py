@@ -194,7 +194,13 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         found = own_script.explain(
             measured, settings, on_progress, seconds, options["only"], limit=limit
         )
-    sentences_shown = answers(found.findings, found.combination, found.lines, found.left_out)
+    sentences_shown = answers(
+        found.findings,
+        found.combination,
+        found.lines,
+        found.left_out,
+        interrupted=found.interrupted,
+    )
     observed = dataclasses.replace(found.observed, losses=[], changed={})
     parts = dict(found.parts or shares(observed))
     data = {**vars(found), "observed": observed, "shares": parts, "sentences": sentences_shown}

@@ -76,12 +76,19 @@ class WorkloadRef(Struct, frozen=True, dict=True):
 
     @cached_property
     def view(self) -> Specification:
-        """What readers need of the specification."""
+        """What readers need of the specification.
+
+        Returns:
+            A typed view.
+        """
         return view_of(self.spec)
 
     @cached_property
     def workload(self) -> Workload:
         """The workload itself.
+
+        Returns:
+            The decoded specification.
 
         Raises:
             Misfit: the specification is that of a command, or of another version of trainmark.

@@ -81,8 +81,18 @@ def answers(
     combination: Finding | None,
     lines: Mapping[str, float],
     left_out: Mapping[str, str] = MappingProxyType({}),
+    *,
+    interrupted: bool = False,
 ) -> list[str]:
-    """Return what to do first, then the other sentences about the findings."""
+    """Return what to do first, then the other sentences about the findings.
+
+    Args:
+        findings: what each change gives.
+        combination: several changes together, if they are worth it.
+        lines: share of the time of each line.
+        left_out: why changes were not tried, or failed.
+        interrupted: whether Ctrl-C has ended the measurements.
+    """
     winners = [each for each in findings if each.wins and each.fresh]
     unclear = [
         each for each in findings if not each.wins and (each.speedup.high or math.inf) > _MAY_HELP
@@ -100,6 +110,8 @@ def answers(
     elif not sentences and findings:
         untried = f", but {late} more had no time (increase --seconds)" if late else ""
         sentences.append(f"No change makes this script clearly faster{untried}.")
+    elif not sentences and interrupted:
+        sentences.append("Interrupted before a change was measured.")
     elif not sentences:
         sentences.append(_nothing_measured(left_out))
     if combination is not None:

@@ -23,9 +23,10 @@ def print_ignored(configuration: Configuration, withheld: Sequence[str]) -> None
     for each in configuration.ignored:
         print_message(f"ignored {each.file}: {each.reason}. {_HOW}")
     if withheld:
-        what = "they name programs, servers or files to write"
-        why = f"{what}, and their values are new" if configuration.approved else what
-        print_message(f"ignored {', '.join(withheld)} of {configuration.file}: {why}. {_HOW}")
+        names = ", ".join(withheld)
+        what = "options that choose programs, servers or files to write must be trusted"
+        why = f"{what}, and these values are new" if configuration.approved else what
+        print_message(f"{configuration.file}: {names} ignored, since {why}. {_HOW}")
 
 
 def print_applied(configuration: Configuration, made: click.Context) -> None:

@@ -22,7 +22,14 @@ from trainmark.backends.inductor import CACHE_VARIABLE
 from trainmark.execute.parent.check import read
 from trainmark.execute.parent.undisturbed import undisturbed
 from trainmark.execute.protocol.answers import Answer, Diverged, Done, Failed, Waiting
-from trainmark.execute.protocol.wire import SCRATCH, Channel, position, shared_page, signal_name
+from trainmark.execute.protocol.wire import (
+    SCRATCH,
+    SCRATCH_PREFIX,
+    Channel,
+    position,
+    shared_page,
+    signal_name,
+)
 from trainmark.execute.protocol.worker_commands import WorkerCommand
 from trainmark.measure.control_group import oom_kills
 from trainmark.scratch import compile_cache, scratch_folder
@@ -30,6 +37,8 @@ from trainmark.scratch import compile_cache, scratch_folder
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "worker" / "bootstrap.py"
 TAIL_BYTES = 8_192
 """Bytes from the end of a process's output that are kept."""
+_PATH_OF_COPY = rf"[^\s'\"]*/{SCRATCH_PREFIX}[^\s/]+/copy/[^\s/]+/"
+"""Matches the path of a copied working folder in what a process prints."""
 LOOK_EVERY_SECONDS = 0.1
 """Seconds between two samples of a process."""
 OUT_OF_MEMORY = (
@@ -250,7 +259,8 @@ class Worker:
         return self._ending("died", self._reason or _cause(code))
 
     def _ending(self, status: EndStatus, reason: str | None) -> Ending:
-        return Ending(status, reason, self._last_lines())
+        # The user does not know the copy of the working folder.
+        return Ending(status, reason, re.sub(_PATH_OF_COPY, "", self._last_lines()))
 
 
 class Listener:

@@ -33,7 +33,6 @@ from trainmark.execute.parent.task import Task
 from trainmark.execute.parent.time_limit import TimeLimit
 from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.execute.protocol.answers import Answer, StepsObserved
-from trainmark.execute.protocol.wire import SCRATCH_PREFIX
 from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.vendor import Gpu
@@ -705,9 +704,9 @@ def _why(record: Record) -> str | None:
     """Return why a process failed, with its error or its last line; None if it did not."""
     if record.outcome.status not in ("failed", "timeout"):
         return None
-    path_of_copy = rf"[^\s'\"]*/{SCRATCH_PREFIX}[^\s/]+/copy/[^\s/]+/"
-    printed = re.sub(path_of_copy, "", record.outcome.stderr_tail or "")
-    _, raised, after = printed.rpartition("Traceback (most recent call last):\n")
+    _, raised, after = (record.outcome.stderr_tail or "").rpartition(
+        "Traceback (most recent call last):\n"
+    )
     # The lines of a traceback are indented; the error follows them.
     lines = [line[:200] for line in after.splitlines() if line[:1].strip()]
     last = lines[:1] if raised else lines[-1:]
