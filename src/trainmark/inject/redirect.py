@@ -34,16 +34,16 @@ def install(overlay: Overlay) -> None:
     """Send what this process writes outside of its copy to the overlay's folder, from now on."""
     _replace_opening(overlay)
     for name in _READ:
-        _replace(name, functools.partial(_reads, overlay.reading))
+        _replace(name, functools.partial(_reads, overlay))
     for name in _READ_LINK:
-        _replace(name, functools.partial(_reads, overlay.reading_link))
+        _replace(name, functools.partial(_reads, overlay, follows=False))
     for name in _MAKE:
         _replace(name, functools.partial(_makes, overlay))
     for name in _REMOVE:
         _replace(name, functools.partial(_removes, overlay))
     for name in _ATTRIBUTES:
         _replace(name, functools.partial(_changes_attributes, overlay))
-    _replace("truncate", functools.partial(_reads, overlay.updating))
+    _replace("truncate", functools.partial(_updates, overlay))
     for name in ("rename", "replace"):
         _replace(name, functools.partial(_moves, overlay))
     _replace("link", functools.partial(_links, overlay))
@@ -111,9 +111,19 @@ def _replace_opening(overlay: Overlay) -> None:
     os.supports_dir_fd.add(os_open)
 
 
-def _reads(lead: Callable[[Any], Any], real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
+def _reads(
+    overlay: Overlay, real: Callable[..., Any], /, *args: Any, follows: bool = True, **more: Any
+) -> Any:
     """Call a function with the path to which its first argument leads."""
+    follows = follows and more.get("follow_symlinks", True)
+    lead = functools.partial(overlay.reading, follows=follows)
     args, more = _with_first(lead, args, more)
+    return real(*args, **more)
+
+
+def _updates(overlay: Overlay, real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
+    """Call a function that changes the content of its first argument."""
+    args, more = _with_first(overlay.updating, args, more)
     return real(*args, **more)
 
 

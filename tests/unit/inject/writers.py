@@ -142,6 +142,55 @@ def link(path: Path) -> None:
 
 
 @writer
+def read_through_a_new_link(path: Path) -> None:
+    latest = path.with_name("latest")
+    latest.symlink_to("model")
+    assert latest.read_text() == BEFORE
+    path.write_text("ours")
+    assert latest.read_text() == "ours"
+    assert latest.is_symlink()
+
+
+@writer
+def write_through_a_new_link(path: Path) -> None:
+    latest = path.with_name("latest")
+    latest.symlink_to(path.absolute())
+    latest.write_text("ours")
+    assert path.read_text() == "ours"
+
+
+@writer
+def write_through_a_link_to_a_folder(path: Path) -> None:
+    alias = path.with_name("alias")
+    alias.symlink_to(path.parent.absolute())
+    (alias / "model").write_text("ours")
+    (alias / "new").write_text("ours")
+    assert path.read_text() == "ours"
+    assert names(path) == {"alias", "model", "new"}
+
+
+@writer
+def write_through_a_link_to_the_copy(path: Path) -> None:
+    alias = path.with_name("alias")
+    alias.symlink_to(Path.cwd())
+    (alias / "linked").mkdir(exist_ok=True)
+    (alias / "linked" / "new").write_text("ours")
+    assert Path("linked/new").read_text() == "ours"
+    assert [each.name for each in (alias / "linked").iterdir()] == ["new"]
+    (alias / "linked" / "new").unlink()
+    assert not Path("linked/new").exists()
+
+
+@writer
+def replace_a_link(path: Path) -> None:
+    path.with_name("new").write_text("ours")
+    path.with_name("latest").symlink_to("model")
+    path.with_name("part").symlink_to("new")
+    path.with_name("part").replace(path.with_name("latest"))
+    assert path.with_name("latest").read_text() == "ours"
+
+
+@writer
 def link_hard(path: Path) -> None:
     os.link(path, "here")
     Path("here").write_text("ours")
