@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from _thread import get_ident
 from collections.abc import Callable
 from typing import Any
 
@@ -217,7 +218,7 @@ class Overlay:
         if self._is_used:
             return True
         absolute = name if os.path.isabs(name) else os.path.join(_current(), name)
-        absolute = os.path.normpath(absolute)
+        absolute = os.path.normpath(absolute) + os.sep
         if absolute.startswith(self._copy):
             return False
         return absolute.startswith((self._original, self._beside))
@@ -308,7 +309,10 @@ _stat = os.stat
 _lstat = os.lstat
 _readlink = os.readlink
 _open = os.open
+_fchmod = os.fchmod
+_link = os.link
 _replace = os.replace
+_unlink = os.unlink
 
 
 def _folder(path: str) -> str:
@@ -407,23 +411,35 @@ def _exists(path: str) -> bool:
 
 
 def _copy(path: str, place: str) -> None:
-    """Copy a file; another process never sees a part of it."""
-    size = _stat(path).st_size
-    if size > _LARGEST_COPY:
-        raise PermissionError(
-            errno.EACCES, f"trainmark does not copy {size} bytes to let a script change them", path
-        )
-    part = f"{place}-{os.getpid()}"
+    """Copy a file; another thread or process never sees a part of it."""
+    about = _stat(path)
+    if about.st_size > _LARGEST_COPY:
+        message = f"trainmark does not copy {about.st_size} bytes to let a script change them"
+        raise PermissionError(errno.EACCES, message, path)
+    name = f".trainmark-{os.getpid()}-{get_ident()}"
+    part = os.path.join(os.path.dirname(place), name)
     source = _open(path, os.O_RDONLY)
     try:
         target = _open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             piece = os.read(source, _PIECE)
             while piece:
-                os.write(target, piece)
-                piece = os.read(source, _PIECE)
+                piece = piece[os.write(target, piece) :] or os.read(source, _PIECE)
+            _fchmod(target, stat.S_IMODE(about.st_mode))
         finally:
             os.close(target)
+        _put_in_place(part, place)
     finally:
         os.close(source)
-    _replace(part, place)
+
+
+def _put_in_place(part: str, place: str) -> None:
+    """Give a complete copy its name, unless another thread or process was first."""
+    try:
+        _link(part, place)
+    except FileExistsError:
+        _unlink(part)
+    except OSError:  # the file system has no hard links
+        _replace(part, place)
+    else:
+        _unlink(part)

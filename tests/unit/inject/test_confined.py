@@ -132,6 +132,72 @@ def test_python_does_not_replace_a_device(home: Path, tmp_path: Path, by_kernel:
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
+@pytest.mark.parametrize("by_kernel", WAYS)
+def test_the_folders_around_the_copy_are_listed(
+    home: Path, tmp_path: Path, by_kernel: bool
+) -> None:
+    script = (
+        "import os\n"
+        "open('new', 'w').close()\n"
+        f"print(sorted(os.listdir('..')), 'new' in os.listdir({str(home / 'project')!r}))\n"
+    )
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.stdout == "['data', 'elsewhere', 'project'] True\n", found.stderr
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+def test_functions_that_were_imported_earlier_are_replaced(
+    home: Path, tmp_path: Path, by_kernel: bool
+) -> None:
+    path = str(home / "elsewhere" / "model")
+    script = (
+        "import bz2, glob, pathlib, site\n"
+        "site.main()\n"  # it starts the observer, after modules that a .pth file imports
+        f"bz2.open({path!r}, 'w').close()\n"
+        f"pathlib.Path({path!r}).write_text('ours')\n"
+        f"pathlib.Path({path!r}).unlink()\n"
+    )
+    before = files(home)
+    words = [sys.executable, "-S", "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert files(home) == before
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+def test_a_replaced_function_is_like_the_real_one(
+    home: Path, tmp_path: Path, by_kernel: bool
+) -> None:
+    script = (
+        "import inspect, os, pickle\n"
+        "class Accessor: stat = os.stat; open = open\n"
+        "Accessor().stat('model')\n"
+        "Accessor().open('model').close()\n"
+        "for function in (open, os.open, os.stat, os.listdir, os.mkdir):\n"
+        "    assert pickle.loads(pickle.dumps(function)) is function\n"
+        "    assert 'path' in str(inspect.signature(function)) or function is open\n"
+        "assert os.access in os.supports_effective_ids\n"
+    )
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+def test_an_import_leaves_nothing_next_to_a_module(
+    home: Path, tmp_path: Path, by_kernel: bool
+) -> None:
+    (home / "elsewhere" / "__pycache__").mkdir()
+    (home / "elsewhere" / "module.py").touch()
+    before = files(home)
+    script = f"import sys; sys.path.append({str(home / 'elsewhere')!r}); import module"
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.returncode == 0, found.stderr
+    assert files(home) == before
+
+
 LIBRARIES = {
     "h5py": "with h5py.File(p, 'w') as f: f['a'] = [1, 2]\n"
     "with h5py.File(p, 'a') as f: f['b'] = [3]\n"

@@ -16,6 +16,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 BEFORE = "the user's"
@@ -77,8 +78,37 @@ def replace(path: Path) -> None:
 
 
 @writer
+def by_folder_descriptor(path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    descriptor = os.open("model", os.O_WRONLY | os.O_TRUNC, dir_fd=folder)
+    os.write(descriptor, b"ours")
+    os.close(descriptor)
+    assert os.stat("model", dir_fd=folder).st_size == 4
+    os.rename("model", "moved", src_dir_fd=folder, dst_dir_fd=folder)
+    os.symlink("moved", "latest", dir_fd=folder)
+    os.mkdir("made", dir_fd=folder)
+    assert names(path) == {"made", "moved", "latest"}
+    os.unlink("moved", dir_fd=folder)
+    assert names(path) == {"made", "latest"}
+    os.close(folder)
+
+
+@writer
+def append_in_threads(path: Path) -> None:
+    def append_one(_: int) -> None:
+        with path.open("a") as file:
+            file.write("+")
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(append_one, range(64)))
+    assert path.read_text() == BEFORE + "+" * 64
+
+
+@writer
 def move_away(path: Path) -> None:
+    mode = path.stat().st_mode
     shutil.move(str(path), "here")
+    assert Path("here").stat().st_mode == mode
     assert not path.exists()
     assert Path("here").read_text() == BEFORE
 
@@ -116,6 +146,19 @@ def remove(path: Path) -> None:
 def remove_folder(path: Path) -> None:
     shutil.rmtree(path.parent)
     assert not path.exists()
+
+
+@writer
+def remove_a_full_folder(path: Path) -> None:
+    for does in (os.remove, os.rmdir):
+        with contextlib.suppress(OSError):
+            does(path.parent)
+            raise AssertionError("a full folder was removed")
+    path.with_name("new").write_text("ours")
+    path.with_name("new").unlink()
+    with contextlib.suppress(OSError):
+        path.parent.rmdir()
+        raise AssertionError("a full folder was removed")
 
 
 @writer
@@ -200,6 +243,9 @@ def link_hard(path: Path) -> None:
 def change_attributes(path: Path) -> None:
     path.chmod(0o600)
     os.utime(path, (1, 1))
+    with path.open() as file:
+        os.fchmod(file.fileno(), 0o600)
+        os.chmod(file.fileno(), 0o600)  # noqa: PTH101  (a descriptor)
 
 
 @writer
@@ -224,6 +270,14 @@ def walk(path: Path) -> None:
     path.with_name("new").write_text("ours")
     _, _, files = next(os.walk(path.parent))
     assert set(files) == {"model", "new"}
+
+
+@writer
+def scan(path: Path) -> None:
+    path.with_name("new").write_text("ours")
+    with os.scandir(path.parent) as entries:
+        found = {Path(entry.path): entry.is_file() for entry in entries}
+    assert found == {path: True, path.with_name("new"): True}
 
 
 @writer
