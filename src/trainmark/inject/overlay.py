@@ -229,11 +229,15 @@ class Overlay:
 
     def _unless_itself(self, path: Any, real: str, *, follows: bool = True) -> Any:
         """Return a real path, or ``path`` if it leads there without this overlay."""
-        itself = _resolved(os.fsdecode(path), _target, follows=follows)
-        return path if itself == real else _like(path, real)
+        name = os.fsdecode(path)
+        if name == real or _resolved(name, _target, follows=follows) == real:
+            return path
+        return _like(path, real)
 
     def _target(self, path: str) -> str | None:
         """Return where a link leads, which the script may have made, replaced or removed."""
+        if path.startswith(self._copy):
+            return _target(path)
         outside = self._outside(path)
         inside = outside[len(self._original) :] if outside.startswith(self._original) else None
         written = self._elsewhere + outside if inside is None else self._copy + inside
