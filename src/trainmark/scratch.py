@@ -59,13 +59,14 @@ def scratch_folder(top: Path | None = None) -> Iterator[str]:
     if top is None:
         top = shared_top()
     _sweep(top)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=top, ignore_cleanup_errors=True) as folder:
-        lock = os.open(folder, os.O_RDONLY)
-        try:
-            locks.hold(lock)
-            yield folder
-        finally:
-            os.close(lock)
+    folder = tempfile.mkdtemp(prefix=PREFIX, dir=top)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        locks.hold(lock)
+        yield folder
+    finally:
+        os.close(lock)
+        _remove(Path(folder))
 
 
 def kept_folder() -> Path:
@@ -82,6 +83,20 @@ def _sweep(top: Path) -> None:
                 if about.st_uid == os.getuid() and time.time() - about.st_mtime > _YOUNG_SECONDS:
                     locks.take(lock)
                     processes.end_marked(f"{VARIABLE}={folder}")
-                    shutil.rmtree(folder)
+                    _remove(folder)
             finally:
                 os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, in which a command may have made folders that can't be changed.
+
+    ``TemporaryDirectory`` before Python 3.12 changes the modes of what links lead to, then.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    for place, names, _ in os.walk(folder):
+        for path in (Path(place), *(Path(place) / name for name in names)):
+            with contextlib.suppress(OSError):
+                if not path.is_symlink():
+                    path.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)

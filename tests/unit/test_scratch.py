@@ -90,3 +90,25 @@ def test_the_lint_forbids_temporary_folders_elsewhere(made: str) -> None:
         words = [*ruff, "--stdin-filename", str(PACKAGE / file), "-"]
         found = subprocess.run(words, input=text, capture_output=True, text=True)
         assert ("TID251" in found.stdout) == is_forbidden, found.stdout
+
+
+def test_removing_a_folder_changes_nothing_that_links_lead_to() -> None:
+    script = (
+        "import fcntl, os, shutil, tempfile\n"  # before it may not read the interpreter
+        "from pathlib import Path\n"
+        "from trainmark.scratch import scratch_folder\n"
+        "if os.getuid() == 0: os.setuid(65534)\n"  # root may remove everything
+        "users = Path(tempfile.mkdtemp()) / 'model'\n"
+        "users.touch(0o644)\n"
+        "with scratch_folder(users.parent) as folder:\n"
+        "    copy = Path(folder) / 'copy'\n"
+        "    copy.mkdir()\n"
+        "    (copy / 'model').symlink_to(users)\n"
+        "    (copy / 'closed').mkdir(0)\n"
+        "    copy.chmod(0o555)\n"
+        "print(oct(users.stat().st_mode), os.path.exists(folder))\n"
+        "shutil.rmtree(users.parent)\n"
+    )
+    words = [sys.executable, "-c", script]
+    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert found.stdout == "0o100644 False\n", found.stderr

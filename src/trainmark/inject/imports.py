@@ -8,9 +8,6 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from typing import Any
 
-Action = Callable[[Any], Any]
-"""Called with the module."""
-
 
 class AfterImport:
     """A finder that calls the actions of each module as soon as it is imported.
@@ -19,9 +16,9 @@ class AfterImport:
     """
 
     def __init__(self) -> None:
-        self._actions: dict[str, list[Action]] = {}
+        self._actions: dict[str, list[Callable[[Any], Any]]] = {}
 
-    def add(self, name: str, action: Action) -> None:
+    def add(self, name: str, action: Callable[[Any], Any]) -> None:
         """Call ``action`` after the import of ``name``, which may have happened."""
         if name in sys.modules:
             action(sys.modules[name])
@@ -55,7 +52,7 @@ class AfterImport:
 _FINDER = AfterImport()
 
 
-def after_import(name: str, action: Action) -> None:
+def after_import(name: str, action: Callable[[Any], Any]) -> None:
     """Call ``action`` with a module as soon as it is imported, or now if it was."""
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)

@@ -16,6 +16,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from _thread import get_ident
+from collections.abc import Callable
 from typing import Any
 
 ORIGINAL = "TRAINMARK_ORIGINAL"
@@ -57,22 +59,30 @@ class Overlay:
 
     # Where a path leads
 
-    def reading(self, path: Any) -> Any:
+    def reading(self, path: Any, *, follows: bool = True) -> Any:
         """Return the path to read instead of ``path``, which may be itself.
 
         A file that was removed leads to one that does not exist.
+
+        Args:
+            path: any path; a file descriptor is returned as it is.
+            follows: follow a link at its end.
         """
         name = _name(path)
         if name is None or not self._may_differ(name):
             return path
-        return self._seen(path, real_path(name))
-
-    def reading_link(self, path: Any) -> Any:
-        """Return what :meth:`reading` does, without following a link at the end of ``path``."""
-        name = _name(path)
-        if name is None or not self._may_differ(name):
-            return path
-        return self._seen(path, _real_of_link(name))
+        real = self._real(name, follows=follows)
+        place = self._place(real)
+        if place is None:
+            return self._unless_itself(path, real, follows=follows)
+        outside = self._outside(real)
+        # A folder is seen in two places: in the user's, relative paths lead on to both.
+        is_merged = _is_folder(place) and _is_folder(outside)
+        if self._is_copied(place) or self._is_removed(outside):
+            return _like(path, place)
+        if _exists(place) and not is_merged:
+            return _like(path, place)
+        return self._unless_itself(path, outside, follows=follows)
 
     def writing(self, path: Any, *, keeps: bool = False) -> Any:
         """Return the path to write instead of ``path``, which may be itself.
@@ -87,10 +97,10 @@ class Overlay:
         name = _name(path)
         if name is None:
             return path
-        real = real_path(name)
+        real = self._real(name)
         place = self._place(real)
         if place is None:
-            return path
+            return self._unless_itself(path, real)
         self._prepare(self._outside(real), place, keeps=keeps)
         return _like(path, place)
 
@@ -102,7 +112,7 @@ class Overlay:
         name = _name(path)
         if name is None:
             return path
-        real = real_path(name)
+        real = self._real(name)
         if not _is_of_system(real):
             return self.writing(path)
         self._prepare(real, self._elsewhere + real, keeps=False)
@@ -125,10 +135,13 @@ class Overlay:
         name = _name(path)
         if name is None:
             return None
-        real = real_path(name) if follows else _real_of_link(name)
+        real = self._real(name, follows=follows)
         if _is_of_system(real):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-        return self._place(real)
+        place = self._place(real)
+        if place is None and self._unless_itself(name, real, follows=follows) != name:
+            return real
+        return place
 
     # What is there
 
@@ -137,10 +150,11 @@ class Overlay:
         name = _name(path)
         if name is None or not self._may_differ(name):
             return None
-        real = real_path(name)
+        real = self._real(name)
         place = self._place(real)
         if place is None:
-            return None
+            led = self._unless_itself(path, real)
+            return None if led is path else [led]
         outside = self._outside(real)
         is_seen = _is_folder(outside) and not self._is_removed(outside)
         if not is_seen or self._is_copied(place):
@@ -150,7 +164,7 @@ class Overlay:
 
     def shows(self, folder: Any, name: Any) -> bool:
         """Return whether an entry of a folder is seen, rather than removed."""
-        real = os.path.join(real_path(os.fsdecode(folder)), os.fsdecode(name))
+        real = os.path.join(self._real(os.fsdecode(folder)), os.fsdecode(name))
         place = self._place(real)
         return not self._is_removed(self._outside(real)) or place is None or _exists(place)
 
@@ -158,9 +172,9 @@ class Overlay:
         """Return whether the user's own file of this path is seen, rather than what was written."""
         name = _name(path)
         assert name is not None
-        real = _real_of_link(name)
+        real = self._real(name, follows=False)
         place = self._place(real)
-        if place is not None and self._is_copied(place):
+        if place is None or self._is_copied(place):
             return False
         outside = self._outside(real)
         return _exists(outside) and not self._is_removed(outside)
@@ -169,7 +183,7 @@ class Overlay:
         """Return whether the file to change instead of ``path`` exists or has few bytes."""
         name = _name(path)
         assert name is not None
-        real = real_path(name)
+        real = self._real(name)
         place = self._place(real)
         if place is None or _exists(place) or not _is_file(self._outside(real)):
             return True
@@ -179,20 +193,20 @@ class Overlay:
         """Hide the user's own file or folder of this path."""
         name = _name(path)
         assert name is not None
-        self._removed.add(self._outside(_real_of_link(name)))
+        self._removed.add(self._outside(self._real(name, follows=False)))
 
     def copy_up(self, path: Any, place: str) -> None:
         """Copy the user's own file of this path to ``place``, if it is seen and not there yet."""
         if not _exists(place) and self.has_outside(path):
             name = _name(path)
             assert name is not None
-            self._prepare(self._outside(_real_of_link(name)), place, keeps=True)
+            self._prepare(self._outside(self._real(name, follows=False)), place, keeps=True)
 
     def make_parents(self, path: Any, place: str) -> None:
         """Make the folder of ``place`` if that of ``path`` is seen."""
         name = _name(path)
         assert name is not None
-        if _is_folder(self.reading(os.path.dirname(_real_of_link(name)))):
+        if _is_folder(self.reading(os.path.dirname(self._real(name, follows=False)))):
             make_folders(os.path.dirname(place))
 
     # Private
@@ -204,23 +218,39 @@ class Overlay:
         if self._is_used:
             return True
         absolute = name if os.path.isabs(name) else os.path.join(_current(), name)
-        absolute = os.path.normpath(absolute)
+        absolute = os.path.normpath(absolute) + os.sep
         if absolute.startswith(self._copy):
             return False
         return absolute.startswith((self._original, self._beside))
 
-    def _seen(self, path: Any, real: str) -> Any:
-        place = self._place(real)
-        if place is None:
+    def _real(self, name: str, *, follows: bool = True) -> str:
+        """Return the real path of the file that the script sees at a path."""
+        return _resolved(name, self._target, follows=follows)
+
+    def _unless_itself(self, path: Any, real: str, *, follows: bool = True) -> Any:
+        """Return a real path, or ``path`` if it leads there without this overlay."""
+        name = os.fsdecode(path)
+        if name == real or _resolved(name, _target, follows=follows) == real:
             return path
-        outside = self._outside(real)
-        # A folder is seen in two places: in the user's, relative paths lead on to both.
-        is_merged = _is_folder(place) and _is_folder(outside)
-        if self._is_copied(place) or self._is_removed(outside):
-            return _like(path, place)
-        if _exists(place) and not is_merged:
-            return _like(path, place)
-        return path if outside == real else _like(path, outside)
+        return _like(path, real)
+
+    def _target(self, path: str) -> str | None:
+        """Return where a link leads, which the script may have made, replaced or removed."""
+        if path.startswith(self._copy):
+            return _target(path)
+        outside = self._outside(path)
+        inside = outside[len(self._original) :] if outside.startswith(self._original) else None
+        written = self._elsewhere + outside if inside is None else self._copy + inside
+        try:
+            target = _readlink(written)
+        except OSError as error:
+            if error.errno == errno.EINVAL or self._is_copied(written):
+                return None  # it is no link any more
+        except ValueError:
+            return None
+        else:
+            return None if target == outside else target  # the copy has links to large files
+        return None if self._is_removed(outside) else _target(path)
 
     def _place(self, real: str) -> str | None:
         """Return where what is written to a real path goes; None if it goes there."""
@@ -249,7 +279,14 @@ class Overlay:
         return place.startswith(self._copy) and not set(inside) & set(NOT_COPIED)
 
     def _is_removed(self, real: str) -> bool:
-        return any((real + os.sep).startswith(each + os.sep) for each in self._removed)
+        """Whether a path, or a folder around it, was removed."""
+        if not self._removed:
+            return False
+        while real not in self._removed:
+            if real == os.sep:
+                return False
+            real = os.path.dirname(real)
+        return True
 
     def _prepare(self, real: str, place: str, *, keeps: bool) -> None:
         """Make ``place`` ready to be written, as the file ``real`` of the user's is."""
@@ -276,7 +313,10 @@ _stat = os.stat
 _lstat = os.lstat
 _readlink = os.readlink
 _open = os.open
+_fchmod = os.fchmod
+_link = os.link
 _replace = os.replace
+_unlink = os.unlink
 
 
 def _folder(path: str) -> str:
@@ -298,22 +338,34 @@ def _like(path: Any, place: str) -> Any:
     return os.fsencode(place) if isinstance(path, bytes) else place
 
 
-def _real_of_link(name: str) -> str:
-    """Return a real path, without following a link at its end."""
-    folder, last = os.path.split(name.rstrip(os.sep) or name)
-    if last in ("", ".", ".."):
-        return real_path(name)
-    return os.path.join(real_path(folder), last)
-
-
 def _is_of_system(real: str) -> bool:
     return real.startswith(_SYSTEM) and not real.startswith(_SHARED_MEMORY)
 
 
-def real_path(name: str) -> str:
+def _target(path: str) -> str | None:
+    """Return where a link leads; None for anything else."""
+    try:
+        return _readlink(path)
+    except (OSError, ValueError):
+        return None
+
+
+def _resolved(name: str, target_of: Callable[[str], str | None], *, follows: bool) -> str:
+    """Return a real path, in which a link at the end is followed or not."""
+    folder, last = os.path.split(name.rstrip(os.sep) or name)
+    if follows or last in ("", ".", ".."):
+        return real_path(name, target_of)
+    return os.path.join(real_path(folder, target_of), last)
+
+
+def real_path(name: str, target_of: Callable[[str], str | None] = _target) -> str:
     """Return an absolute path without links, as :func:`os.path.realpath` does.
 
     That one calls functions which are replaced.
+
+    Args:
+        name: any path.
+        target_of: returns where a link leads, and None for anything else.
     """
     path = "" if os.path.isabs(name) else _current()
     rest = name.split(os.sep)[::-1]
@@ -324,20 +376,12 @@ def real_path(name: str) -> str:
             path = os.path.dirname(path)
         elif part not in ("", "."):
             path = os.path.join(path or os.sep, part)
-            target = _target(path) if links < _MOST_LINKS else None
+            target = target_of(path) if links < _MOST_LINKS else None
             if target is not None:
                 links += 1
                 path = "" if os.path.isabs(target) else os.path.dirname(path)
                 rest += target.split(os.sep)[::-1]
     return path or os.sep
-
-
-def _target(path: str) -> str | None:
-    """Return where a link leads; None for anything else."""
-    try:
-        return _readlink(path)
-    except (OSError, ValueError):
-        return None
 
 
 def _current() -> str:
@@ -371,23 +415,35 @@ def _exists(path: str) -> bool:
 
 
 def _copy(path: str, place: str) -> None:
-    """Copy a file; another process never sees a part of it."""
-    size = _stat(path).st_size
-    if size > _LARGEST_COPY:
-        raise PermissionError(
-            errno.EACCES, f"trainmark does not copy {size} bytes to let a script change them", path
-        )
-    part = f"{place}-{os.getpid()}"
+    """Copy a file; another thread or process never sees a part of it."""
+    about = _stat(path)
+    if about.st_size > _LARGEST_COPY:
+        message = f"trainmark does not copy {about.st_size} bytes to let a script change them"
+        raise PermissionError(errno.EACCES, message, path)
+    name = f".trainmark-{os.getpid()}-{get_ident()}"
+    part = os.path.join(os.path.dirname(place), name)
     source = _open(path, os.O_RDONLY)
     try:
         target = _open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             piece = os.read(source, _PIECE)
             while piece:
-                os.write(target, piece)
-                piece = os.read(source, _PIECE)
+                piece = piece[os.write(target, piece) :] or os.read(source, _PIECE)
+            _fchmod(target, stat.S_IMODE(about.st_mode))
         finally:
             os.close(target)
+        _put_in_place(part, place)
     finally:
         os.close(source)
-    _replace(part, place)
+
+
+def _put_in_place(part: str, place: str) -> None:
+    """Give a complete copy its name, unless another thread or process was first."""
+    try:
+        _link(part, place)
+    except FileExistsError:
+        _unlink(part)
+    except OSError:  # the file system has no hard links
+        _replace(part, place)
+    else:
+        _unlink(part)

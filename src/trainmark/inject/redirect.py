@@ -24,63 +24,114 @@ _READ_LINK = ("lstat", "readlink")
 _MAKE = ("mkdir", "mknod", "mkfifo")
 """Functions of ``os`` that make their first argument."""
 _REMOVE = ("remove", "unlink", "rmdir")
-_ATTRIBUTES = ("chmod", "lchmod", "chown", "lchown", "utime", "setxattr", "removexattr", "chflags")
+_ATTRIBUTES = (
+    "chmod",
+    "lchmod",
+    "fchmod",
+    "chown",
+    "lchown",
+    "fchown",
+    "utime",
+    "setxattr",
+    "removexattr",
+    "chflags",
+)
 """Functions of ``os`` that change a file's attributes."""
+_FOLDERS = {"dir_fd": 0, "src_dir_fd": 0, "dst_dir_fd": 1}
+"""Arguments that are descriptors of folders, and which of the paths starts there."""
 
 _set = setattr
+_readlink = os.readlink
 
 
 def install(overlay: Overlay) -> None:
     """Send what this process writes outside of its copy to the overlay's folder, from now on."""
-    _replace_opening(overlay)
-    for name in _READ:
-        _replace(name, functools.partial(_reads, overlay.reading))
-    for name in _READ_LINK:
-        _replace(name, functools.partial(_reads, overlay.reading_link))
-    for name in _MAKE:
-        _replace(name, functools.partial(_makes, overlay))
-    for name in _REMOVE:
-        _replace(name, functools.partial(_removes, overlay))
-    for name in _ATTRIBUTES:
-        _replace(name, functools.partial(_changes_attributes, overlay))
-    _replace("truncate", functools.partial(_reads, overlay.updating))
-    for name in ("rename", "replace"):
-        _replace(name, functools.partial(_moves, overlay))
-    _replace("link", functools.partial(_links, overlay))
-    _replace("symlink", functools.partial(_links_symbolically, overlay))
-    _replace("listdir", functools.partial(_list, overlay))
-    _replace("scandir", functools.partial(_list_entries, overlay))
+    by_name = {
+        **dict.fromkeys(_READ, functools.partial(_reads, overlay)),
+        **dict.fromkeys(_READ_LINK, functools.partial(_reads, overlay, follows=False)),
+        **dict.fromkeys(_MAKE, functools.partial(_makes, overlay)),
+        **dict.fromkeys(_REMOVE, functools.partial(_removes, overlay)),
+        **dict.fromkeys(_ATTRIBUTES, functools.partial(_changes_attributes, overlay)),
+        **dict.fromkeys(("rename", "replace"), functools.partial(_moves, overlay)),
+        "truncate": functools.partial(_updates, overlay),
+        "link": functools.partial(_links, overlay),
+        "symlink": functools.partial(_links_symbolically, overlay),
+        "listdir": functools.partial(_list, overlay),
+        "scandir": functools.partial(_list_entries, overlay),
+    }
+    replaced = _replace_opening(overlay)
+    for name, by in by_name.items():
+        if hasattr(os, name):
+            replaced.append(_replace(name, by))
+    _replace_in_modules(replaced)
 
 
-def _replace(name: str, by: Callable[..., Any]) -> None:
+class Replaced:
+    """A function that was replaced.
+
+    Like one of compiled code, it is not bound to an object whose class has it as an attribute, as
+    that of ``pathlib`` has in Python 3.10.
+
+    Args:
+        real: the function.
+        by: called in its place.
+        module: that has it under its name, for pickling.
+    """
+
+    def __init__(self, real: Callable[..., Any], by: Callable[..., Any], module: str) -> None:
+        functools.update_wrapper(self, real)
+        self.__module__ = module
+        self.__name__: str = real.__name__
+        self.__wrapped__ = real
+        self._by = by
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        """Call the other function."""
+        return self._by(*args, **more)
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+
+def _replace(name: str, by: Callable[..., Any]) -> Replaced:
     """Replace a function of ``os`` by one that is given the real one first.
 
     Functions that change files are replaced in the module that defines them, too; the others are
     not, since Python's own import uses them there.
     """
-    real = getattr(os, name, None)
-    if real is None:
-        return
+    real = getattr(os, name)
 
-    @functools.wraps(real)
-    def replaced(*args: Any, **more: Any) -> Any:
-        if more.get("dir_fd") is not None or more.get("src_dir_fd") or more.get("dst_dir_fd"):
-            return real(*args, **more)  # the kernel decides
+    def call(*args: Any, **more: Any) -> Any:
+        if more.keys() & _FOLDERS.keys():
+            args, more = _without_descriptors(name, args, more)
+            if any(more.get(each) is not None for each in _FOLDERS):
+                return real(*args, **more)  # the kernel decides
         return by(real, *args, **more)
 
-    _set(os, name, replaced)
+    replaced = Replaced(real, call, "os")
+    _put(replaced)
     if name not in (*_READ, *_READ_LINK, "listdir", "scandir"):
         _set(sys.modules[os.name], name, replaced)
-    for functions in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
-        if real in functions:
+    return replaced
+
+
+def _put(replaced: Replaced) -> None:
+    """Put a function of ``os`` in its place."""
+    _set(os, replaced.__name__, replaced)
+    for functions in (
+        os.supports_dir_fd,
+        os.supports_effective_ids,
+        os.supports_fd,
+        os.supports_follow_symlinks,
+    ):
+        if replaced.__wrapped__ in functions:
             functions.add(replaced)
 
 
-def _replace_opening(overlay: Overlay) -> None:
+def _replace_opening(overlay: Overlay) -> list[Replaced]:
     real_open = builtins.open
     real_os_open = os.open
 
-    @functools.wraps(real_open)
     def open_(file: Any, mode: str = "r", *args: Any, **more: Any) -> Any:
         if not isinstance(mode, str) or isinstance(file, int):
             return real_open(file, mode, *args, **more)
@@ -91,8 +142,8 @@ def _replace_opening(overlay: Overlay) -> None:
         place = overlay.writing(file, keeps=bool(set(mode) & set("ra")))
         return real_open(place, mode, *args, **more)
 
-    @functools.wraps(real_os_open)
     def os_open(path: Any, flags: int, *args: Any, **more: Any) -> int:
+        (path,), more = _without_descriptors("open", (path,), more)
         if more.get("dir_fd") is not None:
             return real_os_open(path, flags, *args, **more)
         if not flags & _WRITES:
@@ -105,15 +156,79 @@ def _replace_opening(overlay: Overlay) -> None:
             flags |= os.O_CREAT
         return real_os_open(place, flags, *args, **more)
 
+    def open_of_import(path: Any, flags: int, *args: Any, **more: Any) -> int:
+        """Refuse Python's import to keep compiled modules next to those outside of the copy."""
+        if flags & _WRITES and overlay.changing(path) is not None:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return real_os_open(path, flags, *args, **more)
+
+    replaced = Replaced(real_open, open_, "io")
     for module in (builtins, io, _io):
-        _set(module, "open", open_)
-    _set(os, "open", os_open)
-    os.supports_dir_fd.add(os_open)
+        _set(module, "open", replaced)
+    replaced_in_os = Replaced(real_os_open, os_open, "os")
+    _put(replaced_in_os)
+    _set(sys.modules[os.name], "open", open_of_import)
+    return [replaced, replaced_in_os]
 
 
-def _reads(lead: Callable[[Any], Any], real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
+def _replace_in_modules(replaced: list[Replaced]) -> None:
+    """Replace functions that modules took over before, such as those that a ``.pth`` file imports.
+
+    The system's module and this package keep the real ones.
+    """
+    by_real = {id(each.__wrapped__): each for each in replaced}
+    kept = (os.name, _io.__name__, __package__)
+    for module in list(sys.modules.values()):
+        name = getattr(module, "__name__", "")
+        if name.startswith(kept):
+            continue
+        classes = [each for each in vars(module).values() if isinstance(each, type)]
+        for owner in (module, *(each for each in classes if each.__module__ == name)):
+            for attribute, value in list(vars(owner).items()):
+                by = by_real.get(id(getattr(value, "__func__", value)))
+                if by is not None:
+                    _set(owner, attribute, by)
+
+
+def _without_descriptors(
+    function: str, args: tuple[Any, ...], more: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with absolute paths instead of those from folders of descriptors."""
+    paths = list(args)
+    left = dict(more)
+    for name in more.keys() & _FOLDERS.keys():
+        position = 1 if function == "symlink" else _FOLDERS[name]
+        folder = None if more[name] is None else _path_of(more[name])
+        if folder is not None and position < len(paths) and not isinstance(paths[position], int):
+            path = os.fspath(paths[position])
+            folder_like = os.fsencode(folder) if isinstance(path, bytes) else folder
+            paths[position] = os.path.join(folder_like, path)
+            del left[name]
+    return tuple(paths), left
+
+
+def _path_of(descriptor: int) -> str | None:
+    """Return the path of an open file; None for a pipe, or if the system has no /proc."""
+    try:
+        path = _readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return None
+    return path if os.path.isabs(path) and os.path.lexists(path) else None
+
+
+def _reads(
+    overlay: Overlay, real: Callable[..., Any], /, *args: Any, follows: bool = True, **more: Any
+) -> Any:
     """Call a function with the path to which its first argument leads."""
+    follows = follows and more.get("follow_symlinks", True)
+    lead = functools.partial(overlay.reading, follows=follows)
     args, more = _with_first(lead, args, more)
+    return real(*args, **more)
+
+
+def _updates(overlay: Overlay, real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
+    """Call a function that changes the content of its first argument."""
+    args, more = _with_first(overlay.updating, args, more)
     return real(*args, **more)
 
 
@@ -135,12 +250,15 @@ def _removes(
     if place is None:
         return real(path, *args, **more)
     outside = overlay.has_outside(path)
+    if outside and real.__name__ == "rmdir":
+        if os.listdir(path):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+    elif outside and stat.S_ISDIR(os.lstat(path).st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if os.path.lexists(place):
         real(place, *args, **more)
     elif not outside:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    elif real.__name__ == "rmdir" and os.listdir(path):
-        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
     if outside:
         overlay.remove(path)
     return None
@@ -150,6 +268,10 @@ def _changes_attributes(
     overlay: Overlay, real: Callable[..., Any], path: Any, /, *args: Any, **more: Any
 ) -> Any:
     """Change the attributes of what was written; those of the user's own files stay."""
+    if isinstance(path, int):
+        opened = _path_of(path)
+        is_theirs = opened is not None and overlay.changing(opened) is not None
+        return None if is_theirs else real(path, *args, **more)
     follows = more.get("follow_symlinks", True) and not real.__name__.startswith("l")
     place = overlay.changing(path, follows=follows)
     if place is None:
@@ -225,7 +347,37 @@ def _list_entries(
         with real(folder) as found:
             for entry in found:
                 entries.setdefault(entry.name, entry)
-    return Entries([each for name, each in entries.items() if overlay.shows(path, name)])
+    top = os.fspath(path)
+    return Entries(
+        [Entry(each, top) for name, each in entries.items() if overlay.shows(path, name)]
+    )
+
+
+class Entry:
+    """An :class:`os.DirEntry` with the path that the script knows.
+
+    Args:
+        entry: the real one.
+        folder: path of its folder.
+    """
+
+    def __init__(self, entry: Any, folder: Any) -> None:
+        self._entry = entry
+        self.path = os.path.join(folder, entry.name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._entry, name)
+
+    def __fspath__(self) -> Any:
+        return self.path
+
+    def __repr__(self) -> str:
+        return repr(self._entry)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """That of the real one, which scripts ask for."""
+        return os.DirEntry
 
 
 class Entries:

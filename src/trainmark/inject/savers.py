@@ -48,6 +48,8 @@ OPENERS = {
         Opener("_C.PyTorchFileWriter", 0, "name", "saves"),
         Opener("_C.PyTorchFileReader", 0, "name", "reads"),
         Opener("from_file", 0, "filename", "updates"),
+        Opener("UntypedStorage.from_file", 0, "filename", "updates"),
+        Opener("_C._autograd._ProfilerResult.save", 1, "path", "saves"),
     ),
     "torch.distributed": (Opener("FileStore", 0, "file_name", "updates"),),
     "torch.distributed.rendezvous": (Opener("FileStore", 0, "file_name", "updates"),),
@@ -55,12 +57,29 @@ OPENERS = {
         Opener("serialize_file", 1, "filename", "saves"),
         Opener("safe_open", 0, "filename", "reads"),
     ),
-    "h5py.h5f": (Opener("create", 0, "name", "saves"),),
-    "pyarrow": (Opener("OSFile", 0, "path", "opens"),),
+    "h5py.h5f": (
+        Opener("create", 0, "name", "saves"),
+        Opener("is_hdf5", 0, "name", "reads"),
+    ),
+    "tokenizers": (
+        Opener("Tokenizer.save", 1, "path", "saves"),
+        Opener("Tokenizer.from_file", 0, "path", "reads"),
+    ),
+    "pyarrow": (
+        Opener("OSFile", 0, "path", "opens"),
+        Opener("memory_map", 0, "path", "opens"),
+        Opener("create_memory_map", 0, "path", "saves"),
+    ),
+    "pyarrow.csv": (
+        Opener("write_csv", 1, "output_file", "saves"),
+        Opener("read_csv", 0, "input_file", "reads"),
+    ),
     "pyarrow.parquet.core": (
         Opener("ParquetWriter.__init__", 1, "where", "saves"),
         Opener("ParquetFile.__init__", 1, "source", "reads"),
         Opener("read_table", 0, "source", "reads"),
+        Opener("read_metadata", 0, "where", "reads"),
+        Opener("read_schema", 0, "where", "reads"),
     ),
     "pyarrow.feather": (
         Opener("write_feather", 1, "dest", "saves"),
@@ -172,16 +191,48 @@ def _replace_hdf5(overlay: Overlay, module: Any) -> None:
 
 def _replace_sqlite(overlay: Overlay, module: Any) -> None:
     """Let a script change a database; one that is too large to copy can only be read."""
+    from urllib.parse import quote  # it takes milliseconds, and few scripts use a database
+
     real = module.connect
 
     @functools.wraps(real)
     def connect(database: Any, *args: Any, **more: Any) -> Any:
-        is_file = os.fsdecode(database) not in ("", ":memory:") and not more.get("uri")
-        if is_file and overlay.may_copy(database, _LARGEST_DATABASE):
-            database = overlay.updating(database)
-        elif is_file:
-            database = overlay.reading(database)
-        return real(database, *args, **more)
+        path, query = _of_uri(database) if more.get("uri") else (os.fsdecode(database), "")
+        if path in ("", ":memory:") or "mode=memory" in query:
+            return real(database, *args, **more)
+        if overlay.may_copy(path, _LARGEST_DATABASE):
+            path = _copy_of_database(overlay, path)
+        else:
+            path = overlay.reading(path)
+            query = "mode=ro"
+        if query:
+            return real(f"file:{quote(os.fsencode(path))}?{query}", *args, **{**more, "uri": True})
+        more.pop("uri", None)
+        return real(path, *args, **more)
 
     if not hasattr(real, "__wrapped__"):
         module.connect = connect
+
+
+def _of_uri(database: Any) -> tuple[str, str]:
+    """Return the path and the query of an address of SQLite, or of a path instead of it."""
+    from urllib.parse import unquote
+
+    name = os.fsdecode(database)
+    if not name.startswith("file:"):
+        return name, ""
+    name, _, _ = name[len("file:") :].partition("#")
+    path, _, query = name.partition("?")
+    if path.startswith("//"):
+        path = path[path.index("/", 2) :]
+    return unquote(path, errors="surrogateescape"), query
+
+
+def _copy_of_database(overlay: Overlay, path: str) -> str:
+    """Return where the database of this path is changed, with its changes that are in a log."""
+    place: str = overlay.writing(path)
+    if not os.path.exists(place):
+        for log in ("-wal", "-journal"):
+            overlay.updating(path + log)
+        overlay.updating(path)
+    return place

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import sqlite3
 import stat
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -132,14 +135,94 @@ def test_python_does_not_replace_a_device(home: Path, tmp_path: Path, by_kernel:
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
+@pytest.mark.parametrize("by_kernel", WAYS)
+def test_the_folders_around_the_copy_are_listed(
+    home: Path, tmp_path: Path, by_kernel: bool
+) -> None:
+    script = (
+        "import os\n"
+        "open('new', 'w').close()\n"
+        f"print(sorted(os.listdir('..')), 'new' in os.listdir({str(home / 'project')!r}))\n"
+    )
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.stdout == "['data', 'elsewhere', 'project'] True\n", found.stderr
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+def test_functions_that_were_imported_earlier_are_replaced(
+    home: Path, tmp_path: Path, by_kernel: bool
+) -> None:
+    path = str(home / "elsewhere" / "model")
+    script = (
+        "import bz2, glob, pathlib, site\n"
+        "site.main()\n"  # it starts the observer, after modules that a .pth file imports
+        f"bz2.open({path!r}, 'w').close()\n"
+        f"pathlib.Path({path!r}).write_text('ours')\n"
+        f"pathlib.Path({path!r}).unlink()\n"
+    )
+    before = files(home)
+    words = [sys.executable, "-S", "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert files(home) == before
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+def test_a_replaced_function_is_like_the_real_one(
+    home: Path, tmp_path: Path, by_kernel: bool
+) -> None:
+    script = (
+        "import inspect, os, pickle\n"
+        "class Accessor: stat = os.stat; open = open\n"
+        "Accessor().stat('model')\n"
+        "Accessor().open('model').close()\n"
+        "for function in (open, os.open, os.stat, os.listdir, os.mkdir):\n"
+        "    assert pickle.loads(pickle.dumps(function)) is function\n"
+        "    assert 'path' in str(inspect.signature(function)) or function is open\n"
+        "assert os.access in os.supports_effective_ids\n"
+    )
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+def test_an_import_leaves_nothing_next_to_a_module(
+    home: Path, tmp_path: Path, by_kernel: bool
+) -> None:
+    (home / "elsewhere" / "__pycache__").mkdir()
+    (home / "elsewhere" / "module.py").touch()
+    before = files(home)
+    script = f"import sys; sys.path.append({str(home / 'elsewhere')!r}); import module"
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.returncode == 0, found.stderr
+    assert files(home) == before
+
+
 LIBRARIES = {
     "h5py": "with h5py.File(p, 'w') as f: f['a'] = [1, 2]\n"
     "with h5py.File(p, 'a') as f: f['b'] = [3]\n"
-    "assert h5py.File(p)['b'][0] == 3",
+    "assert h5py.File(p)['b'][0] == 3 and h5py.is_hdf5(p)",
     "sqlite3": "c = sqlite3.connect(p); c.execute('create table t(a)'); c.commit(); c.close()\n"
     "assert not sqlite3.connect(p).execute('select * from t').fetchall()",
     "torch": "torch.save({'a': 1}, p); assert torch.load(p) == {'a': 1}\n"
     "torch.jit.script(torch.nn.Linear(1, 1)).save(p); torch.jit.load(p)",
+    "torch.profiler": "import torch\n"
+    "torch.UntypedStorage.from_file(p, True, 3).fill_(1)\n"
+    "assert open(p, 'rb').read() == b'\\1' * 3\n"
+    "with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as trace:\n"
+    "    torch.ones(1) + 1\n"
+    "trace.export_chrome_trace(p + '.json'); assert 'aten::add' in open(p + '.json').read()",
+    "tokenizers": "tokenizers.Tokenizer(tokenizers.models.BPE()).save(p)\n"
+    "tokenizers.Tokenizer.from_file(p)",
+    "pyarrow.csv": "import pyarrow.parquet\n"
+    "table = pyarrow.table({'a': [1]})\n"
+    "pyarrow.csv.write_csv(table, p); assert pyarrow.csv.read_csv(p) == table\n"
+    "pyarrow.parquet.write_table(table, p); pyarrow.parquet.read_schema(p)\n"
+    "pyarrow.create_memory_map(p, 3).write(b'abc')\n"
+    "assert pyarrow.memory_map(p).read() == b'abc'",
     "safetensors.numpy": "import numpy\n"
     "safetensors.numpy.save_file({'a': numpy.ones(2)}, p)\n"
     "assert safetensors.numpy.load_file(p)['a'].sum() == 2",
@@ -163,6 +246,63 @@ def test_a_library_reads_back_what_it_wrote(
     found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
     assert found.stdout.endswith("completed\n"), found.stderr
     assert files(home) == before
+
+
+DATABASES = {
+    "address": "c = sqlite3.connect(f'file:{path}?mode=rw', uri=True)\n",
+    "log": "c = sqlite3.connect(path)\n",
+}
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+@pytest.mark.parametrize("way", DATABASES)
+def test_a_database_is_changed_in_a_copy(
+    home: Path, tmp_path: Path, way: str, by_kernel: bool
+) -> None:
+    path = home / "elsewhere" / "a database?"
+    make = (
+        "import os, sqlite3, sys\n"
+        "c = sqlite3.connect(sys.argv[1])\n"
+        "c.execute('pragma journal_mode=wal')\n"
+        "c.execute('create table t(a)')\n"
+        "c.commit()\n"
+        "os._exit(0)\n"  # the table is only in the log
+    )
+    subprocess.run([sys.executable, "-c", make, str(path)], check=True)
+    script = (
+        "import sqlite3, urllib.parse\n"
+        f"path = {str(path)!r}\n"
+        f"{DATABASES[way].replace('{path}', '{urllib.parse.quote(path)}')}"
+        "c.execute('insert into t values(1)')\n"
+        "c.commit()\n"
+        "c.close()\n"
+        "print(sqlite3.connect(path).execute('select * from t').fetchall())\n"
+    )
+    before = files(home)
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.stdout == "[(1,)]\n", found.stderr
+    assert files(home) == before
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+def test_a_large_database_can_only_be_read(home: Path, tmp_path: Path, by_kernel: bool) -> None:
+    path = home / "elsewhere" / "database"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table t as select zeroblob(65 << 20) as a")
+        connection.commit()
+    script = (
+        "import sqlite3\n"
+        f"c = sqlite3.connect({str(path)!r})\n"
+        "print(c.execute('select length(a) >> 20 from t').fetchall())\n"
+        "c.execute('delete from t')\n"
+    )
+    before = path.stat().st_mtime_ns
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.stdout == "[(65,)]\n"
+    assert "readonly database" in found.stderr
+    assert path.stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize("by_kernel", [BY_KERNEL])
@@ -209,3 +349,12 @@ def test_semaphores_and_temporary_files_work(home: Path, tmp_path: Path, by_kern
     scratch = tmp_path / "scratch"
     found = run_confined(words, home / "project", scratch, by_kernel=by_kernel)
     assert found.stdout.split() == ["[1]", str(scratch / "tmp")], found.stderr
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+def test_the_variable_of_the_working_folder_is_true(
+    home: Path, tmp_path: Path, by_kernel: bool
+) -> None:
+    words = [sys.executable, "-c", "import os; print(os.environ['PWD'] == os.getcwd())"]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.stdout == "True\n"

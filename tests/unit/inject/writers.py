@@ -16,6 +16,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 BEFORE = "the user's"
@@ -77,8 +78,37 @@ def replace(path: Path) -> None:
 
 
 @writer
+def by_folder_descriptor(path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    descriptor = os.open("model", os.O_WRONLY | os.O_TRUNC, dir_fd=folder)
+    os.write(descriptor, b"ours")
+    os.close(descriptor)
+    assert os.stat("model", dir_fd=folder).st_size == 4
+    os.rename("model", "moved", src_dir_fd=folder, dst_dir_fd=folder)
+    os.symlink("moved", "latest", dir_fd=folder)
+    os.mkdir("made", dir_fd=folder)
+    assert names(path) == {"made", "moved", "latest"}
+    os.unlink("moved", dir_fd=folder)
+    assert names(path) == {"made", "latest"}
+    os.close(folder)
+
+
+@writer
+def append_in_threads(path: Path) -> None:
+    def append_one(_: int) -> None:
+        with path.open("a") as file:
+            file.write("+")
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(append_one, range(64)))
+    assert path.read_text() == BEFORE + "+" * 64
+
+
+@writer
 def move_away(path: Path) -> None:
+    mode = path.stat().st_mode
     shutil.move(str(path), "here")
+    assert Path("here").stat().st_mode == mode
     assert not path.exists()
     assert Path("here").read_text() == BEFORE
 
@@ -119,6 +149,19 @@ def remove_folder(path: Path) -> None:
 
 
 @writer
+def remove_a_full_folder(path: Path) -> None:
+    for does in (os.remove, os.rmdir):
+        with contextlib.suppress(OSError):
+            does(path.parent)
+            raise AssertionError("a full folder was removed")
+    path.with_name("new").write_text("ours")
+    path.with_name("new").unlink()
+    with contextlib.suppress(OSError):
+        path.parent.rmdir()
+        raise AssertionError("a full folder was removed")
+
+
+@writer
 def truncate(path: Path) -> None:
     os.truncate(path, 3)
     assert path.read_text() == BEFORE[:3]
@@ -142,6 +185,55 @@ def link(path: Path) -> None:
 
 
 @writer
+def read_through_a_new_link(path: Path) -> None:
+    latest = path.with_name("latest")
+    latest.symlink_to("model")
+    assert latest.read_text() == BEFORE
+    path.write_text("ours")
+    assert latest.read_text() == "ours"
+    assert latest.is_symlink()
+
+
+@writer
+def write_through_a_new_link(path: Path) -> None:
+    latest = path.with_name("latest")
+    latest.symlink_to(path.absolute())
+    latest.write_text("ours")
+    assert path.read_text() == "ours"
+
+
+@writer
+def write_through_a_link_to_a_folder(path: Path) -> None:
+    alias = path.with_name("alias")
+    alias.symlink_to(path.parent.absolute())
+    (alias / "model").write_text("ours")
+    (alias / "new").write_text("ours")
+    assert path.read_text() == "ours"
+    assert names(path) == {"alias", "model", "new"}
+
+
+@writer
+def write_through_a_link_to_the_copy(path: Path) -> None:
+    alias = path.with_name("alias")
+    alias.symlink_to(Path.cwd())
+    (alias / "linked").mkdir(exist_ok=True)
+    (alias / "linked" / "new").write_text("ours")
+    assert Path("linked/new").read_text() == "ours"
+    assert [each.name for each in (alias / "linked").iterdir()] == ["new"]
+    (alias / "linked" / "new").unlink()
+    assert not Path("linked/new").exists()
+
+
+@writer
+def replace_a_link(path: Path) -> None:
+    path.with_name("new").write_text("ours")
+    path.with_name("latest").symlink_to("model")
+    path.with_name("part").symlink_to("new")
+    path.with_name("part").replace(path.with_name("latest"))
+    assert path.with_name("latest").read_text() == "ours"
+
+
+@writer
 def link_hard(path: Path) -> None:
     os.link(path, "here")
     Path("here").write_text("ours")
@@ -151,6 +243,9 @@ def link_hard(path: Path) -> None:
 def change_attributes(path: Path) -> None:
     path.chmod(0o600)
     os.utime(path, (1, 1))
+    with path.open() as file:
+        os.fchmod(file.fileno(), 0o600)
+        os.chmod(file.fileno(), 0o600)  # noqa: PTH101  (a descriptor)
 
 
 @writer
@@ -175,6 +270,14 @@ def walk(path: Path) -> None:
     path.with_name("new").write_text("ours")
     _, _, files = next(os.walk(path.parent))
     assert set(files) == {"model", "new"}
+
+
+@writer
+def scan(path: Path) -> None:
+    path.with_name("new").write_text("ours")
+    with os.scandir(path.parent) as entries:
+        found = {Path(entry.path): entry.is_file() for entry in entries}
+    assert found == {path: True, path.with_name("new"): True}
 
 
 @writer

@@ -46,6 +46,7 @@ def confined_environment(
     found = {
         **environment,
         "TMPDIR": str(temporary),
+        "PWD": str(copy),
         ORIGINAL: original,
         COPY: str(copy),
         ELSEWHERE: str(scratch / OUTSIDE),
