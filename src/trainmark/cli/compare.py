@@ -92,7 +92,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     charts = options["charts"]
     fail_below = options["fail_below"]
     _require_plot(plot, charts)
-    records = output.comparable(load(paths))
+    records = output.without_trials(load(paths))
     comparison = compare(
         records, options["by"], read_baseline(options["baseline"]), options["margin"] / 100
     )

@@ -11,11 +11,11 @@ import click
 from trainmark.cli.configuration.named_options import TrustedOption
 from trainmark.cli.options import records_argument
 from trainmark.cli.output import (
-    comparable,
     json_option,
     print_json,
     print_message,
     text_of,
+    without_trials,
     write_file,
 )
 from trainmark.errors import OutputError
@@ -67,7 +67,7 @@ def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> N
     if form == "csv":
         write_file(Path(output), to_csv([runs_table(records)]).encode())
     elif form == "markdown":
-        write_file(Path(output), text_of(compare(comparable(records)), form).encode())
+        write_file(Path(output), text_of(compare(without_trials(records)), form).encode())
     elif form == "tensorboard":
         require_extras("tensorboard")
         with _reported(output, OSError):

@@ -132,14 +132,14 @@ legend_option: Callable[[Any], Any] = click.option(
 )
 
 
-def comparable(records: list[Record]) -> list[Record]:
+def without_trials(records: list[Record]) -> list[Record]:
     """Return ``records`` without trials of a sweep, unless there are only trials.
 
     Prints how many it omits.
     """
-    from trainmark.analysis.sweep import without_trials
+    from trainmark.analysis import sweep
 
-    kept = without_trials(records)
+    kept = sweep.without_trials(records)
     if not kept or len(kept) == len(records):
         return records
     trials = many(len(records) - len(kept), "trial")

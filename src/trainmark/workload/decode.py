@@ -222,7 +222,7 @@ def _decode_union(choices: tuple[Any, ...], data: object, path: Path) -> Any:
         if not isinstance(kind, str) or kind not in classes:
             raise Misfit(
                 (*path, "kind"),
-                f"one of {', '.join(sorted(classes))}{near(kind, classes)}",
+                f"one of {', '.join(sorted(classes))}{did_you_mean(kind, classes)}",
                 _describe(kind),
             )
         return _decode(classes[kind], data, path)
@@ -260,7 +260,7 @@ def _decode_dataclass(into: type, data: object, path: Path) -> Any:
         if key not in fields:
             raise Misfit(
                 (*path, key),
-                f"one of {', '.join(sorted(fields))}{near(key, fields)}",
+                f"one of {', '.join(sorted(fields))}{did_you_mean(key, fields)}",
                 f"the key {_describe(key)}",
             )
     missing = [name for name, (_, field) in fields.items() if name not in data and _required(field)]
@@ -297,7 +297,7 @@ def _fields(into: type) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
     return {field.name: (hints[field.name], field) for field in dataclasses.fields(into)}
 
 
-def near(name: object, known: typing.Iterable[str]) -> str:
+def did_you_mean(name: object, known: typing.Iterable[str]) -> str:
     """Return a question after the nearest of the ``known`` names, in parentheses.
 
     The result is empty if none is near.

@@ -23,7 +23,7 @@ from trainmark.workload.decode import (
     NotNegative,
     Positive,
     Share,
-    near,
+    did_you_mean,
     require,
     short,
 )
@@ -278,7 +278,7 @@ def require_groups(optimizer: Optimizer, axes: Mapping[str, int]) -> None:
             )
             expected = (
                 "'vectors', 'matrices' or a pattern, that fits a trained "
-                f"weight{near(group.of, known)}"
+                f"weight{did_you_mean(group.of, known)}"
             )
             raise Misfit(("optimizer", "groups", index, "of"), expected, short(repr(group.of)))
 

@@ -61,7 +61,7 @@ class Framework:
         return tuple(device for device in self.devices or () if device != "cpu")
 
 
-class _Stopped(Exception):
+class _NoLongerNeeded(Exception):
     """The answer is no longer needed."""
 
 
@@ -104,7 +104,7 @@ def _examine(entry: registry.Entry, timeout: float, stop: threading.Event) -> Fr
 
     def on_steps(_: int) -> None:
         if stop.is_set():
-            raise _Stopped
+            raise _NoLongerNeeded
 
     start = time.monotonic()
     try:

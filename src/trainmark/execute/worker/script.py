@@ -71,9 +71,9 @@ def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> No
             place, turns_pipe = _pipe("turns")
             environment[TURNS] = str(place)
         with Supervisor(environment) as supervisor:
-            stopped = _Stopped(supervisor.pid)
+            processes = _CommandProcesses(supervisor.pid)
             if request.in_turns:
-                passing = turns, turns_pipe, stopped
+                passing = turns, turns_pipe, processes
                 threading.Thread(target=_pass_on, args=passing, daemon=True).start()
             send(Ready())
             started = supervisor.start(CommandRequest(request.argv, folder, writable))
@@ -83,7 +83,7 @@ def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> No
 
             def pass_on_reports() -> bool:
                 arrived = _arrived(reports_pipe)
-                _send_reports(reports, arrived, request.origin, clock, send, stopped)
+                _send_reports(reports, arrived, request.origin, clock, send, processes)
                 return bool(arrived)
 
             _until_ended(supervisor, reports_pipe, pass_on_reports)
@@ -118,7 +118,7 @@ def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> No
             attached=(_folder() / "attached").exists() if request.inject else None,
         )
     )
-    if ended["code"] != 0 and not stopped.are_ended:
+    if ended["code"] != 0 and not processes.are_ended:
         send(Failed(_reason(ended["code"])))
     elif reports.not_finite is not None:
         send(Diverged(reports.not_finite, None, reports.last_finite))
@@ -198,7 +198,7 @@ def _copied(folder: Path, *, confined: bool) -> Path:
     return linked(folder, copy, whole=not confined)
 
 
-def _pass_on(turns: Turns, turns_pipe: int, stopped: _Stopped) -> None:
+def _pass_on(turns: Turns, turns_pipe: int, processes: _CommandProcesses) -> None:
     """Resume the command when it is its turn."""
     while True:
         turn = turns.get()
@@ -209,10 +209,10 @@ def _pass_on(turns: Turns, turns_pipe: int, stopped: _Stopped) -> None:
                 (_folder() / best_threads.FILE).write_text(" ".join(map(str, turn["threads"])))
             line = f"{math.inf if turn['seconds'] is None else turn['seconds']} {turn['untimed']}"
         os.write(turns_pipe, f"{line}\n".encode())
-        stopped.go_on()
+        processes.go_on()
 
 
-class _Stopped:
+class _CommandProcesses:
     """The processes of a paused command, including its data loaders.
 
     They are found while the command is paused, so that the search doesn't cost time of its slice.
@@ -264,15 +264,20 @@ def _arrived(descriptor: int) -> bytes:
 
 
 def _send_reports(
-    reports: Reports, arrived: bytes, origin: float, clock: Clock, send: Send, stopped: _Stopped
+    reports: Reports,
+    arrived: bytes,
+    origin: float,
+    clock: Clock,
+    send: Send,
+    processes: _CommandProcesses,
 ) -> None:
     """Send the parent what the command has reported; stop the command while it waits its turn."""
     for report in reports.take(arrived, origin, clock()):
         if isinstance(report, ToBeEnded):
-            stopped.end_all()
+            processes.end_all()
             continue
         if isinstance(report, Waiting):
-            stopped.stop_all()  # data loaders would use the other side's time
+            processes.stop_all()  # data loaders would use the other side's time
         # If trainmark is gone, the lifeline will end the command.
         with contextlib.suppress(OSError):
             send(report)

@@ -24,7 +24,7 @@ _PAUSE_SECONDS = 0.05
 """Seconds between two looks."""
 
 
-def clear(folder: Path, spared: int) -> None:
+def end_and_remove(folder: Path, spared: int) -> None:
     """Kill processes that have a file below ``folder`` open, and remove the folder.
 
     Args:
@@ -55,4 +55,4 @@ if __name__ == "__main__":
         signal.signal(sent, signal.SIG_IGN)  # it must outlive the others
     sweep = os.getppid()  # it also has log files open, and may still be working
     sys.stdin.buffer.read()
-    clear(Path(sys.argv[1]), sweep)
+    end_and_remove(Path(sys.argv[1]), sweep)

@@ -180,7 +180,9 @@ def local(resources: Resources, parallel: int | None, accelerators: int) -> Iter
     with scratch_folder() as folder:
         cleanup_command = [sys.executable, "-I", ray_cleanup.__file__, folder]
         cleanup = subprocess.Popen(cleanup_command, stdin=subprocess.PIPE, start_new_session=True)
-        late = threading.Timer(_SHUTDOWN_SECONDS, ray_cleanup.clear, (Path(folder), os.getpid()))
+        late = threading.Timer(
+            _SHUTDOWN_SECONDS, ray_cleanup.end_and_remove, (Path(folder), os.getpid())
+        )
         late.daemon = True
         try:
             with _connected(

@@ -119,7 +119,7 @@ def test_the_cleanup_ends_processes_with_open_files(tmp_path: Path) -> None:
     ended = holder(folder / "log")
     stranger = holder(other / "log")
     spared = holder(folder / "own")
-    ray_cleanup.clear(folder, spared.pid)
+    ray_cleanup.end_and_remove(folder, spared.pid)
     try:
         assert ended.wait(120) == -9
         assert stranger.poll() is None and spared.poll() is None
