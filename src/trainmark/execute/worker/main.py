@@ -88,9 +88,9 @@ def _serve(
         request = worker_commands.read(message)
         before_end = None
         if isinstance(request, worker_commands.RunScript):
-            from trainmark.processes import end_descendants
+            from trainmark.execute.worker.supervisor import end_command
 
-            before_end = end_descendants  # the processes that a command started must be ended first
+            before_end = end_command  # the processes that a command started must be ended first
         lifeline.tie(channel, turns.put, before_end)
         _carry_out(request, channel.send, tick, turns, position_descriptor)
         channel.send(answers.Done())

@@ -76,10 +76,17 @@ class Supervisor:
         self._messages = _messages(ours)
 
     def __enter__(self) -> Supervisor:
+        _RUNNING.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
         self._connection.close()
+
+    def close(self) -> None:
+        """End the command, and wait until all of its processes have ended."""
+        with contextlib.suppress(OSError):  # it is closed already
+            self._connection.shutdown(socket.SHUT_RDWR)
         self._process.wait()
         processes.end_descendants()  # the command's, if the supervisor was ended by something else
 
@@ -111,6 +118,20 @@ class Supervisor:
         if message is None:
             raise ChildProcessError("the process that watched over the command was ended")
         return message
+
+
+_RUNNING: list[Supervisor] = []
+"""The supervisor of this process's command, once it runs."""
+
+
+def end_command() -> None:
+    """End the command of this process, if there is one, with all of its processes.
+
+    Its supervisor does that. It must not be ended itself, since it ends the rest if this process is
+    killed meanwhile.
+    """
+    for supervisor in _RUNNING:
+        supervisor.close()
 
 
 def serve(connection: socket.socket) -> None:
