@@ -14,6 +14,7 @@ Needs only the standard library of Python 3.8 or newer; it is loaded in the user
 from __future__ import annotations
 
 import errno
+import math
 import os
 import stat
 from _thread import get_ident
@@ -28,6 +29,8 @@ ELSEWHERE = "TRAINMARK_ELSEWHERE"
 """Environment variable: the folder with what is written outside of the copy."""
 WRITABLE = "TRAINMARK_WRITABLE"
 """Environment variable: the folders that are written to directly."""
+COPIED_AT = "TRAINMARK_COPIED_AT"
+"""Environment variable: when the folder was copied, in seconds since 1970."""
 NOT_COPIED = ("trainmark-results", "__pycache__", ".git", ".venv")
 """Names of folders whose files the copy lacks."""
 _SYSTEM = ("/dev/", "/proc/")
@@ -54,6 +57,7 @@ class Overlay:
         self._elsewhere = real_path(environment[ELSEWHERE])
         writable = filter(None, environment[WRITABLE].split(os.pathsep))
         self._writable = (*map(_folder, writable), *_SYSTEM)
+        self._copied_at = float(environment[COPIED_AT])
         self._removed: set[str] = set()
         self._is_used = False
 
@@ -258,13 +262,21 @@ class Overlay:
         if inside.startswith(self._copy):
             return None
         outside = self._outside(real)
-        if outside == real and inside.startswith(self._writable):
+        if outside == real and inside.startswith(self._writable) and not self._is_older(real):
             return None
         if inside.startswith(self._original):
             copied = self._copy + real[len(self._original) :]
             if (real_path(copied) + os.sep).startswith(self._copy):
                 return copied
         return self._elsewhere + outside
+
+    def _is_older(self, real: str) -> bool:
+        """Whether a path in shared memory, or a folder around it, is older than the copy."""
+        while real.startswith(_SHARED_MEMORY):
+            if _changed_at(real) < self._copied_at:
+                return True
+            real = os.path.dirname(real)
+        return False
 
     def _outside(self, real: str) -> str:
         """Return the user's path for one next to the copy, such as ``../data``; else the path."""
@@ -404,6 +416,14 @@ def _is_file(path: str) -> bool:
         return stat.S_ISREG(_stat(path).st_mode)
     except (OSError, ValueError):
         return False
+
+
+def _changed_at(path: str) -> float:
+    """Return when a file was last changed, in seconds since 1970; infinity if there is none."""
+    try:
+        return _lstat(path).st_ctime
+    except (OSError, ValueError):
+        return math.inf
 
 
 def _exists(path: str) -> bool:

@@ -322,24 +322,22 @@ def _links_symbolically(
 def _list(
     overlay: Overlay, real: Callable[..., Any], path: Any = ".", /, *args: Any, **more: Any
 ) -> Any:
-    if isinstance(path, int):
-        return real(path, *args, **more)
-    folders = overlay.folders(path)
+    seen = _path_of(path) if isinstance(path, int) else path
+    folders = overlay.folders(seen)
     if folders is None:
         return real(path, *args, **more)
     names: dict[Any, None] = {}
     for folder in folders:
         found = real(folder, *args, **more)
         names.update(dict.fromkeys(found))
-    return [name for name in names if overlay.shows(path, name)]
+    return [name for name in names if overlay.shows(seen, name)]
 
 
 def _list_entries(
     overlay: Overlay, real: Callable[..., Any], path: Any = ".", /, *args: Any, **more: Any
 ) -> Any:
-    if isinstance(path, int):
-        return real(path, *args, **more)
-    folders = overlay.folders(path)
+    seen = _path_of(path) if isinstance(path, int) else path
+    folders = overlay.folders(seen)
     if folders is None:
         return real(path, *args, **more)
     entries: dict[Any, Any] = {}
@@ -347,9 +345,9 @@ def _list_entries(
         with real(folder) as found:
             for entry in found:
                 entries.setdefault(entry.name, entry)
-    top = os.fspath(path)
+    top = "" if isinstance(path, int) else os.fspath(path)
     return Entries(
-        [Entry(each, top) for name, each in entries.items() if overlay.shows(path, name)]
+        [Entry(each, top) for name, each in entries.items() if overlay.shows(seen, name)]
     )
 
 

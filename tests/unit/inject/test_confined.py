@@ -8,7 +8,8 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ BY_KERNEL = pytest.param(
         not landlock.is_sufficient(), reason="this kernel has no sufficient Landlock"
     ),
 )
+SHARED_MEMORY = Path("/dev/shm")
 WAYS = [BY_KERNEL, pytest.param(False, id="python")]
 """Whether the kernel confines the command, or only Python's functions do."""
 
@@ -133,6 +135,39 @@ def test_python_does_not_replace_a_device(home: Path, tmp_path: Path, by_kernel:
     found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
     assert found.stdout.split() == ["refused"] * 3, found.stderr
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder in shared memory with two files."""
+    if not SHARED_MEMORY.is_dir():
+        pytest.skip("this system has no such folder")
+    with tempfile.TemporaryDirectory(dir=SHARED_MEMORY) as folder:
+        for name in ("kept", "removed"):
+            (Path(folder) / name).write_text(writers.BEFORE)
+        yield Path(folder)
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+def test_older_files_in_shared_memory_stay(
+    home: Path, tmp_path: Path, shared: Path, by_kernel: bool
+) -> None:
+    script = (
+        "import os, tempfile\n"
+        "from pathlib import Path\n"
+        f"shared = Path({str(shared)!r})\n"
+        "(shared / 'kept').write_text('ours')\n"
+        "(shared / 'removed').unlink()\n"
+        "(shared / 'new').write_text('ours')\n"
+        "print(sorted(each.name for each in shared.iterdir()), (shared / 'kept').read_text())\n"
+        "with tempfile.NamedTemporaryFile(dir='/dev/shm') as file:\n"
+        "    print(os.readlink(f'/proc/self/fd/{file.fileno()}') == file.name)\n"
+    )
+    before = files(shared)
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.stdout == "['kept', 'new'] ours\nTrue\n", found.stderr
+    assert files(shared) == before
 
 
 @pytest.mark.parametrize("by_kernel", WAYS)

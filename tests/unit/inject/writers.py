@@ -270,6 +270,8 @@ def walk(path: Path) -> None:
     path.with_name("new").write_text("ours")
     _, _, files = next(os.walk(path.parent))
     assert set(files) == {"model", "new"}
+    _, _, files, _ = next(os.fwalk(path.parent))
+    assert set(files) == {"model", "new"}
 
 
 @writer

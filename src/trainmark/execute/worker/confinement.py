@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import getpass
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from trainmark.backends.inductor import CACHE_VARIABLE
-from trainmark.inject.overlay import COPY, ELSEWHERE, ORIGINAL, WRITABLE
+from trainmark.inject.overlay import COPIED_AT, COPY, ELSEWHERE, ORIGINAL, WRITABLE
 
 _CACHES = {
     "TORCHINDUCTOR_CACHE_DIR": "/tmp/torchinductor_{user}",
@@ -49,6 +50,7 @@ def confined_environment(
         "PWD": str(copy),
         ORIGINAL: original,
         COPY: str(copy),
+        COPIED_AT: str(time.time()),
         ELSEWHERE: str(scratch / OUTSIDE),
     }
     shared = environment.get(CACHE_VARIABLE)
