@@ -19,9 +19,11 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (PLUGINS, os.environ.get
 
 from trainmark.data.locate import Located, locate  # noqa: E402
 
-# A process in the background is often started with Ctrl-C ignored, and so would be all processes
-# that the tests interrupt.
+# A process in the background is often started with these signals ignored, and so would be all
+# processes that the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for ignored in (signal.SIGQUIT, signal.SIGHUP):
+    signal.signal(ignored, signal.SIG_DFL)
 
 try:
     from hypothesis import HealthCheck, settings

@@ -602,3 +602,39 @@ def test_the_commands_of_the_workflow_pass_a_pull_request_or_fail_it(
     judged = run("compare")
     assert judged.returncode == code, judged.stderr.decode()
     assert b"version=after" in run("report").stdout
+
+
+WRITES = "echo new >> log; echo done > result; sleep 0.1"
+
+
+def test_several_runs_leave_the_folder_as_it_is(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "log").write_text("old\n")
+    monkeypatch.chdir(tmp_path / "mine")
+    code, err, records = measured(command, "sh", "-c", WRITES, options=("--repeats", "2"))
+    assert (code, len(records)) == (0, 2), err
+    assert {path.name: path.read_text() for path in Path().iterdir()} == {"log": "old\n"}
+    (kept,) = (command.out / "outputs").iterdir()
+    assert f"what the first complete one wrote is in {kept}" in err
+    assert (kept / "log").read_text() == "old\nnew\n", "each run starts from the same files"
+    assert (kept / "result").read_text() == "done\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "times"), [(("--repeats", "1"), 1), (("--repeats", "2", "--in-place"), 2)]
+)
+def test_runs_in_place_list_what_they_wrote(
+    command: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    times: int,
+) -> None:
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path / "mine")
+    code, err, _ = measured(command, "sh", "-c", WRITES, options=options)
+    assert code == 0, err
+    assert "the command wrote in this folder: log, result" in err
+    assert Path("log").read_text() == "new\n" * times

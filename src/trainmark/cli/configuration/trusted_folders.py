@@ -125,7 +125,8 @@ def _folder_of(trusted: TrustedFolder) -> str:
 def _read(file: Path) -> TrustedFolder:
     try:
         found = json.loads(regular.read(file, _MOST_BYTES))
-        folder, settings = found["folder"], found["settings"]
+        folder = found["folder"]
+        settings = found["settings"]
         if not isinstance(folder, str) or not isinstance(settings, dict):
             raise TypeError("a folder without settings")
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:

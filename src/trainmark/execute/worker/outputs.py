@@ -27,8 +27,11 @@ def keep_outputs(original: Path, copy: Path, elsewhere: Path, target: Path) -> N
     try:
         for path in written(original, copy):
             _move(path, part / path.relative_to(copy))
+        outside = _OUTSIDE
+        while (part / outside).exists():  # the run has written a file of this name
+            outside += "-"
         for path in _files(elsewhere):
-            _move(path, part / _OUTSIDE / path.relative_to(elsewhere))
+            _move(path, part / outside / path.relative_to(elsewhere))
         if part.exists():
             with contextlib.suppress(OSError):  # another run was first
                 part.rename(target)

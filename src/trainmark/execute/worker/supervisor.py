@@ -212,7 +212,8 @@ def _forget_command_line() -> None:
     """
     with contextlib.suppress(OSError, ValueError, IndexError):
         fields = Path("/proc/self/stat").read_text(errors="replace").rpartition(")")[2].split()
-        first, last = int(fields[45]), int(fields[46])  # fields 48 and 49 of proc(5)
+        first = int(fields[45])  # field 48 of proc(5)
+        last = int(fields[46])
         name = b"command-supervisor"[: last - first - 1]
         ctypes.memset(first, 0, last - first)
         ctypes.memmove(first, name, len(name))
