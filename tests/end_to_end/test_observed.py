@@ -319,6 +319,12 @@ def test_a_missing_script_is_not_blamed_on_the_observer(command: CommandLine) ->
     assert "observer" not in err
 
 
+def test_a_missing_script_is_named_as_the_user_wrote_it(command: CommandLine) -> None:
+    records, err = measured(command, sys.executable, "nowhere.py", options=("--repeats", "2"))
+    assert {record.outcome.status for record in records} == {"failed"}
+    assert "can't open file 'nowhere.py'" in err
+
+
 def test_a_python_that_can_not_be_observed_is_measured_as_a_whole(
     command: CommandLine, tmp_path: Path
 ) -> None:
