@@ -268,11 +268,11 @@ def test_a_users_own_workload_runs_the_same_way(command: CommandLine, tmp_path: 
     assert record.workload.name == "mine"
     assert record.model.parameters == 784 * 128 + 128 + 128 * 16 + 16 + 16 * 10 + 10
     own.write_text(own.read_text().replace("units = 16", 'units = "many"'))
-    code, _, err = command.run("run", str(own), *arguments)
+    code, out, err = command.run("run", str(own), *arguments)
     line = next(
         number for number, text in enumerate(own.read_text().splitlines(), 1) if "many" in text
     )
-    assert code == 2
+    assert code == 2, out + err
     assert f"line {line} at model[3].units: expected a whole number, found 'many'" in err
 
 
