@@ -74,6 +74,7 @@ class FakeHost(ExperimentHost):
         interrupted_in: the round in which Ctrl-C arrives, counted from 1.
         alone: by round, the change whose process found no memory next to the others.
         hanging: a change that never answers; None if all do.
+        hangs_from: the round from which it does not, counted from 1.
         round_seconds: duration of a round.
     """
 
@@ -89,6 +90,7 @@ class FakeHost(ExperimentHost):
     interrupted_in: int | None = None
     alone: dict[int, str] = field(default_factory=dict)
     hanging: str | None = None
+    hangs_from: int = 1
     round_seconds: float = ROUND_SECONDS
 
     def __post_init__(self) -> None:
@@ -121,7 +123,7 @@ class FakeHost(ExperimentHost):
         began = self.time
         self.time = min(began + self.round_seconds, limit.seconds)
         records = list(map(self._record, tasks, changes))
-        if self.hanging in changes:
+        if self.hanging in changes and len(self.rounds) >= self.hangs_from:
             self.time = min(self.time + limit.patience, limit.seconds)
             late = changes.index(self.hanging)
             records[late] = _without_result(records[late], "no answer")
@@ -275,6 +277,14 @@ def test_a_hanging_change_leaves_the_others_their_results() -> None:
     assert "fused" in speedups(found)
     assert found.left_out == {"bf16": "no answer"}
     assert host.limits[0].patience < host.limits[0].seconds
+
+
+def test_a_change_that_is_late_later_keeps_its_first_result() -> None:
+    host = FakeHost(changes={"fused": Behaviour(0.5)}, hanging="fused", hangs_from=2)
+    found = explained(host, "fused")
+    (finding,) = found.findings
+    assert (finding.change, finding.wins, finding.fresh) == ("fused", True, False)
+    assert found.left_out == {}
 
 
 def test_no_round_begins_that_would_not_fit() -> None:

@@ -69,7 +69,7 @@ _PATIENCE = 3.0
 _LEAST_PATIENCE_SECONDS = 3.0
 """Least seconds that they wait, since a busy machine stops a process now and then."""
 _MOST_PATIENCE = 0.4
-"""Largest share of the time left that they wait."""
+"""Largest share of the time left that they wait, unless it is usual to take longer."""
 _FEWEST_BLOCKS = 4
 """Number of blocks that a round is planned with at least."""
 _MOST_BLOCKS = 12
@@ -535,8 +535,10 @@ class _Study:
             measuring = math.fsum(each.seconds * each.steps / each.timed_steps for each in slices)
             self.start_a_side = max(self.passed - began - measuring, 0.0) / len(tasks)
         for record in watch.records:
-            # The time was over before it had a result, which is no fault of the change.
-            if record.outcome.status == "timeout" and record.outcome.reason == limit.reason:
+            # The time was over before it had a result, which is no fault of the change. In a fresh
+            # round, it has been measured before, so it only isn't confirmed.
+            is_late = record.outcome.status == "timeout"
+            if is_late and (self.screened or record.outcome.reason == limit.reason):
                 continue
             found = re.match(r"change=(\S+)", record.backend.style or "")
             self.records.setdefault(found[1] if found else UNCHANGED, []).append(record)
@@ -556,7 +558,7 @@ class _Study:
     def _patience(self, sides: int) -> float:
         """Return how long the others wait for a side that starts or computes."""
         usual = max(self._start_seconds(sides), self.start_seconds, 4 * self.step_seconds)
-        most = _MOST_PATIENCE * self.limit.left
+        most = max(_MOST_PATIENCE * self.limit.left, usual)
         return min(max(_PATIENCE * usual, _LEAST_PATIENCE_SECONDS), most)
 
     def report_time(self, what: str) -> None:
