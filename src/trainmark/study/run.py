@@ -44,7 +44,7 @@ from trainmark.study.rounds import (
     rounds_within,
     slices_alone,
 )
-from trainmark.study.written import note_of_written, snapshot
+from trainmark.study.written import note_of_changes, snapshot
 from trainmark.units import many
 
 
@@ -212,7 +212,7 @@ def measure(
     if options.budget and options.budget.seconds and command.inject:
         blocks = _blocks_within(options.budget.seconds / repeats, sides)
         tasks = [slices_alone(task, blocks) for task in tasks]
-    before = {} if command.scratch else snapshot(command.directory)
+    before = {} if command.scratch else snapshot(command.directory, store.folder)
     for program in dict.fromkeys((task.first.words or [""])[0] for task in tasks):
         require_program(program, command.directory)
     found = _in_rounds(
@@ -240,7 +240,11 @@ def measure(
             "note: the runs worked in copies of this folder; what the first complete one wrote is "
             f"in {command.outputs}"
         )
-    wrote = None if command.scratch else note_of_written(before, snapshot(command.directory))
+    wrote = (
+        None
+        if command.scratch
+        else note_of_changes(before, snapshot(command.directory, store.folder))
+    )
     if wrote:
         progress.message(wrote)
     return found

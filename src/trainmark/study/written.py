@@ -1,4 +1,4 @@
-"""Which files of a folder a command has written."""
+"""Which files of a folder changed while a command ran."""
 
 from __future__ import annotations
 
@@ -19,10 +19,15 @@ Snapshot = Mapping[Path, tuple[int, int]]
 """Size in bytes and time of the last change, in nanoseconds, of each file."""
 
 
-def snapshot(folder: Path) -> Snapshot:
-    """Look at the files of a folder, without installed packages and version control."""
+def snapshot(folder: Path, results: Path) -> Snapshot:
+    """Look at the files of a folder, without installed packages and version control.
+
+    Args:
+        folder: the folder.
+        results: folder of trainmark's own records, which is left out.
+    """
     found: dict[Path, tuple[int, int]] = {}
-    for path in itertools.islice(_files(folder), _MOST_FILES):
+    for path in itertools.islice(_files(folder, results.absolute()), _MOST_FILES):
         try:
             about = path.lstat()
         except OSError:  # it was removed meanwhile
@@ -31,18 +36,21 @@ def snapshot(folder: Path) -> Snapshot:
     return found
 
 
-def note_of_written(before: Snapshot, after: Snapshot) -> str | None:
+def note_of_changes(before: Snapshot, after: Snapshot) -> str | None:
     """Return a note that names the files which are new or changed; None without any."""
     names = [str(path) for path, state in after.items() if before.get(path) != state]
     if not names:
         return None
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"note: the command wrote in this folder: {', '.join(names[:_NAMED])}{more}"
+    return f"note: new or changed in this folder since the start: {', '.join(names[:_NAMED])}{more}"
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(folder: Path, results: Path) -> Iterator[Path]:
     left_out = (*NOT_COPIED, *ENVIRONMENTS)
     for place, folders, names in os.walk(folder):
+        if Path(place) == results:
+            folders.clear()
+            continue
         folders[:] = sorted(name for name in folders if name not in left_out)
         for name in sorted(names):
             yield Path(place) / name

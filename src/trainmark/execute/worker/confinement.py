@@ -25,8 +25,6 @@ _ALWAYS_SET = ("NUMBA_CACHE_DIR",)
 """Variables without which the library writes next to the user's source."""
 _MPS = Path("/tmp/nvidia-mps")
 """Pipes of NVIDIA's service that shares a GPU, which are written to."""
-
-
 OUTSIDE = "outside"
 """Folder, in that of the run, of what is written outside of the copy."""
 
