@@ -275,8 +275,11 @@ def test_what_is_missing_is_done_by_resume_and_nothing_twice(
     ]  # fmt: skip
 
 
-def test_rounds_are_added_only_where_a_budget_is_given(command: CommandLine) -> None:
-    # these start sooner than Python, so three rounds fit on a slow machine, too
+def test_rounds_are_added_only_where_a_budget_is_given(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # each run takes a copy of the working folder; this one is empty
+    # These start sooner than Python, so three rounds fit on a slow machine, too
     script = ("sh", "-c", "sleep 0.2", "{which}")
     for budget, least, most in ((), 2, 2), (("--budget", "30"), 3, 60):
         options = ("--vary", "which=a,b", "--repeats", "2", *budget)

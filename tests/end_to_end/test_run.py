@@ -272,7 +272,7 @@ def test_a_users_own_workload_runs_the_same_way(command: CommandLine, tmp_path: 
     line = next(
         number for number, text in enumerate(own.read_text().splitlines(), 1) if "many" in text
     )
-    assert code == 2, out + err
+    assert code == 2, own.read_text() + out + err
     assert f"line {line} at model[3].units: expected a whole number, found 'many'" in err
 
 

@@ -424,7 +424,9 @@ class _Rounds(Generic[AnyRun]):
         number = 1 + max(record.round for record in self.records)
         first_look = max(number, self._looks[0]) if self._looks else 0
         looks = {first_look, *self._looks[1:]} if self._looks else set()
-        self._round_seconds = self._round_seconds or self._passed / number
+        self._round_seconds = (
+            self._seconds_after_trainings() or self._round_seconds or self._passed / number
+        )
         while True:
             records = self._comparable()
             if not records:
@@ -450,6 +452,18 @@ class _Rounds(Generic[AnyRun]):
             self._add(self._execute(tasks))
             number += 1
             self._round_seconds = self._clock() - before
+
+    def _seconds_after_trainings(self) -> float:
+        """Estimate the shortest further round if the planned ones were trainings, else 0.
+
+        It takes much less time than a training, so a training must not be its measure.
+        """
+        blocks = _slices_by_block(self.records)
+        if self._planned[0].first.blocks is not None or not blocks:
+            return 0.0
+        block_seconds = _seconds(blocks.values()) / len(blocks)
+        starts = self._start_seconds or _start_seconds(self.records)
+        return starts + FEWEST_BLOCKS * block_seconds
 
     def _report_spent(self, after: str, smallest: float | None) -> None:
         if not self._budget.seconds:

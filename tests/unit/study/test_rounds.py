@@ -68,6 +68,7 @@ class Machine:
         fails_in: a round in which a side fails.
         wobble: by how much blocks differ.
         others: the share of the cores that others take.
+        training: the seconds of a training after an opening.
     """
 
     def __init__(
@@ -76,7 +77,9 @@ class Machine:
         fails_in: int | None = None,
         wobble: float = 0.0,
         others: float = 0.0,
+        training: float = 5.0,
     ) -> None:
+        self._training = training
         self._ratios = ratios
         self._fails_in = fails_in
         self._wobble = wobble
@@ -109,7 +112,8 @@ class Machine:
                 self.events.append(
                     f"{number}: {'continues' if goes_on else 'stops'}, {most} blocks"
                 )
-                self.now += 5.0 if goes_on else 0.0
+                seconds = self._training if most is None else 5.0
+                self.now += seconds if goes_on else 0.0
             else:
                 self.now += 10.0
             self.rounds.append(number)
@@ -363,6 +367,12 @@ def test_no_round_begins_that_the_budget_does_not_allow(seconds: float, rounds: 
 
 def test_one_planned_round_is_followed_by_others() -> None:
     assert Machine([0.5, 2.0]).measure(rounds=1, seconds=50.0) == 5
+
+
+def test_a_long_training_leaves_time_for_short_rounds() -> None:
+    """Further rounds are slices alone: after two trainings of 60 s each, 23 s are
+    enough for two.."""
+    assert Machine([0.5, 2.0], training=60.0).measure(2, 145.0, to_the_end=True) == 4
 
 
 def test_after_a_failure_there_are_no_more() -> None:
