@@ -33,12 +33,15 @@ COPIED_AT = "TRAINMARK_COPIED_AT"
 """Environment variable: when the folder was copied, in seconds since 1970."""
 NOT_COPIED = ("trainmark-results", "__pycache__", ".git", ".venv")
 """Names of folders whose files the copy lacks."""
+_NAMES_NOT_COPIED = frozenset(NOT_COPIED)
 _SYSTEM = ("/dev/", "/proc/")
 """Folders with files of the system, which can be written but not replaced or removed."""
 _SHARED_MEMORY = "/dev/shm/"
 _LARGEST_COPY = 1 << 30
 """Most bytes of a file outside that is copied in order to be changed."""
 _PIECE = 1 << 20
+_MOST_PLAIN_FOLDERS = 10_000
+"""Most folders without links that are remembered."""
 _MOST_LINKS = 40
 """Most links that are followed in one path, as on Linux."""
 
@@ -60,6 +63,7 @@ class Overlay:
         self._copied_at = float(environment[COPIED_AT])
         self._removed: set[str] = set()
         self._is_used = False
+        self._plain_folders: set[str] = set()
 
     # Where a path leads
 
@@ -139,6 +143,7 @@ class Overlay:
         name = _name(path)
         if name is None:
             return None
+        self._plain_folders.clear()  # a folder may become a link
         real = self._real(name, follows=follows)
         if _is_of_system(real):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
@@ -221,20 +226,46 @@ class Overlay:
             self._is_used = bool(self._removed) or _exists(self._elsewhere)
         if self._is_used:
             return True
-        absolute = name if os.path.isabs(name) else os.path.join(_current(), name)
-        absolute = os.path.normpath(absolute) + os.sep
+        absolute = _absolute(name)
+        if ".." in name or "//" in name or "/." in name:
+            absolute = os.path.normpath(absolute)
+        absolute += os.sep
         if absolute.startswith(self._copy):
             return False
         return absolute.startswith((self._original, self._beside))
 
     def _real(self, name: str, *, follows: bool = True) -> str:
         """Return the real path of the file that the script sees at a path."""
+        absolute = _absolute(name)
+        if self._is_in_plain_folder(absolute) and not (follows and self._target(absolute)):
+            return absolute
         return _resolved(name, self._target, follows=follows)
+
+    def _is_in_plain_folder(self, path: str) -> bool:
+        """Whether the folder of an absolute path has no links on its way.
+
+        Most files that a script opens are in a few folders, and it takes long to ask for each
+        folder on the way. So the answer is remembered until this process makes, moves or removes
+        anything. What other processes do to folders in the meantime is not seen.
+        """
+        folder, last = os.path.split(path)
+        if last in ("", ".", ".."):
+            return False
+        if folder in self._plain_folders:
+            return True
+        if real_path(folder, self._target) != folder:
+            return False
+        if len(self._plain_folders) >= _MOST_PLAIN_FOLDERS:
+            self._plain_folders.clear()
+        self._plain_folders.add(folder)
+        return True
 
     def _unless_itself(self, path: Any, real: str, *, follows: bool = True) -> Any:
         """Return a real path, or ``path`` if it leads there without this overlay."""
         name = os.fsdecode(path)
-        if name == real or _resolved(name, _target, follows=follows) == real:
+        if name == real or (real.startswith(self._copy) and _absolute(name) == real):
+            return path
+        if _resolved(name, _target, follows=follows) == real:
             return path
         return _like(path, real)
 
@@ -266,9 +297,16 @@ class Overlay:
             return None
         if inside.startswith(self._original):
             copied = self._copy + real[len(self._original) :]
-            if (real_path(copied) + os.sep).startswith(self._copy):
+            is_large = _target(copied) == outside  # the copy has a link to the user's own
+            if not is_large and self._is_folder_copied(copied):
                 return copied
         return self._elsewhere + outside
+
+    def _is_folder_copied(self, copied: str) -> bool:
+        """Whether the folder of a path in the copy is in the copy, rather than linked."""
+        folder = os.path.dirname(copied)
+        is_plain = self._is_in_plain_folder(copied)
+        return is_plain or (real_path(folder) + os.sep).startswith(self._copy)
 
     def _is_older(self, real: str) -> bool:
         """Whether a path in shared memory, or a folder around it, is older than the copy."""
@@ -288,7 +326,7 @@ class Overlay:
     def _is_copied(self, place: str) -> bool:
         """Whether the copy alone says what is at ``place``, since its folder was copied."""
         inside = place[len(self._copy) :].split(os.sep)
-        return place.startswith(self._copy) and not set(inside) & set(NOT_COPIED)
+        return place.startswith(self._copy) and _NAMES_NOT_COPIED.isdisjoint(inside)
 
     def _is_removed(self, real: str) -> bool:
         """Whether a path, or a folder around it, was removed."""
@@ -394,6 +432,13 @@ def real_path(name: str, target_of: Callable[[str], str | None] = _target) -> st
                 path = "" if os.path.isabs(target) else os.path.dirname(path)
                 rest += target.split(os.sep)[::-1]
     return path or os.sep
+
+
+def _absolute(name: str) -> str:
+    """Return an absolute path, without looking at what is there."""
+    if name.startswith(os.sep):
+        return name
+    return os.path.join(_current(), name[2:] if name.startswith("./") else name)
 
 
 def _current() -> str:

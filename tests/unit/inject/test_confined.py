@@ -74,6 +74,35 @@ def test_a_script_sees_what_it_wrote_and_the_user_does_not(
     assert files(home) == before
 
 
+RELINKED = """
+import os, sys
+from pathlib import Path
+top = Path(sys.argv[1])
+for name in ("first", "second"):
+    (top / name).mkdir()
+    (top / name / "model").write_text(name)
+found = [(top / "first" / "model").read_text()]
+os.rename(top / "first", top / "earlier")
+os.symlink((top / "second").absolute(), top / "first")
+found.append((top / "first" / "model").read_text())
+os.remove(top / "first")
+os.rename(top / "earlier", top / "first")
+found.append((top / "first" / "model").read_text())
+print(*found)
+"""
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+@pytest.mark.parametrize("top", [".", "../data", "{home}/elsewhere", "{home}/project"])
+def test_a_folder_that_becomes_a_link_is_followed(
+    home: Path, tmp_path: Path, top: str, by_kernel: bool
+) -> None:
+    """The folders without links are remembered, and forgotten in time."""
+    words = [sys.executable, "-c", RELINKED, top.format(home=home)]
+    found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.stdout == "first second first\n", found.stderr
+
+
 COMMANDS = {
     "redirection": 'echo ours > "$0"',
     "append": 'echo ours >> "$0"',
