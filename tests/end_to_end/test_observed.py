@@ -240,7 +240,32 @@ def test_ranks_that_no_variable_tells_of_end_too(
 POOL = SCRIPTS.parents[1] / "unit" / "inject" / "scripts" / "hostile" / "in_a_pool.py"
 
 
-@pytest.mark.parametrize("how", ["pool", "executor", "process", "short"])
+RARE_WAYS = (
+    "forked",
+    "forkserver",
+    "one-by-one",
+    "apply-async",
+    "replaced-workers",
+    "futures",
+    "queue",
+    "thread",
+    "program",
+    "torch-spawn",
+    "daemon",
+)
+"""Further ways to wait for a training."""
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "pool",
+        "executor",
+        "process",
+        "short",
+        *(pytest.param(way, marks=pytest.mark.slow) for way in RARE_WAYS),
+    ],
+)
 def test_a_training_that_another_process_waits_for_ends_early(
     command: CommandLine, how: str
 ) -> None:
@@ -249,7 +274,8 @@ def test_a_training_that_another_process_waits_for_ends_early(
     assert record.observed is not None and record.process is not None, err
     assert (record.outcome.status, record.outcome.stderr_tail) == ("ok", None)
     assert record.observed.ended_early
-    assert record.observed.steps == 20 or (how == "short" and record.observed.steps <= 5)
+    has_short_training = how in ("short", "replaced-workers")
+    assert record.observed.steps == 20 or (has_short_training and record.observed.steps <= 5)
     assert Caveat.LEFT_PROCESSES not in record.caveats
 
 

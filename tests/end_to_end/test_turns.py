@@ -88,14 +88,14 @@ def test_rounds_of_slices_alone_follow_within_the_budget(command: CommandLine) -
     assert all(record.epochs and record.slices for record in rounds.pop(0)), (
         "an opening, and then the training"
     )
-    for records in rounds.values():
+    for number, records in rounds.items():
+        # the budget may cut the last round short
+        fewest = 1 if number == max(rounds) else FEWEST_BLOCKS
         for record in records:
             assert not record.epochs
             numbers = [each.block for each in sorted(record.slices, key=lambda each: each.order)]
             assert numbers == [block for block in range(len(numbers) // 2) for _ in range(2)]
-            assert FEWEST_BLOCKS <= len(numbers) // 2 <= 2 * MOST_BLOCKS, (
-                "a disturbed one is repeated"
-            )
+            assert fewest <= len(numbers) // 2 <= 2 * MOST_BLOCKS, "a disturbed one is repeated"
             assert Caveat.NOT_LEARNING not in record.caveats
         paces = [each.seconds / each.timed_steps for record in records for each in record.slices]
         assert 0.007 < min(paces) < 0.01

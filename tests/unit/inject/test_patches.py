@@ -68,3 +68,13 @@ def test_callers_warnings_and_tracebacks_are_the_same(tmp_path: Path) -> None:
     assert str(FOLDER) not in after.out + after.err
     assert after.visible == before.visible
     assert after.steps == 4
+
+
+def test_what_compilers_make_is_the_same(tmp_path: Path) -> None:
+    """Compilers read the source and the caller of what they are given."""
+    pytest.importorskip("torch")
+    before = plain(SCRIPTS / "compilers.py", folder=tmp_path)
+    after = observed(SCRIPTS / "compilers.py", folder=tmp_path)
+    assert before.code == 0, before.err
+    assert (after.code, after.out) == (before.code, before.out), after.err
+    assert after.steps == 1
