@@ -27,6 +27,7 @@ from trainmark.cli.show import refuse_others
 from trainmark.cli.streams import losing_output
 from trainmark.errors import ExplanationFailed, UsageError
 from trainmark.record.caveats import Caveat
+from trainmark.record.growth import growth_of
 from trainmark.units import many
 
 if TYPE_CHECKING:
@@ -199,6 +200,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         found.combination,
         found.lines,
         found.left_out,
+        grows=growth_of(found.observed),
         interrupted=found.interrupted,
     )
     observed = dataclasses.replace(found.observed, losses=[], changed={})

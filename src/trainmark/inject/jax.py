@@ -1,6 +1,7 @@
 """What is observed of JAX.
 
-A step is a call of the outermost jitted function that is given its own earlier results.
+A step is a call of the outermost jitted function that is given its own earlier results and changes
+them. An evaluation that is given its own metrics changes these alone.
 
 ``lax.scan`` in such a function counts as one step. Where gradients come from another jitted
 function, that one shows the loss and the examples. Loops that apply gradients outside of a jitted
@@ -35,6 +36,10 @@ _READS = (
 """Methods of an array that wait for its value."""
 _MOST_CALLS = 50
 """Number of calls without its own results after which a function is never taken for a step."""
+_MOST_TRIES = 5
+"""Number of calls with its own results after which a function that changed none is no step."""
+_MOST_COMPARED_BYTES = 1 << 28
+"""Most bytes of a call's results that are compared with what it was given."""
 
 
 def install(jax: Any, observer: Observer) -> None:
@@ -113,6 +118,10 @@ class _Training:
         self.examples = _at(call.examples, self._batch)
 
 
+def _nothing() -> None:
+    return None
+
+
 def _at(values: list[Any], position: int | None) -> Any:
     return None if position is None or position >= len(values) else values[position]
 
@@ -133,20 +142,25 @@ def _caller(frame: Any) -> Any:
     return frame.f_back
 
 
+class _Function:
+    """A function of the user's, which may be compiled again and again."""
+
+
 class _Jitted:
     """Stands for a jitted function, and shows its calls; everything else is that function's.
 
     Jitted functions are written in C, which neither tells of their calls nor can be derived from.
     """
 
-    def __init__(self, jitted: Any, call: Callable[..., Any]) -> None:
+    def __init__(self, jitted: Any, call: Callable[..., Any], function: _Function) -> None:
         functools.update_wrapper(self, jitted)
         self.__wrapped__ = jitted.__wrapped__
         self._jitted = jitted
         self._calls = call
+        self._function = function
 
     def __call__(self, /, *args: Any, **more: Any) -> Any:
-        return self._calls(self, self._jitted, args, more)
+        return self._calls(self._function, self._jitted, args, more)
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -186,6 +200,9 @@ class _Steps:
         self._described: dict[str, str] = {}
         self._device: Any = None
         self._given: list[Any] = []
+        self._fed_back: dict[int, int] = {}
+        self._tries: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._functions: dict[Any, tuple[weakref.ref[_Jitted], _Function]] = {}
         self._made = observer.guarded(observer.made)
         self._before = observer.guarded(self._look_before)
         self._after = observer.guarded(self._look_after)
@@ -226,8 +243,14 @@ class _Steps:
         return getattr(self._inside, "call", False) or self._observer.is_led
 
     def _wrapped(self, jitted: Any) -> Any:
-        call = _Jitted(jitted, self._call)
-        self._made(call, sys._getframe(1))
+        code = getattr(jitted.__wrapped__, "__code__", None)
+        earlier, function = self._functions.get(code, (_nothing, _Function()))
+        if earlier() is not None:  # two functions with the same code, such as of a factory
+            function = _Function()
+        call = _Jitted(jitted, self._call, function)
+        if code is not None:
+            self._functions[code] = weakref.ref(call), function
+        self._made(function, sys._getframe(1))
         return call
 
     def _call(self, function: Any, jitted: Callable[..., Any], args: Any, more: Any) -> Any:
@@ -245,6 +268,7 @@ class _Steps:
     def _look_before(self, function: Any, args: Any, more: Any) -> None:
         """Take a function that receives its own earlier outputs for the training step."""
         given = self._given = self._jax.tree_util.tree_leaves((args, more))
+        self._fed_back = {}
         if function in self._losses or function in self._steps:
             self._observer.evaluated()
         elif self._weight is not None and any(each is self._weight for each in given):
@@ -252,9 +276,12 @@ class _Steps:
         if function in self._steps or function not in self._calls:
             return
         state = self._calls[function][-1].returned()
+        self._fed_back = {at: state[id(each)] for at, each in enumerate(given) if id(each) in state}
+
+    def _found_step(self, function: Any, given: list[Any]) -> None:
+        """A function was given its own results and has changed them: it is a step."""
+        state = self._calls[function][-1].returned()
         ids = {id(each) for each in given}
-        if not state.keys() & ids:
-            return
         computes = self._source(function, ids)
         calls = self._calls[computes]
         itself = computes is function
@@ -265,9 +292,9 @@ class _Steps:
         self._steps[function] = self._losses[computes] = training
         weights = [each for each in given if id(each) in state and "float" in str(each.dtype)]
         if weights:
-            self._device = next(iter(weights[0].devices()))
+            self._device = next(iter(weights[0].sharding.device_set))
             self._described = {"precision": str(weights[0].dtype), "device": str(self._device)}
-            training.weight = self._calls[function][-1].returned()[id(weights[0])]
+            training.weight = state[id(weights[0])]
         self._observer.made_at("step", function)
         training.called_earlier(calls[-1] if itself else calls[0])
         self._step(function)  # this reports the first step, late
@@ -293,6 +320,8 @@ class _Steps:
         leaves = self._jax.tree_util.tree_leaves(found)
         if not leaves or isinstance(leaves[0], self._jax.core.Tracer):
             return
+        if self._fed_back and self._changes(function, given, leaves):
+            self._found_step(function, given)
         if function in self._losses:
             self._losses[function].called(given, leaves)
         if function in self._steps:
@@ -300,6 +329,33 @@ class _Steps:
             self._step(function)
         elif function not in self._losses:
             self._note(function, given, found)
+
+    def _changes(self, function: Any, given: list[Any], returned: list[Any]) -> bool:
+        """Whether a call has changed weights among its own earlier results.
+
+        Evaluations are often given weights and metrics, and return both; then the weights are the
+        same, and the metrics have fewer dimensions.
+        """
+        tries = self._tries[function] = self._tries.get(function, 0) + 1
+        if tries > _MOST_TRIES:
+            return False
+        pairs = [
+            (given[at], returned[to]) for at, to in self._fed_back.items() if to < len(returned)
+        ]
+        pairs = [pair for pair in pairs if "float" in str(pair[0].dtype)]
+        if any(before.is_deleted() for before, _ in pairs):  # it was donated, to be changed
+            return True
+        pairs.sort(key=lambda pair: (-min(pair[0].ndim, 2), pair[0].size))
+        left = _MOST_COMPARED_BYTES
+        unchanged = 0
+        for before, after in pairs:
+            left -= before.nbytes
+            if left < 0 or not before.is_fully_addressable:
+                return True
+            if before.shape != after.shape or (before._value != after._value).any():
+                return before.ndim > 1 or not unchanged
+            unchanged += before.ndim > 0
+        return False
 
     def _note(self, function: Any, given: list[Any], found: Any) -> None:
         """Keep the last two calls of a function, unless it is called often and does not step."""

@@ -26,7 +26,11 @@ from types import FrameType, SimpleNamespace
 from typing import Any
 
 from . import best_threads
+from .amounts import Amounts, Since
 from .inside import Observes
+from .sources import Sources
+from .step_times import StepTimes
+from .trainings import Step, Trainings
 
 FOLDER = "TRAINMARK_OBSERVER"
 """Environment variable: a folder in which the processes of a command agree on their roles."""
@@ -56,8 +60,11 @@ FEW = 3
 """Number of steps in which the input of the network is examined more closely."""
 _OFTEN = 8
 """An evaluation that follows another one after at most this many steps is a part of the step."""
-_NEW_LEADER = 20
-"""Number of steps without one of the leader after which another optimiser leads."""
+_MOST_ODD_TARGETS = 2
+"""Number of targets with other numbers of rows than the input, from which on the rows are not
+examples."""
+_MOST_TRAININGS = 1_000
+"""Most trainings whose beginnings are reported."""
 _UNDECIDED, _SPEAKS, _FOLLOWS, _OFF = range(4)
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _NOT_THE_USERS = (
@@ -96,14 +103,25 @@ def _unseen() -> Generator[None, Any, None]:
     yield from ()
 
 
-class _Kept:
-    """Returns an optimiser that can't have weak references, as a weak reference would."""
+class _Passes:
+    """Forward passes without gradients in training mode, since the last ones with gradients.
 
-    def __init__(self, optimizer: object) -> None:
-        self._optimizer = optimizer
+    Args:
+        began: when the first one began.
 
-    def __call__(self) -> object:
-        return self._optimizer
+    Attributes:
+        source: number of a loader that no step has read, from which some of them come; else 0.
+        since: what was added up until the last of these.
+        opened: when that loader was opened.
+        place: where the first of these is.
+    """
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.source = 0
+        self.since = Since()
+        self.opened = began
+        self.place = ""
 
 
 class Observer:
@@ -120,7 +138,7 @@ class Observer:
             process.
         is_steady: whether another call of the network to train, with gradients, says nothing new.
         step_began: when the optimiser's current step began; 0 outside of one.
-        leader: returns the optimiser whose steps count; None before the first step.
+        trainings: the optimisers whose steps count.
         evaluates_since: when the current evaluation began; None outside of one.
         is_led: whether a framework that is built on another one reports the steps itself, as Keras
             does in ``fit``.
@@ -150,20 +168,24 @@ class Observer:
         self._changed: dict[str, str] = {}
         self._failed: dict[str, str] = {}
         self._made: dict[int, str] = {}
-        self._totals = dict.fromkeys(("seconds", "examples", "tokens"), 0.0)
-        self._counts = {"evaluations": 0, "saves": 0, "skipped": 0}
+        self._totals = {"seconds": 0.0}
+        self._counts = {"evaluations": 0, "saves": 0, "skipped": 0, "no_grad_passes": 0}
         self.steps = 0
-        self.leader: Callable[[], Any] = _nothing
-        self._others: dict[int, int] = {}
+        self.trainings = Trainings()
+        self._sources = Sources()
+        self._since = Since()
+        self._amounts = Amounts()
+        self._times = StepTimes()
+        self._passes: _Passes | None = None
+        self._rows = 0
+        self._odd_targets = 0
+        self._closure_passes = 0
+        self._closure_rows = 0
+        self._closure_has_loss = False
         self._mark = 0.0
         self._report_at = 0.0
         self._opened = 0.0
         self._fetch = 0.0
-        self._waited = 0.0
-        self._apart = 0.0
-        self._examples = 0
-        self._tokens = 0
-        self._loaded = 0
         self._has_loader = False
         self.is_steady = False
         self._first_steps = 1
@@ -242,40 +264,52 @@ class Observer:
 
     # What happens
 
-    def fetched(self, start: float, examples: int | None = None) -> None:
-        """A loader has returned a batch, which was waited for from ``start`` until now."""
+    def number_of(self, loader: object) -> int:
+        """Return the number of a loader, for the methods below."""
+        return self._sources.number_of(loader)
+
+    def fetched(self, start: float, examples: int | None = None, loader: int = 0) -> None:
+        """A loader has returned a batch, which was waited for from ``start`` until now.
+
+        Args:
+            examples: number of examples of the batch, if it is known.
+            loader: the number of the loader; 0 if it is unknown.
+        """
         self._fetch = start
-        self._waited += clock() - start
+        self._since = self._since.plus(waited=clock() - start, loaded=examples or 0)
         self._totals.setdefault("loader_wait", 0.0)
-        if examples:
-            self._loaded += examples
+        self._sources.current = loader
 
     def opened(self, loader: object, start: float) -> None:
         """The iteration of a loader has begun, which took from ``start`` until now."""
         self._end_read_epoch()
         self._opened = start
-        self._waited += clock() - start
+        self._since = self._since.plus(waited=clock() - start)
         if "loader" not in self.places and id(loader) in self._made:
             self._loader_place = self._made[id(loader)]
 
-    def exhausted(self, steps_before: int, ends: bool = False) -> None:
+    def exhausted(self, steps_before: int, ends: bool = False, loader: int = 0) -> None:
         """A loader has no more batches.
 
         The epoch ends now or, if the loader was read ahead, with the next step. Without a loss, it
-        was an evaluation.
+        was an evaluation, unless steps read from that loader at other times.
 
         Args:
             steps_before: the :attr:`steps` when its iteration began.
             ends: whether an evaluation that is known already ends, too.
+            loader: the number of the loader; 0 if it is unknown.
         """
         self._last_read = -1
         self._fetch = clock()
-        if self.steps > steps_before and self._epoch.steps and not self.is_led:
+        is_of_steps = loader in self._sources.of_steps
+        if self._sources.current == loader:
+            self._sources.current = 0
+        if self.steps > steps_before and self._epoch.amounts.steps and not self.is_led:
             self._due = self._fetch
         elif (
             self.steps == steps_before
             and self._opened
-            and (ends or self.evaluates_since is None)
+            and (ends or (self.evaluates_since is None and not (is_of_steps and self._passes)))
             and not self.is_led
         ):
             self.evaluating(self._opened)
@@ -297,41 +331,61 @@ class Observer:
         Args:
             training: whether it is in training mode.
             grad: whether gradients are recorded.
-            examples: number of examples of the batch.
+            examples: number of examples of the batch; None if its input does not show them.
             tokens: number of tokens of the batch, if it has any.
         """
         if grad and (training or self._trains_in_eval):
+            if self._odd_targets >= _MOST_ODD_TARGETS:
+                examples = None
+            self._rows = examples or 0
+            self._end_passes()
             if self.evaluates_since is not None:
                 self._trains_again(clock())
-            self._examples += examples or 0
-            self._tokens += tokens or 0
+            self._sources.trains()
+            if self.step_began:  # a closure may be called several times for one step
+                self._closure_passes += 1
+                self._closure_rows += examples or 0
+            rows = 0 if self.step_began else examples or 0
+            self._since = self._since.plus(
+                rows=rows, tokens=tokens or 0, passes=1, odd=examples is None
+            )
+        elif training and self.evaluates_since is None:
+            if self._role == _SPEAKS:
+                self._pass_without_gradients(sys._getframe(1))
         else:
             self.evaluating(self._opened if self._opened > self._mark else None)
+
+    def compared(self, rows: int) -> None:
+        """A loss function was given a target with this many rows.
+
+        They are those of the network's last input, or a multiple if it predicts a sequence.
+        """
+        if self._rows and rows % self._rows:
+            self._odd_targets += 1
 
     def evaluating(self, since: float | None = None) -> None:
         """An evaluation has begun, now or at ``since``.
 
         It ends with :meth:`evaluated`, or before the next step.
         """
+        if self._passes is not None:
+            self._end_passes(evaluates=True)
         if self.evaluates_since is None and self._role == _SPEAKS:
             self._end_read_epoch()
             self.evaluates_since = since or clock()
             self.place("evaluation", sys._getframe(1))
-        self._waited = 0.0
-        self._loaded = 0
-        self.is_steady = False
+        self._forget_loaded()
 
     def evaluated(self, loss: float | None = None, accuracy: float | None = None) -> None:
         """An evaluation has ended, with these results."""
         if self.evaluates_since is not None:
             self._evaluated(clock(), loss, accuracy)
-        self._waited = 0.0
-        self._loaded = 0
+        self._since = self._since._replace(waited=0.0, loaded=0)
 
     def epoch(self, loss: float | None = None, accuracy: float | None = None) -> None:
         """An epoch has ended, as the framework says, with these means."""
         self._due = None
-        if self._epoch.steps and self._role == _SPEAKS:
+        if self._epoch.amounts.steps and self._role == _SPEAKS:
             self._end_epoch(clock(), loss, accuracy)
 
     def loss(self, value: Any) -> None:
@@ -339,14 +393,18 @@ class Observer:
 
         It is a number, or anything that ``read_losses`` converts later.
 
-        A step's loss is the sum of those since the previous step of any optimiser.
+        A step's loss is the sum of those since the previous step of any optimiser. Of those that a
+        closure computes for one step, only the first counts.
         """
         # The network trains in evaluation mode, such as with frozen layers.
         if self.evaluates_since is not None:
             self._trains_in_eval = True
             self.evaluates_since = None
-        self._loss = value if self._loss is None else self._loss + value
         self._opened = 0.0
+        if self._closure_has_loss:
+            return
+        self._closure_has_loss = bool(self.step_began)
+        self._loss = value if self._loss is None else self._loss + value
 
     def stepping(self, *_: Any) -> None:
         """An optimiser begins a step, or has computed the gradients that its step includes."""
@@ -368,20 +426,19 @@ class Observer:
         """
         loss = self._loss
         self._loss = None
-        if self.leader() is not leader and not self._now_leads(leader):
-            return
-        if self._role == _UNDECIDED:
-            self._claim(framework)
-        if self._role == _OFF:
-            return
-        self.steps += steps
+        self._end_closure()
+        now = clock()
+        if self.trainings.leads(leader):
+            self._step(loss, steps, examples, now)
+        elif self.trainings.waits(Step(leader, now, loss, steps, examples, self._since)):
+            self._lead_another(framework)
         if self._role == _SPEAKS:
-            self._loaded = examples or self._loaded
-            self._count(loss, steps)
             if self._mark >= self._report_at or (
                 self._pace._turns is not None and self._pace._over
             ):
                 self._take_turns()
+        if self._role == _OFF:
+            return
         if (self._last_step and self.steps >= self._last_step) or (
             self._ranks and self._is_told_to_end()
         ):
@@ -503,18 +560,80 @@ class Observer:
         if self._role != _UNDECIDED:
             self._role = _OFF
 
-    def _now_leads(self, other: object) -> bool:
-        """Whether an optimiser that does not lead does so from now on."""
-        count = self._others[id(other)] = self._others.get(id(other), 0) + 1
-        if self.leader() is not None and count < _NEW_LEADER:
-            return False
-        try:
-            self.leader = weakref.ref(other)
-        except TypeError:
-            self.leader = _Kept(other)
-        self._others.clear()
-        self.made_at("optimizer", other)
-        return True
+    def _lead_another(self, framework: str) -> None:
+        """Let another optimiser lead, and count its steps so far."""
+        optimizer, waiting = self.trainings.next_leader(self.steps, framework)
+        if self._role == _UNDECIDED:
+            self._claim(framework)
+        self.made_at("optimizer", optimizer)
+        last = self._since
+        before = Since()
+        for step in waiting:
+            self._since = step.sums.without(before)
+            before = step.sums
+            self._step(step.loss, step.steps, step.examples, step.ended)
+        self._since = last.without(before)
+
+    def _step(self, loss: Any, steps: int, examples: int | None, ended: float) -> None:
+        """Count a step of the optimiser that leads."""
+        if self._role == _OFF:
+            return
+        self.steps += steps
+        if self._role == _SPEAKS:
+            if examples:
+                self._since = self._since._replace(loaded=examples)
+            self._count(loss, steps, ended)
+
+    def _end_closure(self) -> None:
+        """Count the passes of a closure in a step as one."""
+        if self._closure_passes:
+            self._since = self._since.plus(rows=self._closure_rows / self._closure_passes)
+            self._closure_passes = self._closure_rows = 0
+        self._closure_has_loss = False
+        if self._passes is not None:  # they are a part of the step
+            self._add("no_grad", clock() - self._passes.began)
+            self._passes = None
+
+    def _pass_without_gradients(self, frame: FrameType) -> None:
+        """The network computes in training mode, without gradients."""
+        self._counts["no_grad_passes"] += 1
+        self.is_steady = False
+        passes = self._passes = self._passes or _Passes(clock())
+        self.place("no_grad", frame)
+        if not self._sources.current or self._sources.current in self._sources.of_steps:
+            return
+        if not passes.source:
+            passes.source = self._sources.current
+            passes.opened = self._opened or passes.began
+            passes.place = self.users_place(frame) or ""
+        passes.since = self._since
+
+    def _end_passes(self, evaluates: bool = False) -> None:
+        """Decide what forward passes without gradients were.
+
+        They are an evaluation if they read batches from a loader that is not that of the step, else
+        a part of the step.
+
+        Args:
+            evaluates: whether an evaluation begins, rather than a pass that trains.
+        """
+        passes = self._passes
+        self._passes = None
+        if passes is None:
+            return
+        if not passes.source or (not evaluates and passes.source == self._sources.current):
+            self._add("no_grad", clock() - passes.began)
+            return
+        self._end_read_epoch()
+        self.evaluates_since = passes.opened
+        self.places.setdefault("evaluation", passes.place)
+        earlier = passes.since
+        self._since = self._since.plus(waited=-earlier.waited, loaded=-earlier.loaded)
+
+    def _forget_loaded(self) -> None:
+        """Forget what loaders delivered, which was for an evaluation."""
+        self._since = self._since._replace(waited=0.0, loaded=0)
+        self.is_steady = False
 
     def _claim(self, framework: str) -> None:
         """Decide on this process's role, at its first step."""
@@ -552,22 +671,17 @@ class Observer:
         if self._loader_place:
             self.places.setdefault("loader", self._loader_place)
         self._hook._synchronize()
-        self._others.clear()
 
-    def _count(self, loss: Any, steps: int) -> None:
-        now = clock()
-        if self._others:
-            self._others.clear()
+    def _count(self, loss: Any, steps: int, now: float) -> None:
         totals = self._totals
         is_first = not self._mark
-        self._has_loader = self._has_loader or self._loaded > 0
-        # A part of the first step may have passed unseen.
-        unsure = is_first and not self._has_loader
-        examples = self._loaded if self._has_loader else self._examples * (not unsure)
-        totals["examples"] += examples
-        totals["tokens"] += 0 if is_first else self._tokens
-        self._examples = self._tokens = self._loaded = 0
-        self._epoch.examples += examples
+        since = self._since
+        self._since = Since()
+        self._sources.stepped()
+        self._has_loader = self._has_loader or since.loaded > 0
+        # Without a loader, a part of the first step may have passed unseen.
+        if since.loaded or not is_first:
+            self._amounts.add(since, steps)
         is_read = isinstance(loss, float)
         if is_read:
             self._epoch.loss += steps * loss
@@ -584,24 +698,24 @@ class Observer:
             if self._pace._turns is not None and not self._pace._over:
                 self._set_threads()
         else:
-            seconds = now - self._mark - self._apart
+            seconds = now - self._mark - since.apart
+            self._epoch.amounts.add(since, steps)
             if self._search is None:
                 totals["seconds"] += seconds
+                amount = since.tokens or since.loaded or since.rows
+                self._times.add(self.steps, seconds / steps, amount / steps)
             if "loader_wait" in totals:
-                totals["loader_wait"] += self._waited
-            self._epoch.waited += self._waited
+                totals["loader_wait"] += since.waited
+            self._epoch.waited += since.waited
             if self.step_began:
                 self._add("optimizer", now - self.step_began)
             if self._search is not None:
                 self._go_on_searching(self._search, seconds, now)
             elif self._pace._turns is not None:
-                self._pace._mark += self._apart
+                self._pace._mark += since.apart
                 self._pace._steps += steps - 1
                 self._pace.stepped(now, self._hook.FEWEST_STEPS)
-            self._epoch.steps += steps
         self._mark = now
-        self._waited = 0.0
-        self._apart = 0.0
         self.step_began = 0.0
         self.is_steady = self._has_loader and self.steps >= FEW
         if self._due is not None:
@@ -674,8 +788,8 @@ class Observer:
         often = self.steps - self._evaluated_at <= _OFTEN
         self._evaluated_at = self.steps
         if not often:
-            self._apart += end - start
-            if self._epoch.steps:
+            self._since = self._since.plus(apart=end - start)
+            if self._epoch.amounts.steps:
                 self._epoch.apart += end - start
             elif self._tested_at is not None and not self._own_epochs:
                 self._hook._send({**self._hook._figures(loss, accuracy), "event": "test", "t": end})
@@ -691,7 +805,7 @@ class Observer:
     def _end_due_epoch(self) -> None:
         due = self._due
         self._due = None
-        if due is not None and self._epoch.steps and self._role == _SPEAKS:
+        if due is not None and self._epoch.amounts.steps and self._role == _SPEAKS:
             self._end_epoch(due)
 
     def _end_epoch(
@@ -703,16 +817,21 @@ class Observer:
         hook = self._hook
         if loss is None and epoch.losses:
             loss = epoch.loss / epoch.losses
-        # The first step is left out, since its batch may have been loaded unseen.
-        if epoch.steps + self._first_steps == self.steps and self._has_loader:
-            epoch.examples = round(epoch.examples * epoch.steps / self.steps)
         if self._own_epochs:
             return
         if epoch.apart:
             hook._send({"event": "evaluated", "t": ended, "seconds": epoch.apart})
         if "loader_wait" in self._totals:
             hook._waited = epoch.waited
-        hook.epoch(loss, accuracy, examples=epoch.examples or None, steps=epoch.steps, ended=ended)
+        # The first step is left out, since its batch may have been loaded unseen.
+        examples = epoch.amounts.examples()
+        hook.epoch(
+            loss,
+            accuracy,
+            examples=round(examples) if examples else None,
+            steps=epoch.amounts.steps,
+            ended=ended,
+        )
         self._tested_at = ended
 
     def _finish(self, early: bool = False) -> None:
@@ -720,10 +839,13 @@ class Observer:
             return
         if self._own_epochs and self._hook._epochs == 0:
             self._own_epochs = False
+        while not early and self.trainings.end():
+            self._lead_another(self.framework)
+        self._end_passes(evaluates=True)
         if self.evaluates_since is not None:
             self._trains_again(clock())
         self._end_read_epoch()
-        if self._epoch.steps and not self._is_cut:
+        if self._epoch.amounts.steps and not self._is_cut:
             self._end_epoch(self._mark)
         self._report(early=early)
         self._role = _OFF
@@ -767,14 +889,19 @@ class Observer:
         totals = self._totals
         steps = self.steps
         untimed = self._first_steps + self._search_steps
-        seconds = ("loader_wait", "sync", "copy", "optimizer", "saving", "evaluation")
-        counted = max(steps - (not self._has_loader), 1)
+        amounts = self._amounts
+        seconds = ("loader_wait", "sync", "copy", "optimizer", "saving", "evaluation", "no_grad")
+        examples = amounts.examples()
+        unknown = amounts.unknown()
         return {
             "framework": self.framework,
             "injected": self.injected[:30],
             "steps": steps,
-            "examples_per_step": totals["examples"] / counted or None,
-            "tokens_per_step": totals["tokens"] / max(steps - 1, 1) or None,
+            "examples_per_step": examples and examples / amounts.steps,
+            "tokens_per_step": amounts.tokens / max(amounts.steps, 1) or None,
+            "unknown": {"examples_per_step": unknown} if unknown else {},
+            "step_times": self._times.parts(),
+            "training_starts": self.trainings.starts[:_MOST_TRAININGS],
             "seconds": totals["seconds"] * (steps - 1) / max(steps - untimed, 1),
             **{f"{name}_seconds": totals.get(name) for name in seconds},
             **self._counts,
@@ -813,8 +940,11 @@ class Observer:
 class _Epoch:
     """What an epoch has so far; ``losses`` is the number of those whose sum is ``loss``."""
 
-    steps = examples = losses = 0
+    losses = 0
     loss = apart = waited = 0.0
+
+    def __init__(self) -> None:
+        self.amounts = Amounts()
 
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033  (Python 3.8)

@@ -32,6 +32,18 @@ _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", 
 _SAMPLERS = {"torch.utils.data.sampler", "torch.utils.data.distributed", "builtins"}
 """Modules of PyTorch's own samplers. Asking a user's sampler for its length could change what it
 draws."""
+_LOSSES = (
+    "NllLoss",
+    "MseLoss",
+    "SmoothL1Loss",
+    "HuberLoss",
+    "SoftMarginLoss",
+    "BinaryCrossEntropy",
+    "KlDiv",
+)
+"""Beginnings of the names of operators that keep the target of a loss."""
+_MOST_NODES = 40
+"""Number of operators before a loss among which its function is looked for."""
 _SCALES: list[Any] = []
 """The scale of the gradient scaler that was used last."""
 
@@ -40,6 +52,7 @@ def install(torch: Any, observer: Observer) -> None:
     """Observe the trainings of this process."""
     network = _Network(torch, observer)
     observer.describe["torch"] = network.describe
+    observer.trainings.weights_of["torch"] = _weights_of
     observer.read_losses["torch"] = network.read_losses
     patches: dict[str, Callable[[Any, Observer], object]] = {
         "optimizer steps": _steps,
@@ -94,6 +107,7 @@ class _Network:
         self._autocast: Any = None
         self._tensor = torch.Tensor
         self._has_tokens = False
+        self._takes_time_first: bool | None = None
         self._modules: weakref.WeakSet[Any] = weakref.WeakSet()
         self._call = torch.nn.Module._call_impl.__code__
         self._asked = observer.guarded(self._look)
@@ -200,7 +214,21 @@ class _Network:
         shape: Any = () if tensor is None else tensor.shape
         tokens = shape[0] * shape[1] if self._has_tokens and len(shape) == 2 else None
         grad = self._torch.is_grad_enabled()
-        self._observer.forward(called.training, grad, shape[0] if shape else None, tokens)
+        self._observer.forward(called.training, grad, self._rows(tensor), tokens)
+
+    def _rows(self, tensor: Any) -> int | None:
+        """Return the number of examples in an input; None if its shape does not show it.
+
+        A single observation has no dimension of the batch. Layers that take time first may be
+        given a batch in either order.
+        """
+        if tensor is None or tensor.ndim < 2:
+            return None
+        if self._takes_time_first is None:
+            self._takes_time_first = any(
+                getattr(each, "batch_first", None) is False for each in self._root.modules()
+            )
+        return None if self._takes_time_first else int(tensor.shape[0])
 
     def describe(self) -> dict[str, Any]:
         """Return what the network computes with.
@@ -223,7 +251,7 @@ class _Network:
         """Return the first weight of the network, else of its optimiser; None if there is none."""
         if self._root is not None:
             return next(iter(self._root.parameters()), None)
-        for group in getattr(self._observer.leader(), "param_groups", ()):
+        for group in getattr(self._observer.trainings.leader(), "param_groups", ()):
             for weight in group["params"]:
                 return weight
         return None
@@ -269,6 +297,10 @@ def _losses(torch: Any, observer: Observer) -> None:
             observer.loss(item(loss) / (item(_SCALES[0]) if _SCALES else 1.0))
         if "backward" not in observer.places:
             observer.place("backward", sys._getframe(1))
+        if observer.steps < FEW:
+            rows = _target_rows(loss)
+            if rows:
+                observer.compared(rows)
 
     def differentiates(arguments: dict[str, Any]) -> Generator[None, Any, None]:
         loss = arguments["self"]
@@ -285,6 +317,22 @@ def _losses(torch: Any, observer: Observer) -> None:
             observer.stepping()
 
     inside(torch.Tensor, "backward", differentiates, observer)
+
+
+def _target_rows(loss: Any) -> int | None:
+    """Return the number of rows of the target that a loss function of PyTorch was given."""
+    waiting = [loss.grad_fn]
+    for _ in range(_MOST_NODES):
+        if not waiting:
+            return None
+        node = waiting.pop(0)
+        if node is None:
+            continue
+        if node.name().startswith(_LOSSES):
+            target = getattr(node, "_saved_target", None)
+            return None if target is None or not target.ndim else int(target.shape[0])
+        waiting += [each for each, _ in node.next_functions]
+    return None
 
 
 def _scalers(torch: Any, observer: Observer) -> None:
@@ -315,7 +363,7 @@ def _loaders(torch: Any, observer: Observer) -> None:
 
     @observer.guarded
     def fetched(iterator: Any, start: float, batch: Any) -> None:
-        steps_before, length, examples = getattr(iterator, "_trainmark", (0, 0, None))
+        steps_before, length, examples, loader = getattr(iterator, "_trainmark", (0, 0, None, 0))
         is_last = iterator._num_yielded == length
         if is_last or examples is None or iterator._num_yielded == 1:
             first = _first_tensor(torch.Tensor, batch)
@@ -323,14 +371,15 @@ def _loaders(torch: Any, observer: Observer) -> None:
             examples = first.size(0) if first is not None and first.dim() else None
             # The loader's batches are not those of its sampler.
             if expected is not None and examples != expected:
-                iterator._trainmark = steps_before, length, None
-        observer.fetched(start, examples)
+                iterator._trainmark = steps_before, length, None, loader
+        observer.fetched(start, examples, loader)
         if is_last:
             observer.read_out(steps_before)
 
     @observer.guarded
     def exhausted(iterator: Any) -> None:
-        observer.exhausted(getattr(iterator, "_trainmark", (observer.steps,))[0])
+        opened_at = getattr(iterator, "_trainmark", (observer.steps, 0, None, 0))
+        observer.exhausted(opened_at[0], loader=opened_at[-1])
 
     @observer.guarded
     def opened(loader: Any, iterator: Any, start: float) -> None:
@@ -341,6 +390,7 @@ def _loaders(torch: Any, observer: Observer) -> None:
             observer.steps,
             length_of(loader) if known else None,
             loader.batch_size if ours else None,
+            observer.number_of(loader),
         )
         observer.opened(loader, start)
 
@@ -403,6 +453,10 @@ def _threads(torch: Any, observer: Observer) -> None:
     threads = _Threads(torch)
     threads.watch(observer)
     observer.threads["torch"] = threads
+
+
+def _weights_of(optimizer: Any) -> list[Any]:
+    return [each for group in optimizer.param_groups for each in group["params"]]
 
 
 def _first_tensor(kind: Any, value: Any) -> Any:

@@ -84,6 +84,11 @@ class Caveat(str, Enum):
         "the command reported no epochs, so whole processes are compared, including start-up",
     )
     ODD_REPORTS = "odd-reports", "some reports of the command were not understood and are left out"
+    GROWING = (
+        "growing",
+        "each step takes longer than the one before, so a mean over the steps says little; "
+        "trainmark show says by how much",
+    )
     LEFT_PROCESSES = "left-processes", "the command left processes behind, which were stopped"
     UNMOVED_WEIGHTS = "unmoved-weights", "the weights of a whole layer did not change"
     DEFAULT_THREADS = (

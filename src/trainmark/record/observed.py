@@ -30,7 +30,10 @@ class Observed:
         optimizer_seconds: steps of the optimiser; on a GPU, the time to queue them.
         saving_seconds: saving files.
         evaluation_seconds: evaluation.
+        no_grad_seconds: from forward passes without gradients in training mode to the next one with
+            gradients; a part of the steps, as for an agent that collects what it learns from.
         evaluations: number of evaluations.
+        no_grad_passes: number of forward passes without gradients that may be a part of steps.
         saves: number of saved files.
         skipped: steps that a gradient scaler skipped.
         losses: of each of the first 2,000 steps, then of every hundredth; several losses of a step
@@ -45,6 +48,11 @@ class Observed:
             if unknown.
         changed: experiments that took effect, with the evidence.
         failed: experiments that could not be applied, with the reason.
+        step_times: number, seconds and amount (tokens, or else examples) of the shortest step of each
+            part of the training.
+        unknown: figures that are null, with the reason.
+        training_starts: number of steps before each training of this process, the first of which
+            begins at 0. Steps, seconds and losses are those of all of them.
         ended_early: whether trainmark ended the training after its last slice or ``--steps``.
     """
 
@@ -60,7 +68,9 @@ class Observed:
     optimizer_seconds: float | None = None
     saving_seconds: float | None = None
     evaluation_seconds: float | None = None
+    no_grad_seconds: float | None = None
     evaluations: int = 0
+    no_grad_passes: int = 0
     saves: int = 0
     skipped: int = 0
     losses: list[float] = field(default_factory=list)
@@ -72,6 +82,9 @@ class Observed:
     device_peak_bytes: int | None = None
     changed: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    step_times: list[list[float]] = field(default_factory=list)
+    unknown: dict[str, str] = field(default_factory=dict)
+    training_starts: list[int] = field(default_factory=lambda: [0])
     ended_early: bool = False
 
     @property

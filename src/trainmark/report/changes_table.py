@@ -9,7 +9,9 @@ from types import MappingProxyType
 from trainmark import units
 from trainmark.analysis.changes import SAMPLED, Curve, Finding
 from trainmark.analysis.experiments import NOT_ENOUGH_TIME, experiment, words
+from trainmark.record.growth import Growth
 from trainmark.record.observed import Observed
+from trainmark.report.growth import growth_sentence
 from trainmark.report.table import Cell, Field, Table, Tone, interval, table_of
 
 _MOST_LINES = 3
@@ -82,15 +84,19 @@ def answers(
     lines: Mapping[str, float],
     left_out: Mapping[str, str] = MappingProxyType({}),
     *,
+    grows: Growth | None = None,
     interrupted: bool = False,
 ) -> list[str]:
     """Return what to do first, then the other sentences about the findings.
+
+    A growth comes before everything else, since it makes all other figures depend on the step.
 
     Args:
         findings: what each change gives.
         combination: several changes together, if they are worth it.
         lines: share of the time of each line.
         left_out: why changes were not tried, or failed.
+        grows: by how much each step takes longer than the one before.
         interrupted: whether Ctrl-C has ended the measurements.
     """
     winners = [each for each in findings if each.wins and each.fresh]
@@ -142,6 +148,8 @@ def answers(
     ]
     if slow:
         sentences.append(f"Your slowest lines: {', '.join(slow[:_MOST_LINES])}.")
+    if grows is not None:
+        sentences.insert(0, growth_sentence(grows))
     return sentences
 
 
@@ -162,6 +170,7 @@ def shares(observed: Observed) -> dict[str, float]:
         "reading results": observed.sync_seconds,
         "saving": observed.saving_seconds,
         "evaluation": observed.evaluation_seconds,
+        "forward passes without gradients": observed.no_grad_seconds,
     }
     whole = observed.all_seconds
     return {name: each / whole for name, each in seconds.items() if each is not None and whole > 0}

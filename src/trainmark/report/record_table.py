@@ -12,9 +12,11 @@ from trainmark.analysis.statistics import median
 from trainmark.analysis.summary import perplexity, summarize
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import tokens_of
+from trainmark.record.growth import growth_of
 from trainmark.record.observed import Observed
 from trainmark.record.record import Energy, Epoch, Final, Process, Record, Samples
 from trainmark.report.conditions import share_of_peak, when_measured
+from trainmark.report.growth import growth_sentence
 from trainmark.report.labels import side_of
 from trainmark.report.pace import pace, per_example
 from trainmark.report.table import Field, Table, table_of, text_of, toned
@@ -252,12 +254,13 @@ def _process(process: Process) -> Iterator[tuple[str, str, str]]:
 
 
 _OBSERVED_PARTS = (
-    ("loader wait", "loader"),
-    ("optimizer", "optimizer"),
-    ("saving", "save"),
-    ("sync", ""),
+    ("loader_wait_seconds", "loader wait", "loader"),
+    ("optimizer_seconds", "optimizer", "optimizer"),
+    ("saving_seconds", "saving", "save"),
+    ("sync_seconds", "sync", ""),
+    ("no_grad_seconds", "passes without gradients", "no_grad"),
 )
-"""The observed parts of a step, each with the place in the script that it names, if any."""
+"""The observed parts of a step: the field, its name, and the place in the script, if any."""
 
 
 def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
@@ -272,11 +275,18 @@ def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
         units.seconds(seen.seconds / max(seen.steps - 1, 1) or None),
         "mean, without evaluation",
     )
+    grows = growth_of(seen)
+    if grows is not None:
+        yield "growth", f"{units.seconds(grows.each_seconds)} per step", growth_sentence(grows)
     for name, count in (("examples", seen.examples_per_step), ("tokens", seen.tokens_per_step)):
-        if count is not None:
-            yield f"{name} per step", f"{count:,.4g}", seen.places.get("loader", "")
-    for name, place in _OBSERVED_PARTS:
-        seconds = getattr(seen, f"{name.replace(' ', '_')}_seconds")
+        why = seen.unknown.get(f"{name}_per_step")
+        if count is not None or why:
+            shown = units.MISSING if count is None else f"{count:,.4g}"
+            yield f"{name} per step", shown, why or seen.places.get("loader", "")
+    if len(seen.training_starts) > 1:
+        yield "trainings", f"{len(seen.training_starts):,}", "one after the other"
+    for field, name, place in _OBSERVED_PARTS:
+        seconds = getattr(seen, field)
         if seconds is not None:
             yield name, units.seconds(seconds), seen.places.get(place, "")
     if seen.evaluations:

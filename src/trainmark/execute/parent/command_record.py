@@ -26,6 +26,7 @@ from trainmark.execute.protocol.answers import (
 )
 from trainmark.record import record as schema
 from trainmark.record.caveats import Caveat
+from trainmark.record.growth import growth_of
 from trainmark.record.observed import Observed
 from trainmark.record.record import Outcome, Record, Samples
 
@@ -226,6 +227,7 @@ class CommandRecordBuilder(RecordBuilder):
             Caveat.NO_EPOCHS: not self.epochs and self._observed is None,
             Caveat.ODD_REPORTS: self._exited is not None and self._exited.left_out > 0,
             Caveat.LEFT_PROCESSES: self._exited is not None and self._exited.left > 0,
+            Caveat.GROWING: self._observed is not None and growth_of(self._observed) is not None,
             Caveat.NOT_LEARNING: judged and not self._learned(outcome),
         }
 
@@ -241,10 +243,12 @@ class CommandRecordBuilder(RecordBuilder):
     def _learned(self, outcome: Outcome) -> bool:
         """Whether the reported loss fell; True for fewer than two reports."""
         losses = [epoch.train_loss for epoch in self.epochs if epoch.train_loss is not None]
-        part = len(self._losses) // 5
+        starts = self._observed.training_starts[1:2] if self._observed else []
+        of_steps = self._losses[: starts[0]] if starts else self._losses
+        part = len(of_steps) // 5
         if len(losses) < 2 and part > 0:
-            first = self._losses[:part]
-            last = self._losses[-part:]
+            first = of_steps[:part]
+            last = of_steps[-part:]
             losses = [math.fsum(first) / part, math.fsum(last) / part]
         if outcome.status == "diverged":
             return False

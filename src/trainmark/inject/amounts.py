@@ -1,0 +1,96 @@
+"""How many examples and tokens steps have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+_NEARLY_ALL = 0.9
+"""Share of the steps for which something must hold to be true of a training."""
+
+
+class Since(NamedTuple):
+    """What was added up since the last step that counts.
+
+    Args:
+        waited: seconds of waiting for loaders.
+        apart: seconds of evaluations.
+        loaded: number of examples that loaders delivered.
+        rows: number of rows of the network's inputs, with gradients.
+        tokens: number of tokens of these inputs.
+        passes: number of forward passes with gradients.
+        odd: number of those whose input shows no number of examples.
+    """
+
+    waited: float = 0.0
+    apart: float = 0.0
+    loaded: float = 0
+    rows: float = 0
+    tokens: float = 0
+    passes: float = 0
+    odd: float = 0
+
+    def without(self, earlier: Since) -> Since:
+        """Return what was added after an earlier state."""
+        return Since(*(now - before for now, before in zip(self, earlier)))  # noqa: B905
+
+    def plus(self, **more: float) -> Since:
+        """Return the sums with some more."""
+        return self._replace(**{name: getattr(self, name) + each for name, each in more.items()})
+
+
+class Amounts:
+    """Examples and tokens of a number of steps.
+
+    Attributes:
+        steps: number of steps.
+        tokens: number of tokens.
+    """
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.tokens = 0.0
+        self._loaded = 0.0
+        self._loading = 0
+        self._rows: Counter[float] = Counter()
+        self._odd = 0
+
+    def add(self, since: Since, steps: int = 1) -> None:
+        """Add steps that were taken at once."""
+        self.steps += steps
+        self.tokens += since.tokens
+        self._loaded += since.loaded
+        self._loading += steps * bool(since.loaded)
+        self._rows[since.rows / steps] += steps
+        self._odd += steps * bool(since.odd)
+
+    @property
+    def are_loaded(self) -> bool:
+        """Whether loaders deliver examples for nearly every step."""
+        return self._loading >= _NEARLY_ALL * self.steps > 0
+
+    def examples(self) -> float | None:
+        """Return the number of examples of all steps; None if unknown.
+
+        They are what loaders delivered, if they did so for nearly every step. Else they are the
+        rows of the network's inputs, if nearly all steps have as many.
+        """
+        if self.are_loaded:
+            return self._loaded
+        if self.unknown():
+            return None
+        return sum(rows * steps for rows, steps in self._rows.items())
+
+    def unknown(self) -> str | None:
+        """Return why the number of examples is unknown; None if it is known."""
+        if self.are_loaded or not self.steps:
+            return None
+        if self._odd > (1 - _NEARLY_ALL) * self.steps:
+            return "the network's input has no dimension that is surely that of the batch"
+        ((rows, often),) = self._rows.most_common(1)
+        if not rows:
+            return "no loader and no network was seen"
+        if often < _NEARLY_ALL * self.steps:
+            least, most = min(self._rows), max(self._rows)
+            return f"the network's inputs have from {least:g} to {most:g} rows a step"
+        return None

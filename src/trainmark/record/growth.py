@@ -1,0 +1,107 @@
+"""Steps that take longer the further a training is.
+
+"It gets slower with every step" has causes such as a list, a tensor or a graph that grows with each
+step. A mean over all steps says nothing then.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainmark.record.observed import Observed
+
+FEWEST_STEPS = 300
+"""Fewest steps in which a growth is looked for."""
+_FEWEST_PARTS = 24
+_WARM_UP = 0.05
+"""Share of the training, from its start, that is left out: caches and compilers warm up there."""
+_LEAST_GROWTH = 0.15
+"""Least growth over the training, as a share of a step at its start."""
+_LEAST_SHARE_OF_A_THIRD = 0.2
+"""Least share of the whole growth between the middles of two neighbouring thirds. A clock that
+falls once, or another program that starts, changes the duration once."""
+_LEAST_TREND = 0.7
+"""Least rank correlation (Kendall's tau) between number and duration of steps."""
+_SAME_AMOUNT = 1.05
+"""Largest ratio between the amounts of the last and the first third of a training that is still
+the same. Longer sequences take longer, which is no growth."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A duration of a step that grows with the number of the step.
+
+    Args:
+        first_step: number of the step where the trend begins.
+        last_step: number of the last step that was seen.
+        first_seconds: duration of a step at the start, by the trend.
+        each_seconds: by how much each step is longer than the one before.
+    """
+
+    first_step: float
+    last_step: float
+    first_seconds: float
+    each_seconds: float
+
+    def seconds_at(self, step: float) -> float:
+        """Return how long that step takes, if the trend goes on."""
+        return self.first_seconds + self.each_seconds * (step - self.first_step)
+
+
+def growth_of(seen: Observed) -> Growth | None:
+    """Return the growth of the duration of a training's steps, if there was a single one."""
+    return growth(seen.step_times) if len(seen.training_starts) == 1 else None
+
+
+def growth(parts: Sequence[Sequence[float]]) -> Growth | None:
+    """Return the growth of the duration of steps; None if there is none that is clear.
+
+    Args:
+        parts: number, seconds and amount (tokens or examples) of the shortest step of each part of
+            a training, in their order.
+    """
+    if len(parts) < _FEWEST_PARTS or parts[-1][0] - parts[0][0] < FEWEST_STEPS:
+        return None
+    kept = parts[max(int(_WARM_UP * len(parts)), 1) :]
+    third = len(kept) // 3
+    thirds = kept[:third], kept[third:-third], kept[-third:]
+    amounts = [statistics.fmean(part[2] for part in each) for each in thirds]
+    if amounts[0] and not 1 / _SAME_AMOUNT <= amounts[2] / amounts[0] <= _SAME_AMOUNT:
+        return None
+    medians = [statistics.median(part[1] for part in each) for each in thirds]
+    steps = [part[0] for part in kept]
+    seconds = [part[1] for part in kept]
+    each_seconds = _slope(steps, seconds)
+    first_seconds = statistics.median(
+        duration - each_seconds * (step - steps[0])
+        for step, duration in zip(steps, seconds, strict=True)
+    )
+    whole = each_seconds * (steps[-1] - steps[0])
+    if first_seconds <= 0 or whole < _LEAST_GROWTH * first_seconds:
+        return None
+    between = (medians[1] - medians[0], medians[2] - medians[1])
+    if min(between) < _LEAST_SHARE_OF_A_THIRD * whole or _trend(seconds) < _LEAST_TREND:
+        return None
+    return Growth(steps[0], steps[-1], first_seconds, each_seconds)
+
+
+def _slope(steps: Sequence[float], seconds: Sequence[float]) -> float:
+    """Return the median of the slopes between all pairs of points (Theil and Sen)."""
+    slopes = []
+    for later in range(1, len(steps)):
+        for earlier in range(later):
+            slopes.append((seconds[later] - seconds[earlier]) / (steps[later] - steps[earlier]))
+    return statistics.median(slopes)
+
+
+def _trend(seconds: Sequence[float]) -> float:
+    """Return Kendall's tau between the order and the duration."""
+    agree = 0
+    pairs = 0
+    for later in range(1, len(seconds)):
+        for earlier in range(later):
+            agree += (seconds[later] > seconds[earlier]) - (seconds[later] < seconds[earlier])
+            pairs += 1
+    return agree / pairs

@@ -1,0 +1,91 @@
+"""What is a step, an example, an evaluation and a training, in scripts that are unlike others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.observed import observed
+
+SCRIPTS = Path(__file__).parent / "scripts" / "seen"
+
+
+def seen(tmp_path: Path, name: str, *words: str) -> dict[str, Any]:
+    """Return the last report of a script."""
+    pytest.importorskip("jax" if name.startswith("jax") else "torch")
+    run = observed(SCRIPTS / f"{name}.py", *words, folder=tmp_path)
+    assert run.code == 0, run.err
+    assert not [each for each in run.injected if each.startswith("not ")]
+    return {**run.reports[-1], "losses": [x for each in run.reports for x in each["losses"]]}
+
+
+def test_passes_without_gradients_belong_to_the_steps(tmp_path: Path) -> None:
+    found = seen(tmp_path, "rollout")
+    assert (found["steps"], found["evaluations"], found["no_grad_passes"]) == (20, 0, 4 * 64)
+    assert found["examples_per_step"] == 256
+    assert 0 < found["no_grad_seconds"] < found["seconds"]
+    assert found["places"]["no_grad"].endswith("rollout.py:16")
+
+
+@pytest.mark.parametrize("loaders", ["kept", "made anew"])
+def test_another_loader_is_an_evaluation(tmp_path: Path, loaders: str) -> None:
+    found = seen(tmp_path, "tested_while_training", loaders)
+    assert (found["steps"], found["evaluations"], found["examples_per_step"]) == (40, 4, 16)
+    assert found["no_grad_passes"] == 39 + 4 * 5
+    assert found["places"]["evaluation"].endswith("tested_while_training.py:35")
+
+
+def test_one_observation_is_no_batch(tmp_path: Path) -> None:
+    found = seen(tmp_path, "policy")
+    assert (found["steps"], found["examples_per_step"]) == (30, None)
+    assert "dimension" in found["unknown"]["examples_per_step"]
+
+
+def test_a_loader_that_is_read_once(tmp_path: Path) -> None:
+    found = seen(tmp_path, "whole_set")
+    assert (found["steps"], found["examples_per_step"], found["unknown"]) == (50, 200, {})
+
+
+@pytest.mark.parametrize(("number", "steps"), [(5, 30), (6, 7), (3, 2), (2, 100)])
+def test_several_trainings_drop_no_step(tmp_path: Path, number: int, steps: int) -> None:
+    found = seen(tmp_path, "several", str(number), str(steps))
+    assert found["steps"] == number * steps
+    assert found["training_starts"] == [steps * each for each in range(number)]
+    assert len(found["losses"]) == number * steps
+    assert found["examples_per_step"] == 32
+
+
+def test_another_optimiser_of_the_same_network_goes_on(tmp_path: Path) -> None:
+    found = seen(tmp_path, "stages")
+    assert (found["steps"], found["training_starts"]) == (80, [0])
+
+
+def test_of_adversaries_the_first_one_counts(tmp_path: Path) -> None:
+    found = seen(tmp_path, "adversaries")
+    assert (found["steps"], found["training_starts"]) == (60, [0])
+
+
+def test_a_closure_is_one_step_with_one_loss_and_one_batch(tmp_path: Path) -> None:
+    found = seen(tmp_path, "closure")
+    assert (found["steps"], found["examples_per_step"]) == (20, 64)
+    assert len(found["losses"]) == 20
+
+
+@pytest.mark.parametrize("name", ["masked", "time_first"])
+def test_rows_that_may_be_no_examples_are_unknown(tmp_path: Path, name: str) -> None:
+    found = seen(tmp_path, name)
+    assert (found["steps"], found["examples_per_step"]) == (30, None)
+    assert found["unknown"]
+
+
+def test_an_evaluation_that_is_given_its_own_metrics_is_no_step(tmp_path: Path) -> None:
+    found = seen(tmp_path, "jax_metrics")
+    assert (found["steps"], found["examples_per_step"]) == (30, 16)
+    assert found["losses"][-1] < found["losses"][0]
+
+
+def test_a_function_that_is_jitted_in_a_loop_is_one(tmp_path: Path) -> None:
+    found = seen(tmp_path, "jax_in_a_loop")
+    assert (found["steps"], found["examples_per_step"]) == (12, 16)
