@@ -18,7 +18,6 @@ import signal
 import stat
 import sys
 import time
-import weakref
 from collections import Counter
 from collections.abc import Callable, Generator
 from importlib.util import module_from_spec, spec_from_file_location
@@ -63,7 +62,7 @@ _OFTEN = 8
 _MOST_ODD_TARGETS = 2
 """Number of targets with other numbers of rows than the input, from which on the rows are not
 examples."""
-_MOST_TRAININGS = 1_000
+_MOST_TRAININGS = 100
 """Most trainings whose beginnings are reported."""
 _UNDECIDED, _SPEAKS, _FOLLOWS, _OFF = range(4)
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
@@ -432,13 +431,10 @@ class Observer:
             self._step(loss, steps, examples, now)
         elif self.trainings.waits(Step(leader, now, loss, steps, examples, self._since)):
             self._lead_another(framework)
-        if self._role == _SPEAKS:
-            if self._mark >= self._report_at or (
-                self._pace._turns is not None and self._pace._over
-            ):
-                self._take_turns()
         if self._role == _OFF:
             return
+        if self._role == _SPEAKS:
+            self._take_turns()
         if (self._last_step and self.steps >= self._last_step) or (
             self._ranks and self._is_told_to_end()
         ):
@@ -689,6 +685,7 @@ class Observer:
         if loss is not None and (self.steps <= _MOST_LOSSES or self.steps % _THEN_EVERY == 0):
             (self._losses if is_read else self._unread).extend([loss] * steps)
         if is_first:  # its duration is unknown
+            now = clock()  # our own start is no part of the second one
             self._report_at = now
             self._first_steps = steps
             if not self._own_epochs:
@@ -717,12 +714,13 @@ class Observer:
                 self._pace.stepped(now, self._hook.FEWEST_STEPS)
         self._mark = now
         self.step_began = 0.0
-        self.is_steady = self._has_loader and self.steps >= FEW
+        self.is_steady = self._amounts.are_loaded and self.steps >= FEW
         if self._due is not None:
             self._due = now
             self._end_due_epoch()
 
     def _take_turns(self) -> None:
+        """Pause if the turn is over; report now and then."""
         if self._pace._turns is not None and self._pace._over:
             self._report()
             self._pace.pause()
@@ -730,7 +728,7 @@ class Observer:
                 self._ask_to_end()
             self._set_threads()
             self._mark = clock()
-        else:
+        elif self._mark >= self._report_at:
             self._report(reads=False)
 
     def _set_threads(self) -> None:
@@ -869,6 +867,8 @@ class Observer:
         os.utime(self._claimed)  # others see that this training goes on
         # The time between reports grows, since a long training must not send too much.
         self._report_at = now + 1.0 + self._totals["seconds"] / 1000
+        if reads:
+            self._hook._send({"event": "step_times", "t": now, "parts": self._times.parts()})
         versions = getattr(self._hook, "_versions", dict)  # older copies of the hook lack it
         message: dict[str, Any] = {
             "event": "observed",
@@ -900,7 +900,6 @@ class Observer:
             "examples_per_step": examples and examples / amounts.steps,
             "tokens_per_step": amounts.tokens / max(amounts.steps, 1) or None,
             "unknown": {"examples_per_step": unknown} if unknown else {},
-            "step_times": self._times.parts(),
             "training_starts": self.trainings.starts[:_MOST_TRAININGS],
             "seconds": totals["seconds"] * (steps - 1) / max(steps - untimed, 1),
             **{f"{name}_seconds": totals.get(name) for name in seconds},

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-_MOST_PARTS = 128
+_MOST_PARTS = 96
 """Most parts of a training, each with its shortest step. Two of them are joined when there are
-more."""
+more. They all must fit into one message."""
+_DIGITS = 9
+"""Decimals of seconds that are kept."""
 
 
 class StepTimes:
@@ -38,7 +40,8 @@ class StepTimes:
 
     def parts(self) -> list[list[float]]:
         """Return number, seconds and amount of the shortest step of each complete part."""
-        return self._parts[:-1] if self._in_part else self._parts[:]
+        parts = self._parts[:-1] if self._in_part else self._parts
+        return [[step, round(seconds, _DIGITS), amount] for step, seconds, amount in parts]
 
     def _join(self) -> None:
         pairs = zip(self._parts[::2], self._parts[1::2])  # noqa: B905  (Python 3.8)

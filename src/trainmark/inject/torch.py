@@ -42,6 +42,8 @@ _LOSSES = (
     "KlDiv",
 )
 """Beginnings of the names of operators that keep the target of a loss."""
+_MOST_FRAMES = 40
+"""Number of frames among which the call of an outer module is looked for."""
 _MOST_NODES = 40
 """Number of operators before a loss among which its function is looked for."""
 _SCALES: list[Any] = []
@@ -119,7 +121,8 @@ class _Network:
         def made(arguments: dict[str, Any]) -> Generator[None, Any, None]:
             yield
             made = arguments["self"]
-            if self._root is None or type(made).__name__ == "OptimizedModule":
+            is_alike = type(made) is type(self._root)  # that of another training
+            if self._root is None or is_alike or type(made).__name__ == "OptimizedModule":
                 self._follow(made)
 
         def restored(arguments: dict[str, Any]) -> Generator[None, Any, None]:
@@ -166,7 +169,7 @@ class _Network:
         root = self._root
         if root is not None:
             is_known = not self._has_tokens and self._observer.is_steady and trains
-            if is_known or not self._is_root(module):
+            if is_known or not self._is_root(module) or self._is_inside(module, frame):
                 return
         if self._torch.jit.is_tracing() or not self._is_call(module, frame):
             return
@@ -183,6 +186,21 @@ class _Network:
     def _is_root(self, module: Any) -> bool:
         """Whether a module is the root, a copy of it, or compiled from it."""
         return type(module) is type(self._root) or module._modules.get("_orig_mod") is self._root
+
+    def _is_inside(self, module: Any, frame: Any) -> bool:
+        """Whether a module like the root is called by another one."""
+        if module is self._root:
+            return False
+        outer = frame.f_back
+        for _ in range(_MOST_FRAMES):
+            if outer is None:
+                return False
+            if outer.f_code is self._call:
+                caller = outer.f_locals["self"]
+                if caller is not module and self._is_root(caller):
+                    return True
+            outer = outer.f_back
+        return False
 
     def _trains(self, module: Any, grad: bool) -> bool:
         if type(module).__name__ == "OptimizedModule":

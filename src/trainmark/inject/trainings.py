@@ -91,24 +91,24 @@ class Trainings:
         """
         first = self._waiting[0].optimizer
         counted = [each for each in self._waiting if each.optimizer is first]
-        last = self._waiting.index(counted[-1])
-        self._waiting = self._waiting[last + 1 :]
+        last = max(at for at, each in enumerate(self._waiting) if each.optimizer is first)
+        left = self._waiting[last + 1 :]
+        # Their sums are since the leader's last step, which is now another one.
+        self._waiting = [each._replace(sums=each.sums.without(counted[-1].sums)) for each in left]
         self._longest_wait = 0
-        weights = self.weights_of.get(framework, _none_of)(first)
-        known = [each for each in self._weights if each() is not None]
-        if steps and not any(ref() is each for ref in known for each in weights):
+        find = self.weights_of.get(framework)
+        weights = [] if find is None else find(first)
+        known = [reference() for reference in self._weights]
+        known = [weight for weight in known if weight is not None]
+        if steps and not any(each is weight for each in known for weight in weights):
             self.starts.append(steps)
-        self._weights = [*known, *map(_weakly, weights[:_MOST_WEIGHTS])]
+        self._weights = list(map(_weakly, [*known, *weights[:_MOST_WEIGHTS]]))
         self.leader = _weakly(first)
         return first, counted
 
 
-def _nothing() -> None:
+def _nothing() -> Any:
     return None
-
-
-def _none_of(_: object) -> list[Any]:
-    return []
 
 
 def _weakly(thing: Any) -> Callable[[], Any]:

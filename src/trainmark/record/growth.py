@@ -55,7 +55,7 @@ def growth_of(seen: Observed) -> Growth | None:
     return growth(seen.step_times) if len(seen.training_starts) == 1 else None
 
 
-def growth(parts: Sequence[Sequence[float]]) -> Growth | None:
+def growth(parts: Sequence[tuple[float, float, float]]) -> Growth | None:
     """Return the growth of the duration of steps; None if there is none that is clear.
 
     Args:

@@ -48,8 +48,8 @@ class Observed:
             if unknown.
         changed: experiments that took effect, with the evidence.
         failed: experiments that could not be applied, with the reason.
-        step_times: number, seconds and amount (tokens, or else examples) of the shortest step of each
-            part of the training.
+        step_times: number, seconds and amount (tokens, or else examples) of the shortest step of
+            each part of the training.
         unknown: figures that are null, with the reason.
         training_starts: number of steps before each training of this process, the first of which
             begins at 0. Steps, seconds and losses are those of all of them.
@@ -82,9 +82,9 @@ class Observed:
     device_peak_bytes: int | None = None
     changed: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    step_times: list[list[float]] = field(default_factory=list)
+    step_times: tuple[tuple[float, float, float], ...] = ()
     unknown: dict[str, str] = field(default_factory=dict)
-    training_starts: list[int] = field(default_factory=lambda: [0])
+    training_starts: tuple[int, ...] = (0,)
     ended_early: bool = False
 
     @property

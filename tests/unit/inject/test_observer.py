@@ -17,6 +17,7 @@ import pytest
 
 import trainmark.inject
 from trainmark.inject import observer as module
+from trainmark.inject import trainings
 from trainmark.inject.observer import FOLDER, Observer
 from trainmark.inject.overlay import ORIGINAL
 from trainmark.inject.patch import time_reads
@@ -89,7 +90,7 @@ def test_of_two_optimisers_the_first_one_counts_until_it_stops(observer: Observe
         step(observer, first)
         step(observer, second)
     assert observer.steps == 3
-    for _ in range(module._NEW_LEADER + 4):
+    for _ in range(trainings._NEW_LEADER + 4):
         step(observer, second)
     assert observer.steps > 3
 

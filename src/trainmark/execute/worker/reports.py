@@ -69,6 +69,7 @@ class Reports:
         self._evaluation = 0.0
         self._greeted = self._untested = False
         self._observed_last: StepsObserved | None = None
+        self._step_times: tuple[tuple[float, float, float], ...] = ()
         self.left_out = 0
         self.paused_seconds = 0.0
         self.odd: list[str] = []
@@ -97,6 +98,9 @@ class Reports:
             message = _parsed(line)
             if message is None:
                 self._leave_out(repr(line)[1:])
+                continue
+            if message.get("event") == "step_times":
+                self._step_times = tuple(_step_times(message.get("parts")))
                 continue
             found = self._understood(message, origin, now)
             if isinstance(found, StepsObserved):
@@ -192,7 +196,9 @@ class Reports:
             return None
         self.ended_early = self.ended_early or found.ended_early
         known = [number for number in numbers if number is not None]
-        return dataclasses.replace(found, losses=known, packages=self.packages)
+        return dataclasses.replace(
+            found, losses=known, packages=self.packages, step_times=self._step_times
+        )
 
     def _threads(self, message: dict[str, Any]) -> ThreadsTried | None:
         """Return how long a step takes with each number of CPU threads."""
@@ -272,6 +278,15 @@ class Reports:
             self.not_finite = f"{named} was reported for epoch {self._epochs}"
         if loss is not None and math.isfinite(loss):
             self.last_finite = loss
+
+
+def _step_times(parts: Any) -> Iterator[tuple[float, float, float]]:
+    """Yield the valid parts among those of a message: number, seconds and amount of a step."""
+    for part in parts if isinstance(parts, list) else ():
+        numbers = [_number(each) for each in part] if isinstance(part, list) else []
+        if len(numbers) == 3 and all(each is not None and 0 <= each < 2**53 for each in numbers):
+            step, seconds, amount = numbers
+            yield step or 0.0, seconds or 0.0, amount or 0.0
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

@@ -29,5 +29,5 @@ for _ in range(4):
         loss.backward()
         optimizer.step()
     with torch.no_grad():
-        for inputs, targets in test:
+        for inputs, _ in test:
             network(inputs).argmax(1)
