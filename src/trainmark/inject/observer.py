@@ -867,8 +867,7 @@ class Observer:
         os.utime(self._claimed)  # others see that this training goes on
         # The time between reports grows, since a long training must not send too much.
         self._report_at = now + 1.0 + self._totals["seconds"] / 1000
-        if reads:
-            self._hook._send({"event": "step_times", "t": now, "parts": self._times.parts()})
+        self._hook._send({"event": "step_times", "t": now, "parts": self._times.parts()})
         versions = getattr(self._hook, "_versions", dict)  # older copies of the hook lack it
         message: dict[str, Any] = {
             "event": "observed",
