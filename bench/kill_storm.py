@@ -306,7 +306,9 @@ def _marked(token: str) -> list[int]:
 
 def storm(backend: str, kills: int, *, rounds: int = 4, most_each: int = 6, seed: int = 1) -> Tally:
     """Kill ``kills`` times; each matrix at most ``most_each`` times."""
-    # a shell's background job ignores it, and so would ours
+    # A shell's background job ignores some, and so would ours.
+    for ending in ENDING.values():
+        signal.signal(ending, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     chance = random.Random(seed)
     tally = Tally()

@@ -15,7 +15,7 @@ TEXT = Path("shakespeare/input.txt")
 
 
 def make(name: str, folder: Path) -> None:
-    """Make what stands in for something in a working folder.
+    """Make what a script needs in its working folder.
 
     Args:
         name: a key of :data:`MAKERS`, or ``folder NAME``, which makes an empty one.
@@ -53,7 +53,7 @@ def _text(folder: Path) -> None:
 
 
 def _characters(folder: Path) -> None:
-    """The script of the repository encodes a text that lies beside it."""
+    """The script of the repository encodes a text next to it."""
     data = folder / "data" / "shakespeare_char"
     (data / "input.txt").write_text(_shakespeare(), "utf-8")
     subprocess.run([sys.executable, "prepare.py"], cwd=data, check=True, capture_output=True)
@@ -62,7 +62,9 @@ def _characters(folder: Path) -> None:
 def _citations(folder: Path) -> None:
     """A graph of 2,708 papers of 7 classes with 1,433 words, as Cora has."""
     drawn = random.Random(0)
-    papers, words, classes = 2708, 1433, 7
+    papers = 2708
+    words = 1433
+    classes = 7
     target = folder / "cora"
     target.mkdir(exist_ok=True)
     lines: list[str] = []

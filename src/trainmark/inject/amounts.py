@@ -91,6 +91,7 @@ class Amounts:
         if not rows:
             return "no loader and no network was seen"
         if often < _NEARLY_ALL * self.steps:
-            least, most = min(self._rows), max(self._rows)
+            least = min(self._rows)
+            most = max(self._rows)
             return f"the network's inputs have from {least:g} to {most:g} rows a step"
         return None

@@ -236,6 +236,8 @@ class FollowedTask:
             size = run.scheduled.workload.batches.size
             if isinstance(size, int):
                 self._pace = Throughput(float(size))
+        elif isinstance(run, CommandRun):
+            self.facts = "starting, in a copy of the folder" if run.of.scratch else "starting"
         self.description = f"{run.title}, {run.turn}{' (replayed)' if replayed else ''}"
 
     def on_answer(self, answer: Answer) -> None:

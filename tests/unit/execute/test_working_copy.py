@@ -38,6 +38,22 @@ def test_files_of_a_folder_are_copied_before_those_of_subfolders(
     assert all((copy / f"{number}").is_symlink() for number in range(9))
 
 
+def test_folders_are_linked_once_there_are_many_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder such as /tmp may have many folders with files that are too large to be copied."""
+    monkeypatch.setattr(working_copy, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(working_copy, "_MOST_LINKS", 3)
+    folder = tmp_path / "mine"
+    copy = tmp_path / "copy"
+    for number in range(9):
+        (folder / f"{number}").mkdir(parents=True)
+        (folder / f"{number}" / "a").write_text("1")
+    working_copy.linked(folder, copy)
+    linked = [(copy / f"{number}").is_symlink() for number in range(9)]
+    assert sorted(linked) == [False] * 3 + [True] * 6
+
+
 def test_a_relative_link_leads_to_the_same_file_in_a_copy(tmp_path: Path) -> None:
     (tmp_path / "home" / "mine").mkdir(parents=True)
     (tmp_path / "home" / "data").write_text("1")

@@ -26,7 +26,7 @@ def test_passes_without_gradients_belong_to_the_steps(tmp_path: Path) -> None:
     assert (found["steps"], found["evaluations"], found["no_grad_passes"]) == (20, 0, 4 * 64)
     assert found["examples_per_step"] == 256
     assert 0 < found["no_grad_seconds"] < found["seconds"]
-    assert found["places"]["no_grad"].endswith("rollout.py:14")
+    assert found["places"]["no_grad"].endswith("rollout.py:15")
 
 
 @pytest.mark.parametrize("loaders", ["kept", "made anew"])
@@ -34,7 +34,7 @@ def test_another_loader_is_an_evaluation(tmp_path: Path, loaders: str) -> None:
     found = seen(tmp_path, "tested_while_training", loaders)
     assert (found["steps"], found["evaluations"], found["examples_per_step"]) == (40, 4, 16)
     assert found["no_grad_passes"] == 39 + 4 * 5
-    assert found["places"]["evaluation"].endswith("tested_while_training.py:33")
+    assert found["places"]["evaluation"].endswith("tested_while_training.py:35")
 
 
 def test_one_observation_is_no_batch(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Stands in for torchvision, which has no small build for the CPU: drawn images of equal shape."""
+"""Replaces torchvision, which has no small build for the CPU, by drawn images of equal shape."""
 
 from torchvision import datasets, transforms, utils
 

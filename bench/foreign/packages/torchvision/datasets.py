@@ -1,4 +1,4 @@
-"""Images that are drawn: each class has a pattern of its own, with noise."""
+"""Images that are drawn: each class has another pattern, with noise."""
 
 from __future__ import annotations
 

@@ -22,6 +22,8 @@ _MOST_BYTES = 1 << 26
 """Maximum number of bytes of all copied files; later files are linked."""
 _MOST_FILES = 2_000
 """Maximum number of copied files; later files and folders are linked."""
+_MOST_LINKS = 2_000
+"""Maximum number of links, of files that are not copied; later folders are linked as a whole."""
 _LINKED_FOLDERS = {*ENVIRONMENTS, *NOT_COPIED}
 _LEFT_OUT = {*NOT_COPIED} - {*ENVIRONMENTS}
 
@@ -33,6 +35,12 @@ class _Copied:
         self.root = os.path.realpath(root)
         self.size = 0
         self.files = 0
+        self.links = 0
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether further folders are looked into."""
+        return self.files < _MOST_FILES and self.links < _MOST_LINKS
 
     def takes(self, path: Path) -> bool:
         """Whether a file is copied as well."""
@@ -72,12 +80,13 @@ def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bo
         if not os.access(path, os.R_OK):
             small = False
         elif path.is_dir() and not path.is_symlink():
-            few = copied.files < _MOST_FILES and sum(1 for _ in path.iterdir()) <= _MANY_ENTRIES
+            few = copied.goes_on and sum(1 for _ in path.iterdir()) <= _MANY_ENTRIES
             small = (whole or few) and path.name not in _LINKED_FOLDERS
         else:
             small = path.is_file() and not path.is_symlink() and (whole or copied.takes(path))
         if not small:
             real = Path(os.path.realpath(path))
+            copied.links += 1
             inside = path.is_symlink() and real.is_relative_to(copied.root)
             target.symlink_to(os.path.relpath(real, path.parent.resolve()) if inside else real)
         elif path.is_dir():

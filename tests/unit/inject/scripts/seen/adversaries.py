@@ -4,7 +4,8 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
-critic, generator = nn.Linear(8, 1), nn.Linear(4, 8)
+critic = nn.Linear(8, 1)
+generator = nn.Linear(4, 8)
 of_critic = torch.optim.SGD(critic.parameters(), lr=0.01)
 of_generator = torch.optim.SGD(generator.parameters(), lr=0.01)
 for _ in range(12):

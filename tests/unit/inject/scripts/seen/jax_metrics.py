@@ -23,7 +23,8 @@ def train(weights, x):
 
 
 for _ in range(3):
-    metrics, same = {"sum": jnp.zeros(()), "by class": jnp.zeros(3)}, weights
+    metrics = {"sum": jnp.zeros(()), "by class": jnp.zeros(3)}
+    same = weights
     for start in range(0, 160, 40):
         test, same, metrics = evaluate(same, metrics, inputs[start : start + 40])
     for start in range(0, 160, 16):

@@ -5,7 +5,8 @@ from torch import nn
 
 torch.manual_seed(0)
 network = nn.Linear(8, 3)
-inputs, labelled = torch.randn(100, 8), torch.arange(60)
+inputs = torch.randn(100, 8)
+labelled = torch.arange(60)
 optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
 for _ in range(30):
     loss = nn.functional.cross_entropy(network(inputs)[labelled], labelled % 3)

@@ -17,10 +17,12 @@ def loader(examples: int) -> DataLoader:
     return DataLoader(TensorDataset(inputs, (inputs[:, 0] > 0).long()), batch_size=16)
 
 
-train, test = loader(160), loader(80)
+train = loader(160)
+test = loader(80)
 for _ in range(4):
     if not keeps_loaders:
-        train, test = loader(160), loader(80)
+        train = loader(160)
+        test = loader(80)
     for inputs, targets in train:
         with torch.no_grad():  # what a teacher would say
             network(inputs)
