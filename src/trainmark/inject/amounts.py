@@ -18,8 +18,7 @@ class Since(NamedTuple):
         loaded: number of examples that loaders delivered.
         rows: number of rows of the network's inputs, with gradients.
         tokens: number of tokens of these inputs.
-        passes: number of forward passes with gradients.
-        odd: number of those whose input shows no number of examples.
+        odd: number of forward passes with gradients whose input shows no number of examples.
     """
 
     waited: float = 0.0
@@ -27,12 +26,11 @@ class Since(NamedTuple):
     loaded: float = 0
     rows: float = 0
     tokens: float = 0
-    passes: float = 0
     odd: float = 0
 
-    def without(self, earlier: Since) -> Since:
-        """Return what was added after an earlier state."""
-        return Since(*(now - before for now, before in zip(self, earlier)))  # noqa: B905
+    def and_then(self, later: Since) -> Since:
+        """Return these sums and later ones."""
+        return Since(*(one + other for one, other in zip(self, later)))  # noqa: B905
 
     def plus(self, **more: float) -> Since:
         """Return the sums with some more."""

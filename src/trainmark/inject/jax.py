@@ -74,6 +74,7 @@ class _Call:
 
     def __init__(self, given: list[Any], returned: list[tuple[str, Any]]) -> None:
         self.sizes = _sizes(given)
+        self._given = [_weakly(each) for each in given]
         self.examples = [_examples(each) for each in given]
         self._returned = [(weakref.ref(each), id(each)) for _, each in returned]
         numbers = [
@@ -83,6 +84,10 @@ class _Call:
         ]
         numbers.sort(key=lambda at: "loss" not in returned[at][0])
         self.losses = {at: returned[at][1] for at in numbers}
+
+    def was_given(self, array: Any) -> bool:
+        """Whether an array was among the arguments."""
+        return any(given() is array for given in self._given)
 
     def returned(self) -> dict[int, int]:
         """Return the positions of the results that still exist, by their ids."""
@@ -118,8 +123,16 @@ class _Training:
         self.examples = _at(call.examples, self._batch)
 
 
-def _nothing() -> None:
+def _nothing() -> Any:
     return None
+
+
+def _weakly(thing: Any) -> Callable[[], Any]:
+    """Return a weak reference, or what returns None for what can't have any, such as a number."""
+    try:
+        return weakref.ref(thing)
+    except TypeError:
+        return _nothing
 
 
 def _at(values: list[Any], position: int | None) -> Any:
@@ -343,11 +356,14 @@ class _Steps:
             (given[at], returned[to]) for at, to in self._fed_back.items() if to < len(returned)
         ]
         pairs = [pair for pair in pairs if "float" in str(pair[0].dtype)]
+        weight = self._weight
+        if weight is not None and any(each is weight for each in given):
+            pairs = [pair for pair in pairs if pair[0].shape == weight.shape]
         if any(before.is_deleted() for before, _ in pairs):  # it was donated, to be changed
             return True
         pairs.sort(key=lambda pair: (-min(pair[0].ndim, 2), pair[0].size))
         left = _MOST_COMPARED_BYTES
-        unchanged = 0
+        unchanged = self._constants(function, given)
         for before, after in pairs:
             left -= before.nbytes
             if left < 0 or not before.is_fully_addressable:
@@ -356,6 +372,17 @@ class _Steps:
                 return before.ndim > 1 or not unchanged
             unchanged += before.ndim > 0
         return False
+
+    def _constants(self, function: Any, given: list[Any]) -> int:
+        """Return how many arrays a function was given again, next to others that differ.
+
+        These are the weights that an evaluation is given, next to its batch.
+        """
+        earlier = self._calls[function][-1]
+        others = [each for at, each in enumerate(given) if at not in self._fed_back]
+        arrays = [each for each in others if hasattr(each, "shape") and each.shape]
+        same = sum(map(earlier.was_given, arrays))
+        return same if same < len(arrays) else 0
 
     def _note(self, function: Any, given: list[Any], found: Any) -> None:
         """Keep the last two calls of a function, unless it is called often and does not step."""

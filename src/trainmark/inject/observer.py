@@ -179,13 +179,12 @@ class Observer:
         self._rows = 0
         self._odd_targets = 0
         self._closure_passes = 0
-        self._closure_rows = 0
+        self._closure_since = Since()
         self._closure_has_loss = False
         self._mark = 0.0
         self._report_at = 0.0
         self._opened = 0.0
         self._fetch = 0.0
-        self._has_loader = False
         self.is_steady = False
         self._first_steps = 1
         self._last_read = -1
@@ -291,7 +290,7 @@ class Observer:
         """A loader has no more batches.
 
         The epoch ends now or, if the loader was read ahead, with the next step. Without a loss, it
-        was an evaluation, unless steps read from that loader at other times.
+        was an evaluation, such as the accuracy of the training set.
 
         Args:
             steps_before: the :attr:`steps` when its iteration began.
@@ -300,7 +299,6 @@ class Observer:
         """
         self._last_read = -1
         self._fetch = clock()
-        is_of_steps = loader in self._sources.of_steps
         if self._sources.current == loader:
             self._sources.current = 0
         if self.steps > steps_before and self._epoch.amounts.steps and not self.is_led:
@@ -308,9 +306,12 @@ class Observer:
         elif (
             self.steps == steps_before
             and self._opened
-            and (ends or (self.evaluates_since is None and not (is_of_steps and self._passes)))
+            and (ends or self.evaluates_since is None)
             and not self.is_led
         ):
+            if self._passes is not None and self._passes.place:
+                self.places.setdefault("evaluation", self._passes.place)
+            self._passes = None
             self.evaluating(self._opened)
             self.evaluated()
 
@@ -341,13 +342,12 @@ class Observer:
             if self.evaluates_since is not None:
                 self._trains_again(clock())
             self._sources.trains()
+            seen = Since(rows=examples or 0, tokens=tokens or 0, odd=examples is None)
             if self.step_began:  # a closure may be called several times for one step
                 self._closure_passes += 1
-                self._closure_rows += examples or 0
-            rows = 0 if self.step_began else examples or 0
-            self._since = self._since.plus(
-                rows=rows, tokens=tokens or 0, passes=1, odd=examples is None
-            )
+                self._closure_since = self._closure_since.and_then(seen)
+            else:
+                self._since = self._since.and_then(seen)
         elif training and self.evaluates_since is None:
             if self._role == _SPEAKS:
                 self._pass_without_gradients(sys._getframe(1))
@@ -400,6 +400,7 @@ class Observer:
             self._trains_in_eval = True
             self.evaluates_since = None
         self._opened = 0.0
+        self._close_passes()
         if self._closure_has_loss:
             return
         self._closure_has_loss = bool(self.step_began)
@@ -423,13 +424,11 @@ class Observer:
             examples: number of examples, if the framework knows it; else, what the loader or the
                 network has seen.
         """
-        loss = self._loss
-        self._loss = None
-        self._end_closure()
-        now = clock()
+        step = self._ended(leader, steps, examples)
         if self.trainings.leads(leader):
-            self._step(loss, steps, examples, now)
-        elif self.trainings.waits(Step(leader, now, loss, steps, examples, self._since)):
+            between = self.trainings.between()
+            self._step(step._replace(since=between.and_then(step.since)))
+        elif self.trainings.waits(step):
             self._lead_another(framework)
         if self._role == _OFF:
             return
@@ -556,39 +555,46 @@ class Observer:
         if self._role != _UNDECIDED:
             self._role = _OFF
 
+    def _ended(self, optimizer: object, steps: int, examples: int | None) -> Step:
+        """Return the step that an optimiser has ended, and begin to add up anew."""
+        now = clock()
+        self._close_passes()
+        since = self._since
+        if self._closure_passes:  # they all computed the same batch
+            rows = self._closure_since.rows / self._closure_passes
+            tokens = self._closure_since.tokens / self._closure_passes
+            since = since.plus(rows=rows, tokens=tokens, odd=self._closure_since.odd)
+        seconds = now - self.step_began if self.step_began else 0.0
+        number = self.trainings.number_of(optimizer)
+        step = Step(number, now, seconds, self._loss, steps, examples, since)
+        self._since = Since()
+        self._loss = None
+        self.step_began = 0.0
+        self._closure_passes = 0
+        self._closure_since = Since()
+        self._closure_has_loss = False
+        return step
+
     def _lead_another(self, framework: str) -> None:
         """Let another optimiser lead, and count its steps so far."""
         optimizer, waiting = self.trainings.next_leader(self.steps, framework)
         if self._role == _UNDECIDED:
             self._claim(framework)
-        self.made_at("optimizer", optimizer)
-        last = self._since
-        before = Since()
+        if optimizer is not None:
+            self.made_at("optimizer", optimizer)
         for step in waiting:
-            self._since = step.sums.without(before)
-            before = step.sums
-            self._step(step.loss, step.steps, step.examples, step.ended)
-        self._since = last.without(before)
+            self._step(step)
 
-    def _step(self, loss: Any, steps: int, examples: int | None, ended: float) -> None:
+    def _step(self, step: Step) -> None:
         """Count a step of the optimiser that leads."""
         if self._role == _OFF:
             return
-        self.steps += steps
+        self.steps += step.steps
         if self._role == _SPEAKS:
-            if examples:
-                self._since = self._since._replace(loaded=examples)
-            self._count(loss, steps, ended)
-
-    def _end_closure(self) -> None:
-        """Count the passes of a closure in a step as one."""
-        if self._closure_passes:
-            self._since = self._since.plus(rows=self._closure_rows / self._closure_passes)
-            self._closure_passes = self._closure_rows = 0
-        self._closure_has_loss = False
-        if self._passes is not None:  # they are a part of the step
-            self._add("no_grad", clock() - self._passes.began)
-            self._passes = None
+            since = step.since
+            if step.examples:
+                since = since._replace(loaded=step.examples)
+            self._count(step, since)
 
     def _pass_without_gradients(self, frame: FrameType) -> None:
         """The network computes in training mode, without gradients."""
@@ -604,6 +610,12 @@ class Observer:
             passes.place = self.users_place(frame) or ""
         passes.since = self._since
 
+    def _close_passes(self) -> None:
+        """Forward passes without gradients, if there were any, were a part of the step."""
+        if self._passes is not None:
+            self._add("no_grad", clock() - self._passes.began)
+            self._passes = None
+
     def _end_passes(self, evaluates: bool = False) -> None:
         """Decide what forward passes without gradients were.
 
@@ -618,7 +630,8 @@ class Observer:
         if passes is None:
             return
         if not passes.source or (not evaluates and passes.source == self._sources.current):
-            self._add("no_grad", clock() - passes.began)
+            self._passes = passes
+            self._close_passes()
             return
         self._end_read_epoch()
         self.evaluates_since = passes.opened
@@ -668,13 +681,13 @@ class Observer:
             self.places.setdefault("loader", self._loader_place)
         self._hook._synchronize()
 
-    def _count(self, loss: Any, steps: int, now: float) -> None:
+    def _count(self, step: Step, since: Since) -> None:
         totals = self._totals
+        steps = step.steps
+        loss = step.loss
+        now = step.ended
         is_first = not self._mark
-        since = self._since
-        self._since = Since()
         self._sources.stepped()
-        self._has_loader = self._has_loader or since.loaded > 0
         # Without a loader, a part of the first step may have passed unseen.
         if since.loaded or not is_first:
             self._amounts.add(since, steps)
@@ -704,8 +717,8 @@ class Observer:
             if "loader_wait" in totals:
                 totals["loader_wait"] += since.waited
             self._epoch.waited += since.waited
-            if self.step_began:
-                self._add("optimizer", now - self.step_began)
+            if step.seconds:
+                self._add("optimizer", step.seconds)
             if self._search is not None:
                 self._go_on_searching(self._search, seconds, now)
             elif self._pace._turns is not None:
@@ -713,7 +726,6 @@ class Observer:
                 self._pace._steps += steps - 1
                 self._pace.stepped(now, self._hook.FEWEST_STEPS)
         self._mark = now
-        self.step_began = 0.0
         self.is_steady = self._amounts.are_loaded and self.steps >= FEW
         if self._due is not None:
             self._due = now

@@ -249,7 +249,7 @@ class Overlay:
         anything. What other processes do to folders in the meantime is not seen.
         """
         folder, last = os.path.split(path)
-        if last in ("", ".", ".."):
+        if last in ("", ".", "..") or "//" in path:
             return False
         if folder in self._plain_folders:
             return True

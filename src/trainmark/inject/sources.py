@@ -12,6 +12,46 @@ from collections.abc import Callable
 from typing import Any
 
 
+class Numbers:
+    """Numbers of things that may end before others have the same identity."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Callable[[], Any], int]] = {}
+        self._things: dict[int, Callable[[], Any]] = {}
+        self._last = 0
+
+    def number_of(self, thing: object) -> int:
+        """Return the number of a thing; another one later has another number."""
+        known = self._known.get(id(thing))
+        if known is not None and known[0]() is thing:
+            return known[1]
+        if known is not None:
+            del self._things[known[1]]
+        self._last += 1
+        try:
+            reference: Callable[[], Any] = weakref.ref(thing)
+        except TypeError:
+            reference = _Kept(thing)
+        self._known[id(thing)] = reference, self._last
+        self._things[self._last] = reference
+        return self._last
+
+    def get(self, number: int) -> Any:
+        """Return the thing with a number; None if it does not exist any more."""
+        reference = self._things.get(number)
+        return None if reference is None else reference()
+
+
+class _Kept:
+    """Returns a thing that can't have weak references, as a weak reference would."""
+
+    def __init__(self, thing: object) -> None:
+        self._thing = thing
+
+    def __call__(self) -> object:
+        return self._thing
+
+
 class Sources:
     """The loaders that were read.
 
@@ -24,17 +64,11 @@ class Sources:
     def __init__(self) -> None:
         self.current = 0
         self.of_steps: set[int] = set()
-        self._numbers: dict[int, tuple[Callable[[], Any], int]] = {}
-        self._last = 0
+        self._numbers = Numbers()
 
     def number_of(self, loader: object) -> int:
         """Return the number of a loader; another one later has another number."""
-        known = self._numbers.get(id(loader))
-        if known is not None and known[0]() is loader:
-            return known[1]
-        self._last += 1
-        self._numbers[id(loader)] = weakref.ref(loader), self._last
-        return self._last
+        return self._numbers.number_of(loader)
 
     def trains(self) -> None:
         """What is trained on comes from the current loader."""

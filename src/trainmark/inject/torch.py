@@ -41,7 +41,7 @@ _LOSSES = (
     "BinaryCrossEntropy",
     "KlDiv",
 )
-"""Beginnings of the names of operators that keep the target of a loss."""
+"""Beginnings of the names of operators that compute a loss."""
 _MOST_FRAMES = 40
 """Number of frames among which the call of an outer module is looked for."""
 _MOST_NODES = 40
@@ -338,7 +338,10 @@ def _losses(torch: Any, observer: Observer) -> None:
 
 
 def _target_rows(loss: Any) -> int | None:
-    """Return the number of rows of the target that a loss function of PyTorch was given."""
+    """Return the number of rows of what a loss function of PyTorch compares with its target.
+
+    Their shapes alone are asked for: a saved tensor may have to be computed again.
+    """
     waiting = [loss.grad_fn]
     for _ in range(_MOST_NODES):
         if not waiting:
@@ -347,8 +350,11 @@ def _target_rows(loss: Any) -> int | None:
         if node is None:
             continue
         if node.name().startswith(_LOSSES):
-            target = getattr(node, "_saved_target", None)
-            return None if target is None or not target.ndim else int(target.shape[0])
+            inputs: list[Any] = [each for each, _ in node.next_functions]
+            compared = inputs[0] if inputs else None
+            about = getattr(compared, "_input_metadata", None) or [None]
+            shape: Any = getattr(about[0], "shape", ())
+            return int(shape[0]) if len(shape) else None
         waiting += [each for each, _ in node.next_functions]
     return None
 

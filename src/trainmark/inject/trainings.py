@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .amounts import Since
+from .sources import Numbers
 
 _NEW_LEADER = 20
 """Number of steps of other optimisers in a row after which the first of them leads."""
@@ -23,23 +24,25 @@ _MOST_WEIGHTS = 100
 
 
 class Step(NamedTuple):
-    """A step of an optimiser that does not lead, with the sums so far.
+    """A step of an optimiser.
 
     Args:
-        optimizer: the optimiser.
+        optimizer: number of the optimiser.
         ended: when it ended.
+        seconds: its duration; 0 if it is unknown.
         loss: its loss.
         steps: number of steps, if the framework takes several at once.
         examples: number of its examples, if the framework knows it.
-        sums: what the observer has added up since the leader's last step.
+        since: what was added up since the previous step of any optimiser.
     """
 
-    optimizer: Any
+    optimizer: int
     ended: float
+    seconds: float
     loss: Any
     steps: int
     examples: int | None
-    sums: Since
+    since: Since
 
 
 class Trainings:
@@ -56,24 +59,33 @@ class Trainings:
         self.leader: Callable[[], Any] = _nothing
         self.starts = [0]
         self.weights_of: dict[str, Callable[[Any], list[Any]]] = {}
-        self._weights: list[Callable[[], Any]] = []
+        self._numbers = Numbers()
+        self._weights: dict[int, Callable[[], Any]] = {}
         self._waiting: list[Step] = []
         self._longest_wait = 0
 
+    def number_of(self, optimizer: object) -> int:
+        """Return the number of an optimiser."""
+        return self._numbers.number_of(optimizer)
+
     def leads(self, optimizer: object) -> bool:
-        """Whether an optimiser leads; if so, those that wait were steps between its own."""
-        if self.leader() is not optimizer:
-            return False
-        if self._waiting:
-            self._longest_wait = max(self._longest_wait, len(self._waiting))
-            self._waiting.clear()
-        return True
+        """Whether the steps of an optimiser count."""
+        return self.leader() is optimizer
+
+    def between(self) -> Since:
+        """Return what was added up by the steps that wait, which the leader's step includes."""
+        self._longest_wait = max(self._longest_wait, len(self._waiting))
+        since = _sum(self._waiting)
+        self._waiting.clear()
+        return since
 
     def waits(self, step: Step) -> bool:
         """Keep a step of another optimiser; return whether the first that waits must now lead."""
+        is_lost = self.leader() is None
+        if is_lost and len(self._waiting) <= self._longest_wait:
+            self._waiting.clear()  # these belong to the last step of the leader
         self._waiting.append(step)
-        most = max(_NEW_LEADER, _MOST_GAPS * self._longest_wait)
-        return self.leader() is None or len(self._waiting) >= most
+        return is_lost or len(self._waiting) >= max(_NEW_LEADER, _MOST_GAPS * self._longest_wait)
 
     def end(self) -> bool:
         """Whether the optimisers that wait at the end of the script have trained on their own."""
@@ -87,24 +99,38 @@ class Trainings:
             framework: of the optimiser.
 
         Returns:
-            The optimiser and its steps that count now. Other optimisers' steps still wait.
+            The optimiser, or None if it does not exist any more, and its steps, which count now.
+            They include those of others between them; later ones still wait.
         """
-        first = self._waiting[0].optimizer
-        counted = [each for each in self._waiting if each.optimizer is first]
-        last = max(at for at, each in enumerate(self._waiting) if each.optimizer is first)
-        left = self._waiting[last + 1 :]
-        # Their sums are since the leader's last step, which is now another one.
-        self._waiting = [each._replace(sums=each.sums.without(counted[-1].sums)) for each in left]
+        number = self._waiting[0].optimizer
+        counted: list[Step] = []
+        others: list[Step] = []
+        for step in self._waiting:
+            others.append(step)
+            if step.optimizer == number:
+                counted.append(step._replace(since=_sum(others)))
+                others = []
+        self._waiting = others
         self._longest_wait = 0
+        optimizer = self._numbers.get(number)
         find = self.weights_of.get(framework)
-        weights = [] if find is None else find(first)
-        known = [reference() for reference in self._weights]
-        known = [weight for weight in known if weight is not None]
-        if steps and not any(each is weight for each in known for weight in weights):
+        weights = [] if find is None or optimizer is None else find(optimizer)
+        if steps and not any(self._is_known(weight) for weight in weights):
             self.starts.append(steps)
-        self._weights = list(map(_weakly, [*known, *weights[:_MOST_WEIGHTS]]))
-        self.leader = _weakly(first)
-        return first, counted
+        alive = {key: found for key, found in self._weights.items() if found() is not None}
+        self._weights = {**alive, **{id(each): _weakly(each) for each in weights[:_MOST_WEIGHTS]}}
+        self.leader = _nothing if optimizer is None else _weakly(optimizer)
+        return optimizer, counted
+
+    def _is_known(self, weight: object) -> bool:
+        return self._weights.get(id(weight), _nothing)() is weight
+
+
+def _sum(steps: list[Step]) -> Since:
+    total = Since()
+    for step in steps:
+        total = total.and_then(step.since)
+    return total
 
 
 def _nothing() -> Any:

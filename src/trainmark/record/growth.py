@@ -6,6 +6,7 @@ step. A mean over all steps says nothing then.
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,10 +61,12 @@ def growth(parts: Sequence[tuple[float, float, float]]) -> Growth | None:
 
     Args:
         parts: number, seconds and amount (tokens or examples) of the shortest step of each part of
-            a training, in their order.
+            a training, in their order; at most a few hundred.
     """
     if len(parts) < _FEWEST_PARTS or parts[-1][0] - parts[0][0] < FEWEST_STEPS:
         return None
+    if any(later[0] <= earlier[0] for earlier, later in itertools.pairwise(parts)):
+        return None  # whoever reported them did not count steps
     kept = parts[max(int(_WARM_UP * len(parts)), 1) :]
     third = len(kept) // 3
     thirds = kept[:third], kept[third:-third], kept[-third:]

@@ -170,7 +170,7 @@ def shares(observed: Observed) -> dict[str, float]:
         "reading results": observed.sync_seconds,
         "saving": observed.saving_seconds,
         "evaluation": observed.evaluation_seconds,
-        "forward passes without gradients": observed.no_grad_seconds,
+        "without gradients": observed.no_grad_seconds,
     }
     whole = observed.all_seconds
     return {name: each / whole for name, each in seconds.items() if each is not None and whole > 0}

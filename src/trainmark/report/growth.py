@@ -13,7 +13,8 @@ def growth_sentence(found: Growth) -> str:
     """Return by how much steps grow, and how long one will take later."""
     later = _LATER * found.last_step
     return (
-        f"Each step takes {units.seconds(found.each_seconds)} longer than the one before: "
+        f"On average, each step takes {units.seconds(found.each_seconds)} longer than the one "
+        "before: "
         f"{units.seconds(found.first_seconds)} at the start, "
         f"{units.seconds(found.seconds_at(found.last_step))} after {found.last_step:,.0f} steps, "
         f"and about {units.seconds(found.seconds_at(later))} after {later:,.0f} if this goes on."

@@ -258,7 +258,7 @@ _OBSERVED_PARTS = (
     ("optimizer_seconds", "optimizer", "optimizer"),
     ("saving_seconds", "saving", "save"),
     ("sync_seconds", "sync", ""),
-    ("no_grad_seconds", "passes without gradients", "no_grad"),
+    ("no_grad_seconds", "without gradients", "no_grad"),
 )
 """The observed parts of a step: the field, its name, and the place in the script, if any."""
 

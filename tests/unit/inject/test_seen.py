@@ -18,7 +18,9 @@ def seen(tmp_path: Path, name: str, *words: str) -> dict[str, Any]:
     run = observed(SCRIPTS / f"{name}.py", *words, folder=tmp_path)
     assert run.code == 0, run.err
     assert not [each for each in run.injected if each.startswith("not ")]
-    return {**run.reports[-1], "losses": [x for each in run.reports for x in each["losses"]]}
+    losses = [loss for each in run.reports for loss in each["losses"]]
+    printed = [float(line) for line in run.out.splitlines()]
+    return {**run.reports[-1], "losses": losses, "printed": printed}
 
 
 def test_passes_without_gradients_belong_to_the_steps(tmp_path: Path) -> None:
@@ -65,6 +67,30 @@ def test_another_optimiser_of_the_same_network_goes_on(tmp_path: Path) -> None:
 def test_of_adversaries_the_first_one_counts(tmp_path: Path) -> None:
     found = seen(tmp_path, "adversaries")
     assert (found["steps"], found["training_starts"]) == (60, [0])
+    assert found["losses"] == pytest.approx(found["printed"], rel=1e-5)
+
+
+def test_adversaries_of_several_trials(tmp_path: Path) -> None:
+    found = seen(tmp_path, "adversaries_again")
+    assert (found["steps"], found["training_starts"]) == (90, [0, 30, 60])
+
+
+def test_the_accuracy_of_the_training_set_is_an_evaluation(tmp_path: Path) -> None:
+    found = seen(tmp_path, "training_accuracy")
+    assert (found["steps"], found["evaluations"], found["examples_per_step"]) == (40, 4, 16)
+
+
+def test_folds_with_evaluations(tmp_path: Path) -> None:
+    found = seen(tmp_path, "folds")
+    assert (found["steps"], found["evaluations"], found["examples_per_step"]) == (150, 30, 16)
+    assert found["training_starts"] == [0, 30, 60, 90, 120]
+    assert found["loader_wait_seconds"] > 0
+
+
+def test_another_optimiser_in_each_step_is_one_training(tmp_path: Path) -> None:
+    found = seen(tmp_path, "new_optimizer")
+    assert (found["steps"], found["training_starts"]) == (60, [0])
+    assert found["examples_per_step"] == 32
 
 
 def test_a_closure_is_one_step_with_one_loss_and_one_batch(tmp_path: Path) -> None:

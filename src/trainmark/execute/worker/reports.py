@@ -280,9 +280,13 @@ class Reports:
             self.last_finite = loss
 
 
+_MOST_PARTS = 128
+"""Most parts of a training whose shortest step is kept."""
+
+
 def _step_times(parts: Any) -> Iterator[tuple[float, float, float]]:
     """Yield the valid parts among those of a message: number, seconds and amount of a step."""
-    for part in parts if isinstance(parts, list) else ():
+    for part in parts[:_MOST_PARTS] if isinstance(parts, list) else ():
         numbers = [_number(each) for each in part] if isinstance(part, list) else []
         if len(numbers) == 3 and all(each is not None and 0 <= each < 2**53 for each in numbers):
             step, seconds, amount = numbers
