@@ -16,6 +16,8 @@ from trainmark.record.observed import Observed
 FEWEST_STEPS = 300
 """Fewest steps in which a growth is looked for."""
 _FEWEST_PARTS = 24
+_FIGURES = 3
+"""Number of figures of a part: number, seconds and amount of a step."""
 _WARM_UP = 0.05
 """Share of the training, from its start, that is left out: caches and compilers warm up there."""
 _LEAST_GROWTH = 0.15
@@ -56,13 +58,15 @@ def growth_of(seen: Observed) -> Growth | None:
     return growth(seen.step_times) if len(seen.training_starts) == 1 else None
 
 
-def growth(parts: Sequence[tuple[float, float, float]]) -> Growth | None:
+def growth(parts: Sequence[Sequence[float]]) -> Growth | None:
     """Return the growth of the duration of steps; None if there is none that is clear.
 
     Args:
         parts: number, seconds and amount (tokens or examples) of the shortest step of each part of
             a training, in their order; at most a few hundred.
     """
+    if any(len(part) != _FIGURES for part in parts):
+        return None
     if len(parts) < _FEWEST_PARTS or parts[-1][0] - parts[0][0] < FEWEST_STEPS:
         return None
     if any(later[0] <= earlier[0] for earlier, later in itertools.pairwise(parts)):

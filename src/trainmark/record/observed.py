@@ -82,7 +82,7 @@ class Observed:
     device_peak_bytes: int | None = None
     changed: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    step_times: tuple[tuple[float, float, float], ...] = ()
+    step_times: tuple[tuple[float, ...], ...] = ()
     unknown: dict[str, str] = field(default_factory=dict)
     training_starts: tuple[int, ...] = (0,)
     ended_early: bool = False

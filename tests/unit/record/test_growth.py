@@ -66,6 +66,13 @@ def test_a_few_steps_show_nothing() -> None:
     assert growth([]) is None
 
 
+def test_odd_parts_show_nothing() -> None:
+    """A record may come from anywhere."""
+    grows = parts(lambda step: 0.004 * step)
+    assert growth([*grows, [1e6]]) is None
+    assert growth([*grows, grows[-1]]) is None
+
+
 def test_the_parts_of_a_long_training_are_few() -> None:
     times = StepTimes()
     for step in range(1, 100_001):

@@ -69,7 +69,7 @@ class Reports:
         self._evaluation = 0.0
         self._greeted = self._untested = False
         self._observed_last: StepsObserved | None = None
-        self._step_times: tuple[tuple[float, float, float], ...] = ()
+        self._step_times: tuple[tuple[float, ...], ...] = ()
         self.left_out = 0
         self.paused_seconds = 0.0
         self.odd: list[str] = []
@@ -284,7 +284,7 @@ _MOST_PARTS = 128
 """Most parts of a training whose shortest step is kept."""
 
 
-def _step_times(parts: Any) -> Iterator[tuple[float, float, float]]:
+def _step_times(parts: Any) -> Iterator[tuple[float, ...]]:
     """Yield the valid parts among those of a message: number, seconds and amount of a step."""
     for part in parts[:_MOST_PARTS] if isinstance(parts, list) else ():
         numbers = [_number(each) for each in part] if isinstance(part, list) else []
