@@ -22,6 +22,7 @@ SCRIPTS = Path(__file__).parent / "scripts" / "hostile"
         ("in_a_fork", 5, 5),
         ("in_an_interpreter", 1, 0),
         ("without_modules", 0, 6),
+        ("without_its_folder", 0, 4),
         ("raises_in_a_step", 1, 2),
     ],
 )
