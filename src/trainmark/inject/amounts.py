@@ -10,7 +10,7 @@ _NEARLY_ALL = 0.9
 
 
 class Since(NamedTuple):
-    """What was added up since the last step that counts.
+    """What was added up since the last step of any optimiser.
 
     Args:
         waited: seconds of waiting for loaders.

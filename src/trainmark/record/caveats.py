@@ -86,7 +86,7 @@ class Caveat(str, Enum):
     ODD_REPORTS = "odd-reports", "some reports of the command were not understood and are left out"
     GROWING = (
         "growing",
-        "each step takes longer than the one before, so a mean over the steps says little; "
+        "the steps take longer and longer, so a mean over them says little; "
         "trainmark show says by how much",
     )
     LEFT_PROCESSES = "left-processes", "the command left processes behind, which were stopped"
