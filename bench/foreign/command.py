@@ -1,150 +1,141 @@
-"""Are public scripts left as they are by `trainmark measure`?
+"""Public scripts that were not written for trainmark: are they harmed, and are they seen rightly?
 
-    python bench/foreign CHECKOUTS [--only NAME,...] [--examples 2000]
+    python bench/foreign unchanged CHECKOUTS [--only NAME,...]
+    python bench/foreign try CHECKOUTS --out FILE.jsonl [--only NAME,... | --quick] [--seconds 60]
+    python bench/foreign score FILE.jsonl [--judged FILE.toml]
+    python bench/foreign draw NUMBER SEED
 
 CHECKOUTS has a checkout of each repository of scripts.toml, in a folder of its owner and name. Each
-script runs in a copy of its folder, with data of equal shape in place of what it would download:
-twice by itself and once under `trainmark measure`, each time with the same seeds. It prints whether
-the weights after every step of every optimizer are the same, bit by bit. A script that does not
-repeat itself is named. The exit code is 1 if trainmark changed one.
+script runs in a copy of it, with data of equal shape in place of what it would download. Packages
+that scripts need may lie in a folder of PYTHONPATH, or in the environment of --python.
 
-Packages that scripts need may lie in a folder of PYTHONPATH.
+unchanged runs each script twice by itself and once under `trainmark measure`, each time with the
+same seeds. It prints whether the weights after every step of every optimizer are the same, bit by
+bit. A script that does not repeat itself is named. The exit code is 1 if trainmark changed one.
+
+try runs each script by itself, under `measure` and under `explain --seconds 60`, and appends what
+they found to FILE.jsonl; those that are there already are not run again. --quick takes ten that
+need 25 minutes together.
+
+score compares that with the truth of scripts.toml, prints what is wrong, and a line with the score.
+With --judged, it includes what readers found wrong in the sentences: a table for each script, with
+a list `wrong`.
+
+draw prints candidates that are drawn by a seed.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import tomllib
-from foreign import stand_ins
-
-HERE = Path(__file__).resolve().parent
-OURS = (str(HERE / "probe"), str(HERE / "packages"))
-"""Folders that come first in the path of modules."""
-TIMEOUT_SECONDS = 900.0
-TIMES = re.compile(r"\d+\.\d+ ?(?:s\b|ms\b|seconds)|ms/batch +[\d.]+|time +[\d.]+ms|mfu -?[\d.]+%")
-"""What scripts print of their speed, which differs from run to run."""
-
-
-@dataclass(frozen=True)
-class Script:
-    """A public script; see the comments of scripts.toml."""
-
-    name: str
-    repository: str
-    commit: str
-    folder: str
-    command: tuple[str, ...]
-    stand_ins: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a run of a script left.
-
-    Args:
-        code: its exit code.
-        digest: the number of steps, and a digest of the weights after each.
-        printed: what it printed, without times.
-        errors: the end of its standard error.
-    """
-
-    code: int
-    digest: str
-    printed: str
-    errors: str
+from foreign.copies import source_of
+from foreign.scoring import Judged, Seen, score, seen
+from foreign.scripts import Script, drawn, listed
+from foreign.trials import Trial, loaded, saved, shortened, tried
+from foreign.unchanged import compared
 
 
 def main() -> int:
-    """Run the listed scripts; returns the exit code."""
+    """Run a command; returns the exit code."""
+    options = _options()
+    if options.command == "unchanged":
+        return _unchanged(options)
+    if options.command == "try":
+        return _try(options)
+    if options.command == "score":
+        return _score(options)
+    print("\n".join(drawn(options.number, options.seed)))
+    return 0
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("checkouts", type=Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--examples", default="2000")
-    options = parser.parse_args()
-    only = set(filter(None, options.only.split(",")))
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("unchanged", "try"):
+        command = commands.add_parser(name)
+        command.add_argument("checkouts", type=Path)
+        command.add_argument("--only", default="")
+        command.add_argument("--examples", default="2000")
+        command.add_argument("--python", default=sys.executable)
+        if name == "try":
+            command.add_argument("--out", type=Path, required=True)
+            command.add_argument("--quick", action="store_true")
+            command.add_argument("--seconds", type=float, default=60.0)
+    command = commands.add_parser("score")
+    command.add_argument("file", type=Path)
+    command.add_argument("--judged", type=Path)
+    command = commands.add_parser("draw")
+    command.add_argument("number", type=int)
+    command.add_argument("seed", type=int)
+    return parser.parse_args()
+
+
+def _chosen(only: str) -> list[Script]:
+    """Return the scripts of a list of names; all without one."""
+    names = set(filter(None, only.split(",")))
+    return [script for script in listed() if not names or script.name in names]
+
+
+def _unchanged(options: argparse.Namespace) -> int:
     changed = 0
-    for script in scripts():
-        if only and script.name not in only:
-            continue
-        verdict = compared(script, options.checkouts, options.examples)
+    for script in _chosen(options.only):
+        verdict = compared(script, options.checkouts, options.examples, options.python)
         changed += verdict.startswith("CHANGED")
         print(f"{script.name}: {verdict}", flush=True)
     return 1 if changed else 0
 
 
-def scripts() -> list[Script]:
-    """Return the listed scripts."""
-    listed = tomllib.loads((HERE / "scripts.toml").read_text("utf-8"))["script"]
-    return [
-        Script(**{**each, "command": tuple(each["command"]), "stand_ins": tuple(each["stand_ins"])})
-        for each in listed
+def _try(options: argparse.Namespace) -> int:
+    done = {trial.name for trial in _trials(options.out)}
+    for script in _chosen(options.only):
+        if script.truth is None or script.name in done or (options.quick and not script.is_quick):
+            continue
+        if not source_of(script, options.checkouts).is_dir():
+            print(f"{script.name}: left out, its checkout is missing", flush=True)
+            continue
+        trial = tried(script, options.checkouts, options.examples, options.python, options.seconds)
+        with options.out.open("a", encoding="utf-8") as file:
+            file.write(saved(shortened(trial)) + "\n")
+        print(_verdict(seen(script, script.truth, trial)), flush=True)
+    return 0
+
+
+def _score(options: argparse.Namespace) -> int:
+    trials = {trial.name: trial for trial in _trials(options.file)}
+    found = [
+        seen(script, script.truth, trials[script.name])
+        for script in listed()
+        if script.truth is not None and script.name in trials
     ]
+    for each in found:
+        print(_verdict(each))
+    print(score(found, _judged(options.judged)))
+    return 0
 
 
-def compared(script: Script, checkouts: Path, examples: str) -> str:
-    """Return what differs between runs of a script with and without trainmark."""
-    source = checkouts / script.repository / script.folder
-    if not source.is_dir():
-        return f"left out, {source} is missing"
-    measure = ("-m", "trainmark", "measure", "--repeats", "1", "--out", "../results", "--")
-    alone = [run(script, source, examples, ()) for _ in range(2)]
-    if alone[0].code != 0:
-        return f"left out, exit code {alone[0].code}: {alone[0].errors}"
-    observed = run(script, source, examples, (sys.executable, *measure))
-    steps = alone[0].digest.partition(" ")[0]
-    if int(steps or 0) == 0:
-        return "left out, it has no optimizer of PyTorch"
-    if alone[0] != alone[1]:
-        return f"does not repeat itself ({steps} steps); under trainmark: code {observed.code}"
-    if observed.code != 0:
-        return f"CHANGED: exit code {observed.code}: {observed.errors}"
-    if observed.digest != alone[0].digest:
-        return f"CHANGED: weights differ ({alone[0].digest[:12]}, {observed.digest[:12]})"
-    return f"the same weights after each of {steps} steps of optimizers"
+def _trials(file: Path) -> list[Trial]:
+    if not file.exists():
+        return []
+    return [loaded(line) for line in file.read_text("utf-8").splitlines()]
 
 
-def run(script: Script, source: Path, examples: str, before: tuple[str, ...]) -> Run:
-    """Run a script in a copy of its folder, by words ``before`` its own."""
-    with tempfile.TemporaryDirectory() as top:
-        folder = Path(top) / "work"
-        shutil.copytree(source, folder)
-        for name in script.stand_ins:
-            stand_ins.make(name, folder)
-        digest = Path(top) / "digest"
-        words = [sys.executable if each == "python" else each for each in script.command]
-        ended = subprocess.run(
-            [*before, *words],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=TIMEOUT_SECONDS,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(
-                    [
-                        *map(str, (HERE / "probe", HERE / "packages")),
-                        os.environ.get("PYTHONPATH", ""),
-                    ]
-                ),
-                "FOREIGN_DIGEST": str(digest),
-                "FOREIGN_SCRIPT": words[1],
-                "STAND_IN_EXAMPLES": examples,
-                "MPLBACKEND": "Agg",
-                "OMP_NUM_THREADS": "1",
-            },
-        )
-        printed = "" if before else TIMES.sub("", ended.stdout)
-        found = digest.read_text() if digest.exists() else ""
-        return Run(ended.returncode, found.strip(), printed, ended.stderr.strip()[-300:])
+def _judged(file: Path | None) -> dict[str, Judged]:
+    if file is None:
+        return {}
+    tables = tomllib.loads(file.read_text("utf-8"))
+    return {name: Judged(tuple(table["wrong"])) for name, table in tables.items()}
+
+
+def _verdict(found: Seen) -> str:
+    """Return what is wrong with one script, as a line."""
+    parts = [f"WRONG: {each}" for each in found.wrong]
+    parts += [f"unknown: {each}" for each in found.unknown]
+    parts += [f"HARMED: {each}" for each in found.harmed]
+    if found.is_useful is not None:
+        parts.append("useful" if found.is_useful else "not useful")
+    return f"{found.name}: {'; '.join(parts) or 'right'} ({found.seconds:.0f} s)"
