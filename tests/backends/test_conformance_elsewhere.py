@@ -60,6 +60,7 @@ def test_batches_of_the_compiled_loop() -> None:
     conformance("keras", "FastBatches")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @ENGINES
 def test_chance_in_the_compiled_loop(backend: str) -> None:

@@ -82,6 +82,7 @@ def test_a_search_does_not_change_the_training(command: CommandLine) -> None:
     assert record.observed.losses == pytest.approx(losses, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_script_that_fixes_its_threads_keeps_them(command: CommandLine) -> None:
     options = ("--repeats", "1", "--vary", "fix=call,variable,compile")
     records, _ = measured(command, "--fix", "{fix}", options=options)
@@ -91,6 +92,7 @@ def test_a_script_that_fixes_its_threads_keeps_them(command: CommandLine) -> Non
         assert Caveat.DEFAULT_THREADS in record.caveats, record.backend.style
 
 
+@pytest.mark.slow
 def test_threads_that_the_user_varies_are_kept(command: CommandLine) -> None:
     options = ("--repeats", "1", "--vary-env", "OMP_NUM_THREADS=1,2")
     records, _ = measured(command, options=options)
@@ -104,6 +106,7 @@ def test_threads_that_the_user_varies_are_kept(command: CommandLine) -> None:
     assert all(Caveat.DEFAULT_THREADS in record.caveats for record in seen.values())
 
 
+@pytest.mark.slow
 def test_a_training_that_is_too_short_has_the_caveat(command: CommandLine) -> None:
     records, _ = measured(command, options=("--repeats", "2", "--steps", "12"))
     for record in on_cpu(records):

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.command import CommandLine, wait_until
+from tests.slow import slow
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 
@@ -85,12 +86,13 @@ def test_a_shortened_training_is_resumed(command: CommandLine) -> None:
     assert [Caveat.SHORTENED in each.caveats for each in command.records()].count(False) == 1
 
 
+@pytest.mark.slow
 def test_a_side_that_is_fifty_times_slower(command: CommandLine) -> None:
     printed = compared(command, 20.0, {"step_seconds": 0.5, "speedup": 50.0}, *ENDLESS)
     assert "learning" in printed or "too short" in printed
 
 
-@pytest.mark.parametrize("at_step", [0, 20])
+@pytest.mark.parametrize("at_step", [slow(0), 20])
 def test_a_side_that_hangs_leaves_the_other_one(command: CommandLine, at_step: int) -> None:
     fake = {"fail": "hang", "only_on": "cuda:0", "at_step": at_step, "step_seconds": 0.01}
     printed = compared(command, 12.0, fake)

@@ -192,6 +192,7 @@ def test_a_script_that_is_killed_while_the_other_waits_keeps_it_from_nothing(
     assert all(record.slices for record in records), "what was measured is kept"
 
 
+@pytest.mark.slow
 def test_a_script_that_does_not_is_measured_as_a_whole(command: CommandLine) -> None:
     code, err, records = measured(
         command, sys.executable, "-c", "import time; time.sleep({pause})",
@@ -311,7 +312,7 @@ FAILS_EARLY = "if side == 'bad': sys.exit('no such weights')\n"
 FAILS_LATE = "if side == 'bad' and step == 30: sys.exit('no such weights')\n"
 
 
-@pytest.mark.parametrize("fails", ["early", "late"])
+@pytest.mark.parametrize("fails", ["early", slow("late")])
 def test_a_failed_command_is_not_run_again_within_a_budget(
     command: CommandLine, tmp_path: Path, fails: str
 ) -> None:

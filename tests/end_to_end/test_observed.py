@@ -294,6 +294,7 @@ def test_a_pool_without_a_limit_runs_to_its_end(command: CommandLine) -> None:
     assert record.observed.steps >= 30
 
 
+@pytest.mark.slow
 def test_long_trainings_take_turns_and_end_with_the_budget(
     command: CommandLine, tmp_path: Path
 ) -> None:

@@ -100,7 +100,7 @@ def check_fit(epochs: list[Epoch], observed: Observed, printed: str, at_once: in
 
 
 @pytest.mark.parametrize(
-    ("engine", "at_once"), [("tensorflow", 4), slow("jax", 1), slow("torch", 1)]
+    ("engine", "at_once"), [slow("tensorflow", 4), slow("jax", 1), ("torch", 1)]
 )
 def test_fit_of_keras(
     seen: Seen, monkeypatch: pytest.MonkeyPatch, engine: str, at_once: int

@@ -126,6 +126,7 @@ def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
     assert command.records() == [], "none where a comparison of speeds would look"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_ray")
 def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLine) -> None:
     words = arguments(command, "--parallel", "2", grid=("learning_rate=0.1,0.03", "seed=1,2"))

@@ -110,7 +110,7 @@ def test_rounds_of_slices_alone_follow_within_the_budget(command: CommandLine) -
     assert len(complete) == 4, "rounds of slices alone stand for no planned run"
 
 
-@pytest.mark.parametrize("fail", ["kill", "hang", "nan", "memory"])
+@pytest.mark.parametrize("fail", ["kill", "hang", slow("nan"), slow("memory")])
 def test_a_side_that_is_lost_while_the_other_waits_keeps_it_from_nothing(
     command: CommandLine, fail: str
 ) -> None:
@@ -160,6 +160,7 @@ def test_sides_that_do_not_fit_together_take_no_turns(
     assert "did not fit into memory" in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_pauses_do_not_count_for_the_timeout(command: CommandLine) -> None:
     started = time.monotonic()
     code, _, err = command.train(

@@ -467,6 +467,7 @@ class Observer:
 
     def changed(self, name: str, proof: str) -> None:
         """An experiment took effect; ``proof`` says how that is known."""
+        self._failed.pop(name, None)
         self._changed[name] = proof
 
     def cannot(self, name: str, why: str) -> None:
@@ -477,7 +478,11 @@ class Observer:
 
     def is_users(self, frame: FrameType) -> bool:
         """Whether a frame is code of the user: neither of a package nor of the standard library."""
-        return _is_users(frame.f_code.co_filename)
+        return is_users_file(frame.f_code.co_filename)
+
+    def is_users_file(self, name: str) -> bool:
+        """Whether a file is the user's."""
+        return is_users_file(name)
 
     def users_place(self, frame: FrameType | None) -> str | None:
         """Return ``file:line`` of the innermost frame that is the user's."""
@@ -958,7 +963,8 @@ class _Epoch:
 
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033  (Python 3.8)
-def _is_users(name: str) -> bool:
+def is_users_file(name: str) -> bool:
+    """Whether a file is neither of a package nor of the standard library."""
     return not any(each in name for each in _NOT_IN) and not name.startswith(_NOT_THE_USERS)
 
 

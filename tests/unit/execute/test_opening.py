@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.slow import slow
 from trainmark.data.locate import Located
 from trainmark.execute.parent.conversation import candidates
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
@@ -67,7 +68,7 @@ def run(tasks: list[Task[Run]], out: Path, listener: Listener | None) -> list[Re
 
 
 @pytest.mark.parametrize(
-    ("backend", "style"), [("numpy", "idiomatic"), ("torch", "fast"), ("torch", "idiomatic")]
+    ("backend", "style"), [("numpy", "idiomatic"), ("torch", "fast"), slow("torch", "idiomatic")]
 )
 def test_a_training_after_an_opening_is_that_of_a_fresh_process(
     backend: str, style: str, drawn: Located, tmp_path: Path
@@ -168,6 +169,7 @@ def test_next_to_an_accelerator_the_best_thread_count_is_found(
     )
 
 
+@pytest.mark.slow
 def test_each_workload_has_its_own_best_number_of_threads(drawn: Located, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     tasks = beside_an_accelerator(rounds_of("torch", drawn, ["fast", "idiomatic"]))

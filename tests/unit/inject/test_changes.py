@@ -55,7 +55,10 @@ class Notes:
     evaluates_since = None
 
     def is_users(self, frame: FrameType) -> bool:
-        return frame.f_code.co_filename == __file__
+        return self.is_users_file(frame.f_code.co_filename)
+
+    def is_users_file(self, name: str) -> bool:
+        return name == __file__
 
     def users_place(self, frame: Any) -> str | None:
         while frame is not None and not self.is_users(frame):
@@ -432,10 +435,20 @@ def test_lines_that_read_a_result_get_an_old_one(apply: Callable[..., Notes]) ->
     notes = apply("no-sync")
     values = [torch.tensor(float(number)).item() for number in range(3)]
     assert values == [0.0, 0.0, 0.0]
-    assert [float(torch.tensor(number)) for number in (1, 2)] == [1.0, 1.0], (
-        "every line has its own"
-    )
+    others = [float(torch.tensor(number)) for number in (1, 2)]
+    assert others == [1.0, 1.0], "every line has its own"
     assert "test_changes.py:" in notes.changes["no-sync"]
+
+
+def test_lines_whose_result_is_computed_with_get_the_new_one(apply: Callable[..., Notes]) -> None:
+    notes = apply("no-sync")
+    seen: list[int] = []
+    for number in range(3):
+        at = torch.tensor(number).item()
+        seen.append("abc".index("abc"[at]))
+    assert seen == [0, 1, 2]
+    assert not notes.changes
+    assert "the script computes with what" in notes.failures["no-sync"]
 
 
 def evaluate(model: Any, loader: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.observed import FOLDER, Run, observed, plain
+from tests.slow import slow
 from trainmark.inject.patch import Kind
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -30,7 +31,7 @@ def patches(folder: Path, frameworks: str) -> list[tuple[str, str]]:
     return [tuple(each) for each in json.loads(err.splitlines()[-1])]
 
 
-@pytest.mark.parametrize("frameworks", ["torch", "jax", "tensorflow,keras"])
+@pytest.mark.parametrize("frameworks", ["torch", "jax", slow("tensorflow,keras")])
 def test_each_patched_function_is_what_it_was(frameworks: str, tmp_path: Path) -> None:
     for each in frameworks.split(","):
         pytest.importorskip(each)
@@ -70,6 +71,7 @@ def test_callers_warnings_and_tracebacks_are_the_same(tmp_path: Path) -> None:
     assert after.steps == 4
 
 
+@pytest.mark.slow
 def test_what_compilers_make_is_the_same(tmp_path: Path) -> None:
     """Compilers read the source and the caller of what they are given."""
     pytest.importorskip("torch")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.observed import observed
+from tests.slow import slow
 
 SCRIPTS = Path(__file__).parent / "scripts" / "seen"
 
@@ -50,7 +51,7 @@ def test_a_loader_that_is_read_once(tmp_path: Path) -> None:
     assert (found["steps"], found["examples_per_step"], found["unknown"]) == (50, 200, {})
 
 
-@pytest.mark.parametrize(("number", "steps"), [(5, 30), (6, 7), (3, 2), (2, 100)])
+@pytest.mark.parametrize(("number", "steps"), [(5, 30), slow(6, 7), (3, 2), slow(2, 100)])
 def test_several_trainings_drop_no_step(tmp_path: Path, number: int, steps: int) -> None:
     found = seen(tmp_path, "several", str(number), str(steps))
     assert found["steps"] == number * steps
@@ -59,6 +60,7 @@ def test_several_trainings_drop_no_step(tmp_path: Path, number: int, steps: int)
     assert found["examples_per_step"] == 32
 
 
+@pytest.mark.slow
 def test_another_optimiser_of_the_same_network_goes_on(tmp_path: Path) -> None:
     found = seen(tmp_path, "stages")
     assert (found["steps"], found["training_starts"]) == (80, [0])

@@ -22,6 +22,7 @@ from trainmark.execute.parent.scheduler import RunObserver, RunStopped
 from trainmark.execute.parent.task import Task
 from trainmark.execute.parent.time_limit import TimeLimit
 from trainmark.execute.protocol.answers import StepsObserved
+from trainmark.inject.changes import OLD_VALUES_AT
 from trainmark.measure.vendor import Gpu
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import Observed
@@ -365,8 +366,11 @@ def test_a_slow_statement_is_named_if_its_experiment_failed() -> None:
     assert found.left_out == {"no-sync": "no evidence that it took effect"}
 
 
+ALL_READS = ("train.py:3", "train.py:8", "train.py:9", "train.py:20")
+
+
 @pytest.mark.parametrize(
-    ("facts", "place"),
+    ("facts", "stale", "place"),
     [
         (
             {
@@ -378,21 +382,45 @@ def test_a_slow_statement_is_named_if_its_experiment_failed() -> None:
                     "train.py:8": 0.1,
                 },
             },
+            ALL_READS,
             "train.py:9",
         ),
-        ({}, "train.py:3"),
+        ({}, ALL_READS, "train.py:3"),
+        ({}, ("train.py:20", "train.py:8"), "train.py:8"),
     ],
-    ids=["the slowest outside of the loader", "the most frequent without samples"],
+    ids=[
+        "the slowest outside of the loader",
+        "the most frequent without samples",
+        "only what the script does not compute with",
+    ],
 )
-def test_the_line_that_waits_longest_is_named(facts: dict[str, Any], place: str) -> None:
+def test_the_line_that_waits_longest_is_named(
+    facts: dict[str, Any], stale: tuple[str, ...], place: str
+) -> None:
     reads = {
         "train.py:3 int()": 6400,
         "train.py:8 .item()": 200,
         "train.py:9 .tolist()": 100,
         "train.py:20 .item()": 9,
     }
-    found = explained(FakeHost(seen=replace(SEEN, syncs=reads), facts=facts), "no-sync")
+    changes = {"no-sync": Behaviour(proof=OLD_VALUES_AT + ", ".join(stale))}
+    host = FakeHost(seen=replace(SEEN, syncs=reads), facts=facts, changes=changes)
+    found = explained(host, "no-sync")
     assert [each.place for each in found.findings] == [place]
+
+
+@pytest.mark.parametrize(("sync_seconds", "most"), [(0.2, 1.15), (0.8, 2.01), (None, 1.0)])
+def test_not_reading_gains_no_more_than_reading_takes(
+    sync_seconds: float | None, most: float
+) -> None:
+    """Whatever else makes the steps shorter, such as episodes of an agent that ends early."""
+    seen = replace(SEEN, syncs={"train.py:8 .item()": 100}, sync_seconds=sync_seconds)
+    proof = OLD_VALUES_AT + "train.py:8"
+    host = FakeHost(seen=seen, changes={"no-sync": Behaviour(seconds=0.25, proof=proof)})
+    (finding,) = explained(host, "no-sync").findings
+    assert 1 <= finding.speedup.value <= most
+    assert finding.speedup.high is not None
+    assert finding.speedup.high <= most
 
 
 TEN_CHANGES = (

@@ -415,6 +415,7 @@ def test_a_round_gets_more_blocks_if_only_blocks_differ() -> None:
     assert max(found) > BLOCKS
 
 
+@pytest.mark.slow
 def test_the_disturbing_process_is_named_before_and_after() -> None:
     machine = Machine([1.0], others=0.5)
     machine.neighbours.busy = [Neighbour("encode", 4711, 0.98), Neighbour("backup", 12, 0.2)]

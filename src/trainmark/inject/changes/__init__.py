@@ -18,6 +18,8 @@ from typing import Any
 
 VARIABLE = "TRAINMARK_CHANGES"
 """Environment variable: the changes of an experiment, separated by commas."""
+OLD_VALUES_AT = "old values at "
+"""The proof of ``no-sync`` begins so; places follow, separated by commas and spaces."""
 
 
 class Change:
@@ -33,6 +35,7 @@ class Change:
         self.observer = observer
         self.word, _, self.value = name.partition("=")
         self.done = False
+        self._keeps = False
 
     def took(self, proof: str) -> None:
         """Report that it took effect; only the first proof counts."""
@@ -40,10 +43,21 @@ class Change:
             self.done = True
             self.observer.changed(self.name, proof)
 
+    def proves(self, proof: str) -> None:
+        """Report that it took effect; the latest proof counts."""
+        self.done = True
+        self.observer.changed(self.name, proof)
+
     def cannot(self, why: str) -> None:
         """Report that it can't be applied."""
         if not self.done:
             self.done = True
+            self.observer.cannot(self.name, why)
+
+    def keeps(self, why: str) -> None:
+        """Report that it can't be applied to a part of the script; it may be to another one."""
+        if not self.done and not self._keeps:
+            self._keeps = True
             self.observer.cannot(self.name, why)
 
     def nothing(self, real: Any, /, *_: Any, **__: Any) -> None:

@@ -33,6 +33,7 @@ from trainmark.execute.parent.task import Task
 from trainmark.execute.parent.time_limit import TimeLimit
 from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.execute.protocol.answers import Answer, StepsObserved
+from trainmark.inject.changes import OLD_VALUES_AT
 from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.vendor import Gpu
@@ -89,6 +90,11 @@ _OF_READS = 0.1
 
 The loop around the reads takes the rest.
 """
+
+_READS_MAY_TAKE = 1.25
+"""Time that reads may take, as a multiple of what was measured from samples of them."""
+_ALL_BUT_NOTHING = 0.99
+"""Largest share of the time that may be due to reads."""
 
 
 @dataclass(frozen=True)
@@ -411,7 +417,9 @@ class _Study:
         if "+" in change:
             return Finding(change, "change", None, ratio, fresh, curve, proof, None, memory)
         about = experiment(change)
-        place = self._place(about.part)
+        place = self._place(about.part, proof)
+        if change == "no-sync":
+            ratio = self._at_most_the_reads(ratio)
         if not place and seen:
             place = seen[0].places.get(about.part)
         return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, place, memory)
@@ -467,9 +475,22 @@ class _Study:
             reads[call.rpartition(" ")[0]] += times
         return reads
 
-    def _place(self, part: ScriptPart) -> str | None:
+    def _at_most_the_reads(self, ratio: Estimate) -> Estimate:
+        """Return a ratio that is no larger than the measured time of reading allows.
+
+        Reads during an evaluation are a part of it, so all of that might be due to them.
+        """
+        seen = self.observed
+        of_reads = (seen.sync_seconds or 0.0) + (seen.evaluation_seconds or 0.0)
+        share = min(_READS_MAY_TAKE * of_reads / (seen.all_seconds or math.inf), _ALL_BUT_NOTHING)
+        most = 1 / (1 - share)
+        return ratio.mapped(lambda each: min(each, most))
+
+    def _place(self, part: ScriptPart, proof: str) -> str | None:
         if part == "sync":
-            reads = self._reads
+            # The script computes with what other lines read.
+            stale = proof.removeprefix(OLD_VALUES_AT).split(", ")
+            reads = {place: self._reads[place] for place in stale}
             loading = self.facts.get("loading", ())
             lines = self.facts.get("lines", {})
             often = self.observed.steps / 2

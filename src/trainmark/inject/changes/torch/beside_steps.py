@@ -12,23 +12,34 @@ import torch
 from torch.utils.data import DataLoader
 
 from ...patch import around
-from .. import Change
+from .. import OLD_VALUES_AT, Change
+from ..reported import Reported
 from .outermost import around_modules, evaluates, tensors
+
+_MOST_PLACES = 10
+"""Most lines that the proof of a change names."""
 
 
 def no_sync(change: Change) -> None:
-    """Give the user's lines that read a result what their first call returned."""
+    """Give the user's lines that only report a result what their first call returned."""
     results: dict[Any, Any] = {}
+    stale_places: list[str] = []
+    reported = Reported(change.observer.is_users_file)
 
     def stale(name: str, real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(2)
         if (name == "cpu" and self.device.type == "cpu") or not change.observer.is_users(frame):
             return real(self, *args, **kwargs)
+        if not reported.is_only_reported(frame, name):
+            change.keeps(
+                f"the script computes with what {change.observer.users_place(frame)} reads"
+            )
+            return real(self, *args, **kwargs)
         key = frame.f_code, frame.f_lasti, name, self.shape if self.ndim else ()
-        if key in results:
-            change.took(f"{change.observer.users_place(frame)} reuses an old value")
-        else:
+        if key not in results:
             results[key] = real(self, *args, **kwargs)
+            stale_places.append(change.observer.users_place(frame))
+            change.proves(OLD_VALUES_AT + ", ".join(stale_places[:_MOST_PLACES]))
         return results[key]
 
     for name in ("item", "__float__", "__int__", "tolist", "cpu"):
