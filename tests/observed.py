@@ -25,6 +25,7 @@ class Run:
     out: str
     err: str
     reports: tuple[dict[str, Any], ...] = ()
+    step_times: tuple[tuple[float, ...], ...] = ()
 
     @property
     def visible(self) -> tuple[int, str, str]:
@@ -62,7 +63,9 @@ def observed(script: Path, *words: str, folder: Path, steps: int = 0) -> Run:
     run = _run(extra, script, *words, folder=folder)
     messages = [json.loads(line) for line in pipe.read_text().splitlines()]
     reports = tuple(each for each in messages if each["event"] == "observed")
-    return Run(run.code, run.out, run.err, reports)
+    times = [each["parts"] for each in messages if each["event"] == "step_times"]
+    parts = tuple(tuple(part) for part in (times[-1] if times else ()))
+    return Run(run.code, run.out, run.err, reports, parts)
 
 
 def _run(extra: dict[str, str], script: Path, *words: str, folder: Path) -> Run:

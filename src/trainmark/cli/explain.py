@@ -27,7 +27,6 @@ from trainmark.cli.show import refuse_others
 from trainmark.cli.streams import losing_output
 from trainmark.errors import ExplanationFailed, UsageError
 from trainmark.record.caveats import Caveat
-from trainmark.record.growth import growth_of
 from trainmark.units import many
 
 if TYPE_CHECKING:
@@ -200,7 +199,8 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         found.combination,
         found.lines,
         found.left_out,
-        grows=growth_of(found.observed),
+        grows=found.grows,
+        grows_at=found.grows_at,
         interrupted=found.interrupted,
     )
     observed = dataclasses.replace(found.observed, losses=[], changed={})

@@ -19,6 +19,7 @@ class Since(NamedTuple):
         rows: number of rows of the network's inputs, with gradients.
         tokens: number of tokens of these inputs.
         odd: number of forward passes with gradients whose input shows no number of examples.
+        elements: number of elements of these inputs.
     """
 
     waited: float = 0.0
@@ -27,6 +28,7 @@ class Since(NamedTuple):
     rows: float = 0
     tokens: float = 0
     odd: float = 0
+    elements: float = 0
 
     def and_then(self, later: Since) -> Since:
         """Return these sums and later ones."""

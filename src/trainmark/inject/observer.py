@@ -57,6 +57,9 @@ _LOSSES_OF_LINE = 80
 """Most losses in one line of a report; more are sent in several lines."""
 FEW = 3
 """Number of steps in which the input of the network is examined more closely."""
+_LOOKS_EVERY = 8
+"""Steps between two looks at the input of a network whose examples the loader counts: they see
+whether images or sequences grow."""
 _OFTEN = 8
 """An evaluation that follows another one after at most this many steps is a part of the step."""
 _MOST_ODD_TARGETS = 2
@@ -176,6 +179,7 @@ class Observer:
         self._amounts = Amounts()
         self._times = StepTimes()
         self._passes: _Passes | None = None
+        self._elements = 0.0
         self._rows = 0
         self._odd_targets = 0
         self._closure_passes = 0
@@ -324,7 +328,12 @@ class Observer:
             self._last_read = self.steps
 
     def forward(
-        self, training: bool, grad: bool, examples: int | None = None, tokens: int | None = None
+        self,
+        training: bool,
+        grad: bool,
+        examples: int | None = None,
+        tokens: int | None = None,
+        elements: int = 0,
     ) -> None:
         """The network is about to compute a batch.
 
@@ -333,6 +342,7 @@ class Observer:
             grad: whether gradients are recorded.
             examples: number of examples of the batch; None if its input does not show them.
             tokens: number of tokens of the batch, if it has any.
+            elements: number of elements of the input; 0 if it is unknown.
         """
         if grad and (training or self._trains_in_eval):
             if self._odd_targets >= _MOST_ODD_TARGETS:
@@ -342,7 +352,12 @@ class Observer:
             if self.evaluates_since is not None:
                 self._trains_again(clock())
             self._sources.trains()
-            seen = Since(rows=examples or 0, tokens=tokens or 0, odd=examples is None)
+            seen = Since(
+                rows=examples or 0,
+                tokens=tokens or 0,
+                odd=examples is None,
+                elements=elements,
+            )
             if self.step_began:  # a closure may be called several times for one step
                 self._closure_passes += 1
                 self._closure_since = self._closure_since.and_then(seen)
@@ -568,7 +583,9 @@ class Observer:
         if self._closure_passes:  # they all computed the same batch
             rows = self._closure_since.rows / self._closure_passes
             tokens = self._closure_since.tokens / self._closure_passes
-            since = since.plus(rows=rows, tokens=tokens, odd=self._closure_since.odd)
+            elements = self._closure_since.elements / self._closure_passes
+            odd = self._closure_since.odd
+            since = since.plus(rows=rows, tokens=tokens, odd=odd, elements=elements)
         seconds = now - self.step_began if self.step_began else 0.0
         number = self.trainings.number_of(optimizer)
         step = Step(number, now, seconds, self._loss, steps, examples, since)
@@ -717,7 +734,9 @@ class Observer:
             self._epoch.amounts.add(since, steps)
             if self._search is None:
                 totals["seconds"] += seconds
-                amount = since.tokens or since.loaded or since.rows
+                if since.elements:
+                    self._elements = since.elements
+                amount = self._elements or since.loaded or since.rows
                 self._times.add(self.steps, seconds / steps, amount / steps)
             if "loader_wait" in totals:
                 totals["loader_wait"] += since.waited
@@ -731,7 +750,8 @@ class Observer:
                 self._pace._steps += steps - 1
                 self._pace.stepped(now, self._hook.FEWEST_STEPS)
         self._mark = now
-        self.is_steady = self._amounts.are_loaded and self.steps >= FEW
+        are_known = self._amounts.are_loaded and self.steps >= FEW
+        self.is_steady = are_known and self.steps % _LOOKS_EVERY > 0
         if self._due is not None:
             self._due = now
             self._end_due_epoch()

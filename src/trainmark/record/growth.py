@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmark.record.observed import Observed
@@ -25,11 +25,18 @@ _LEAST_GROWTH = 0.15
 _LEAST_SHARE_OF_A_THIRD = 0.2
 """Least share of the whole growth between the middles of two neighbouring thirds. A clock that
 falls once, or another program that starts, changes the duration once."""
+_STRETCHES = 16
+"""The training is taken in this many stretches; in most of them, steps must grow."""
+_LEAST_SHARE_OF_A_STRETCH = 0.4
+"""Least growth of the middle one of all stretches, as a share of the trend. In stairs, as of a
+network that gets more layers now and then, most stretches have none."""
 _LEAST_TREND = 0.7
 """Least rank correlation (Kendall's tau) between number and duration of steps."""
 _SAME_AMOUNT = 1.05
 """Largest ratio between the amounts of the last and the first third of a training that is still
 the same. Longer sequences take longer, which is no growth."""
+_MOST_OF_IT = 0.5
+"""Share of the growth above which a single line explains it."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,24 @@ class Growth:
         return self.first_seconds + self.each_seconds * (step - self.first_step)
 
 
+def growing_line(
+    found: Growth, early: Mapping[str, float], late: Mapping[str, float]
+) -> str | None:
+    """Return the line that most of a growth is due to; None if there is no such line.
+
+    Args:
+        found: the growth.
+        early: share of the time of each line, in the first third of the steps.
+        late: the same in the last third.
+    """
+    sixth = (found.last_step - found.first_step) / 6
+    before = found.seconds_at(found.first_step + sixth)
+    after = found.seconds_at(found.last_step - sixth)
+    longer = {line: share * after - early.get(line, 0.0) * before for line, share in late.items()}
+    line = max(longer, key=lambda each: longer[each], default=None)
+    return line if line and longer[line] > _MOST_OF_IT * (after - before) else None
+
+
 def growth_of(seen: Observed) -> Growth | None:
     """Return the growth of the duration of a training's steps, if there was a single one."""
     return growth(seen.step_times) if len(seen.training_starts) == 1 else None
@@ -62,8 +87,8 @@ def growth(parts: Sequence[Sequence[float]]) -> Growth | None:
     """Return the growth of the duration of steps; None if there is none that is clear.
 
     Args:
-        parts: number, seconds and amount (tokens or examples) of the shortest step of each part of
-            a training, in their order; at most a few hundred.
+        parts: number, seconds and amount (elements or examples) of the shortest step of each part
+            of a training, in their order; at most a few hundred.
     """
     if any(len(part) != _FIGURES for part in parts):
         return None
@@ -91,6 +116,8 @@ def growth(parts: Sequence[Sequence[float]]) -> Growth | None:
     between = (medians[1] - medians[0], medians[2] - medians[1])
     if min(between) < _LEAST_SHARE_OF_A_THIRD * whole or _trend(seconds) < _LEAST_TREND:
         return None
+    if _middle_slope(steps, seconds) < _LEAST_SHARE_OF_A_STRETCH * each_seconds:
+        return None
     return Growth(steps[0], steps[-1], first_seconds, each_seconds)
 
 
@@ -101,6 +128,15 @@ def _slope(steps: Sequence[float], seconds: Sequence[float]) -> float:
         for earlier in range(later):
             slopes.append((seconds[later] - seconds[earlier]) / (steps[later] - steps[earlier]))
     return statistics.median(slopes)
+
+
+def _middle_slope(steps: Sequence[float], seconds: Sequence[float]) -> float:
+    """Return the median of the slopes over one stretch of the training."""
+    length = len(steps) // _STRETCHES
+    return statistics.median(
+        (seconds[at + length] - seconds[at]) / (steps[at + length] - steps[at])
+        for at in range(len(steps) - length)
+    )
 
 
 def _trend(seconds: Sequence[float]) -> float:

@@ -48,8 +48,8 @@ class Observed:
             if unknown.
         changed: experiments that took effect, with the evidence.
         failed: experiments that could not be applied, with the reason.
-        step_times: number, seconds and amount (tokens, or else examples) of the shortest step of
-            each part of the training.
+        step_times: number, seconds and amount (elements of the network's input, or else examples)
+            of the shortest step of each part of the training.
         unknown: figures that are null, with the reason.
         training_starts: number of steps before each training of this process, the first of which
             begins at 0. Steps, seconds and losses are those of all of them.

@@ -85,6 +85,7 @@ def answers(
     left_out: Mapping[str, str] = MappingProxyType({}),
     *,
     grows: Growth | None = None,
+    grows_at: str | None = None,
     interrupted: bool = False,
 ) -> list[str]:
     """Return what to do first, then the other sentences about the findings.
@@ -97,6 +98,7 @@ def answers(
         lines: share of the time of each line.
         left_out: why changes were not tried, or failed.
         grows: by how much each step takes longer than the one before.
+        grows_at: the line that most of this is due to.
         interrupted: whether Ctrl-C has ended the measurements.
     """
     winners = [each for each in findings if each.wins and each.fresh]
@@ -149,7 +151,7 @@ def answers(
     if slow:
         sentences.append(f"Your slowest lines: {', '.join(slow[:_MOST_LINES])}.")
     if grows is not None:
-        sentences.insert(0, growth_sentence(grows))
+        sentences.insert(0, growth_sentence(grows, grows_at))
     return sentences
 
 

@@ -40,6 +40,17 @@ def test_another_loader_is_an_evaluation(tmp_path: Path, loaders: str) -> None:
     assert found["places"]["evaluation"].endswith("tested_while_training.py:35")
 
 
+def test_images_that_get_larger_are_larger_amounts(tmp_path: Path) -> None:
+    """Steps that take longer for this reason do not grow."""
+    pytest.importorskip("torch")
+    run = observed(SCRIPTS / "larger_images.py", folder=tmp_path)
+    assert run.code == 0, run.err
+    amounts = [amount for _, _, amount in run.step_times]
+    assert amounts[0] == 4 * 8 * 8
+    assert amounts == sorted(amounts)
+    assert 4 * 11 * 11 <= amounts[-1] <= 4 * 12 * 12
+
+
 def test_one_observation_is_no_batch(tmp_path: Path) -> None:
     found = seen(tmp_path, "policy")
     assert (found["steps"], found["examples_per_step"]) == (30, None)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from trainmark.inject.step_times import StepTimes
-from trainmark.record.growth import FEWEST_STEPS, growth
+from trainmark.record.growth import FEWEST_STEPS, Growth, growing_line, growth
 
 
 def parts(
@@ -46,6 +46,8 @@ NO_GROWTH: dict[str, Callable[[int], float]] = {
     "becomes faster": lambda step: 0.006 - 0.002 * step / 1000,
     "epochs": lambda step: 0.004 + 0.01 * (step % 100 == 0),
     "two kinds of steps": lambda step: 0.004 + 0.004 * (step % 2),
+    "two stairs": lambda step: 0.004 + 0.002 * (step // 350),
+    "four stairs": lambda step: 0.004 + 0.001 * (step // 200),
     "for a while": lambda step: 0.004 + 0.004 * (300 < step < 600),
 }
 
@@ -81,3 +83,32 @@ def test_the_parts_of_a_long_training_are_few() -> None:
     assert 40 <= len(found) <= 96
     assert {seconds for _, seconds, _ in found} == {1.0}
     assert [step for step, _, _ in found] == sorted(step for step, _, _ in found)
+
+
+GROWS = Growth(first_step=0, last_step=600, first_seconds=0.01, each_seconds=0.0001)
+"""A step takes 20 ms in the middle of the first third, and 60 ms in that of the last one."""
+
+
+@pytest.mark.parametrize(
+    ("early", "late", "line"),
+    [
+        ({"train.py:1": 1.0}, {"train.py:1": 0.4, "train.py:9": 0.6}, "train.py:9"),
+        (
+            {"train.py:1": 0.5, "train.py:9": 0.5},
+            {"train.py:9": 0.9, "train.py:1": 0.1},
+            "train.py:9",
+        ),
+        (
+            {"train.py:1": 0.5, "train.py:9": 0.5},
+            {"train.py:1": 0.5, "train.py:9": 0.5},
+            "train.py:1",
+        ),
+        ({}, {f"train.py:{line}": 0.1 for line in range(10)}, None),
+        ({}, {}, None),
+    ],
+    ids=["a new line", "a line that grows", "all lines alike", "many lines", "no samples"],
+)
+def test_the_line_that_grows_is_named(
+    early: dict[str, float], late: dict[str, float], line: str | None
+) -> None:
+    assert growing_line(GROWS, early, late) == line

@@ -35,6 +35,9 @@ _TELL_EVERY = 20
 """Number of samples between two reports."""
 _MOST = 20
 """Most lines in a report."""
+_IN_A_PART = 20
+"""Number of samples in a part of the training, of which the first and the last ones are compared.
+"""
 
 
 def stack(observer: Any) -> list[str]:
@@ -50,19 +53,24 @@ def sample(observer: Any, on_sampled: Callable[[dict[str, Any]], None]) -> None:
     """Start to sample the calling thread.
 
     Calls ``on_sampled`` now and then with the number of ``samples``, the shares of ``lines``, of
-    ``parts`` of the step, and of lines in the user's ``own`` code, outside of those parts; and with
-    the lines that run in ``loading``.
+    ``parts`` of the step, and of lines in the user's ``own`` code, outside of those parts; with the
+    lines that run in ``loading``; and with the shares of lines in the first and in the last third
+    of the samples, ``early`` and ``late``.
     """
     thread = threading.get_ident()
 
     def run() -> None:
         counts: dict[str, Counter[str]] = {name: Counter() for name in ("lines", "parts", "own")}
         loading: set[str] = set()
+        times: list[Counter[str]] = []
         for pause in _pauses():
             time.sleep(pause)
             place, part = _now(observer, thread)
             if place is None:
                 continue
+            if sum(counts["lines"].values()) % _IN_A_PART == 0:
+                times.append(Counter())
+            times[-1][place] += 1
             counts["lines"][place] += 1
             counts["parts"][part] += 1
             if part == _OWN:
@@ -71,15 +79,27 @@ def sample(observer: Any, on_sampled: Callable[[dict[str, Any]], None]) -> None:
                 loading.add(place)
             total = sum(counts["parts"].values())
             if total % _TELL_EVERY == 0:
-                shares = {
-                    name: {each: number / total for each, number in found.most_common(_MOST)}
-                    for name, found in counts.items()
-                }
+                third = len(times) // 3
+                compared = {"early": _sum(times[:third]), "late": _sum(times[len(times) - third :])}
+                shares = {name: _shares(found) for name, found in {**counts, **compared}.items()}
                 on_sampled({**shares, "samples": total, "loading": sorted(loading)[:_MOST]})
 
     on_sampled({})
     sys.setswitchinterval(_SWITCH_SECONDS)
     threading.Thread(target=run, daemon=True).start()
+
+
+def _sum(counts: list[Counter[str]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return total
+
+
+def _shares(counts: Counter[str]) -> dict[str, float]:
+    """Return the largest shares."""
+    total = sum(counts.values())
+    return {each: number / total for each, number in counts.most_common(_MOST)}
 
 
 def _pauses() -> Iterator[float]:

@@ -38,6 +38,7 @@ from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.vendor import Gpu
 from trainmark.record.caveats import Caveat
+from trainmark.record.growth import Growth, growing_line, growth_of
 from trainmark.record.observed import Observed
 from trainmark.record.record import Record
 from trainmark.record.store import Store
@@ -105,6 +106,8 @@ class OwnScript:
         command: its name.
         observed: what the unchanged script does.
         lines: share of the time of each line of the user's, the largest first.
+        grows: by how much each step takes longer than the one before; None if they don't.
+        grows_at: the line that most of this is due to; None if there is no such line.
         parts: share of the time of each part of a step, the largest first; empty if they were not
             sampled.
         gpu_busy: share of a few steps in which the GPU computes; None without one.
@@ -120,6 +123,8 @@ class OwnScript:
     command: str
     observed: Observed
     lines: Mapping[str, float]
+    grows: Growth | None
+    grows_at: str | None
     parts: Mapping[str, float]
     gpu_busy: float | None
     step_seconds: float
@@ -245,11 +250,17 @@ class _Study:
         best = max(makeable, key=attrgetter("speedup.value"), default=None)
         together = best if best in combinations else None
         every = tuple(ranked(findings.values()))
+        grows = growth_of(self.observed)
+        grows_at = None
+        if grows is not None:
+            grows_at = growing_line(grows, facts.get("early", {}), facts.get("late", {}))
         self.on_progress("done", 1.0)
         return OwnScript(
             command=self.command.name,
             observed=self.observed,
             lines=facts.get("lines", {}),
+            grows=grows,
+            grows_at=grows_at,
             parts={} if self.observed.on_gpu else facts.get("parts", {}),
             gpu_busy=facts.get("busy"),
             step_seconds=self.step_seconds,
