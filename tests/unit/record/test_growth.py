@@ -101,7 +101,7 @@ GROWS = Growth(first_step=0, last_step=600, first_seconds=0.01, each_seconds=0.0
         (
             {"train.py:1": 0.5, "train.py:9": 0.5},
             {"train.py:1": 0.5, "train.py:9": 0.5},
-            "train.py:1",
+            None,
         ),
         ({}, {f"train.py:{line}": 0.1 for line in range(10)}, None),
         ({}, {}, None),
