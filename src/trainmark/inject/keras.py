@@ -42,6 +42,7 @@ def install(keras: Any, observer: Observer) -> None:
         reads = _read
     observer.describe["keras"] = about
     observer.read_losses["keras"] = reads
+    observer.trainings.weights_of["keras"] = _weights_of
     observer.attempt("Keras fit", fit.follow)
     observer.attempt("Keras optimizers", functools.partial(_optimizers, keras, observer))
     saves = functools.partial(time_saves, keras.Model, ("save", "save_weights"), observer)
@@ -236,6 +237,11 @@ class _Fit:
             threads = sys.modules["tensorflow"].config.threading.get_intra_op_parallelism_threads()
             described["threads"] = threads or len(os.sched_getaffinity(0))
         return described
+
+
+def _weights_of(optimizer: Any) -> list[Any]:
+    """Return the weights that an optimiser changes; none before it knows them."""
+    return list(getattr(optimizer, "_trainable_variables", ()))
 
 
 def _examples(data: Any, steps: int, *, ends: bool) -> int | None:

@@ -77,6 +77,15 @@ def test_another_optimiser_of_the_same_network_goes_on(tmp_path: Path) -> None:
     assert (found["steps"], found["training_starts"]) == (80, [0])
 
 
+def test_a_model_of_keras_that_is_compiled_again_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    pytest.importorskip("keras")
+    found = seen(tmp_path, "keras_stages")
+    assert (found["steps"], found["training_starts"]) == (32, [0, 24])
+
+
 def test_of_adversaries_the_first_one_counts(tmp_path: Path) -> None:
     found = seen(tmp_path, "adversaries")
     assert (found["steps"], found["training_starts"]) == (60, [0])
