@@ -216,7 +216,7 @@ class _Steps:
         self._fed_back: dict[int, int] = {}
         self._tries: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._functions: dict[Any, tuple[weakref.ref[_Jitted], _Function]] = {}
-        self._made = observer.guarded(observer.made)
+        self._made = observer.guarded(observer.places.made)
         self._before = observer.guarded(self._look_before)
         self._after = observer.guarded(self._look_after)
 
@@ -308,7 +308,7 @@ class _Steps:
             self._device = next(iter(weights[0].sharding.device_set))
             self._described = {"precision": str(weights[0].dtype), "device": str(self._device)}
             training.weight = state[id(weights[0])]
-        self._observer.made_at("step", function)
+        self._observer.places.made_at("step", function)
         training.called_earlier(calls[-1] if itself else calls[0])
         self._step(function)  # this reports the first step, late
         training.called_earlier(calls[-1])

@@ -114,9 +114,9 @@ class _Fit:
 
     def _places(self, model: Any, method: str, frame: Any) -> None:
         if method in ("fit", "train_on_batch") and "fit" not in self._observer.places:
-            self._observer.place("fit", frame)
+            self._observer.places.keep("fit", frame)
             self._observer.places.pop("model", None)  # it was a layer's, from PyTorch's file
-            self._observer.made_at("model", model)
+            self._observer.places.made_at("model", model)
 
     def _trained_on_batch(self, model: Any, found: Any, size: int | None) -> None:
         if self.engine != "torch":

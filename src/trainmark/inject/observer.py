@@ -11,24 +11,22 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import gc
-import io
 import os
-import signal
-import stat
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Generator
-from importlib.util import module_from_spec, spec_from_file_location
 from types import FrameType, SimpleNamespace
 from typing import Any
 
 from . import best_threads
 from .amounts import Amounts, Since
+from .hooks import HOOK, hook_of_script, load_hook
 from .inside import Observes
+from .leaving import leave
+from .places import Places, is_users_file, users_place
 from .sources import Sources
 from .step_times import StepTimes
+from .tally import Tally
 from .trainings import Step, Trainings
 
 FOLDER = "TRAINMARK_OBSERVER"
@@ -47,8 +45,6 @@ _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 """Environment variables with the rank of this process among several."""
 _WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 """Environment variables with the number of ranks."""
-_HOOK = "TRAINMARK_HOOK"
-"""Environment variable of the hook; its module is recognised by it."""
 _MOST_LOSSES = 2_000
 """Steps from the start whose losses are all kept."""
 _THEN_EVERY = 100
@@ -68,28 +64,7 @@ examples."""
 _MOST_TRAININGS = 100
 """Most trainings whose beginnings are reported."""
 _UNDECIDED, _SPEAKS, _FOLLOWS, _OFF = range(4)
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))
-_NOT_THE_USERS = (
-    _PACKAGE,
-    os.path.dirname(os.__file__),
-    "<frozen",
-    os.path.join(os.path.dirname(_PACKAGE), "hook.py"),
-)
-_NOT_IN = ("-packages", "__autograph_generated")
-_FILES = io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom
 clock = time.perf_counter
-
-
-def _working_folder() -> str:
-    """Return the working folder, with the separator after it; nothing if it has been removed."""
-    try:
-        return os.path.join(os.getcwd(), "")
-    except OSError:
-        return ""
-
-
-_AT_START = _working_folder()
-"""The folder that the script started in, captured early: the script may change directory."""
 
 
 def _nothing() -> None:
@@ -165,13 +140,8 @@ class Observer:
         self._search_steps = 0
         self.is_led = False
         self.injected: list[str] = []
-        self.places: dict[str, str] = {}
-        self._syncs: Counter[tuple[tuple[str, int], str]] = Counter()
-        self._changed: dict[str, str] = {}
-        self._failed: dict[str, str] = {}
-        self._made: dict[int, str] = {}
-        self._totals = {"seconds": 0.0}
-        self._counts = {"evaluations": 0, "saves": 0, "skipped": 0, "no_grad_passes": 0}
+        self.places = Places()
+        self._tally = Tally()
         self.steps = 0
         self.trainings = Trainings()
         self._sources = Sources()
@@ -279,7 +249,7 @@ class Observer:
         """
         self._fetch = start
         self._since = self._since.plus(waited=clock() - start, loaded=examples or 0)
-        self._totals.setdefault("loader_wait", 0.0)
+        self._tally.seconds.setdefault("loader_wait", 0.0)
         self._sources.current = loader
 
     def opened(self, loader: object, start: float) -> None:
@@ -287,8 +257,8 @@ class Observer:
         self._end_read_epoch()
         self._opened = start
         self._since = self._since.plus(waited=clock() - start)
-        if "loader" not in self.places and id(loader) in self._made:
-            self._loader_place = self._made[id(loader)]
+        if "loader" not in self.places:
+            self._loader_place = self.places.place_of(loader) or self._loader_place
 
     def exhausted(self, steps_before: int, ends: bool = False, loader: int = 0) -> None:
         """A loader has no more batches.
@@ -387,7 +357,7 @@ class Observer:
         if self.evaluates_since is None and self._role == _SPEAKS:
             self._end_read_epoch()
             self.evaluates_since = since or clock()
-            self.place("evaluation", sys._getframe(1))
+            self.places.keep("evaluation", sys._getframe(1))
         self._forget_loaded()
 
     def evaluated(self, loss: float | None = None, accuracy: float | None = None) -> None:
@@ -456,14 +426,14 @@ class Observer:
 
     def skipped(self) -> None:
         """A step was skipped, such as by a gradient scaler."""
-        self._counts["skipped"] += 1
+        self._tally.counts["skipped"] += 1
 
     def saved(self, seconds: float, frame: FrameType) -> None:
         """A file was saved by the code of ``frame``."""
         if self._role == _SPEAKS:
-            self._counts["saves"] += 1
-            self._add("saving", seconds)
-            self.place("save", frame)
+            self._tally.counts["saves"] += 1
+            self._tally.add("saving", seconds)
+            self.places.keep("save", frame)
 
     def synchronised(self, call: str, seconds: float, frame: FrameType, times: int = 1) -> None:
         """The user's code of ``frame`` has read a tensor by ``call``, such as ``.item()``.
@@ -471,25 +441,25 @@ class Observer:
         Args:
             times: number of reads that this one stands for.
         """
-        self._syncs[(frame.f_code.co_filename, line_of(frame)), call] += times
+        self._tally.read(frame, call, times)
         if self.evaluates_since is None:  # otherwise the read is a part of the evaluation
-            self._add("sync", times * seconds)
+            self._tally.add("sync", times * seconds)
 
     def copied(self, seconds: float, times: int = 1) -> None:
         """Data was copied to a device; this copy stands for a number of ``times``."""
         if self._role == _SPEAKS:
-            self._add("copy", times * seconds)
+            self._tally.add("copy", times * seconds)
 
     def changed(self, name: str, proof: str) -> None:
         """An experiment took effect; ``proof`` says how that is known."""
-        self._failed.pop(name, None)
-        self._changed[name] = proof
+        self._tally.failed.pop(name, None)
+        self._tally.changed[name] = proof
 
     def cannot(self, name: str, why: str) -> None:
         """An experiment can't be applied."""
-        self._failed[name] = why
+        self._tally.failed[name] = why
 
-    # Where it happens
+    # For changes: whose code it is
 
     def is_users(self, frame: FrameType) -> bool:
         """Whether a frame is code of the user: neither of a package nor of the standard library."""
@@ -501,28 +471,7 @@ class Observer:
 
     def users_place(self, frame: FrameType | None) -> str | None:
         """Return ``file:line`` of the innermost frame that is the user's."""
-        while frame is not None and not self.is_users(frame):
-            frame = frame.f_back
-        return frame and place_of(frame.f_code.co_filename, line_of(frame))
-
-    def place(self, what: str, frame: FrameType | None) -> None:
-        """Keep where something happens for the first time.
-
-        Names are loader, optimizer, model, evaluation, save and backward.
-        """
-        if what not in self.places:
-            self.places[what] = self.users_place(frame) or ""
-
-    def made(self, thing: object, frame: FrameType | None) -> None:
-        """Keep where a thing was made, for :meth:`made_at`."""
-        found = self.users_place(frame)
-        if found:
-            self._made[id(thing)] = found
-
-    def made_at(self, what: str, thing: object) -> None:
-        """Keep where ``thing``, the model or the optimiser of this training, was made."""
-        if id(thing) in self._made:
-            self.places.setdefault(what, self._made[id(thing)])
+        return users_place(frame)
 
     # How it ends
 
@@ -536,31 +485,15 @@ class Observer:
         self._finish(early=True)
         if os.getpid() != self._first_process:
             self._wait_to_be_ended(speaks)
-        os.environ.pop(_HOOK, None)  # a hook that is loaded now must not report
-        with contextlib.suppress(Exception):  # a device may have failed
-            # Other ranks may wait for what this one has queued.
-            (self._hook or _load_hook())._synchronize()
-        for stream in (sys.stdout, sys.stderr, *_open_files()):
-            with contextlib.suppress(Exception):  # it may be closed, or replaced by the script
-                stream.flush()
-        multiprocessing: Any = sys.modules.get("multiprocessing")
-        if multiprocessing is not None:
-            with contextlib.suppress(ValueError):  # a thread trains
-                # PyTorch would otherwise raise an error about its loader.
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            children = multiprocessing.active_children()
-            for child in children:
-                child.kill()
-            for child in children:
-                child.join(1)
-        os._exit(0)
+        os.environ.pop(HOOK, None)  # a hook that is loaded now must not report
+        leave(self._hook or load_hook())
 
     def _wait_to_be_ended(self, speaks: bool) -> None:
         silent = _SILENT_POLLS if speaks else 0
         reported = None
         while True:
             if silent == _SILENT_POLLS:
-                hook = self._hook or _load_hook()
+                hook = self._hook or load_hook()
                 hook._send({"event": "end", "t": clock()})
             silent += 1
             time.sleep(_POLL_SECONDS)
@@ -603,7 +536,7 @@ class Observer:
         if self._role == _UNDECIDED:
             self._claim(framework)
         if optimizer is not None:
-            self.made_at("optimizer", optimizer)
+            self.places.made_at("optimizer", optimizer)
         for step in waiting:
             self._step(step)
 
@@ -620,22 +553,22 @@ class Observer:
 
     def _pass_without_gradients(self, frame: FrameType) -> None:
         """The network computes in training mode, without gradients."""
-        self._counts["no_grad_passes"] += 1
+        self._tally.counts["no_grad_passes"] += 1
         self.is_steady = False
         passes = self._passes = self._passes or _Passes(clock())
-        self.place("no_grad", frame)
+        self.places.keep("no_grad", frame)
         if not self._sources.current or self._sources.current in self._sources.of_steps:
             return
         if not passes.source:
             passes.source = self._sources.current
             passes.opened = self._opened or passes.began
-            passes.place = self.users_place(frame) or ""
+            passes.place = users_place(frame) or ""
         passes.since = self._since
 
     def _close_passes(self) -> None:
         """Forward passes without gradients, if there were any, were a part of the step."""
         if self._passes is not None:
-            self._add("no_grad", clock() - self._passes.began)
+            self._tally.add("no_grad", clock() - self._passes.began)
             self._passes = None
 
     def _end_passes(self, evaluates: bool = False) -> None:
@@ -681,14 +614,9 @@ class Observer:
                 file.write("followed")
             return
         self._role = _SPEAKS
-        loaded = [
-            module
-            for module in list(sys.modules.values())
-            if getattr(module, "VARIABLE", None) == _HOOK
-        ]
-        loaded = [module for module in loaded if hasattr(module, "_pace")]
-        self._own_epochs = bool(loaded)
-        self._hook = loaded[0] if loaded else _load_hook()
+        own = hook_of_script()
+        self._own_epochs = own is not None
+        self._hook = load_hook() if own is None else own
         if self._hook._out is None:
             self._role = _OFF
             return
@@ -704,7 +632,7 @@ class Observer:
         self._hook._synchronize()
 
     def _count(self, step: Step, since: Since) -> None:
-        totals = self._totals
+        totals = self._tally.seconds
         steps = step.steps
         loss = step.loss
         now = step.ended
@@ -742,7 +670,7 @@ class Observer:
                 totals["loader_wait"] += since.waited
             self._epoch.waited += since.waited
             if step.seconds:
-                self._add("optimizer", step.seconds)
+                self._tally.add("optimizer", step.seconds)
             if self._search is not None:
                 self._go_on_searching(self._search, seconds, now)
             elif self._pace._turns is not None:
@@ -804,9 +732,6 @@ class Observer:
                 self._hook._send({"event": "threads", "t": now, **search.result})
             self._pace.goes_on()
 
-    def _add(self, what: str, seconds: float) -> None:
-        self._totals[what] = self._totals.get(what, 0.0) + seconds
-
     def _trains_again(self, now: float) -> None:
         """An evaluation has ended; only the loader knows when."""
         later = [at for at in (self._opened, self._fetch) if (self.evaluates_since or now) < at]
@@ -818,8 +743,8 @@ class Observer:
         """An evaluation has ended."""
         start = self.evaluates_since or end
         self.evaluates_since = None
-        self._counts["evaluations"] += 1
-        self._add("evaluation", end - start)
+        self._tally.counts["evaluations"] += 1
+        self._tally.add("evaluation", end - start)
         often = self.steps - self._evaluated_at <= _OFTEN
         self._evaluated_at = self.steps
         if not often:
@@ -856,7 +781,7 @@ class Observer:
             return
         if epoch.apart:
             hook._send({"event": "evaluated", "t": ended, "seconds": epoch.apart})
-        if "loader_wait" in self._totals:
+        if "loader_wait" in self._tally.seconds:
             hook._waited = epoch.waited
         # The first step is left out, since its batch may have been loaded unseen.
         examples = epoch.amounts.examples()
@@ -903,7 +828,7 @@ class Observer:
         now = clock()
         os.utime(self._claimed)  # others see that this training goes on
         # The time between reports grows, since a long training must not send too much.
-        self._report_at = now + 1.0 + self._totals["seconds"] / 1000
+        self._report_at = now + 1.0 + self._tally.seconds["seconds"] / 1000
         self._hook._send({"event": "step_times", "t": now, "parts": self._times.parts()})
         versions = getattr(self._hook, "_versions", dict)  # older copies of the hook lack it
         message: dict[str, Any] = {
@@ -922,11 +847,9 @@ class Observer:
 
     def figures(self) -> dict[str, Any]:
         """Return what was observed so far, as it is reported."""
-        totals = self._totals
         steps = self.steps
         untimed = self._first_steps + self._search_steps
         amounts = self._amounts
-        seconds = ("loader_wait", "sync", "copy", "optimizer", "saving", "evaluation", "no_grad")
         examples = amounts.examples()
         unknown = amounts.unknown()
         return {
@@ -937,16 +860,9 @@ class Observer:
             "tokens_per_step": amounts.tokens / max(amounts.steps, 1) or None,
             "unknown": {"examples_per_step": unknown} if unknown else {},
             "training_starts": self.trainings.starts[:_MOST_TRAININGS],
-            "seconds": totals["seconds"] * (steps - 1) / max(steps - untimed, 1),
-            **{f"{name}_seconds": totals.get(name) for name in seconds},
-            **self._counts,
+            "seconds": self._tally.seconds["seconds"] * (steps - 1) / max(steps - untimed, 1),
             "places": {name: place[:100] for name, place in self.places.items() if place},
-            "syncs": {
-                f"{place_of(*at)} {call}": times
-                for (at, call), times in self._syncs.most_common(10)
-            },
-            "changed": self._changed,
-            "failed": self._failed,
+            **self._tally.figures(),
             **self.describe.get(self.framework, dict)(),
         }
 
@@ -980,52 +896,3 @@ class _Epoch:
 
     def __init__(self) -> None:
         self.amounts = Amounts()
-
-
-@functools.lru_cache(maxsize=None)  # noqa: UP033  (Python 3.8)
-def is_users_file(name: str) -> bool:
-    """Whether a file is neither of a package nor of the standard library."""
-    return not any(each in name for each in _NOT_IN) and not name.startswith(_NOT_THE_USERS)
-
-
-def line_of(frame: FrameType) -> int:
-    """Return the line that a frame executes.
-
-    Python gives some instructions no line, such as those between the parts of
-    ``0 <= r < 28 and x``; these belong to the line before them.
-    """
-    if frame.f_lineno is not None:
-        return frame.f_lineno
-    nearest = frame.f_code.co_firstlineno
-    for start, _, line in frame.f_code.co_lines():
-        if start > frame.f_lasti:
-            break
-        nearest = line or nearest
-    return nearest
-
-
-def place_of(name: str, line: int) -> str:
-    """Return ``file:line``, from the working folder if the file is in it."""
-    return f"{name[len(_AT_START) :] if name.startswith(_AT_START) else name}:{line}"
-
-
-def _open_files() -> list[Any]:
-    """Return the regular files that are open; not pipes, whose reader may have stopped."""
-    found = []
-    for each in gc.get_objects():
-        if type(each) in _FILES:
-            with contextlib.suppress(Exception):  # the file is closed
-                if stat.S_ISREG(os.fstat(each.fileno()).st_mode):
-                    found.append(each)
-    return found
-
-
-def _load_hook() -> Any:
-    """Load our own hook, which ``from trainmark import hook`` then finds, too."""
-    spec = spec_from_file_location(
-        "trainmark.hook", os.path.join(os.path.dirname(_PACKAGE), "hook.py")
-    )
-    assert spec is not None and spec.loader is not None
-    module = sys.modules["trainmark.hook"] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

@@ -308,6 +308,6 @@ def keep_places(kind: Any, observer: Observer) -> None:
             and frame.f_locals.get("self") is thing
         ):
             frame = frame.f_back
-        observer.made(thing, frame)
+        observer.places.made(thing, frame)
 
     inside(kind, "__init__", made, observer)

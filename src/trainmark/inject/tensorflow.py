@@ -131,7 +131,7 @@ def _datasets(observer: Observer) -> None:
     @observer.guarded
     def opened(dataset: Any, iterator: Any, start: float, frame: Any) -> None:
         iterator._trainmark = observer.steps
-        observer.made(dataset, frame)
+        observer.places.made(dataset, frame)
         observer.opened(dataset, start)
 
     exhausted = observer.guarded(observer.exhausted)
@@ -165,7 +165,7 @@ def _datasets(observer: Observer) -> None:
 def _gradients(tensorflow: Any, observer: Observer) -> None:
     @observer.guarded
     def keep(target: Any, frame: Any) -> None:
-        observer.place("backward", frame)
+        observer.places.keep("backward", frame)
         if tensorflow.executing_eagerly() and _is_number(target):
             observer.loss(target)
 

@@ -180,7 +180,7 @@ class _Network:
         if root is None:
             self._root = module
             self._leave_others()
-            self._observer.made_at("model", module._modules.get("_orig_mod", module))
+            self._observer.places.made_at("model", module._modules.get("_orig_mod", module))
         self._forward(module, frame.f_locals["args"], frame.f_locals["kwargs"])
 
     def _is_root(self, module: Any) -> bool:
@@ -315,7 +315,7 @@ def _losses(torch: Any, observer: Observer) -> None:
         else:
             observer.loss(item(loss) / (item(_SCALES[0]) if _SCALES else 1.0))
         if "backward" not in observer.places:
-            observer.place("backward", sys._getframe(1))
+            observer.places.keep("backward", sys._getframe(1))
         if observer.steps < FEW:
             rows = _target_rows(loss)
             if rows:

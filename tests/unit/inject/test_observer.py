@@ -18,9 +18,11 @@ import pytest
 import trainmark.inject
 from trainmark.inject import observer as module
 from trainmark.inject import trainings
+from trainmark.inject.leaving import leave
 from trainmark.inject.observer import FOLDER, Observer
 from trainmark.inject.overlay import ORIGINAL
 from trainmark.inject.patch import time_reads
+from trainmark.inject.places import line_of
 
 FILES = sorted(Path(trainmark.inject.__file__).parent.rglob("*.py"))
 
@@ -117,7 +119,9 @@ def test_of_many_reads_a_sample_is_recorded(
         value.item()
         value.item()
         eval("value.item()", {"value": value})
-    found = {line: times for ((_, line), _), times in observer._syncs.items() if line > 1}
+    reads = observer.figures()["syncs"].items()
+    lines = {int(place.partition(" ")[0].rpartition(":")[2]): times for place, times in reads}
+    found = {line: times for line, times in lines.items() if line > 1}
     assert found.keys() == {places + 2, places + 3, places + 4}
     assert sum(found.values()) == pytest.approx(2400, rel=0.1)
     assert max(found.values()) < 1.3 * min(found.values())
@@ -243,12 +247,18 @@ def test_an_older_copy_of_the_hook_reports_no_versions(
     assert observer.speaks
 
 
-def test_a_long_training_is_reported_less_and_less_often(observer: Observer) -> None:
-    step(observer, leader := Optimiser())
-    observer._totals["seconds"] = 1e6
-    observer._report_at = 0.0
-    step(observer, leader)
-    assert observer._report_at > module.clock() + 900
+def test_a_long_training_is_reported_less_and_less_often(
+    observer: Observer, pipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(module, "clock", lambda: now)
+    leader = Optimiser()
+    reported = []
+    for now in (1.0, 1e6, 1e6 + 900, 1e6 + 1100):  # noqa: B007  the clock returns it
+        step(observer, leader)
+        reported.append(len(said(pipe, "observed")))
+    first, second, third, fourth = reported
+    assert first < second == third < fourth
 
 
 def test_an_error_turns_the_observer_off_and_is_reported(observer: Observer, pipe: Path) -> None:
@@ -309,12 +319,11 @@ def test_an_evaluation_ends_with_its_loader_if_that_tells(observer: Observer) ->
 
 
 def test_a_failed_synchronization_does_not_stop_the_ending(
-    observer: Observer, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ended: list[int] = []
     monkeypatch.setattr(os, "_exit", ended.append)
-    monkeypatch.setattr(module, "_load_hook", lambda: SimpleNamespace(_synchronize=lambda: 1 / 0))
-    observer.end()
+    leave(SimpleNamespace(_synchronize=lambda: 1 / 0))
     assert ended == [0]
 
 
@@ -400,7 +409,7 @@ def test_an_instruction_without_a_line_is_at_the_nearest_line(observer: Observer
     without = [start for start, _, number in code.co_lines() if number is None]
     frame: Any = SimpleNamespace(f_code=code, f_lineno=None, f_back=None)
     for frame.f_lasti in [0, *without, len(code.co_code)]:
-        line = module.line_of(frame)
+        line = line_of(frame)
         assert code.co_firstlineno <= line <= code.co_firstlineno + 4
         assert str(observer.users_place(frame)).endswith(f"test_observer.py:{line}")
         observer.synchronised(".item()", 0.1, frame)

@@ -14,8 +14,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader, IterableDataset, dataloader
 
 from ... import accelerator, patch
-from ...observer import place_of
 from ...patch import around, length_of
+from ...places import place_of
 from .. import Change
 from .outermost import around_modules, evaluates, mapped, tensors
 

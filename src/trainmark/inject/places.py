@@ -1,0 +1,94 @@
+"""Where in the user's code something happens."""
+
+from __future__ import annotations
+
+import functools
+import os
+from types import FrameType
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_NOT_THE_USERS = (
+    _PACKAGE,
+    os.path.dirname(os.__file__),
+    "<frozen",
+    os.path.join(os.path.dirname(_PACKAGE), "hook.py"),
+)
+_NOT_IN = ("-packages", "__autograph_generated")
+
+
+def _working_folder() -> str:
+    """Return the working folder, with the separator after it; nothing if it has been removed."""
+    try:
+        return os.path.join(os.getcwd(), "")
+    except OSError:
+        return ""
+
+
+_AT_START = _working_folder()
+"""The folder that the script started in, captured early: the script may change directory."""
+
+
+class Places(dict):  # type: ignore[type-arg]
+    """Where things are made or happen for the first time, each ``file:line``.
+
+    Names are loader, optimizer, model, evaluation, no_grad, save, backward, fit and step.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: dict[int, str] = {}
+
+    def keep(self, what: str, frame: FrameType | None) -> None:
+        """Keep where something happens for the first time."""
+        if what not in self:
+            self[what] = users_place(frame) or ""
+
+    def made(self, thing: object, frame: FrameType | None) -> None:
+        """Keep where a thing was made, for :meth:`made_at`."""
+        found = users_place(frame)
+        if found:
+            self._made[id(thing)] = found
+
+    def made_at(self, what: str, thing: object) -> None:
+        """Keep where ``thing``, the model or the optimiser of this training, was made."""
+        found = self.place_of(thing)
+        if found:
+            self.setdefault(what, found)
+
+    def place_of(self, thing: object) -> str | None:
+        """Return where a thing was made, if that is known."""
+        return self._made.get(id(thing))
+
+
+def users_place(frame: FrameType | None) -> str | None:
+    """Return ``file:line`` of the innermost frame that is the user's."""
+    while frame is not None and not is_users_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame and place_of(frame.f_code.co_filename, line_of(frame))
+
+
+@functools.lru_cache(maxsize=None)  # noqa: UP033  (Python 3.8)
+def is_users_file(name: str) -> bool:
+    """Whether a file is neither of a package nor of the standard library."""
+    return not any(each in name for each in _NOT_IN) and not name.startswith(_NOT_THE_USERS)
+
+
+def line_of(frame: FrameType) -> int:
+    """Return the line that a frame executes.
+
+    Python gives some instructions no line, such as those between the parts of
+    ``0 <= r < 28 and x``; these belong to the line before them.
+    """
+    if frame.f_lineno is not None:
+        return frame.f_lineno
+    nearest = frame.f_code.co_firstlineno
+    for start, _, line in frame.f_code.co_lines():
+        if start > frame.f_lasti:
+            break
+        nearest = line or nearest
+    return nearest
+
+
+def place_of(name: str, line: int) -> str:
+    """Return ``file:line``, from the working folder if the file is in it."""
+    return f"{name[len(_AT_START) :] if name.startswith(_AT_START) else name}:{line}"
