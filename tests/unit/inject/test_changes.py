@@ -597,6 +597,7 @@ def test_the_parts_of_a_step_are_sampled(
     apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lines, "_TELL_EVERY", 10)
+    monkeypatch.setattr(lines, "_IN_A_PART", 2)
     notes = apply("facts")
     data = SlowToRead()
     evaluations = list[Any]()
@@ -621,6 +622,9 @@ def test_the_parts_of_a_step_are_sampled(
     assert facts["parts"].keys() >= expected
     assert sum(facts["parts"].values()) == pytest.approx(1)
     assert facts["parts"]["loader"] > facts["parts"]["backward"], "it sleeps eight times as long"
+    of_own = facts["parts"]["your own code"]
+    assert sum(facts["own"].values()) == pytest.approx(of_own), "they are shares of all samples"
+    assert sum(facts["early"].values()) == sum(facts["late"].values()) == pytest.approx(1)
     ours = both.__code__.co_firstlineno
     assert {int(each.rpartition(":")[2]) for each in facts["own"]} & {ours + 3, ours + 4}, facts[
         "own"

@@ -80,8 +80,9 @@ def sample(observer: Any, on_sampled: Callable[[dict[str, Any]], None]) -> None:
             total = sum(counts["parts"].values())
             if total % _TELL_EVERY == 0:
                 third = len(times) // 3
-                compared = {"early": _sum(times[:third]), "late": _sum(times[len(times) - third :])}
-                shares = {name: _shares(found) for name, found in {**counts, **compared}.items()}
+                shares = {name: _shares(found, total) for name, found in counts.items()}
+                shares["early"] = _shares_of(times[:third])
+                shares["late"] = _shares_of(times[len(times) - third :])
                 on_sampled({**shares, "samples": total, "loading": sorted(loading)[:_MOST]})
 
     on_sampled({})
@@ -89,16 +90,16 @@ def sample(observer: Any, on_sampled: Callable[[dict[str, Any]], None]) -> None:
     threading.Thread(target=run, daemon=True).start()
 
 
-def _sum(counts: list[Counter[str]]) -> Counter[str]:
-    total: Counter[str] = Counter()
+def _shares_of(counts: list[Counter[str]]) -> dict[str, float]:
+    """Return the largest shares in several parts of the training."""
+    found: Counter[str] = Counter()
     for each in counts:
-        total.update(each)
-    return total
+        found.update(each)
+    return _shares(found, sum(found.values()))
 
 
-def _shares(counts: Counter[str]) -> dict[str, float]:
-    """Return the largest shares."""
-    total = sum(counts.values())
+def _shares(counts: Counter[str], total: int) -> dict[str, float]:
+    """Return the largest shares of a number of samples."""
     return {each: number / total for each, number in counts.most_common(_MOST)}
 
 

@@ -250,10 +250,7 @@ class _Study:
         best = max(makeable, key=attrgetter("speedup.value"), default=None)
         together = best if best in combinations else None
         every = tuple(ranked(findings.values()))
-        grows = growth_of(self.observed)
-        grows_at = None
-        if grows is not None:
-            grows_at = growing_line(grows, facts.get("early", {}), facts.get("late", {}))
+        grows, grows_at = self._growth()
         self.on_progress("done", 1.0)
         return OwnScript(
             command=self.command.name,
@@ -271,6 +268,20 @@ class _Study:
             seconds=self.passed,
             interrupted=self.interrupted,
         )
+
+    def _growth(self) -> tuple[Growth | None, str | None]:
+        """Return the growth in the longest run of the unchanged script, and its line if known.
+
+        Lines were sampled in the first run alone.
+        """
+        runs = [self.observed, *(run.observed for run in self.records[UNCHANGED] if run.observed)]
+        longest = max(runs, key=attrgetter("steps"))
+        found = growth_of(longest)
+        sampled = growth_of(self.observed)
+        if sampled is None:
+            return found, None
+        early = self.facts.get("early", {})
+        return found or sampled, growing_line(sampled, early, self.facts.get("late", {}))
 
     # The unchanged script
 
