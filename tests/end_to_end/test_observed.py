@@ -65,17 +65,30 @@ def test_epochs_steps_and_places_of_a_classifier_and_the_same_losses_as_without(
         "loader": "loader = DataLoader",
         "model": "model = Net",
         "optimizer": "optimizer = torch.optim.SGD",
+        "forward": "loss = nn.functional.cross_entropy",
         "backward": "loss.backward",
         "evaluation": "total += nn.functional.cross_entropy",
         "save": "torch.save",
     }
     assert sorted(observed.syncs.values()) == [4, 8]
+    assert observed.forward_seconds is not None and observed.backward_seconds is not None
+    assert 0 < observed.forward_seconds + observed.backward_seconds < observed.seconds
     assert (record.backend.name, Caveat.NO_EPOCHS in record.caveats) == ("torch", False)
     plain = subprocess.run(
         [sys.executable, str(SCRIPTS / "classifier.py")], capture_output=True, text=True, check=True
     )
     printed = [float(found) for found in re.findall(r"^\d+ \d+ (\S+)$", plain.stdout, re.MULTILINE)]
     assert printed == observed.losses[::5]
+
+
+def test_a_command_alone_is_told_where_its_time_goes_and_what_to_try(command: CommandLine) -> None:
+    words = (sys.executable, str(SCRIPTS / "classifier.py"))
+    code, out, err = command.run("measure", "--out", str(command.out), "--repeats", "1", *words)
+    assert code == 0, err
+    told = " ".join(out.split())
+    assert "Where the time goes: " in told
+    assert re.search(r"backward \d+ % \(\S*classifier\.py:\d+\)", told)
+    assert f"What would make it faster: trainmark explain -- {sys.executable} " in told
 
 
 def line(place: str) -> int:

@@ -16,6 +16,8 @@ from trainmark.report.console import console, draw_all
 from trainmark.units import many
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from trainmark.record.record import Record
     from trainmark.record.store import Store
     from trainmark.study.run import Measured
@@ -163,11 +165,30 @@ def _show(
     next_command = "trainmark compare"
     if store.folder != shared.DEFAULT_OUT:
         next_command += f" {folder}"
-    if records and records[-1].process is not None:
+    is_command = bool(records) and records[-1].process is not None
+    is_alone = comparison is not None and len(comparison.groups) == 1
+    if is_command and not is_alone:
         next_command += f"; to explain one: trainmark explain {folder}/{records[-1].id}.json"
+    if is_command and is_alone:
+        for sentence in _of_steps(records):
+            screen.print(sentence, soft_wrap=True, markup=False)
     screen.print(
         f"\n{news}, in {store.folder}. To compare them: {next_command}",
         soft_wrap=True,
         markup=False,
     )
     return code
+
+
+def _of_steps(records: list[Record]) -> Iterator[str]:
+    """Yield what was seen of the steps of a single command, and what to try next."""
+    from trainmark.report.own_steps import own_steps
+
+    seen = [record for record in records if record.observed and record.outcome.status == "ok"]
+    if not seen:
+        return
+    longest = max(seen, key=lambda record: record.observed.steps if record.observed else 0)
+    if longest.observed is not None and longest.process is not None:
+        yield from own_steps(longest.observed)
+        words = shlex.join(longest.workload.spec["command"])
+        yield f"What would make it faster: trainmark explain -- {words}"

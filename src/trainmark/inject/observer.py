@@ -20,6 +20,7 @@ from typing import Any
 
 from . import best_threads
 from .amounts import Amounts, Since
+from .forward_time import ForwardTime
 from .hooks import HOOK, hook_of_script, load_hook
 from .inside import Observes
 from .leaving import leave
@@ -150,6 +151,7 @@ class Observer:
         self._times = StepTimes()
         self._passes: _Passes | None = None
         self._elements = 0.0
+        self._forward = ForwardTime()
         self._rows = 0
         self._odd_targets = 0
         self._closure_passes = 0
@@ -322,6 +324,9 @@ class Observer:
             if self.evaluates_since is not None:
                 self._trains_again(clock())
             self._sources.trains()
+            self._forward.begins(clock())
+            if "forward" not in self.places:
+                self.places.keep("forward", sys._getframe(1))
             seen = Since(
                 rows=examples or 0,
                 tokens=tokens or 0,
@@ -380,6 +385,7 @@ class Observer:
         A step's loss is the sum of those since the previous step of any optimiser. Of those that a
         closure computes for one step, only the first counts.
         """
+        self._forward.ends(clock())
         # The network trains in evaluation mode, such as with frozen layers.
         if self.evaluates_since is not None:
             self._trains_in_eval = True
@@ -390,6 +396,11 @@ class Observer:
             return
         self._closure_has_loss = bool(self.step_began)
         self._loss = value if self._loss is None else self._loss + value
+
+    def differentiated(self, start: float) -> None:
+        """A backward pass has taken from ``start`` until now."""
+        if self._mark:
+            self._tally.add("backward", clock() - start)
 
     def stepping(self, *_: Any) -> None:
         """An optimiser begins a step, or has computed the gradients that its step includes."""
@@ -649,6 +660,7 @@ class Observer:
             (self._losses if is_read else self._unread).extend([loss] * steps)
         if is_first:  # its duration is unknown
             now = clock()  # our own start is no part of the second one
+            self._forward.stepped(0.0)
             self._report_at = now
             self._first_steps = steps
             if not self._own_epochs:
@@ -659,6 +671,7 @@ class Observer:
                 self._set_threads()
         else:
             seconds = now - self._mark - since.apart
+            self._forward.stepped(seconds)
             self._epoch.amounts.add(since, steps)
             if self._search is None:
                 totals["seconds"] += seconds
@@ -850,6 +863,7 @@ class Observer:
         steps = self.steps
         untimed = self._first_steps + self._search_steps
         amounts = self._amounts
+        seconds = self._tally.seconds["seconds"] * (steps - 1) / max(steps - untimed, 1)
         examples = amounts.examples()
         unknown = amounts.unknown()
         return {
@@ -860,9 +874,10 @@ class Observer:
             "tokens_per_step": amounts.tokens / max(amounts.steps, 1) or None,
             "unknown": {"examples_per_step": unknown} if unknown else {},
             "training_starts": self.trainings.starts[:_MOST_TRAININGS],
-            "seconds": self._tally.seconds["seconds"] * (steps - 1) / max(steps - untimed, 1),
+            "seconds": seconds,
             "places": {name: place[:100] for name, place in self.places.items() if place},
             **self._tally.figures(),
+            "forward_seconds": self._forward.seconds(seconds),
             **self.describe.get(self.framework, dict)(),
         }
 

@@ -31,7 +31,8 @@ _AT_START = _working_folder()
 class Places(dict):  # type: ignore[type-arg]
     """Where things are made or happen for the first time, each ``file:line``.
 
-    Names are loader, optimizer, model, evaluation, no_grad, save, backward, fit and step.
+    Names are loader, optimizer, model, forward, backward, evaluation, no_grad, save, fit and
+    step.
     """
 
     def __init__(self) -> None:

@@ -8,7 +8,17 @@ from typing import Any
 
 from .places import line_of, place_of
 
-_SECONDS = ("loader_wait", "sync", "copy", "optimizer", "saving", "evaluation", "no_grad")
+_SECONDS = (
+    "loader_wait",
+    "sync",
+    "copy",
+    "forward",
+    "backward",
+    "optimizer",
+    "saving",
+    "evaluation",
+    "no_grad",
+)
 _MOST_READS = 10
 """Most lines with reads in a report."""
 

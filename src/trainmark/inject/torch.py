@@ -327,11 +327,13 @@ def _losses(torch: Any, observer: Observer) -> None:
         if any(each is loss for each in running):
             return
         keep(loss)
+        start = clock()
         running.append(loss)
         try:
             yield
         finally:
             running.pop()
+        observer.differentiated(start)
         if observer.step_began:
             observer.stepping()
 

@@ -27,6 +27,9 @@ class Observed:
         loader_wait_seconds: waiting for data loaders.
         sync_seconds: waiting for tensors that the script itself reads, as with ``.item()``.
         copy_seconds: copying data to a device.
+        forward_seconds: from a forward pass of the network, with gradients, to the backward pass;
+            this includes the loss function. On a GPU, the time to queue them.
+        backward_seconds: the backward pass; on a GPU, the time to queue it.
         optimizer_seconds: steps of the optimiser; on a GPU, the time to queue them.
         saving_seconds: saving files.
         evaluation_seconds: evaluation.
@@ -38,8 +41,8 @@ class Observed:
         skipped: steps that a gradient scaler skipped.
         losses: of each of the first 2,000 steps, then of every hundredth; several losses of a step
             are added.
-        places: file and line of the loader, the optimiser, the model, the evaluation, the save and
-            the backward pass.
+        places: file and line of the loader, the optimiser, the model, the forward and the backward
+            pass, the evaluation and the save.
         syncs: how often each line of the script read a tensor.
         threads: CPU threads of the framework.
         precision: type of the weights, or that of autocast.
@@ -65,6 +68,8 @@ class Observed:
     loader_wait_seconds: float | None = None
     sync_seconds: float | None = None
     copy_seconds: float | None = None
+    forward_seconds: float | None = None
+    backward_seconds: float | None = None
     optimizer_seconds: float | None = None
     saving_seconds: float | None = None
     evaluation_seconds: float | None = None

@@ -12,6 +12,7 @@ from trainmark.analysis.experiments import NOT_ENOUGH_TIME, experiment, words
 from trainmark.record.growth import Growth
 from trainmark.record.observed import Observed
 from trainmark.report.growth import growth_sentence
+from trainmark.report.own_steps import parts
 from trainmark.report.table import Cell, Field, Table, Tone, interval, table_of
 
 _MOST_LINES = 3
@@ -165,17 +166,7 @@ def _nothing_measured(left_out: Mapping[str, str]) -> str:
 
 def shares(observed: Observed) -> dict[str, float]:
     """Return the observed shares of the time, if they were not sampled; they may overlap."""
-    seconds = {
-        "loader wait": observed.loader_wait_seconds,
-        "copies": observed.copy_seconds,
-        "optimizer": observed.optimizer_seconds,
-        "reading results": observed.sync_seconds,
-        "saving": observed.saving_seconds,
-        "evaluation": observed.evaluation_seconds,
-        "without gradients": observed.no_grad_seconds,
-    }
-    whole = observed.all_seconds
-    return {name: each / whole for name, each in seconds.items() if each is not None and whole > 0}
+    return {part.name: part.share for part in parts(observed)}
 
 
 def _advice(found: Finding) -> str:

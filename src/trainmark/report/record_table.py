@@ -255,6 +255,8 @@ def _process(process: Process) -> Iterator[tuple[str, str, str]]:
 
 _OBSERVED_PARTS = (
     ("loader_wait_seconds", "loader wait", "loader"),
+    ("forward_seconds", "forward", "forward"),
+    ("backward_seconds", "backward", "backward"),
     ("optimizer_seconds", "optimizer", "optimizer"),
     ("saving_seconds", "saving", "save"),
     ("sync_seconds", "sync", ""),

@@ -150,7 +150,9 @@ def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
         learnt = " until the time limit, so learning is not judged"
     if rate is None and seconds is not None:
         pace = f" in {units.seconds(seconds)} from start to end"
-    text = f"{side.label} trained {workload}{pace}{learnt}; there is nothing to compare it with."
+    is_command = side.result.key.dataset is None
+    alone = "" if is_command else "; there is nothing to compare it with"
+    text = f"{side.label} trained {workload}{pace}{learnt}{alone}."
     if len(measured) > 1:
         text += " The other results can't be compared with it."
     return Verdict(text, "plain", side.result.caveats)

@@ -1,0 +1,82 @@
+"""What was seen of the steps of a command: where their time goes, and whether the loss falls."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from trainmark import units
+from trainmark.record.growth import growth_of
+from trainmark.record.observed import Observed
+from trainmark.report.growth import growth_sentence
+
+_LEAST_SHARE = 0.01
+"""Smallest share of the time that a sentence names."""
+_QUEUED = {"forward", "backward", "optimizer"}
+"""Parts that a GPU only queues, so their times say nothing about it."""
+
+
+class Part(NamedTuple):
+    """A part of the time of steps.
+
+    Args:
+        name: what is done.
+        share: its share of the time.
+        place: where, as ``file:line``; empty if unknown.
+    """
+
+    name: str
+    share: float
+    place: str
+
+
+def parts(seen: Observed) -> list[Part]:
+    """Return the observed parts of the time of all steps and evaluations; they may overlap."""
+    whole = seen.all_seconds
+    observed = (
+        ("loader wait", seen.loader_wait_seconds, "loader"),
+        ("copies", seen.copy_seconds, ""),
+        ("forward", seen.forward_seconds, "forward"),
+        ("backward", seen.backward_seconds, "backward"),
+        ("optimizer", seen.optimizer_seconds, "optimizer"),
+        ("reading results", seen.sync_seconds, ""),
+        ("saving", seen.saving_seconds, "save"),
+        ("evaluation", seen.evaluation_seconds, "evaluation"),
+        ("without gradients", seen.no_grad_seconds, "no_grad"),
+    )
+    return [
+        Part(name, seconds / whole, seen.places.get(place, ""))
+        for name, seconds, place in observed
+        if seconds is not None and whole > 0 and not (seen.on_gpu and name in _QUEUED)
+    ]
+
+
+def own_steps(seen: Observed) -> list[str]:
+    """Return what to say about the steps of a single command, the most important first."""
+    sentences: list[str] = []
+    grows = growth_of(seen)
+    if grows is not None:
+        sentences.append(growth_sentence(grows))
+    if len(seen.training_starts) > 1:
+        sentences.append(f"{len(seen.training_starts):,} trainings, one after the other.")
+    if len(seen.losses) > 1:
+        first = units.loss(seen.losses[0])
+        last = units.loss(seen.losses[-1])
+        sentences.append(f"Loss of the first step: {first}; of the last one: {last}.")
+    named = [part for part in parts(seen) if part.share >= _LEAST_SHARE]
+    named.sort(key=lambda part: -part.share)
+    if named:
+        sentences.append(f"Where the time goes: {', '.join(map(_words, named))}{_rest(named)}.")
+    for name, why in seen.unknown.items():
+        sentences.append(f"{name.replace('_', ' ').capitalize()}: unknown, since {why}.")
+    return sentences
+
+
+def _words(part: Part) -> str:
+    where = f" ({part.place})" if part.place else ""
+    return f"{part.name} {units.percent(part.share, 0)}{where}"
+
+
+def _rest(named: list[Part]) -> str:
+    """Return the words for what is left; empty if the parts overlap."""
+    rest = 1 - sum(part.share for part in named)
+    return f", the rest {units.percent(rest, 0)}" if rest >= _LEAST_SHARE else ""

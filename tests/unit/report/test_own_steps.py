@@ -1,0 +1,72 @@
+"""A single command is told where the time of its steps goes, with shares that can be so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from trainmark.record.observed import Observed
+from trainmark.report.own_steps import own_steps, parts
+
+SEEN = Observed(
+    "torch",
+    (),
+    steps=101,
+    seconds=10.0,
+    loader_wait_seconds=1.0,
+    forward_seconds=3.0,
+    backward_seconds=4.0,
+    optimizer_seconds=0.05,
+    losses=[2.3, 1.2, 0.05],
+    places={"loader": "train.py:5", "backward": "train.py:9"},
+    device="cpu",
+)
+
+
+def test_the_largest_parts_come_first_with_their_lines() -> None:
+    assert own_steps(SEEN) == [
+        "Loss of the first step: 2.300; of the last one: 0.05000.",
+        "Where the time goes: backward 40 % (train.py:9), forward 30 %, loader wait 10 % "
+        "(train.py:5), the rest 20 %.",
+    ]
+
+
+def test_the_time_to_queue_something_on_a_gpu_says_nothing() -> None:
+    on_gpu = replace(SEEN, device="cuda:0")
+    assert [part.name for part in parts(on_gpu)] == ["loader wait"]
+
+
+def test_parts_that_overlap_leave_no_rest() -> None:
+    (_, where) = own_steps(replace(SEEN, evaluation_seconds=4.0, evaluations=101))
+    assert "the rest" not in where
+
+
+def test_a_rare_evaluation_is_a_share_of_all_of_the_time() -> None:
+    (_, where) = own_steps(replace(SEEN, evaluation_seconds=10.0, evaluations=2))
+    assert "evaluation 50 %" in where
+    assert "backward 20 %" in where
+
+
+def test_what_is_unknown_has_its_reason() -> None:
+    unknown = replace(SEEN, unknown={"examples_per_step": "no loader and no network was seen"})
+    assert own_steps(unknown)[-1] == (
+        "Examples per step: unknown, since no loader and no network was seen."
+    )
+
+
+@pytest.mark.parametrize("losses", [[], [1.0]])
+def test_one_loss_shows_no_learning(losses: list[float]) -> None:
+    assert "Loss" not in " ".join(own_steps(replace(SEEN, losses=losses)))
+
+
+def test_a_growth_comes_first() -> None:
+    times = tuple((float(step), 0.001 + step * 1e-5, 32.0) for step in range(1, 1000, 10))
+    first = own_steps(replace(SEEN, step_times=times))[0]
+    assert first.startswith("On average, each step takes 10.0 µs longer than the one before")
+
+
+def test_several_trainings_are_counted() -> None:
+    assert "3 trainings, one after the other." in own_steps(
+        replace(SEEN, training_starts=(0, 30, 60))
+    )
