@@ -32,6 +32,7 @@ from trainmark.execute.protocol.answers import (
 from trainmark.masking import mask
 from trainmark.measure.sampler import Row, tree_percent
 from trainmark.record.facts import tokens_of
+from trainmark.record.last_words import last_words
 from trainmark.record.record import Record
 from trainmark.report.labels import side_of
 from trainmark.report.length import asks_for_steps, length
@@ -318,7 +319,7 @@ def _summary(record: Record, turn: str) -> str:
     which = f"{side_of(record)}{layout}, {turn}"
     if record.outcome.status != "ok":
         printed = record.outcome.stderr_tail if record.process else None
-        last = (printed or "").strip().rpartition("\n")[2].strip()
+        last = last_words(printed)
         words = f"; its last output: {last[:_LONGEST_WORDS]}" if last else ""
         return f"{which}: {record.outcome.status}, {record.outcome.reason}{words}"
     facts = []

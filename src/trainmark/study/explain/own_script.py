@@ -39,6 +39,7 @@ from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.vendor import Gpu
 from trainmark.record.caveats import Caveat
 from trainmark.record.growth import Growth, growing_line, growth_of
+from trainmark.record.last_words import last_words
 from trainmark.record.observed import Observed
 from trainmark.record.record import Record
 from trainmark.record.store import Store
@@ -94,6 +95,8 @@ The loop around the reads takes the rest.
 
 _READS_MAY_TAKE = 1.25
 """Time that reads may take, as a multiple of what was measured from samples of them."""
+_LONGEST_ERROR = 200
+"""Most characters of a script's error."""
 _ALL_BUT_NOTHING = 0.99
 """Largest share of the time that may be due to reads."""
 
@@ -749,10 +752,5 @@ def _why(record: Record) -> str | None:
     """Return why a process failed, with its error or its last line; None if it did not."""
     if record.outcome.status not in ("failed", "timeout"):
         return None
-    _, raised, after = (record.outcome.stderr_tail or "").rpartition(
-        "Traceback (most recent call last):\n"
-    )
-    # The lines of a traceback are indented; the error follows them.
-    lines = [line[:200] for line in after.splitlines() if line[:1].strip()]
-    last = lines[:1] if raised else lines[-1:]
-    return ": ".join(filter(None, (record.outcome.reason, *last)))
+    error = last_words(record.outcome.stderr_tail)[:_LONGEST_ERROR]
+    return ": ".join(filter(None, (record.outcome.reason, error)))
