@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import linecache
 import os
+import sys
 from types import FrameType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
@@ -13,6 +15,10 @@ _NOT_THE_USERS = (
     "<frozen",
     os.path.join(os.path.dirname(_PACKAGE), "hook.py"),
 )
+NOTEBOOK = "TRAINMARK_NOTEBOOK"
+"""Environment variable: the notebook that is executed, if it is one."""
+_KERNEL = os.sep + "ipykernel_"
+"""In the name that Jupyter gives to a cell, as if it were a file."""
 _NOT_IN = ("-packages", "__autograph_generated")
 
 
@@ -68,6 +74,22 @@ def users_place(frame: FrameType | None) -> str | None:
     return frame and place_of(frame.f_code.co_filename, line_of(frame))
 
 
+def is_cell(name: str) -> bool:
+    """Whether a file is a cell of a notebook."""
+    return _KERNEL in name
+
+
+def _number_of_cell(name: str) -> int:
+    """Return the number that a notebook shows beside a cell; 0 if it is unknown."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython and ipython.get_ipython()
+    if not shell:
+        return 0
+    text = "".join(linecache.getlines(name)).strip()
+    inputs: list[str] = shell.user_ns.get("In", [])
+    return max((number for number, cell in enumerate(inputs) if cell.strip() == text), default=0)
+
+
 @functools.lru_cache(maxsize=None)  # noqa: UP033  (Python 3.8)
 def is_users_file(name: str) -> bool:
     """Whether a file is neither of a package nor of the standard library."""
@@ -91,5 +113,11 @@ def line_of(frame: FrameType) -> int:
 
 
 def place_of(name: str, line: int) -> str:
-    """Return ``file:line``, from the working folder if the file is in it."""
+    """Return ``file:line``, from the working folder if the file is in it.
+
+    A cell of a notebook is ``train.ipynb, cell 3, line 7``.
+    """
+    if is_cell(name):
+        notebook = os.environ.get(NOTEBOOK) or "notebook"
+        return f"{notebook}, cell {_number_of_cell(name) or '?'}, line {line}"
     return f"{name[len(_AT_START) :] if name.startswith(_AT_START) else name}:{line}"

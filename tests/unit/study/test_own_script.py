@@ -403,7 +403,7 @@ def test_the_line_that_waits_longest_is_named(
         "train.py:9 .tolist()": 100,
         "train.py:20 .item()": 9,
     }
-    changes = {"no-sync": Behaviour(proof=OLD_VALUES_AT + ", ".join(stale))}
+    changes = {"no-sync": Behaviour(proof=OLD_VALUES_AT + "; ".join(stale))}
     host = FakeHost(seen=replace(SEEN, syncs=reads), facts=facts, changes=changes)
     found = explained(host, "no-sync")
     assert [each.place for each in found.findings] == [place]

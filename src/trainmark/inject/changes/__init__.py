@@ -19,7 +19,7 @@ from typing import Any
 VARIABLE = "TRAINMARK_CHANGES"
 """Environment variable: the changes of an experiment, separated by commas."""
 OLD_VALUES_AT = "old values at "
-"""The proof of ``no-sync`` begins so; places follow, separated by commas and spaces."""
+"""The proof of ``no-sync`` begins so; places follow, separated by semicolons and spaces."""
 
 
 class Change:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+from ..places import is_cell
+
 _REPORTS = {
     "print", "pprint", "debug", "info", "warning", "error", "critical", "log", "log_dict",
     "log_metric", "log_metrics", "log_scalar", "add_scalar", "add_scalars", "add_histogram",
@@ -80,7 +82,7 @@ class Reported:
     def _look_up(self, frame: FrameType, method: str) -> bool:
         name = frame.f_code.co_filename
         file = self._file(name)
-        if file is None:
+        if file is None or is_cell(name):  # other cells may read whatever one assigns
             return False
         reads = list(file.reads(frame, method))
         flow = _Flow(file, "\n".join(self._other_texts(name)))

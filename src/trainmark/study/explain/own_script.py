@@ -514,7 +514,7 @@ class _Study:
     def _place(self, part: ScriptPart, proof: str) -> str | None:
         if part == "sync":
             # The script computes with what other lines read.
-            stale = proof.removeprefix(OLD_VALUES_AT).split(", ")
+            stale = proof.removeprefix(OLD_VALUES_AT).split("; ")
             reads = {place: self._reads[place] for place in stale}
             loading = self.facts.get("loading", ())
             lines = self.facts.get("lines", {})

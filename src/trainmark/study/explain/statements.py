@@ -16,6 +16,8 @@ def lines_around(place: str, folder: Path, avoid: Collection[str]) -> list[str]:
         avoid: lines that may not be part of it, such as the one of the backward pass.
     """
     name, _, line = place.rpartition(":")
+    if not line.isdecimal():  # a cell of a notebook
+        return [place]
     avoided = (each.rpartition(":") for each in avoid)
     forbidden = [int(number) for file, _, number in avoided if file == name]
     try:

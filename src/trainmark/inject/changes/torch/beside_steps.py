@@ -39,7 +39,7 @@ def no_sync(change: Change) -> None:
         if key not in results:
             results[key] = real(self, *args, **kwargs)
             stale_places.append(change.observer.users_place(frame))
-            change.proves(OLD_VALUES_AT + ", ".join(stale_places[:_MOST_PLACES]))
+            change.proves(OLD_VALUES_AT + "; ".join(stale_places[:_MOST_PLACES]))
         return results[key]
 
     for name in ("item", "__float__", "__int__", "tolist", "cpu"):
