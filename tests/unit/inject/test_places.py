@@ -24,7 +24,7 @@ def name(monkeypatch: pytest.MonkeyPatch) -> str:
     vars(ipython)["get_ipython"] = lambda: SimpleNamespace(user_ns={"In": CELLS})
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setenv(NOTEBOOK, "train.ipynb")
-    name = os.path.join(os.sep, "tmp", "ipykernel_4711", "123.py")
+    name = str(Path("/tmp/ipykernel_4711/123.py"))
     lines = [f"{line}\n" for line in CELLS[-1].splitlines()]
     monkeypatch.setitem(linecache.cache, name, (1, None, lines, name))
     return name
