@@ -234,7 +234,7 @@ def test_all_ranks_end_at_the_same_step(command: CommandLine) -> None:
         20,
         True,
     )
-    assert record.backend.name == "torch"
+    assert (record.backend.name, record.observed.ranks) == ("torch", 2)
     assert Caveat.LEFT_PROCESSES not in record.caveats
 
 
@@ -247,6 +247,7 @@ def test_ranks_that_no_variable_tells_of_end_too(
     assert record.observed is not None and record.process is not None
     assert (record.outcome.status, record.observed.ended_early) == ("ok", True)
     assert option[0] == "--budget" or record.observed.steps == 20
+    assert record.observed.ranks == 2
 
 
 POOL = SCRIPTS.parents[1] / "unit" / "inject" / "scripts" / "hostile" / "in_a_pool.py"

@@ -109,6 +109,7 @@ class _Network:
         self._autocast: Any = None
         self._tensor = torch.Tensor
         self._has_tokens = False
+        self._most_ranks = 1
         self._takes_time_first: bool | None = None
         self._modules: weakref.WeakSet[Any] = weakref.WeakSet()
         self._call = torch.nn.Module._call_impl.__code__
@@ -255,16 +256,22 @@ class _Network:
         If no weight was found, most of it is unknown.
         """
         weight = self._first_weight()
-        threads = self._torch.get_num_threads()
+        known = {"threads": self._torch.get_num_threads(), "ranks": self._ranks()}
         if weight is None:
-            unknown = dict.fromkeys(("precision", "device", "device_peak_bytes"))
-            return {"threads": threads, **unknown}
+            return {**known, **dict.fromkeys(("precision", "device", "device_peak_bytes"))}
         return {
-            "threads": threads,
+            **known,
             "precision": str(self._autocast or weight.dtype)[len("torch.") :],
             "device": str(weight.device),
             "device_peak_bytes": accelerator.peak_bytes(self._torch, weight.device),
         }
+
+    def _ranks(self) -> int:
+        """Return the number of processes that train, or have trained, together."""
+        distributed = self._torch.distributed
+        if distributed.is_available() and distributed.is_initialized():
+            self._most_ranks = max(self._most_ranks, distributed.get_world_size())
+        return self._most_ranks
 
     def _first_weight(self) -> Any:
         """Return the first weight of the network, else of its optimiser; None if there is none."""

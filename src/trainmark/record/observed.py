@@ -47,6 +47,8 @@ class Observed:
         threads: CPU threads of the framework.
         precision: type of the weights, or that of autocast.
         device: device of the weights.
+        ranks: number of processes that train together, of which this is the first; its examples
+            alone are counted.
         device_peak_bytes: peak memory that the framework allocated on the device; null on a CPU or
             if unknown.
         changed: experiments that took effect, with the evidence.
@@ -84,6 +86,7 @@ class Observed:
     threads: int | None = None
     precision: str | None = None
     device: str | None = None
+    ranks: int = 1
     device_peak_bytes: int | None = None
     changed: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)

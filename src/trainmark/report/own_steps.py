@@ -58,6 +58,8 @@ def own_steps(seen: Observed) -> list[str]:
         sentences.append(growth_sentence(grows))
     if len(seen.training_starts) > 1:
         sentences.append(f"{len(seen.training_starts):,} trainings, one after the other.")
+    if seen.ranks > 1:
+        sentences.append(f"Examples and losses are those of rank 0 of {seen.ranks:,}.")
     if len(seen.losses) > 1:
         first = units.loss(seen.losses[0])
         last = units.loss(seen.losses[-1])

@@ -285,6 +285,8 @@ def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
         if count is not None or why:
             shown = units.MISSING if count is None else f"{count:,.4g}"
             yield f"{name} per step", shown, why or seen.places.get("loader", "")
+    if seen.ranks > 1:
+        yield "ranks", f"{seen.ranks:,}", "examples and losses are those of rank 0"
     if len(seen.training_starts) > 1:
         yield "trainings", f"{len(seen.training_starts):,}", "one after the other"
     for field, name, place in _OBSERVED_PARTS:

@@ -66,6 +66,10 @@ def test_a_growth_comes_first() -> None:
     assert first.startswith("On average, each step takes 10.0 µs longer than the one before")
 
 
+def test_several_ranks_are_named() -> None:
+    assert "Examples and losses are those of rank 0 of 2." in own_steps(replace(SEEN, ranks=2))
+
+
 def test_several_trainings_are_counted() -> None:
     assert "3 trainings, one after the other." in own_steps(
         replace(SEEN, training_starts=(0, 30, 60))
