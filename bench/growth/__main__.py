@@ -1,0 +1,71 @@
+"""Is a growth found where one is planted, and of which size?
+
+    python bench/growth [--steps 1000]
+
+Ten trainings have steps that take 0.1 to 5 % of the first ones longer from step to step. Each runs
+under `trainmark measure`. It prints what was planted and what was found; the exit code is 1 if one
+was not found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from trainmark.record.growth import growth
+
+SCRIPT = Path(__file__).resolve().parent / "train.py"
+PLANTED = (
+    ("list", 0.001),
+    ("list", 0.01),
+    ("list", 0.05),
+    ("tensor", 0.001),
+    ("tensor", 0.005),
+    ("tensor", 0.02),
+    ("graph", 0.002),
+    ("graph", 0.01),
+    ("memory", 0.002),
+    ("memory", 0.02),
+)
+
+
+def main() -> int:
+    """Run the trainings; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--steps", type=int, default=1000)
+    options = parser.parse_args()
+    missed = 0
+    for kind, share in PLANTED:
+        planted, found = tried(kind, share, options.steps)
+        missed += found is None
+        words = "NOT FOUND" if found is None else f"found {found:.3g} s"
+        print(f"{kind} {share:.1%}: planted {planted:.3g} s a step, {words}", flush=True)
+    print(f"{len(PLANTED) - missed} of {len(PLANTED)} found")
+    return 1 if missed else 0
+
+
+def tried(kind: str, share: float, steps: int) -> tuple[float, float | None]:
+    """Return the planted and the found seconds of each step; None if no growth was found."""
+    # Large growths are seen earlier, and would take long.
+    steps = min(steps, max(round(20 / share), 400))
+    with tempfile.TemporaryDirectory() as folder:
+        printed = Path(folder) / "printed"
+        words = [sys.executable, str(SCRIPT), kind, str(share), str(steps)]
+        shell = ["sh", "-c", '"$@" > "$0"', str(printed), *words]
+        measure = [sys.executable, "-m", "trainmark", "measure", "--repeats", "1", "--quiet"]
+        results = Path(folder) / "results"
+        subprocess.run([*measure, "--out", str(results), "--", *shell], check=True)
+        (file,) = results.glob("*.json")
+        observed = json.loads(file.read_text("utf-8"))["observed"]
+        found = growth(observed["step_times"])
+        return float(printed.read_text()), None if found is None else found.each_seconds
+
+
+if __name__ == "__main__":
+    sys.exit(main())
