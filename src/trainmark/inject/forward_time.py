@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 _NEARLY_ALL = 0.9
-"""Share of the passes for which something must hold to be true of a training."""
+"""Share of the forward passes that must be followed by their backward pass."""
 
 
 class ForwardTime:
-    """The time from a forward pass to the backward pass, in the steps that show it.
+    """The time from a forward pass to its backward pass, in the steps that were seen.
 
-    An agent may choose many actions before it learns; what happens in between is no forward pass.
-    So nothing is known if several forward passes usually come before a backward pass.
+    An agent may choose many actions before it learns, and what happens in between is no forward
+    pass. So a step with a forward pass that no backward pass follows does not count, and nothing is
+    known if there are many of them.
     """
 
     def __init__(self) -> None:
         self._began: float | None = None
-        self._seconds = 0.0
-        self._of_whole_steps = 0.0
-        self._of_step = 0.0
         self._passes = 0
-        self._followed = 0
+        self._without_backward = 0
+        self._of_step = 0.0
+        self._is_spoiled = False
+        self._forward_seconds = 0.0
+        self._step_seconds = 0.0
 
     def begins(self, now: float) -> None:
         """A forward pass with gradients begins."""
         self._passes += 1
-        if self._began is None:
-            self._began = now
-        else:
-            self._followed += 1
+        if self._began is not None:
+            self._without_backward += 1
+            self._is_spoiled = True
+        self._began = now
+
+    def interrupted(self) -> None:
+        """Something else happens, such as an evaluation; then no backward pass follows."""
+        self._is_spoiled = self._is_spoiled or self._began is not None
+        self._began = None
 
     def ends(self, now: float) -> None:
         """A backward pass is about to begin."""
@@ -35,15 +42,18 @@ class ForwardTime:
             self._of_step += now - self._began
         self._began = None
 
-    def stepped(self, seconds: float) -> None:
-        """A step has ended that took this long; 0 for the first one, which is not timed."""
-        if seconds and self._of_step:
-            self._seconds += self._of_step
-            self._of_whole_steps += seconds
+    def stepped(self, seconds: float, *, counts: bool) -> None:
+        """A step has ended that took this long; without ``counts``, as while it warms up."""
+        if counts and not self._is_spoiled and 0 < self._of_step <= seconds:
+            self._forward_seconds += self._of_step
+            self._step_seconds += seconds
         self._of_step = 0.0
+        self._is_spoiled = False
 
     def seconds(self, of_all_steps: float) -> float | None:
         """Return the seconds in all steps, which took this long; None if they are unknown."""
-        if not self._of_whole_steps or self._followed > (1 - _NEARLY_ALL) * self._passes:
+        if not self._step_seconds:
             return None
-        return of_all_steps * self._seconds / self._of_whole_steps
+        if self._without_backward > (1 - _NEARLY_ALL) * self._passes:
+            return None
+        return of_all_steps * self._forward_seconds / self._step_seconds

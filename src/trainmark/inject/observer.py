@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import itertools
 import os
 import sys
 import time
@@ -54,9 +55,10 @@ _LOSSES_OF_LINE = 80
 """Most losses in one line of a report; more are sent in several lines."""
 FEW = 3
 """Number of steps in which the input of the network is examined more closely."""
-_LOOKS_EVERY = 8
-"""Steps between two looks at the input of a network whose examples the loader counts: they see
-whether images or sequences grow."""
+_STEPS_BETWEEN_LOOKS = (5, 11, 8, 7, 7)
+"""Steps from a look at the input of a network to the next one, where the loader counts the
+examples. The looks see whether images or sequences grow, and how long forward passes take; uneven
+distances miss nothing that recurs."""
 _OFTEN = 8
 """An evaluation that follows another one after at most this many steps is a part of the step."""
 _MOST_ODD_TARGETS = 2
@@ -152,6 +154,8 @@ class Observer:
         self._passes: _Passes | None = None
         self._elements = 0.0
         self._forward = ForwardTime()
+        self._looks = itertools.cycle(_STEPS_BETWEEN_LOOKS)
+        self._looks_in = 0
         self._rows = 0
         self._odd_targets = 0
         self._closure_passes = 0
@@ -306,6 +310,8 @@ class Observer:
         examples: int | None = None,
         tokens: int | None = None,
         elements: int = 0,
+        *,
+        begins: bool = False,
     ) -> None:
         """The network is about to compute a batch.
 
@@ -315,6 +321,7 @@ class Observer:
             examples: number of examples of the batch; None if its input does not show them.
             tokens: number of tokens of the batch, if it has any.
             elements: number of elements of the input; 0 if it is unknown.
+            begins: whether the forward pass begins now.
         """
         if grad and (training or self._trains_in_eval):
             if self._odd_targets >= _MOST_ODD_TARGETS:
@@ -324,7 +331,8 @@ class Observer:
             if self.evaluates_since is not None:
                 self._trains_again(clock())
             self._sources.trains()
-            self._forward.begins(clock())
+            if begins:
+                self._forward.begins(clock())
             if "forward" not in self.places:
                 self.places.keep("forward", sys._getframe(1))
             seen = Since(
@@ -362,6 +370,7 @@ class Observer:
         if self.evaluates_since is None and self._role == _SPEAKS:
             self._end_read_epoch()
             self.evaluates_since = since or clock()
+            self._forward.interrupted()
             self.places.keep("evaluation", sys._getframe(1))
         self._forget_loaded()
 
@@ -399,8 +408,7 @@ class Observer:
 
     def differentiated(self, start: float) -> None:
         """A backward pass has taken from ``start`` until now."""
-        if self._mark:
-            self._tally.add("backward", clock() - start)
+        self._tally.add_to_step("backward", clock() - start)
 
     def stepping(self, *_: Any) -> None:
         """An optimiser begins a step, or has computed the gradients that its step includes."""
@@ -443,7 +451,7 @@ class Observer:
         """A file was saved by the code of ``frame``."""
         if self._role == _SPEAKS:
             self._tally.counts["saves"] += 1
-            self._tally.add("saving", seconds)
+            self._tally.add_to_step("saving", seconds)
             self.places.keep("save", frame)
 
     def synchronised(self, call: str, seconds: float, frame: FrameType, times: int = 1) -> None:
@@ -454,12 +462,12 @@ class Observer:
         """
         self._tally.read(frame, call, times)
         if self.evaluates_since is None:  # otherwise the read is a part of the evaluation
-            self._tally.add("sync", times * seconds)
+            self._tally.add_to_step("sync", times * seconds)
 
     def copied(self, seconds: float, times: int = 1) -> None:
         """Data was copied to a device; this copy stands for a number of ``times``."""
         if self._role == _SPEAKS:
-            self._tally.add("copy", times * seconds)
+            self._tally.add_to_step("copy", times * seconds)
 
     def changed(self, name: str, proof: str) -> None:
         """An experiment took effect; ``proof`` says how that is known."""
@@ -475,10 +483,6 @@ class Observer:
     def is_users(self, frame: FrameType) -> bool:
         """Whether a frame is code of the user: neither of a package nor of the standard library."""
         return is_users_file(frame.f_code.co_filename)
-
-    def is_users_file(self, name: str) -> bool:
-        """Whether a file is the user's."""
-        return is_users_file(name)
 
     def users_place(self, frame: FrameType | None) -> str | None:
         """Return ``file:line`` of the innermost frame that is the user's."""
@@ -579,7 +583,7 @@ class Observer:
     def _close_passes(self) -> None:
         """Forward passes without gradients, if there were any, were a part of the step."""
         if self._passes is not None:
-            self._tally.add("no_grad", clock() - self._passes.began)
+            self._tally.add_to_step("no_grad", clock() - self._passes.began)
             self._passes = None
 
     def _end_passes(self, evaluates: bool = False) -> None:
@@ -660,7 +664,8 @@ class Observer:
             (self._losses if is_read else self._unread).extend([loss] * steps)
         if is_first:  # its duration is unknown
             now = clock()  # our own start is no part of the second one
-            self._forward.stepped(0.0)
+            self._forward.stepped(0.0, counts=False)
+            self._tally.stepped(counts=False)
             self._report_at = now
             self._first_steps = steps
             if not self._own_epochs:
@@ -671,7 +676,8 @@ class Observer:
                 self._set_threads()
         else:
             seconds = now - self._mark - since.apart
-            self._forward.stepped(seconds)
+            self._forward.stepped(seconds, counts=self.steps > FEW)
+            self._tally.stepped(counts=True)
             self._epoch.amounts.add(since, steps)
             if self._search is None:
                 totals["seconds"] += seconds
@@ -692,7 +698,10 @@ class Observer:
                 self._pace.stepped(now, self._hook.FEWEST_STEPS)
         self._mark = now
         are_known = self._amounts.are_loaded and self.steps >= FEW
-        self.is_steady = are_known and self.steps % _LOOKS_EVERY > 0
+        self._looks_in -= 1
+        self.is_steady = are_known and self._looks_in > 0
+        if self._looks_in <= 0:
+            self._looks_in = next(self._looks)
         if self._due is not None:
             self._due = now
             self._end_due_epoch()

@@ -35,6 +35,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.seconds = {"seconds": 0.0}
+        self._of_step: dict[str, float] = {}
         self.counts = {"evaluations": 0, "saves": 0, "skipped": 0, "no_grad_passes": 0}
         self.changed: dict[str, str] = {}
         self.failed: dict[str, str] = {}
@@ -43,6 +44,17 @@ class Tally:
     def add(self, what: str, seconds: float) -> None:
         """Add seconds to a sum."""
         self.seconds[what] = self.seconds.get(what, 0.0) + seconds
+
+    def add_to_step(self, what: str, seconds: float) -> None:
+        """Add seconds of the step that goes on."""
+        self._of_step[what] = self._of_step.get(what, 0.0) + seconds
+
+    def stepped(self, *, counts: bool) -> None:
+        """A step has ended; the first one does not count, whose duration is unknown."""
+        if counts:
+            for what, seconds in self._of_step.items():
+                self.add(what, seconds)
+        self._of_step.clear()
 
     def read(self, frame: FrameType, call: str, times: int) -> None:
         """Count reads of tensors by the code of a frame."""

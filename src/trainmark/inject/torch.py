@@ -234,7 +234,8 @@ class _Network:
         tokens = shape[0] * shape[1] if self._has_tokens and len(shape) == 2 else None
         grad = self._torch.is_grad_enabled()
         elements = 0 if tensor is None else tensor.numel()
-        self._observer.forward(called.training, grad, self._rows(tensor), tokens, elements)
+        rows = self._rows(tensor)
+        self._observer.forward(called.training, grad, rows, tokens, elements, begins=True)
 
     def _rows(self, tensor: Any) -> int | None:
         """Return the number of examples in an input; None if its shape does not show it.

@@ -1,4 +1,4 @@
-"""What was seen of the steps of a command: where their time goes, and whether the loss falls."""
+"""What was seen of the steps of a command: their losses, and where their time goes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from trainmark.report.growth import growth_sentence
 
 _LEAST_SHARE = 0.01
 """Smallest share of the time that a sentence names."""
-_QUEUED = {"forward", "backward", "optimizer"}
-"""Parts that a GPU only queues, so their times say nothing about it."""
+_QUEUED = {"forward", "backward", "optimizer", "without gradients"}
+"""Parts that are only queued for a GPU, which computes them later."""
+_OVERLAP = {"reading results", "waiting for the GPU", "copies", "without gradients"}
+"""Parts that may lie within others."""
 
 
 class Part(NamedTuple):
@@ -30,15 +32,19 @@ class Part(NamedTuple):
 
 
 def parts(seen: Observed) -> list[Part]:
-    """Return the observed parts of the time of all steps and evaluations; they may overlap."""
+    """Return the observed parts of the time of all steps and evaluations; they may overlap.
+
+    What is queued for a GPU is left out; the script waits for it where it reads results.
+    """
     whole = seen.all_seconds
+    reads = "waiting for the GPU" if seen.on_gpu else "reading results"
     observed = (
         ("loader wait", seen.loader_wait_seconds, "loader"),
         ("copies", seen.copy_seconds, ""),
         ("forward", seen.forward_seconds, "forward"),
         ("backward", seen.backward_seconds, "backward"),
         ("optimizer", seen.optimizer_seconds, "optimizer"),
-        ("reading results", seen.sync_seconds, ""),
+        (reads, seen.sync_seconds, ""),
         ("saving", seen.saving_seconds, "save"),
         ("evaluation", seen.evaluation_seconds, "evaluation"),
         ("without gradients", seen.no_grad_seconds, "no_grad"),
@@ -58,12 +64,12 @@ def own_steps(seen: Observed) -> list[str]:
         sentences.append(growth_sentence(grows))
     if len(seen.training_starts) > 1:
         sentences.append(f"{len(seen.training_starts):,} trainings, one after the other.")
-    if seen.ranks > 1:
-        sentences.append(f"Examples and losses are those of rank 0 of {seen.ranks:,}.")
-    if len(seen.losses) > 1:
+    elif len(seen.losses) > 1:
         first = units.loss(seen.losses[0])
         last = units.loss(seen.losses[-1])
-        sentences.append(f"Loss of the first step: {first}; of the last one: {last}.")
+        sentences.append(f"Loss of step 1: {first}; of step {seen.last_loss_step:,}: {last}.")
+    if seen.ranks > 1:
+        sentences.append(f"Examples and losses are those of rank 0 of {seen.ranks:,}.")
     named = [part for part in parts(seen) if part.share >= _LEAST_SHARE]
     named.sort(key=lambda part: -part.share)
     if named:
@@ -79,6 +85,8 @@ def _words(part: Part) -> str:
 
 
 def _rest(named: list[Part]) -> str:
-    """Return the words for what is left; empty if the parts overlap."""
+    """Return the words for what is left; empty if some parts may overlap."""
+    if any(part.name in _OVERLAP for part in named):
+        return ""
     rest = 1 - sum(part.share for part in named)
     return f", the rest {units.percent(rest, 0)}" if rest >= _LEAST_SHARE else ""

@@ -300,7 +300,7 @@ def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
         yield (
             "step loss",
             units.loss(seen.losses[-1]),
-            f"last step; first step: {units.loss(seen.losses[0])}",
+            f"of step {seen.last_loss_step:,}; of step 1: {units.loss(seen.losses[0])}",
         )
 
 

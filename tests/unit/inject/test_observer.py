@@ -135,8 +135,22 @@ def test_reads_during_an_evaluation_are_a_part_of_it(observer: Observer) -> None
         if evaluates:
             observer.forward(training=False, grad=False)
         observer.synchronised(".item()", 0.25, frame)
+    step(observer, leader)
     assert observer.figures()["sync_seconds"] == 0.25
     assert sum(observer.figures()["syncs"].values()) == 2
+
+
+def test_what_happens_outside_of_the_timed_steps_is_no_part_of_them(observer: Observer) -> None:
+    """The first step's duration is unknown, and what follows the last one belongs to no step."""
+    leader = Optimiser()
+    frame = sys._getframe()
+    for seconds in (5.0, 0.25, 0.5):
+        observer.synchronised(".item()", seconds, frame)
+        step(observer, leader)
+    observer.saved(7.0, frame)
+    figures = observer.figures()
+    assert (figures["sync_seconds"], figures["saving_seconds"]) == (0.75, None)
+    assert (sum(figures["syncs"].values()), figures["saves"]) == (3, 1)
 
 
 def test_losses_and_a_partial_epoch_are_reported_at_the_end(observer: Observer, pipe: Path) -> None:

@@ -1,8 +1,9 @@
 """Which reads of results are only reported, as the syntax tree of the script shows.
 
 ``print(loss.item())`` would learn the same with an old value; ``environment.step(action.item())``
-would not. A value is only reported if all that it reaches is printed, logged, collected, saved, or
-decides whether something is saved or the training stops. If that can't be seen, it is not.
+would not. A value is only reported if every way that it takes is one of a few: it is put into a
+text, a sum or a list, and these are printed, logged or saved. Whatever else is done with it counts
+as computing with it.
 """
 
 from __future__ import annotations
@@ -10,60 +11,64 @@ from __future__ import annotations
 import ast
 import itertools
 import linecache
-import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
 from ..places import is_cell
 
+_ARITHMETIC = {"float", "int", "str", "repr", "format", "round", "abs", "min", "max", "sum", "len"}
+"""Built-in functions whose result is another form of what they are given."""
+_MATHEMATICS = {
+    "array", "asarray", "average", "exp", "fmean", "isfinite", "isnan", "log", "log10", "log2",
+    "mean", "median", "round", "sqrt", "std", "sum",
+}  # fmt: skip
+"""The same, of modules."""
+_MODULES = {"math", "np", "numpy", "statistics"}
+_METHODS = {"cpu", "detach", "format", "item", "join", "mean", "numpy", "sum", "tolist"}
+"""Methods of tensors, arrays and texts whose result is another form of them."""
 _REPORTS = {
-    "print", "pprint", "debug", "info", "warning", "error", "critical", "log", "log_dict",
-    "log_metric", "log_metrics", "log_scalar", "add_scalar", "add_scalars", "add_histogram",
-    "set_postfix", "set_postfix_str", "set_description", "set_description_str", "write",
-    "writelines", "writerow", "plot", "scatter", "title", "text", "suptitle", "save", "savez",
-    "savetxt", "dump", "save_file", "save_pretrained",
+    "add_histogram", "add_scalar", "add_scalars", "log_dict", "log_metric", "log_metrics",
+    "set_description", "set_description_str", "set_postfix", "set_postfix_str",
 }  # fmt: skip
-"""Names of functions that print, log, draw or save what they are given."""
-_REPORTS_BY_PREFIX = ("print_", "plot_", "save_", "report_", "write_")
-_COLLECTS = {"append", "appendleft", "extend", "add", "insert", "update", "setdefault"}
-"""Names of methods that keep what they are given; what reads it later counts."""
-_CONTAINERS = {
-    "list", "dict", "set", "defaultdict", "deque", "OrderedDict", "Counter", "zeros", "empty",
-    "full",
-}  # fmt: skip
-"""Names of functions that make an empty container."""
-_DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
-_PASSES_ON = {
-    "float", "int", "str", "repr", "format", "round", "abs", "min", "max", "sum", "len", "list",
-    "tuple", "dict", "sorted", "zip", "mean", "average", "median", "std", "sqrt", "exp", "isnan",
-    "isinf", "isfinite", "array", "asarray", "join", "item", "tolist", "items", "values", "get",
-    "copy", "ljust", "rjust", "compute", "numpy", "cpu", "detach",
-}  # fmt: skip
-"""Names of functions whose result is another form of what they are given."""
-_COMPUTE = {"math", "np", "numpy"}
-"""Modules whose ``log`` is the logarithm."""
-_ON_THE_WAY = (
-    ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Tuple, ast.List, ast.Set, ast.Dict,
-    ast.Starred, ast.keyword, ast.FormattedValue, ast.JoinedStr, ast.ListComp, ast.SetComp,
-    ast.GeneratorExp, ast.DictComp,
+"""Methods that report, whatever their object is."""
+_REPORTS_OF = {
+    "accelerator": {"log", "print"},
+    "f": {"write", "writelines"},
+    "fabric": {"log", "print"},
+    "file": {"write", "writelines"},
+    "log": {"critical", "debug", "error", "info", "log", "warning"},
+    "logger": {"critical", "debug", "error", "info", "log", "warning"},
+    "logging": {"critical", "debug", "error", "info", "log", "warning"},
+    "plt": {"plot", "scatter", "text", "title"},
+    "run": {"log"},
+    "self": {"log"},
+    "stderr": {"write"},
+    "stdout": {"write"},
+    "tqdm": {"write"},
+    "wandb": {"log"},
+    "writer": {"writerow"},
+}
+"""Methods that report, by the names of their objects."""
+_SAVES = {"torch": {"save"}, "np": {"save", "savez"}, "numpy": {"save", "savez"}}
+_CONTAINERS = {"dict", "list", "set", "deque", "OrderedDict", "Counter"}
+_COLLECTS = {"append", "appendleft", "extend"}
+"""Methods that put what they are given into a container."""
+_INTO = (
+    ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List, ast.Dict, ast.FormattedValue, ast.JoinedStr,
+    ast.ListComp, ast.GeneratorExp, ast.keyword,
 )  # fmt: skip
 """Expressions that have the value in them."""
-_STOPS = (ast.Break, ast.Raise, ast.Return, ast.Pass)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_LOOKS_AROUND = {"eval", "exec", "globals", "locals", "vars"}
+"""Functions by which a script reads names that its syntax tree does not show."""
 _BUILT_IN = {"__float__": "float", "__int__": "int"}
 
 
 class Reported:
-    """Tells which reads of a script are only reported.
+    """Tells which reads of a script are only reported."""
 
-    Args:
-        is_users: whether a file, by its name, is the user's.
-    """
-
-    def __init__(self, is_users: Callable[[str], bool]) -> None:
-        self._is_users = is_users
+    def __init__(self) -> None:
         self._files: dict[str, _File | None] = {}
         self._known: dict[tuple[CodeType, int, str], bool] = {}
 
@@ -81,47 +86,51 @@ class Reported:
 
     def _look_up(self, frame: FrameType, method: str) -> bool:
         name = frame.f_code.co_filename
-        file = self._file(name)
-        if file is None or is_cell(name):  # other cells may read whatever one assigns
+        if is_cell(name):  # other cells may use whatever one assigns
+            return False
+        if name not in self._files:
+            self._files[name] = _parsed(name, frame.f_globals.get("__name__") == "__main__")
+        file = self._files[name]
+        if file is None:
             return False
         reads = list(file.reads(frame, method))
-        flow = _Flow(file, "\n".join(self._other_texts(name)))
+        flow = _Flow(file)
         return bool(reads) and all(flow.is_only_reported(read) for read in reads)
 
-    def _other_texts(self, name: str) -> Iterator[str]:
-        """Yield the texts of the user's other files that were imported."""
-        own = linecache.getlines(name)
-        for module in list(sys.modules.values()):
-            other = getattr(module, "__file__", None)
-            if isinstance(other, str) and self._is_users(other):
-                lines = linecache.getlines(other)
-                if lines != own:  # the same file may have two names
-                    yield "".join(lines)
 
-    def _file(self, name: str) -> _File | None:
-        if name not in self._files:
-            try:
-                self._files[name] = _File(ast.parse("".join(linecache.getlines(name))))
-            except (SyntaxError, ValueError, RecursionError):
-                self._files[name] = None
-        return self._files[name]
+def _parsed(name: str, is_main: bool) -> _File | None:
+    """Return the syntax tree of a file; None if it can't be had."""
+    try:
+        return _File(ast.parse("".join(linecache.getlines(name))), is_main)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
 
 
 class _File:
-    """The syntax tree of a file, with the parent of each node."""
+    """The syntax tree of a file, with the parent of each node.
 
-    def __init__(self, tree: ast.Module) -> None:
+    Args:
+        tree: the syntax tree.
+        is_main: whether it is the script itself, whose names no other file can use.
+    """
+
+    def __init__(self, tree: ast.Module, is_main: bool) -> None:
         self.tree = tree
+        self.is_main = is_main
         self.parents: dict[ast.AST, ast.AST] = {}
-        self.functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
         self.calls: dict[str, list[ast.Call]] = {}
+        self.defined: set[str] = set()
         for node in ast.walk(tree):
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                self.functions.setdefault(node.name, []).append(node)
-            elif isinstance(node, ast.Call):
+            if isinstance(node, ast.Call):
                 self.calls.setdefault(_name_of(node.func), []).append(node)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                self.defined.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self.defined.add(node.id)
+        self.looks_around = not _LOOKS_AROUND.isdisjoint(self.calls)
+        self.loads_weights = "load_state_dict" in self.calls
 
     def reads(self, frame: FrameType, method: str) -> Iterator[ast.Call]:
         """Yield the calls of a method that a frame may execute now."""
@@ -141,222 +150,238 @@ class _File:
                 yield call
 
     def scope_of(self, node: ast.AST) -> ast.AST:
-        """Return the function that a node belongs to, or else the module."""
+        """Return the function or class that a node belongs to, or else the module."""
         while node in self.parents:
             node = self.parents[node]
-            if isinstance(node, _FUNCTIONS):
+            if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
                 return node
         return self.tree
 
-    def loads(self, name: str, node: ast.AST) -> Iterator[ast.expr]:
-        """Yield where a name is read that is assigned at a node."""
-        return self._names(name, node, ast.Load)
+    def names(self, name: str, scope: ast.AST) -> list[ast.Name]:
+        """Return where a name is used in a function, a class or the module."""
+        return [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id == name]
 
-    def stores(self, name: str, node: ast.AST) -> Iterator[ast.expr]:
-        """Yield where a name is assigned that is used at a node."""
-        return self._names(name, node, ast.Store)
-
-    def attributes(self, name: str, kind: type[ast.expr_context]) -> Iterator[ast.expr]:
-        """Yield where an attribute of any object is read, or is assigned."""
-        for each in ast.walk(self.tree):
-            if isinstance(each, ast.Attribute) and each.attr == name and isinstance(each.ctx, kind):
-                yield each
-
-    def _names(self, name: str, node: ast.AST, kind: type[ast.expr_context]) -> Iterator[ast.expr]:
+    def scope_of_name(self, name: str, node: ast.AST) -> ast.AST | None:
+        """Return the scope of a name that is used at a node; None if others may use it."""
         scope = self.scope_of(node)
         for each in ast.walk(scope):
             if isinstance(each, (ast.Global, ast.Nonlocal)) and name in each.names:
                 scope = self.tree
-        for each in ast.walk(scope):
-            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, kind):
-                yield each
+        if isinstance(scope, ast.ClassDef) or self.looks_around:
+            return None
+        return scope if scope is not self.tree or self.is_main else None
 
 
 class _Flow:
     """Follows a value through a file.
 
-    Args:
-        file: the file.
-        others: the text of other files, which may read attributes and call functions of this one.
+    A node or a name that is met again is taken for reported: whether it is has been asked already,
+    and everything must be.
     """
 
-    def __init__(self, file: _File, others: str) -> None:
+    def __init__(self, file: _File) -> None:
         self._file = file
-        self._others = others
-        self._followed: set[Any] = set()
+        self._met: set[Any] = set()
 
     def is_only_reported(self, node: ast.AST) -> bool:
         """Whether the value of an expression is only reported."""
-        if node in self._followed:
+        if node in self._met:
             return True
-        self._followed.add(node)
+        self._met.add(node)
         parent = self._file.parents[node]
-        if isinstance(parent, _ON_THE_WAY):
-            return self.is_only_reported(parent)
-        if isinstance(parent, (ast.comprehension, ast.For)):
-            return node is parent.iter and self._collects(parent.target)
-        if isinstance(parent, (ast.Expr, ast.Assert)):
+        if isinstance(parent, ast.Expr):
             return True
-        if isinstance(parent, ast.IfExp):
-            return node is not parent.test and self.is_only_reported(parent)
+        if isinstance(parent, _INTO):
+            return not _repeats(parent) and self.is_only_reported(parent)
         if isinstance(parent, ast.Call):
-            return self._is_reported_by(parent, node)
+            return self._call_only_reports(parent, node)
         if isinstance(parent, ast.Attribute):
-            return self.is_only_reported(parent)
+            return self._method_only_reports(parent)
         if isinstance(parent, ast.Subscript):
-            return node is parent.value and self.is_only_reported(parent)
+            is_part = node is parent.value and isinstance(parent.ctx, ast.Load)
+            return is_part and self.is_only_reported(parent)
+        if isinstance(parent, ast.comprehension):
+            is_plain = node is parent.iter and not parent.ifs and not parent.is_async
+            return is_plain and self._is_only_reported_as(parent.target)
         if isinstance(parent, ast.Assign):
-            return all(self._collects(target) for target in parent.targets)
-        if isinstance(parent, (ast.AugAssign, ast.AnnAssign, ast.NamedExpr)):
-            others = not isinstance(parent, ast.NamedExpr) or self.is_only_reported(parent)
-            return others and self._collects(parent.target)
-        if isinstance(parent, ast.If):
-            return node is parent.test and self._decides_little(parent)
+            return all(self._is_only_reported_as(target) for target in parent.targets)
+        if isinstance(parent, ast.AugAssign):
+            return self._container_is_only_reported(parent.target)
+        if isinstance(parent, ast.Compare):
+            choice = self._file.parents[parent]
+            return isinstance(choice, ast.If) and self._branches_only_report(choice)
         if isinstance(parent, ast.Return):
-            return self._is_returned_to_reports(parent)
+            return self._result_is_only_reported(parent)
         return False
 
-    def _is_reported_by(self, call: ast.Call, node: ast.AST) -> bool:
-        """Whether a call that is given a value, or is a method of it, only reports it."""
-        name = _name_of(call.func)
+    def _call_only_reports(self, call: ast.Call, node: ast.AST) -> bool:
+        """Whether a call that is given a value reports it, or returns another form of it."""
         if node is call.func:
-            return self._is_method_of_reported(call, name)
-        base = call.func.value if isinstance(call.func, ast.Attribute) else None
-        functions = self._file.functions.get(name, [])
-        if functions:
-            return all(self._is_reported_in(function, call, node) for function in functions)
-        if base is not None and name in _COLLECTS:
-            return self._keeps(base)
-        if name in _PASSES_ON or (isinstance(base, ast.Name) and base.id in _COMPUTE):
-            return self.is_only_reported(call)
-        return _reports(call)
-
-    def _is_method_of_reported(self, call: ast.Call, name: str) -> bool:
-        if name in _COLLECTS or name in ("clear", "reset"):
-            return True
-        return name in _PASSES_ON and self.is_only_reported(call)
-
-    def _is_reported_in(
-        self, function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call, node: ast.AST
-    ) -> bool:
-        """Whether a function of the file only reports the argument that a node is."""
-        names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-        if names and names[0] in ("self", "cls") and isinstance(call.func, ast.Attribute):
-            del names[0]
-        given: dict[ast.AST, str | None] = {}
-        given.update(zip(call.args, names))  # noqa: B905  (Python 3.8)
-        given.update((keyword, keyword.arg) for keyword in call.keywords)
-        name = given.get(node)
-        if name is None:
             return False
-        inside = function.body[0]
-        return all(self.is_only_reported(load) for load in self._file.loads(name, inside))
-
-    def _is_returned_to_reports(self, statement: ast.Return) -> bool:
-        """Whether all that call the function of a ``return`` only report the result."""
-        function = self._file.scope_of(statement)
-        name = getattr(function, "name", "")
-        calls = self._file.calls.get(name, [])
-        used = [
-            *self._file.loads(name, self._file.tree),
-            *self._file.attributes(name, ast.Load),
-        ]
-        # A function that is handed over may be called anywhere.
-        if len(used) != len(calls) or not self._is_of_this_file(name):
+        if self._is_report(call):
+            return isinstance(self._file.parents[call], ast.Expr)
+        function = call.func
+        if isinstance(function, ast.Name):
+            known = function.id in _ARITHMETIC and function.id not in self._file.defined
+            return known and self.is_only_reported(call)
+        if not isinstance(function, ast.Attribute):
             return False
-        return bool(calls) and all(self.is_only_reported(call) for call in calls)
+        base = function.value
+        if function.attr in _COLLECTS and isinstance(self._file.parents[call], ast.Expr):
+            return self._container_is_only_reported(base)
+        is_module = isinstance(base, ast.Name) and base.id in _MODULES
+        is_text = isinstance(base, ast.Constant) and function.attr in ("format", "join")
+        known = (is_module and function.attr in _MATHEMATICS) or is_text
+        return known and self.is_only_reported(call)
 
-    def _collects(self, target: ast.AST) -> bool:
-        """Whether what is assigned to a target, or collected in it, is only reported."""
+    def _method_only_reports(self, method: ast.Attribute) -> bool:
+        """Whether a method of the value puts something into it, or returns another form of it."""
+        call = self._file.parents[method]
+        if not isinstance(call, ast.Call) or call.func is not method:
+            return False
+        if method.attr in (*_COLLECTS, "clear"):
+            return isinstance(self._file.parents[call], ast.Expr)
+        return method.attr in _METHODS and self.is_only_reported(call)
+
+    def _is_only_reported_as(self, target: ast.AST) -> bool:
+        """Whether what is assigned to a target is only reported."""
         if isinstance(target, (ast.Tuple, ast.List)):
-            return all(self._collects(each) for each in target.elts)
-        if isinstance(target, ast.Starred):
-            return self._collects(target.value)
+            return all(self._is_only_reported_as(each) for each in target.elts)
         if isinstance(target, ast.Subscript):
-            return self._keeps(target.value)
-        if isinstance(target, ast.Name):
-            key: Any = target.id, self._file.scope_of(target)
-            loads = self._file.loads(target.id, target)
-            is_seen = key[1] is not self._file.tree or self._is_of_this_file(target.id)
-        elif isinstance(target, ast.Attribute) and _name_of(target.value) == "self":
-            key = target.attr, None
-            loads = self._file.attributes(target.attr, ast.Load)
-            is_seen = self._is_of_this_file(target.attr)
-        else:
+            return self._container_is_only_reported(target.value)
+        if not isinstance(target, ast.Name):
             return False
-        if key in self._followed:
+        scope = self._file.scope_of_name(target.id, target)
+        if scope is None:
+            return False
+        key = target.id, scope
+        if key in self._met:
             return True
-        self._followed.add(key)
-        return is_seen and all(self.is_only_reported(load) for load in loads)
-
-    def _keeps(self, container: ast.expr) -> bool:
-        """Whether a container was made in this file, and what it holds is only reported.
-
-        One that comes from elsewhere, as a group of an optimiser does, is read elsewhere, too.
-        """
-        if isinstance(container, ast.Name):
-            stores = self._file.stores(container.id, container)
-        elif isinstance(container, ast.Attribute):
-            stores = self._file.attributes(container.attr, ast.Store)
-        else:
-            return False
-        made = [self._file.parents[store] for store in stores]
-        return bool(made) and all(map(_makes_container, made)) and self._collects(container)
-
-    def _is_of_this_file(self, name: str) -> bool:
-        """Whether no other file asks for a name as an attribute or imports it."""
-        return re.search(rf"(\.\s*|\bimport\b.*\b){re.escape(name)}\b", self._others) is None
-
-    def _decides_little(self, choice: ast.If) -> bool:
-        """Whether a decision only reports, saves or stops."""
+        self._met.add(key)
         return all(
-            self._does_little(statement)
+            self.is_only_reported(each) or self._is_target(each)
+            for each in self._file.names(target.id, scope)
+            if isinstance(each.ctx, ast.Load)
+        )
+
+    def _is_target(self, name: ast.Name) -> bool:
+        """Whether a name is that of a container which something is assigned into."""
+        parent = self._file.parents[name]
+        return isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store)
+
+    def _container_is_only_reported(self, container: ast.AST) -> bool:
+        """Whether a container or a sum was made here, and is only reported.
+
+        One that comes from elsewhere, as a group of an optimiser does, is used elsewhere, too.
+        """
+        if not isinstance(container, ast.Name):
+            return False
+        scope = self._file.scope_of_name(container.id, container)
+        if scope is None:
+            return False
+        stores = [
+            each
+            for each in self._file.names(container.id, scope)
+            if isinstance(each.ctx, ast.Store)
+        ]
+        return (
+            bool(stores)
+            and all(self._begins_empty(store) for store in stores)
+            and self._is_only_reported_as(container)
+        )
+
+    def _begins_empty(self, store: ast.Name) -> bool:
+        """Whether a number or an empty container is assigned, or something is added to it."""
+        statement = self._file.parents[store]
+        if isinstance(statement, ast.AugAssign):
+            return True
+        if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
+            return False
+        if isinstance(statement, ast.Assign) and len(statement.targets) > 1:
+            return False
+        value = statement.value
+        if isinstance(value, ast.Call):
+            name = _name_of(value.func)
+            is_container = name in _CONTAINERS and not value.args
+            is_number = name == "float" and all(map(_is_constant, value.args))
+            return is_container or is_number
+        if isinstance(value, (ast.List, ast.Set)):
+            return not value.elts
+        if isinstance(value, ast.Dict):
+            return not value.keys
+        return _is_constant(value)
+
+    def _branches_only_report(self, choice: ast.If) -> bool:
+        """Whether all that a decision decides is a report, or a value that is only reported."""
+        return all(
+            self._statement_only_reports(statement)
             for statement in itertools.chain(choice.body, choice.orelse)
         )
 
-    def _does_little(self, statement: ast.stmt) -> bool:
-        if isinstance(statement, _STOPS):
-            return True
-        if isinstance(statement, ast.If):
-            return self._decides_little(statement)
-        if isinstance(statement, (ast.With, ast.For)):
-            return all(self._does_little(each) for each in statement.body)
-        if isinstance(statement, ast.Assign):
-            return all(self._collects(target) for target in statement.targets)
-        if isinstance(statement, ast.AugAssign):
-            return self._collects(statement.target)
-        if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+    def _statement_only_reports(self, statement: ast.stmt) -> bool:
+        calls = [each for each in ast.walk(statement) if isinstance(each, ast.Call)]
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            if not self._is_report(statement.value):
+                return False
+            calls.remove(statement.value)
+        elif isinstance(statement, ast.Assign):
+            if not all(self._is_only_reported_as(target) for target in statement.targets):
+                return False
+        else:
             return False
-        function = statement.value.func
-        if isinstance(function, ast.Attribute) and function.attr in _COLLECTS:
-            return self._keeps(function.value)
-        return _reports(statement.value)
+        return all(self._has_no_effect(call) for call in calls)
+
+    def _has_no_effect(self, call: ast.Call) -> bool:
+        name = _name_of(call.func)
+        if isinstance(call.func, ast.Name):
+            return name in _ARITHMETIC and name not in self._file.defined
+        return name in {*_METHODS, "state_dict"}
+
+    def _is_report(self, call: ast.Call) -> bool:
+        """Whether a function prints, logs, draws or saves what it is given."""
+        function = call.func
+        if isinstance(function, ast.Name):
+            return function.id in ("print", "pprint") and function.id not in self._file.defined
+        if not isinstance(function, ast.Attribute) or function.attr in self._file.defined:
+            return False
+        of = _name_of(function.value)
+        if function.attr in _SAVES.get(of, ()):
+            return not self._file.loads_weights
+        return function.attr in _REPORTS or function.attr in _REPORTS_OF.get(of, ())
+
+    def _result_is_only_reported(self, statement: ast.Return) -> bool:
+        """Whether all that call the function of a ``return`` only report the result."""
+        function = self._file.scope_of(statement)
+        if (
+            not isinstance(function, ast.FunctionDef)
+            or function.decorator_list
+            or self._file.scope_of_name(function.name, function) is not self._file.tree
+        ):
+            return False
+        calls = self._file.calls.get(function.name, [])
+        used = self._file.names(function.name, self._file.tree)
+        # A function that is handed over may be called anywhere.
+        if len(used) != len(calls) or not all(isinstance(call.func, ast.Name) for call in calls):
+            return False
+        return bool(calls) and all(self.is_only_reported(call) for call in calls)
 
 
-def _reports(call: ast.Call) -> bool:
-    """Whether the name of a function says that it prints, logs, draws or saves."""
-    name = _name_of(call.func)
-    if name == "log":  # without an object, it is the logarithm
-        return isinstance(call.func, ast.Attribute)
-    return name in _REPORTS or name.startswith(_REPORTS_BY_PREFIX)
+def _is_constant(value: ast.AST) -> bool:
+    if isinstance(value, ast.UnaryOp):
+        value = value.operand
+    return isinstance(value, ast.Constant)
 
 
-def _makes_container(statement: ast.AST) -> bool:
-    """Whether a statement assigns a new container, or adds to one."""
-    if isinstance(statement, ast.AugAssign):
-        return True
-    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+def _repeats(expression: ast.AST) -> bool:
+    """Whether a list is repeated, as in ``[0] * n``: its length would depend on the value."""
+    if not isinstance(expression, ast.BinOp) or not isinstance(expression.op, ast.Mult):
         return False
-    value = statement.value
-    if isinstance(value, ast.BinOp):
-        value = value.left
-    if isinstance(value, ast.Call):
-        return _name_of(value.func) in _CONTAINERS
-    return isinstance(value, _DISPLAYS)
+    parts = (expression.left, expression.right)
+    return any(isinstance(each, (ast.List, ast.Tuple, ast.ListComp)) for each in parts)
 
 
 def _name_of(function: ast.AST) -> str:
-    """Return the name of a called function, without the object that it belongs to."""
+    """Return the name of a function or an object, without what it belongs to."""
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""

@@ -24,7 +24,7 @@ def no_sync(change: Change) -> None:
     """Give the user's lines that only report a result what their first call returned."""
     results: dict[Any, Any] = {}
     stale_places: list[str] = []
-    reported = Reported(change.observer.is_users_file)
+    reported = Reported()
 
     def stale(name: str, real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(2)
