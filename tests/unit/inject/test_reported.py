@@ -21,6 +21,7 @@ ONLY_REPORTED = {
     "a scalar": "writer.add_scalar('loss', loss.item(), step)",
     "a progress bar": "bar.set_postfix(loss=loss.item())",
     "nothing": "loss.item()",
+    "a sum beside an evaluation": "total = 0.0\ntotal += loss.item()\nmodel.eval()\nprint(total)",
     "a sum": "total = 0.0\ntotal += loss.item() * 8\nprint(total / 10)",
     "a moving average": "mean = 0.0\nmean = 0.9 * mean + 0.1 * loss.item()\nprint(mean)",
     "a list": "losses = []\nlosses.append(loss.item())\nprint(sum(losses) / len(losses))",
@@ -28,6 +29,10 @@ ONLY_REPORTED = {
     "a list of lists": (
         "values = [[each.item() for each in row] for row in [[loss]]]\n"
         "max(max(row) for row in values)"
+    ),
+    "a list whose names others have, too": (
+        "row = loss\nvalues = [row.item() for row in [loss]]\nprint(max(row for row in values))\n"
+        "model(row)"
     ),
     "a dictionary": "d = {}\nd['loss'] = loss.item()\nprint(d)",
     "a file": "torch.save({'loss': loss.item()}, 'file')",

@@ -129,7 +129,9 @@ class _File:
                 self.defined.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.defined.add(node.id)
-        self.looks_around = not _LOOKS_AROUND.isdisjoint(self.calls)
+        plain = (call.func for calls in self.calls.values() for call in calls)
+        called = {function.id for function in plain if isinstance(function, ast.Name)}
+        self.looks_around = not _LOOKS_AROUND.isdisjoint(called)
         self.loads_weights = "load_state_dict" in self.calls
 
     def reads(self, frame: FrameType, method: str) -> Iterator[ast.Call]:
@@ -202,7 +204,9 @@ class _Flow:
             return is_part and self.is_only_reported(parent)
         if isinstance(parent, ast.comprehension):
             is_plain = node is parent.iter and not parent.ifs and not parent.is_async
-            return is_plain and self._is_only_reported_as(parent.target)
+            # Its names are its own.
+            scope = self._file.parents[parent]
+            return is_plain and self._is_only_reported_as(parent.target, scope)
         if isinstance(parent, ast.Assign):
             return all(self._is_only_reported_as(target) for target in parent.targets)
         if isinstance(parent, ast.AugAssign):
@@ -243,15 +247,21 @@ class _Flow:
             return isinstance(self._file.parents[call], ast.Expr)
         return method.attr in _METHODS and self.is_only_reported(call)
 
-    def _is_only_reported_as(self, target: ast.AST) -> bool:
-        """Whether what is assigned to a target is only reported."""
+    def _is_only_reported_as(self, target: ast.AST, scope: ast.AST | None = None) -> bool:
+        """Whether what is assigned to a target is only reported.
+
+        Args:
+            target: the target.
+            scope: where its names are used, if that is not a function or the module.
+        """
         if isinstance(target, (ast.Tuple, ast.List)):
-            return all(self._is_only_reported_as(each) for each in target.elts)
+            return all(self._is_only_reported_as(each, scope) for each in target.elts)
         if isinstance(target, ast.Subscript):
             return self._container_is_only_reported(target.value)
         if not isinstance(target, ast.Name):
             return False
-        scope = self._file.scope_of_name(target.id, target)
+        if scope is None:
+            scope = self._file.scope_of_name(target.id, target)
         if scope is None:
             return False
         key = target.id, scope
