@@ -101,7 +101,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     )
     measured = replace(measured, most_copied=int(options["copy_limit"] * GIB))
     prices = read_prices(options["prices"])
-    typed = shared.typed()
+    typed = shared.masked_command_line()
     settings = Settings(
         seed=options["seed"], timeout=options["timeout"], prices=prices, command=typed
     )

@@ -270,9 +270,9 @@ def request_of(options: Mapping[str, Any]) -> RunRequest:
     Raises:
         UsageError: an option can't be read or is out of bounds.
     """
-    from trainmark.study.options import request_of
+    from trainmark.study import options as study
 
-    return request_of(options, typed())
+    return study.request_of(options, masked_command_line())
 
 
 def round_options(options: Mapping[str, Any]) -> RoundOptions:
@@ -310,6 +310,6 @@ def began() -> float | None:
     return found if isinstance(found, float) else None
 
 
-def typed() -> str:
+def masked_command_line() -> str:
     """Return this command line, quoted for a shell, with secrets masked."""
     return mask_command_line(["trainmark", *sys.argv[1:]])

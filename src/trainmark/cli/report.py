@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from trainmark.cli.options import PATH, baseline_option, records_argument, typed
+from trainmark.cli.options import PATH, baseline_option, masked_command_line, records_argument
 from trainmark.cli.output import file_option, json_option, print_json, print_message, write_file
 
 EPILOG = """\b
@@ -67,7 +67,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> None:
         compare(without_trials(records), baseline=read_baseline(options["baseline"])),
         [read_explained(path) for path in options["explanations"]],
         title=options["title"],
-        made_with=f"trainmark {version()}: {typed()}",
+        made_with=f"trainmark {version()}: {masked_command_line()}",
         warn=print_message,
     )
     output = options["output"]

@@ -197,13 +197,15 @@ class ProcessTree:
     def _read_each(self, read: Callable[[psutil.Process], _T]) -> list[_T]:
         """Read each process.
 
-        Those that have ended or that the system does not report are left out.
+        Those that have ended or that the system does not report are left out, so the results can't
+        be matched to processes.
         """
         import psutil
 
         found = []
         for process in self._processes():
-            # Other systems than Linux lack some values, which is one of the last two errors.
+            # On systems other than Linux, psutil may lack a function (AttributeError) or the system
+            # may refuse it (OSError).
             with contextlib.suppress(psutil.Error, AttributeError, OSError):
                 found.append(read(process))
         return found

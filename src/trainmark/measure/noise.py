@@ -48,7 +48,7 @@ def noise(
     """
     if samples is None:
         return set()
-    during = _during(epochs, samples)
+    during = _rows_in_training(epochs, samples)
     own_clock = None
     if on_cpu:
         own_clock = samples.cpu_hertz
@@ -66,7 +66,7 @@ def noise(
     return {caveat for caveat, applies in holds.items() if applies}
 
 
-def _during(epochs: Sequence[Epoch], samples: Samples) -> list[int]:
+def _rows_in_training(epochs: Sequence[Epoch], samples: Samples) -> list[int]:
     """Return the rows for which the time since the previous row is almost entirely training."""
     windows = training_windows(epochs)
     found = []

@@ -46,7 +46,7 @@ class _Total(NamedTuple):
 
 def record_tables(record: Record) -> list[Table]:
     """Return the tables of the epochs, with outcome and conditions, and of the final figures."""
-    return [_epochs_table(record), _final_table(record)]
+    return [_epochs_table(record), _totals_table(record)]
 
 
 def _figures(record: Record) -> tuple[str, ...]:
@@ -97,7 +97,8 @@ def _step(settings: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield "step", what, str(settings[setting])
 
 
-def _final_table(record: Record) -> Table:
+def _totals_table(record: Record) -> Table:
+    """Return the figures of a whole run; those that are unknown have no row."""
     final = record.final
     run = summarize(record)
     energy = record.energy or Energy(None, None)

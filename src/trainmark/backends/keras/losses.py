@@ -29,7 +29,11 @@ class PerExample(keras.losses.Loss):
 
 
 def build(loss: spec.Loss | None) -> keras.losses.Loss:
-    """Return the loss of a specification; for None, the mean of the outputs."""
+    """Return the loss of a specification.
+
+    None stands for a network that is trained without its loss, to time the rest; then the mean of
+    the outputs is differentiated.
+    """
     match loss:
         case None:
             return PerExample(_mean)

@@ -26,7 +26,10 @@ from trainmark.workload.pixels import prepare
 
 
 class KerasTrainer:
-    """The style-independent part of a trainer."""
+    """The style-independent part of a trainer.
+
+    It sets the seed and the precision of Keras for the whole process, before it builds the network.
+    """
 
     def __init__(self, job: Job, engine: Engine) -> None:
         workload = job.workload
@@ -56,22 +59,22 @@ class KerasTrainer:
                 split: labels.astype(np.int32) for split, labels in self._labels.items()
             }
         self._kept: dict[SplitName, NDArray[Any]] = {}
-        left = loss_left(workload, options)
-        self._network = network.build(job.model, sums_loss=sums(left))
+        trained_loss = loss_left(workload, options)
+        self._network = network.build(job.model, sums_loss=sums(trained_loss))
         self._weights = network.weights(self._network, job.model)
         keys = {id(variable): key for key, variable in self._weights.items()}
         self._trained = [keys[id(variable)] for variable in self._network.trainable_variables]
-        still = "optimizer" in options.without
+        is_still = "optimizer" in options.without
         spec = workload.optimizer
         average = workload.weight_average
         self._optimizer = (
-            optimizers.Still() if still else optimizers.build(spec, average, self._trained)
+            optimizers.Still() if is_still else optimizers.build(spec, average, self._trained)
         )
-        if still or options.keeps_gradients:
+        if is_still or options.keeps_gradients:
             self._optimizer = optimizers.keeping_gradients(self._optimizer)
         self._network.compile(
             optimizer=self._optimizer,
-            loss=losses.build(left),
+            loss=losses.build(trained_loss),
             metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
             jit_compile=True if options.style == "compiled" else "auto",
         )

@@ -250,6 +250,10 @@ class TrainingRecordBuilder(RecordBuilder):
         return None
 
     def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
+        """Return for each caveat whether it applies to this training.
+
+        Learning is judged only where a training has run to its end.
+        """
         settings = self.run.settings
         scheduled = self.run.scheduled
         complete = self._is_complete(outcome)

@@ -99,6 +99,7 @@ def _processes(label: str, load: Load) -> Chart:
 
 
 def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str) -> Chart:
+    """Draw one quantity of all GPUs over time; memory is converted to GiB."""
     import altair as alt
 
     divisor = 2**30 if unit == "GiB" else 1

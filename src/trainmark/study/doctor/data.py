@@ -41,7 +41,8 @@ def disk(free_bytes: Sequence[tuple[Path, int]]) -> Finding:
     """Whether there is room for the datasets and for records.
 
     Args:
-        free_bytes: folders that trainmark writes to, with their free bytes where known.
+        free_bytes: folders that trainmark writes to, with their free bytes; one whose
+            free bytes are unknown is left out.
     """
     if not free_bytes:
         return skipped("free space is not reported")
