@@ -154,6 +154,7 @@ class Observer:
         self._passes: _Passes | None = None
         self._elements = 0.0
         self._forward = ForwardTime()
+        self._forward_place = ""
         self._looks = itertools.cycle(_STEPS_BETWEEN_LOOKS)
         self._looks_in = 0
         self._rows = 0
@@ -334,7 +335,8 @@ class Observer:
             if begins:
                 self._forward.begins(clock())
             if "forward" not in self.places:
-                self.places.keep("forward", sys._getframe(1))
+                caller = None if self.is_led else sys._getframe(1)
+                self._forward_place = users_place(caller) or ""
             seen = Since(
                 rows=examples or 0,
                 tokens=tokens or 0,
@@ -395,6 +397,9 @@ class Observer:
         closure computes for one step, only the first counts.
         """
         self._forward.ends(clock())
+        if self._forward_place:  # a call that builds a network has no backward pass
+            self.places.setdefault("forward", self._forward_place)
+            self._forward_place = ""
         # The network trains in evaluation mode, such as with frozen layers.
         if self.evaluates_since is not None:
             self._trains_in_eval = True
