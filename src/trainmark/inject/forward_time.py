@@ -20,8 +20,8 @@ class ForwardTime:
         self._without_backward = 0
         self._of_step = 0.0
         self._is_spoiled = False
-        self._forward_seconds = 0.0
-        self._step_seconds = 0.0
+        self._seconds = 0.0
+        self._steps = 0
 
     def begins(self, now: float) -> None:
         """A forward pass with gradients begins."""
@@ -42,18 +42,19 @@ class ForwardTime:
             self._of_step += now - self._began
         self._began = None
 
-    def stepped(self, seconds: float, *, counts: bool) -> None:
-        """A step has ended that took this long; without ``counts``, as while it warms up."""
-        if counts and not self._is_spoiled and 0 < self._of_step <= seconds:
-            self._forward_seconds += self._of_step
-            self._step_seconds += seconds
+    def stepped(self, seconds: float) -> None:
+        """A step has ended that took this long; 0 for the first one, which is not timed."""
+        if not self._is_spoiled and 0 < self._of_step <= seconds:
+            self._seconds += self._of_step
+            self._steps += 1
         self._of_step = 0.0
         self._is_spoiled = False
 
-    def seconds(self, of_all_steps: float) -> float | None:
-        """Return the seconds in all steps, which took this long; None if they are unknown."""
-        if not self._step_seconds:
+    def seconds(self, steps: int) -> float | None:
+        """Return the seconds in a number of steps; None if they are unknown.
+
+        Steps that were not seen count as the mean of the others.
+        """
+        if not self._steps or self._without_backward > (1 - _NEARLY_ALL) * self._passes:
             return None
-        if self._without_backward > (1 - _NEARLY_ALL) * self._passes:
-            return None
-        return of_all_steps * self._forward_seconds / self._step_seconds
+        return self._seconds * steps / self._steps

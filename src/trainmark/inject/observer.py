@@ -57,8 +57,8 @@ FEW = 3
 """Number of steps in which the input of the network is examined more closely."""
 _STEPS_BETWEEN_LOOKS = (5, 11, 8, 7, 7)
 """Steps from a look at the input of a network to the next one, where the loader counts the
-examples. The looks see whether images or sequences grow, and how long forward passes take; uneven
-distances miss nothing that recurs."""
+examples. The looks see whether images or sequences grow; uneven distances miss nothing that
+recurs."""
 _OFTEN = 8
 """An evaluation that follows another one after at most this many steps is a part of the step."""
 _MOST_ODD_TARGETS = 2
@@ -353,6 +353,10 @@ class Observer:
                 self._pass_without_gradients(sys._getframe(1))
         else:
             self.evaluating(self._opened if self._opened > self._mark else None)
+
+    def forward_begins(self) -> None:
+        """A forward pass begins of whose input nothing new is to be learnt."""
+        self._forward.begins(clock())
 
     def compared(self, rows: int) -> None:
         """A loss function was given a target with this many rows.
@@ -669,7 +673,7 @@ class Observer:
             (self._losses if is_read else self._unread).extend([loss] * steps)
         if is_first:  # its duration is unknown
             now = clock()  # our own start is no part of the second one
-            self._forward.stepped(0.0, counts=False)
+            self._forward.stepped(0.0)
             self._tally.stepped(counts=False)
             self._report_at = now
             self._first_steps = steps
@@ -681,7 +685,7 @@ class Observer:
                 self._set_threads()
         else:
             seconds = now - self._mark - since.apart
-            self._forward.stepped(seconds, counts=self.steps > FEW)
+            self._forward.stepped(seconds)
             self._tally.stepped(counts=True)
             self._epoch.amounts.add(since, steps)
             if self._search is None:
@@ -891,7 +895,7 @@ class Observer:
             "seconds": seconds,
             "places": {name: place[:100] for name, place in self.places.items() if place},
             **self._tally.figures(),
-            "forward_seconds": self._forward.seconds(seconds),
+            "forward_seconds": self._forward.seconds(steps - self._first_steps),
             **self.describe.get(self.framework, dict)(),
         }
 

@@ -170,6 +170,8 @@ class _Network:
         root = self._root
         if root is not None:
             is_known = not self._has_tokens and self._observer.is_steady and trains
+            if is_known and module is root and frame.f_code is self._call:
+                self._observer.forward_begins()
             if is_known or not self._is_root(module) or self._is_inside(module, frame):
                 return
         if self._torch.jit.is_tracing() or not self._is_call(module, frame):
