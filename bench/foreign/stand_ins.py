@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
+import json
 import os
 import random
+import string
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +16,8 @@ from pathlib import Path
 
 TEXT = Path("shakespeare/input.txt")
 """Where Tiny Shakespeare is in the folder of ``TRAINMARK_DATA``."""
+JAX_DATA = Path("/tmp/jax_example_data")
+"""Where the examples of JAX look for MNIST, whatever the working folder is."""
 
 
 def make(name: str, folder: Path) -> None:
@@ -33,13 +39,17 @@ def _nothing(_folder: Path) -> None:
 
 
 def _sine_waves(folder: Path) -> None:
-    """The script of the repository makes its own data."""
-    subprocess.run([sys.executable, "generate_sine_wave.py"], cwd=folder, check=True)
+    """100 sine waves of 100 points, a tenth of what the script of the repository makes."""
+    import numpy as np
+    import torch
+
+    shifts = np.random.Generator(np.random.PCG64(0)).integers(-80, 80, (100, 1))
+    waves = np.sin((np.arange(100) + shifts) / 20)
+    torch.save(waves, folder / "traindata.pt")
 
 
 def _shakespeare() -> str:
-    found = sorted(Path(os.environ["TRAINMARK_DATA"]).rglob("*hakespeare*/*.txt"))
-    return found[0].read_text("utf-8")
+    return (Path(os.environ["TRAINMARK_DATA"]) / TEXT).read_text("utf-8")
 
 
 def _text(folder: Path) -> None:
@@ -50,6 +60,15 @@ def _text(folder: Path) -> None:
     parts = {"train": lines[:4000], "valid": lines[4000:4400], "test": lines[4400:4800]}
     for name, part in parts.items():
         (target / f"{name}.txt").write_text("".join(part), "utf-8")
+
+
+def _texts(folder: Path) -> None:
+    """1,500 short texts, one a line, as MiniMind reads them."""
+    text = _shakespeare()
+    length = 200
+    texts = (text[length * n : length * (n + 1)] for n in range(1500))
+    lines = (json.dumps({"text": each}) for each in texts)
+    (folder / "stand_in_text.jsonl").write_text("\n".join(lines) + "\n")
 
 
 def _characters(folder: Path) -> None:
@@ -78,12 +97,118 @@ def _citations(folder: Path) -> None:
     (target / "cora.cites").write_text("\n".join(dict.fromkeys(cites)) + "\n")
 
 
+def _digits(_folder: Path) -> None:
+    """6,000 and 1,000 images of noise with labels, in MNIST's files."""
+    drawn = random.Random(0)
+    JAX_DATA.mkdir(exist_ok=True)
+    for part, count in (("train", 6000), ("t10k", 1000)):
+        images = struct.pack(">IIII", 2051, count, 28, 28) + drawn.randbytes(count * 28 * 28)
+        labels = struct.pack(">II", 2049, count) + bytes(drawn.randrange(10) for _ in range(count))
+        for name, content in (("images-idx3", images), ("labels-idx1", labels)):
+            (JAX_DATA / f"{part}-{name}-ubyte.gz").write_bytes(gzip.compress(content, 1))
+
+
+def _llama(folder: Path) -> None:
+    """A Llama of a small layer with random weights that reads characters.
+
+    It lies in a folder with the name that it has on the hub, which Transformers looks for first.
+    """
+    target = folder / "TinyLlama" / "TinyLlama-1.1B-Chat-v1.0"
+    target.mkdir(parents=True)
+    vocabulary = {each: n for n, each in enumerate(["<unk>", "<s>", "</s>", *string.printable])}
+    files = {
+        "config.json": _llama_config(len(vocabulary)),
+        "tokenizer.json": _tokenizer(vocabulary),
+        "tokenizer_config.json": {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "unk_token": "<unk>",
+            "bos_token": "<s>",
+            "eos_token": "</s>",
+            "pad_token": "</s>",
+        },
+    }
+    for name, content in files.items():
+        (target / name).write_text(json.dumps(content))
+    _save_llama(len(vocabulary), target / "model.safetensors")
+
+
+_WIDTH = 32
+_INNER = 64
+_LAYERS = 1
+
+
+def _llama_config(words: int) -> dict[str, object]:
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": words,
+        "hidden_size": _WIDTH,
+        "intermediate_size": _INNER,
+        "num_hidden_layers": _LAYERS,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "max_position_embeddings": 512,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "torch_dtype": "float32",
+    }
+
+
+def _tokenizer(vocabulary: dict[str, int]) -> dict[str, object]:
+    """Return what splits a text into characters, in the format of the package tokenizers."""
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    special = [each for each in vocabulary if each.startswith("<") and len(each) > 1]
+    characters = {"Regex": r"[\s\S]"}
+    return {
+        "version": "1.0",
+        "added_tokens": [
+            {"id": vocabulary[each], "content": each, "special": True, **flags} for each in special
+        ],
+        "pre_tokenizer": {
+            "type": "Split",
+            "pattern": characters,
+            "behavior": "Isolated",
+            "invert": False,
+        },
+        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
+    }
+
+
+def _save_llama(words: int, file: Path) -> None:
+    """Save random weights under the names that Llama's layers have."""
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    shapes: dict[str, tuple[int, ...]] = {
+        "model.embed_tokens.weight": (words, _WIDTH),
+        "model.norm.weight": (_WIDTH,),
+        "lm_head.weight": (words, _WIDTH),
+    }
+    for layer in range(_LAYERS):
+        at = f"model.layers.{layer}"
+        shapes |= {f"{at}.self_attn.{each}_proj.weight": (_WIDTH, _WIDTH) for each in "qkvo"}
+        shapes |= {f"{at}.mlp.{each}_proj.weight": (_INNER, _WIDTH) for each in ("gate", "up")}
+        shapes[f"{at}.mlp.down_proj.weight"] = (_WIDTH, _INNER)
+        shapes[f"{at}.input_layernorm.weight"] = (_WIDTH,)
+        shapes[f"{at}.post_attention_layernorm.weight"] = (_WIDTH,)
+    drawn = np.random.Generator(np.random.PCG64(0))
+    weights = {
+        name: np.ones(shape, np.float32)
+        if len(shape) == 1
+        else drawn.normal(0, 0.02, shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    save_file(weights, file, metadata={"format": "pt"})
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "images": _nothing,
-    "no window": _nothing,
     "sine waves": _sine_waves,
     "text": _text,
+    "texts": _texts,
     "characters": _characters,
     "citations": _citations,
+    "digits": _digits,
+    "llama": _llama,
 }
 """What makes each stand-in."""

@@ -15,7 +15,7 @@ EXAMPLES = "STAND_IN_EXAMPLES"
 
 
 class _Drawn(torch.utils.data.Dataset[Any]):
-    shape: tuple[int, ...]
+    image_shape: tuple[int, ...]
     examples = 60_000, 10_000
     classes_count = 10
 
@@ -36,9 +36,9 @@ class _Drawn(torch.utils.data.Dataset[Any]):
         random = np.random.Generator(np.random.PCG64(0 if train else 1))
         labels = random.integers(0, self.classes_count, count)
         patterns = np.random.Generator(np.random.PCG64(2)).integers(
-            0, 192, (self.classes_count, *self.shape)
+            0, 192, (self.classes_count, *self.image_shape)
         )
-        noise = random.integers(0, 64, (count, *self.shape))
+        noise = random.integers(0, 64, (count, *self.image_shape))
         images = (patterns[labels] + noise).astype(np.uint8)
         self.classes = [str(each) for each in range(self.classes_count)]
         self._keep(images, labels)
@@ -63,7 +63,7 @@ class _Drawn(torch.utils.data.Dataset[Any]):
 class MNIST(_Drawn):
     """60,000 and 10,000 gray images of 28 × 28."""
 
-    shape = 28, 28
+    image_shape = 28, 28
 
 
 class FashionMNIST(MNIST):
@@ -73,7 +73,7 @@ class FashionMNIST(MNIST):
 class CIFAR10(_Drawn):
     """50,000 and 10,000 images of 32 × 32 in colour."""
 
-    shape = 32, 32, 3
+    image_shape = 32, 32, 3
     examples = 50_000, 10_000
 
     def _keep(self, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> None:
