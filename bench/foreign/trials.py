@@ -47,7 +47,7 @@ class Trial:
 
 
 def tried(script: Script, checkouts: Path, examples: str, python: str, seconds: float) -> Trial:
-    """Run a script by itself, under `measure` and under `explain`, each in a copy of its own."""
+    """Run a script by itself, under `measure` and under `explain`, each in a separate copy."""
     ours = (sys.executable, "-m", "trainmark")
     words = words_of(script, python)
     with copy_of(script, checkouts) as folder:

@@ -81,7 +81,7 @@ def test_epochs_steps_and_places_of_a_classifier_and_the_same_losses_as_without(
     assert printed == observed.losses[::5]
 
 
-def test_a_command_alone_is_told_where_its_time_goes_and_what_to_try(command: CommandLine) -> None:
+def test_a_command_alone_learns_where_its_time_goes_and_what_to_try(command: CommandLine) -> None:
     words = (sys.executable, str(SCRIPTS / "classifier.py"))
     code, out, err = command.run("measure", "--out", str(command.out), "--repeats", "1", *words)
     assert code == 0, err

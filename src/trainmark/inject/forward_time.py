@@ -1,4 +1,4 @@
-"""How long forward passes take, where that can be told."""
+"""How long forward passes take, where that can be known."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def is_cell(name: str) -> bool:
 
 
 def _number_of_cell(name: str) -> int:
-    """Return the number that a notebook shows beside a cell; 0 if it is unknown."""
+    """Return the number that a notebook shows next to a cell; 0 if it is unknown."""
     ipython = sys.modules.get("IPython")
     shell = ipython and ipython.get_ipython()
     if not shell:

@@ -1,4 +1,4 @@
-"""Sums of what a training does beside its steps."""
+"""Counts and seconds of what a training does in its steps and between them."""
 
 from __future__ import annotations
 

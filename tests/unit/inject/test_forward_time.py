@@ -13,7 +13,7 @@ def test_steps_that_were_not_seen_take_as_long_as_the_others() -> None:
         times.begins(float(step))
         times.ends(step + 0.25)
         times.stepped(1.0 if step else 0.0)
-        times.stepped(1.0)  # a step whose forward pass nobody looked at
+        times.stepped(1.0)  # a step whose forward pass was not looked at
     assert times.seconds(19) == pytest.approx(19 * 0.25)
 
 

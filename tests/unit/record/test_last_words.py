@@ -1,4 +1,4 @@
-"""Of what a failed process printed, its error is shown."""
+"""The error of a failed process is shown, wherever it was printed."""
 
 from __future__ import annotations
 

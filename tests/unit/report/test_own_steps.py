@@ -1,4 +1,4 @@
-"""A single command is told where the time of its steps goes, with shares that can be so."""
+"""A single command learns where the time of its steps goes, with shares that can be so."""
 
 from __future__ import annotations
 

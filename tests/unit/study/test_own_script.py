@@ -413,7 +413,7 @@ def test_the_line_that_waits_longest_is_named(
 def test_not_reading_gains_no_more_than_reading_takes(
     sync_seconds: float | None, most: float
 ) -> None:
-    """Whatever else makes the steps shorter, such as episodes of an agent that ends early."""
+    """Something else may make the steps shorter, such as episodes that end early."""
     seen = replace(SEEN, syncs={"train.py:8 .item()": 100}, sync_seconds=sync_seconds)
     proof = OLD_VALUES_AT + "train.py:8"
     host = FakeHost(seen=seen, changes={"no-sync": Behaviour(seconds=0.25, proof=proof)})
