@@ -56,6 +56,8 @@ def seen(script: Script, truth: Truth, trial: Trial) -> Seen:
     """Compare what was observed of a script with the truth."""
     wrong, unknown = differences(truth, trial.observed)
     explanation = trial.explanation
+    if explanation is None:
+        wrong.append(f"explain gave no answer, exit code {trial.explained.code}")
     sentences: list[str] = [] if explanation is None else explanation["sentences"]
     return Seen(
         name=script.name,
@@ -104,10 +106,13 @@ def is_useful(truth: Truth, sentences: Sequence[str]) -> bool | None:
         return None
     if truth.cures == ("nothing",):
         return any(sentence.startswith(_NOTHING) for sentence in sentences)
-    text = "\n".join(sentences)
-    named = any(_overlaps(place, text) for place in truth.slow)
-    cured = not truth.cures or any(cure in text for cure in truth.cures)
-    return named and cured
+    return any(_names(truth, sentence) for sentence in sentences)
+
+
+def _names(truth: Truth, sentence: str) -> bool:
+    """Whether a sentence names a slow line and a cure, as far as there are any."""
+    named = not truth.slow or any(_overlaps(place, sentence) for place in truth.slow)
+    return named and (not truth.cures or any(cure in sentence for cure in truth.cures))
 
 
 def _overlaps(place: str, text: str) -> bool:

@@ -24,9 +24,10 @@ class Truth:
         examples: fewest and most examples of a mean step; None if a step has no such number.
         evaluations: fewest and most evaluations.
         trainings: number of trainings.
-        slow: places, each ``file:first-last``, that an answer should name as slow; empty if nothing
-            helps.
-        cures: changes of `explain`, one of which an answer should name; empty if nothing helps.
+        slow: places, each ``file:first-last``, one of which an answer should name; empty if they
+            are unknown.
+        cures: changes of `explain`, one of which an answer should name with the place; ``nothing``
+            if none helps; empty if unknown.
     """
 
     framework: str

@@ -365,7 +365,7 @@ def test_a_bad_command_leaves_a_record_that_says_so_and_the_other_side_is_measur
     assert (bad.outcome.status, good.outcome.status) == (status, "ok")
     assert reason in (bad.outcome.reason or "")
     if kind == "ends with an exit code":
-        assert "its last output: last words" in err
+        assert "it said: last words" in err
         assert "last words" in (bad.outcome.stderr_tail or "")
 
 

@@ -248,6 +248,9 @@ def _is_complete(record: Record) -> bool:
 
 
 def _steps(record: Record) -> int:
+    """Return the number of steps; the epochs of an observed command lack the first one."""
+    if record.observed is not None:
+        return record.observed.steps
     return sum(epoch.steps or 0 for epoch in record.epochs)
 
 

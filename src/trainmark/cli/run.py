@@ -182,6 +182,7 @@ def _show(
 
 def _of_steps(records: list[Record]) -> Iterator[str]:
     """Yield what was seen of the steps of a single command, and what to try next."""
+    from trainmark.masking import MASK
     from trainmark.report.own_steps import own_steps
 
     seen = [record for record in records if record.observed and record.outcome.status == "ok"]
@@ -190,5 +191,6 @@ def _of_steps(records: list[Record]) -> Iterator[str]:
     longest = max(seen, key=lambda record: record.observed.steps if record.observed else 0)
     if longest.observed is not None and longest.process is not None:
         yield from own_steps(longest.observed)
-        words = shlex.join(longest.workload.spec["command"])
-        yield f"What would make it faster: trainmark explain -- {words}"
+        words = shlex.join(longest.process.argv)
+        if longest.observed.framework != "jax" and MASK not in words:
+            yield f"What would make it faster: trainmark explain -- {words}"

@@ -18,6 +18,8 @@ class ForwardTime:
         self._began: float | None = None
         self._passes = 0
         self._without_backward = 0
+        self._backward_passes = 0
+        self._without_forward = 0
         self._of_step = 0.0
         self._is_spoiled = False
         self._seconds = 0.0
@@ -33,12 +35,17 @@ class ForwardTime:
 
     def interrupted(self) -> None:
         """Something else happens, such as an evaluation; then no backward pass follows."""
-        self._is_spoiled = self._is_spoiled or self._began is not None
+        if self._began is not None:
+            self._without_backward += 1
+            self._is_spoiled = True
         self._began = None
 
     def ends(self, now: float) -> None:
         """A backward pass is about to begin."""
-        if self._began is not None:
+        self._backward_passes += 1
+        if self._began is None:
+            self._without_forward += 1
+        else:
             self._of_step += now - self._began
         self._began = None
 
@@ -57,4 +64,6 @@ class ForwardTime:
         """
         if not self._steps or self._without_backward > (1 - _NEARLY_ALL) * self._passes:
             return None
+        if self._without_forward > (1 - _NEARLY_ALL) * self._backward_passes:
+            return None  # another network has computed
         return self._seconds * steps / self._steps

@@ -22,10 +22,7 @@ def hook_of_script() -> Any:
 
 def load_hook() -> Any:
     """Load our own hook, which ``from trainmark import hook`` then finds, too."""
-    spec = spec_from_file_location(
-        "trainmark.hook",
-        os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "hook.py"),
-    )
+    spec = spec_from_file_location("trainmark.hook", _OURS)
     assert spec is not None and spec.loader is not None
     module = sys.modules["trainmark.hook"] = module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -11,14 +11,20 @@ import stat
 import sys
 from typing import Any
 
+from .hooks import load_hook
+
 _FILES = io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom
 
 
 def leave(hook: Any) -> None:
-    """Leave without cleaning up, except for what was written and for child processes."""
+    """Leave without cleaning up, except for what was written and for child processes.
+
+    Args:
+        hook: the hook that reports; None if this process has none.
+    """
     with contextlib.suppress(Exception):  # a device may have failed
         # Other ranks may wait for what this one has queued.
-        hook._synchronize()
+        (hook or load_hook())._synchronize()
     for stream in (sys.stdout, sys.stderr, *_open_files()):
         with contextlib.suppress(Exception):  # it may be closed, or replaced by the script
             stream.flush()

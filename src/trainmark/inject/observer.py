@@ -460,7 +460,8 @@ class Observer:
         """A file was saved by the code of ``frame``."""
         if self._role == _SPEAKS:
             self._tally.counts["saves"] += 1
-            self._tally.add_to_step("saving", seconds)
+            if self.evaluates_since is None:  # otherwise it is a part of the evaluation
+                self._tally.add_to_step("saving", seconds)
             self.places.keep("save", frame)
 
     def synchronised(self, call: str, seconds: float, frame: FrameType, times: int = 1) -> None:
@@ -480,7 +481,6 @@ class Observer:
 
     def changed(self, name: str, proof: str) -> None:
         """An experiment took effect; ``proof`` says how that is known."""
-        self._tally.failed.pop(name, None)
         self._tally.changed[name] = proof
 
     def cannot(self, name: str, why: str) -> None:
@@ -510,7 +510,7 @@ class Observer:
         if os.getpid() != self._first_process:
             self._wait_to_be_ended(speaks)
         os.environ.pop(HOOK, None)  # a hook that is loaded now must not report
-        leave(self._hook or load_hook())
+        leave(self._hook)
 
     def _wait_to_be_ended(self, speaks: bool) -> None:
         silent = _SILENT_POLLS if speaks else 0

@@ -61,7 +61,7 @@ class Tally:
         self._reads[(frame.f_code.co_filename, line_of(frame)), call] += times
 
     def figures(self) -> dict[str, Any]:
-        """Return all of it, as it is reported; sums of what did not happen are None."""
+        """Return all of it, as it is reported; what happened in no timed step is None."""
         return {
             **{f"{name}_seconds": self.seconds.get(name) for name in _SECONDS},
             **self.counts,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 _TRACEBACK = "Traceback (most recent call last):\n"
+_RANK = re.compile(r"^\[rank\d+\]: ?", re.MULTILINE)
+"""What PyTorch puts before each line of an error of one of several ranks."""
 
 
 def last_words(printed: str | None) -> str:
@@ -10,9 +14,10 @@ def last_words(printed: str | None) -> str:
 
     Libraries often print warnings after a traceback, such as about processes that were left.
     """
-    _, raised, after = (printed or "").rpartition(_TRACEBACK)
+    text = _RANK.sub("", printed or "")
+    _, raised, after = text.rpartition(_TRACEBACK)
     # The lines of a traceback are indented; the error follows them.
     lines = [line.strip() for line in after.splitlines() if line[:1].strip()]
     if raised and lines:
         return lines[0]
-    return (printed or "").strip().rpartition("\n")[2].strip()
+    return text.strip().rpartition("\n")[2].strip()

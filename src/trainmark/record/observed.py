@@ -9,10 +9,6 @@ from dataclasses import dataclass, field
 
 IN_EVERY_STEP = 1 / 8
 """Evaluations a step from which they are a part of the steps; as the observer has it."""
-_EVERY_STEP = 2_000
-"""Number of steps from the start whose losses are all kept."""
-_THEN_EVERY = 100
-"""Distance in steps between the losses that are kept after these; as the observer has it."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +94,6 @@ class Observed:
     unknown: dict[str, str] = field(default_factory=dict)
     training_starts: tuple[int, ...] = (0,)
     ended_early: bool = False
-
-    @property
-    def last_loss_step(self) -> int:
-        """Number of the step of the last of the :attr:`losses`."""
-        more = len(self.losses) - _EVERY_STEP
-        return len(self.losses) if more <= 0 else _EVERY_STEP + more * _THEN_EVERY
 
     @property
     def all_seconds(self) -> float:

@@ -11,10 +11,8 @@ from trainmark.report.growth import growth_sentence
 
 _LEAST_SHARE = 0.01
 """Smallest share of the time that a sentence names."""
-_QUEUED = {"forward", "backward", "optimizer", "without gradients"}
+_QUEUED = {"forward and loss", "backward", "optimizer", "without gradients"}
 """Parts that are only queued for a GPU, which computes them later."""
-_OVERLAP = {"reading results", "waiting for the GPU", "copies", "without gradients"}
-"""Parts that may lie within others."""
 
 
 class Part(NamedTuple):
@@ -41,7 +39,7 @@ def parts(seen: Observed) -> list[Part]:
     observed = (
         ("loader wait", seen.loader_wait_seconds, "loader"),
         ("copies", seen.copy_seconds, ""),
-        ("forward", seen.forward_seconds, "forward"),
+        ("forward and loss", seen.forward_seconds, "forward"),
         ("backward", seen.backward_seconds, "backward"),
         ("optimizer", seen.optimizer_seconds, "optimizer"),
         (reads, seen.sync_seconds, ""),
@@ -67,13 +65,13 @@ def own_steps(seen: Observed) -> list[str]:
     elif len(seen.losses) > 1:
         first = units.loss(seen.losses[0])
         last = units.loss(seen.losses[-1])
-        sentences.append(f"Loss of step 1: {first}; of step {seen.last_loss_step:,}: {last}.")
+        sentences.append(f"The first loss was {first}, the last one that was kept {last}.")
     if seen.ranks > 1:
         sentences.append(f"Examples and losses are those of rank 0 of {seen.ranks:,}.")
     named = [part for part in parts(seen) if part.share >= _LEAST_SHARE]
     named.sort(key=lambda part: -part.share)
     if named:
-        sentences.append(f"Where the time goes: {', '.join(map(_words, named))}{_rest(named)}.")
+        sentences.append(f"Where the time goes: {', '.join(map(_words, named))}.")
     for name, why in seen.unknown.items():
         sentences.append(f"{name.replace('_', ' ').capitalize()}: unknown, since {why}.")
     return sentences
@@ -82,11 +80,3 @@ def own_steps(seen: Observed) -> list[str]:
 def _words(part: Part) -> str:
     where = f" ({part.place})" if part.place else ""
     return f"{part.name} {units.percent(part.share, 0)}{where}"
-
-
-def _rest(named: list[Part]) -> str:
-    """Return the words for what is left; empty if some parts may overlap."""
-    if any(part.name in _OVERLAP for part in named):
-        return ""
-    rest = 1 - sum(part.share for part in named)
-    return f", the rest {units.percent(rest, 0)}" if rest >= _LEAST_SHARE else ""

@@ -256,7 +256,7 @@ def _process(process: Process) -> Iterator[tuple[str, str, str]]:
 
 _OBSERVED_PARTS = (
     ("loader_wait_seconds", "loader wait", "loader"),
-    ("forward_seconds", "forward", "forward"),
+    ("forward_seconds", "forward and loss", "forward"),
     ("backward_seconds", "backward", "backward"),
     ("optimizer_seconds", "optimizer", "optimizer"),
     ("saving_seconds", "saving", "save"),
@@ -301,7 +301,7 @@ def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
         yield (
             "step loss",
             units.loss(seen.losses[-1]),
-            f"of step {seen.last_loss_step:,}; of step 1: {units.loss(seen.losses[0])}",
+            f"the last one that was kept; the first one: {units.loss(seen.losses[0])}",
         )
 
 

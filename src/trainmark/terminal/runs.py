@@ -320,7 +320,7 @@ def _summary(record: Record, turn: str) -> str:
     if record.outcome.status != "ok":
         printed = record.outcome.stderr_tail if record.process else None
         last = last_words(printed)
-        words = f"; its last output: {last[:_LONGEST_WORDS]}" if last else ""
+        words = f"; it said: {last[:_LONGEST_WORDS]}" if last else ""
         return f"{which}: {record.outcome.status}, {record.outcome.reason}{words}"
     facts = []
     if record.process is not None and record.process.seconds is not None:

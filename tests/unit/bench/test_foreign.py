@@ -61,11 +61,12 @@ def test_a_script_without_steps_is_seen_wrongly() -> None:
         ("Load in the background (train.py:15). This is 2.0× faster with workers=2.", False),
         ("Load in the background (other.py:12). This is 2.0× faster with workers=2.", False),
         ("Use bf16 (train.py:12).", False),
+        ("Use bf16 (train.py:12).\nNot tried: workers=2.", False),
     ],
 )
 def test_an_answer_is_useful_if_it_names_the_line_and_a_cure(sentence: str, useful: bool) -> None:
     truth = Truth("torch", (1, 1), 1, (0, 0), slow=("train.py:11-13",), cures=("workers",))
-    assert is_useful(truth, [sentence]) is useful
+    assert is_useful(truth, sentence.splitlines()) is useful
 
 
 def test_that_nothing_helps_is_useful_where_nothing_does() -> None:

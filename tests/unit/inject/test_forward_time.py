@@ -53,6 +53,16 @@ def test_a_pass_without_a_backward_pass_spoils_its_step_alone(evaluates: bool) -
     assert times.seconds(40) == pytest.approx(10.0)
 
 
+def test_nothing_is_known_where_another_network_computes() -> None:
+    times = ForwardTime()
+    for step in range(10):
+        times.begins(step + 0.0)
+        times.ends(step + 0.1)
+        times.ends(step + 0.5)
+        times.stepped(1.0)
+    assert times.seconds(10) is None
+
+
 def test_no_forward_pass_takes_longer_than_its_step() -> None:
     times = ForwardTime()
     times.begins(0.0)

@@ -35,10 +35,12 @@ ONLY_REPORTED = {
         "model(row)"
     ),
     "a dictionary": "d = {}\nd['loss'] = loss.item()\nprint(d)",
-    "a file": "torch.save({'loss': loss.item()}, 'file')",
     "the best so far": (
         "best = float('inf')\nnow = loss.item()\nif now < best:\n    best = now\n"
         "    print('better', best)"
+    ),
+    "a loop that Ctrl-C ends": (
+        "try:\n    print(loss.item())\nexcept KeyboardInterrupt:\n    print('stopped')"
     ),
     "a function that returns it": "def train():\n    return loss.item()\nprint(train())",
     "a function that returns a mean": (
@@ -93,8 +95,26 @@ COMPUTED_WITH = {
     "a cache": "cache = {}\nv = cache.setdefault(1, loss.item())\nmodel(v)",
     "a method that fills": "environment.compute(loss.item())",
     "what is saved and learnt from": "replay.save(step, loss.item())",
-    "what is saved and loaded": (
-        "torch.save(loss.item(), 'file')\nmodel.load_state_dict(torch.load('file'))"
+    "what is saved": "torch.save(loss.item(), 'file')\nmodel(torch.load('file'))",
+    "what another program reads": "print(loss.item(), file=agent)",
+    "an index of a store": "a = loss.item()\nd = {}\nd[a] = 1\nmodel(d)",
+    "a container that is given": (
+        "def shift(w):\n    w += [loss.item()]\nshift(groups)\nmodel(groups)"
+    ),
+    "what a decision draws": "if loss.item() > 0:\n    print([each for each in model])",
+    "what a decision assigns": "if loss.item() > 0:\n    print(skip := True)",
+    "an effect in a comprehension": "[optimizer.step() for _ in str(loss.item())]",
+    "a chain of comparisons": "if 0 < loss.item() < 2:\n    print(1)",
+    "a key": "max([loss.item(), 2], key=float)",
+    "a container of the script's own": (
+        "class Counter:\n    def append(self, value):\n        environment.step(value)\n"
+        "c = Counter()\nc.append(loss.item())"
+    ),
+    "an error": (
+        "try:\n    print(1 / loss.item())\nexcept ZeroDivisionError:\n    optimizer.step()"
+    ),
+    "a very long way": (
+        "a0 = loss.item()\n" + "".join(f"a{n + 1} = a{n} + 1\n" for n in range(600)) + "print(a600)"
     ),
     "a choice": "model(3 if loss.item() > 0 else 4)",
     "a name that is looked up": "value = loss.item()\nmodel(globals()['value'])",

@@ -27,6 +27,10 @@ FileNotFoundError: [Errno 2] No such file or directory: 'weights.pt'
             "FileNotFoundError: [Errno 2] No such file or directory: 'weights.pt'",
         ),
         (TRACEBACK + "  and more of its message\n", TRACEBACK.splitlines()[-1]),
+        (
+            "".join(f"[rank0]: {line}\n" for line in TRACEBACK.splitlines()) + "[rank0]: bye\n",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'weights.pt'",
+        ),
         ("epoch 1\nSegmentation fault\n\n", "Segmentation fault"),
         ("Traceback (most recent call last):\n  File 'cut off", "File 'cut off"),
         ("", ""),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
@@ -54,11 +55,11 @@ class Change:
             self.done = True
             self.observer.cannot(self.name, why)
 
-    def keeps(self, why: str) -> None:
-        """Report that it can't be applied to a part of the script; it may be to another one."""
-        if not self.done and not self._keeps:
+    def keeps(self, why: Callable[[], str]) -> None:
+        """Report that it is not applied to a part of the script; it may be to another one."""
+        if not self._keeps:
             self._keeps = True
-            self.observer.cannot(self.name, why)
+            self.observer.cannot(self.name, why())
 
     def nothing(self, real: Any, /, *_: Any, **__: Any) -> None:
         """Replace ``real``, and do nothing."""

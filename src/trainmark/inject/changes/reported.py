@@ -2,8 +2,7 @@
 
 ``print(loss.item())`` would learn the same with an old value; ``environment.step(action.item())``
 would not. A value is only reported if every way that it takes is one of a few: it is put into a
-text, a sum or a list, and these are printed, logged or saved. Whatever else is done with it counts
-as computing with it.
+text, a sum or a list, and these are printed or logged. All other uses count as computing with it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
-from ..places import is_cell
+from ..places import is_cell, line_of
 
 _ARITHMETIC = {"float", "int", "str", "repr", "format", "round", "abs", "min", "max", "sum", "len"}
 """Built-in functions whose result is another form of what they are given."""
@@ -28,29 +27,24 @@ _MODULES = {"math", "np", "numpy", "statistics"}
 _METHODS = {"cpu", "detach", "format", "item", "join", "mean", "numpy", "sum", "tolist"}
 """Methods of tensors, arrays and texts whose result is another form of them."""
 _REPORTS = {
-    "add_histogram", "add_scalar", "add_scalars", "log_dict", "log_metric", "log_metrics",
+    "add_histogram", "add_scalar", "add_scalars", "log_metric", "log_metrics",
     "set_description", "set_description_str", "set_postfix", "set_postfix_str",
 }  # fmt: skip
 """Methods that report, whatever their object is."""
 _REPORTS_OF = {
     "accelerator": {"log", "print"},
-    "f": {"write", "writelines"},
     "fabric": {"log", "print"},
-    "file": {"write", "writelines"},
     "log": {"critical", "debug", "error", "info", "log", "warning"},
     "logger": {"critical", "debug", "error", "info", "log", "warning"},
     "logging": {"critical", "debug", "error", "info", "log", "warning"},
     "plt": {"plot", "scatter", "text", "title"},
     "run": {"log"},
-    "self": {"log"},
     "stderr": {"write"},
     "stdout": {"write"},
     "tqdm": {"write"},
     "wandb": {"log"},
-    "writer": {"writerow"},
 }
 """Methods that report, by the names of their objects."""
-_SAVES = {"torch": {"save"}, "np": {"save", "savez"}, "numpy": {"save", "savez"}}
 _CONTAINERS = {"dict", "list", "set", "deque", "OrderedDict", "Counter"}
 _COLLECTS = {"append", "appendleft", "extend"}
 """Methods that put what they are given into a container."""
@@ -59,6 +53,10 @@ _INTO = (
     ast.ListComp, ast.GeneratorExp, ast.keyword,
 )  # fmt: skip
 """Expressions that have the value in them."""
+_SIMPLE = (
+    ast.Name, ast.Constant, ast.JoinedStr, ast.FormattedValue, ast.expr_context, ast.Attribute,
+)  # fmt: skip
+"""What a report within a decision may show."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOKS_AROUND = {"eval", "exec", "globals", "locals", "vars"}
 """Functions by which a script reads names that its syntax tree does not show."""
@@ -81,7 +79,11 @@ class Reported:
         """
         key = frame.f_code, frame.f_lasti, method
         if key not in self._known:
-            self._known[key] = self._look_up(frame, method)
+            try:
+                self._known[key] = self._look_up(frame, method)
+            # Syntax trees may be of any kind and depth, and the script must go on
+            except Exception:  # noqa: BLE001
+                self._known[key] = False
         return self._known[key]
 
     def _look_up(self, frame: FrameType, method: str) -> bool:
@@ -95,7 +97,9 @@ class Reported:
             return False
         reads = list(file.reads(frame, method))
         flow = _Flow(file)
-        return bool(reads) and all(flow.is_only_reported(read) for read in reads)
+        return bool(reads) and all(
+            flow.is_only_reported(read) and not file.is_caught(read) for read in reads
+        )
 
 
 def _parsed(name: str, is_main: bool) -> _File | None:
@@ -120,6 +124,7 @@ class _File:
         self.parents: dict[ast.AST, ast.AST] = {}
         self.calls: dict[str, list[ast.Call]] = {}
         self.defined: set[str] = set()
+        self.given: set[str] = set()
         for node in ast.walk(tree):
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
@@ -129,10 +134,13 @@ class _File:
                 self.defined.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.defined.add(node.id)
+            elif isinstance(node, ast.arg):
+                self.given.add(node.arg)
+            elif isinstance(node, ast.alias):
+                self.given.add(node.asname or node.name)
         plain = (call.func for calls in self.calls.values() for call in calls)
         called = {function.id for function in plain if isinstance(function, ast.Name)}
         self.looks_around = not _LOOKS_AROUND.isdisjoint(called)
-        self.loads_weights = "load_state_dict" in self.calls
 
     def reads(self, frame: FrameType, method: str) -> Iterator[ast.Call]:
         """Yield the calls of a method that a frame may execute now."""
@@ -150,6 +158,20 @@ class _File:
                 call.end_col_offset,
             ) == (column, last_column):
                 yield call
+
+    def is_original(self, name: str) -> bool:
+        """Whether a name is that of a built-in function, as far as the file shows."""
+        return name not in self.defined and name not in self.given
+
+    def is_caught(self, node: ast.AST) -> bool:
+        """Whether an error at a node would be handled; a value decides whether there is one."""
+        while node in self.parents:
+            node = self.parents[node]
+            if isinstance(node, ast.Try):
+                caught = [_name_of(each.type) if each.type else "" for each in node.handlers]
+                if any(name != "KeyboardInterrupt" for name in caught):
+                    return True
+        return False
 
     def scope_of(self, node: ast.AST) -> ast.AST:
         """Return the function or class that a node belongs to, or else the module."""
@@ -205,14 +227,20 @@ class _Flow:
         if isinstance(parent, ast.comprehension):
             is_plain = node is parent.iter and not parent.ifs and not parent.is_async
             # Its names are its own.
-            scope = self._file.parents[parent]
-            return is_plain and self._is_only_reported_as(parent.target, scope)
+            whole = self._file.parents[parent]
+            calls = [each for each in ast.walk(whole) if isinstance(each, ast.Call)]
+            has_no_effect = all(map(self._has_no_effect, calls))
+            is_reported = is_plain and has_no_effect and self.is_only_reported(whole)
+            return is_reported and self._is_only_reported_as(parent.target, whole)
         if isinstance(parent, ast.Assign):
             return all(self._is_only_reported_as(target) for target in parent.targets)
         if isinstance(parent, ast.AugAssign):
             return self._container_is_only_reported(parent.target)
         if isinstance(parent, ast.Compare):
             choice = self._file.parents[parent]
+            others = [each for each in (parent.left, *parent.comparators) if each is not node]
+            if len(others) != 1 or not isinstance(others[0], (ast.Name, ast.Constant)):
+                return False
             return isinstance(choice, ast.If) and self._branches_only_report(choice)
         if isinstance(parent, ast.Return):
             return self._result_is_only_reported(parent)
@@ -226,8 +254,8 @@ class _Flow:
             return isinstance(self._file.parents[call], ast.Expr)
         function = call.func
         if isinstance(function, ast.Name):
-            known = function.id in _ARITHMETIC and function.id not in self._file.defined
-            return known and self.is_only_reported(call)
+            known = function.id in _ARITHMETIC and self._file.is_original(function.id)
+            return known and not call.keywords and self.is_only_reported(call)
         if not isinstance(function, ast.Attribute):
             return False
         base = function.value
@@ -277,7 +305,9 @@ class _Flow:
     def _is_target(self, name: ast.Name) -> bool:
         """Whether a name is that of a container which something is assigned into."""
         parent = self._file.parents[name]
-        return isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store)
+        if not isinstance(parent, ast.Subscript) or not isinstance(parent.ctx, ast.Store):
+            return False
+        return name is parent.value
 
     def _container_is_only_reported(self, container: ast.AST) -> bool:
         """Whether a container or a sum was made here, and is only reported.
@@ -287,24 +317,27 @@ class _Flow:
         if not isinstance(container, ast.Name):
             return False
         scope = self._file.scope_of_name(container.id, container)
-        if scope is None:
+        if scope is None or container.id in self._file.given:
             return False
         stores = [
             each
             for each in self._file.names(container.id, scope)
             if isinstance(each.ctx, ast.Store)
         ]
+        begun = [
+            store
+            for store in stores
+            if not isinstance(self._file.parents[store], ast.AugAssign)  # that adds to it
+        ]
         return (
-            bool(stores)
-            and all(self._begins_empty(store) for store in stores)
+            bool(begun)
+            and all(self._begins_empty(store) for store in begun)
             and self._is_only_reported_as(container)
         )
 
     def _begins_empty(self, store: ast.Name) -> bool:
-        """Whether a number or an empty container is assigned, or something is added to it."""
+        """Whether a number or an empty container is assigned."""
         statement = self._file.parents[store]
-        if isinstance(statement, ast.AugAssign):
-            return True
         if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
             return False
         if isinstance(statement, ast.Assign) and len(statement.targets) > 1:
@@ -312,6 +345,11 @@ class _Flow:
         value = statement.value
         if isinstance(value, ast.Call):
             name = _name_of(value.func)
+            if name in self._file.defined or (
+                isinstance(value.func, ast.Attribute)
+                and _name_of(value.func.value) != "collections"
+            ):
+                return False
             is_container = name in _CONTAINERS and not value.args
             is_number = name == "float" and all(map(_is_constant, value.args))
             return is_container or is_number
@@ -329,34 +367,33 @@ class _Flow:
         )
 
     def _statement_only_reports(self, statement: ast.stmt) -> bool:
-        calls = [each for each in ast.walk(statement) if isinstance(each, ast.Call)]
+        """Whether a statement prints names and texts, or gives one name the value of another."""
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            if not self._is_report(statement.value):
-                return False
-            calls.remove(statement.value)
-        elif isinstance(statement, ast.Assign):
-            if not all(self._is_only_reported_as(target) for target in statement.targets):
-                return False
-        else:
-            return False
-        return all(self._has_no_effect(call) for call in calls)
+            call = statement.value
+            shown = [*call.args, *(keyword.value for keyword in call.keywords)]
+            parts = itertools.chain.from_iterable(map(ast.walk, shown))
+            return self._is_report(call) and all(isinstance(part, _SIMPLE) for part in parts)
+        if isinstance(statement, ast.Assign):
+            is_simple = isinstance(statement.value, (ast.Name, ast.Constant))
+            return is_simple and all(map(self._is_only_reported_as, statement.targets))
+        return False
 
     def _has_no_effect(self, call: ast.Call) -> bool:
         name = _name_of(call.func)
         if isinstance(call.func, ast.Name):
-            return name in _ARITHMETIC and name not in self._file.defined
-        return name in {*_METHODS, "state_dict"}
+            return name in _ARITHMETIC and self._file.is_original(name) and not call.keywords
+        return name in _METHODS
 
     def _is_report(self, call: ast.Call) -> bool:
         """Whether a function prints, logs, draws or saves what it is given."""
         function = call.func
+        if any(keyword.arg in (None, "file") for keyword in call.keywords):
+            return False  # it may go to another program
         if isinstance(function, ast.Name):
-            return function.id in ("print", "pprint") and function.id not in self._file.defined
+            return function.id == "print" and self._file.is_original("print")
         if not isinstance(function, ast.Attribute) or function.attr in self._file.defined:
             return False
         of = _name_of(function.value)
-        if function.attr in _SAVES.get(of, ()):
-            return not self._file.loads_weights
         return function.attr in _REPORTS or function.attr in _REPORTS_OF.get(of, ())
 
     def _result_is_only_reported(self, statement: ast.Return) -> bool:
@@ -404,8 +441,8 @@ def _position(frame: FrameType) -> tuple[Any, Any, Any, Any]:
     """
     positions = getattr(frame.f_code, "co_positions", None)
     if positions is None:
-        return frame.f_lineno, None, None, None
+        return line_of(frame), None, None, None
     line, last_line, column, last_column = next(
         itertools.islice(positions(), frame.f_lasti // 2, None)
     )
-    return line or frame.f_lineno, last_line, column, last_column
+    return line or line_of(frame), last_line, column, last_column

@@ -281,10 +281,10 @@ class _Study:
         longest = max(runs, key=attrgetter("steps"))
         found = growth_of(longest)
         sampled = growth_of(self.observed)
-        if sampled is None:
+        if found is None or sampled is None:
             return found, None
         early = self.facts.get("early", {})
-        return found or sampled, growing_line(sampled, early, self.facts.get("late", {}))
+        return found, growing_line(sampled, early, self.facts.get("late", {}))
 
     # The unchanged script
 
@@ -420,7 +420,9 @@ class _Study:
         for observed in seen:
             proofs |= observed.changed
             failed |= observed.failed
-        why_not = [failed[part] for part in change.split("+") if part in failed]
+        why_not = [
+            failed[part] for part in change.split("+") if part in failed and part not in proofs
+        ]
         why_not += filter(None, map(_why, records))
         lacking = "no evidence that it took effect"
         if self.interrupted and (not records or _was_interrupted(records)):
@@ -444,7 +446,14 @@ class _Study:
         about = experiment(change)
         place = self._place(about.part, proof)
         if change == "no-sync":
-            ratio = self._at_most_the_reads(ratio)
+            bounded = self._at_most_the_reads(ratio)
+            if bounded is None:
+                self.left_out[change] = "steps got shorter by more than reading takes"
+                return None
+            ratio = bounded
+            if change in failed and (ratio.low is None or ratio.low <= 1):
+                self.left_out[change] = f"{failed[change]}; the other reads don't matter"
+                return None
         if not place and seen:
             place = seen[0].places.get(about.part)
         return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, place, memory)
@@ -500,16 +509,19 @@ class _Study:
             reads[call.rpartition(" ")[0]] += times
         return reads
 
-    def _at_most_the_reads(self, ratio: Estimate) -> Estimate:
+    def _at_most_the_reads(self, ratio: Estimate) -> Estimate | None:
         """Return a ratio that is no larger than the measured time of reading allows.
 
-        Reads during an evaluation are a part of it, so all of that might be due to them.
+        It is None if the ratio is certainly larger, so that something else must have shortened the
+        steps. Reads during an evaluation are a part of it, so all of that might be due to them.
         """
         seen = self.observed
         of_reads = (seen.sync_seconds or 0.0) + (seen.evaluation_seconds or 0.0)
         share = min(_READS_MAY_TAKE * of_reads / (seen.all_seconds or math.inf), _ALL_BUT_NOTHING)
         most = 1 / (1 - share)
-        return ratio.mapped(lambda each: min(each, most))
+        if ratio.low is not None and ratio.low > most:
+            return None
+        return Estimate(min(ratio.value, most), ratio.low, ratio.high and min(ratio.high, most))
 
     def _place(self, part: ScriptPart, proof: str) -> str | None:
         if part == "sync":

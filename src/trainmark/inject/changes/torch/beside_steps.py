@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 import sys
@@ -31,16 +32,16 @@ def no_sync(change: Change) -> None:
         if (name == "cpu" and self.device.type == "cpu") or not change.observer.is_users(frame):
             return real(self, *args, **kwargs)
         if not reported.is_only_reported(frame, name):
-            change.keeps(
-                f"the script computes with what {change.observer.users_place(frame)} reads"
-            )
+            place = functools.partial(change.observer.users_place, frame)
+            change.keeps(lambda: f"the script computes with what {place()} reads")
             return real(self, *args, **kwargs)
         key = frame.f_code, frame.f_lasti, name, self.shape if self.ndim else ()
         if key not in results:
             results[key] = real(self, *args, **kwargs)
             stale_places.append(change.observer.users_place(frame))
             change.proves(OLD_VALUES_AT + "; ".join(stale_places[:_MOST_PLACES]))
-        return results[key]
+        # The script may change a list or a tensor that it was given.
+        return copy.deepcopy(results[key])
 
     for name in ("item", "__float__", "__int__", "tolist", "cpu"):
         around(torch.Tensor, name, functools.partial(stale, name))
