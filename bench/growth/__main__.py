@@ -2,9 +2,10 @@
 
     python bench/growth [--steps 1000]
 
-Ten trainings have steps that take 0.1 to 5 % of the first ones longer from step to step. Each runs
-under `trainmark measure`. It prints what was planted and what was found; the exit code is 1 if one
-was not found.
+Ten trainings have steps that take 0.1 to 5 % of the first ones longer from step to step, and two
+have none that do. Each runs under `trainmark measure`. It prints what was planted and what was
+found; the exit code is 1 if one was not found or is wrong by a factor of two, or if there is a
+growth where none was planted.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from trainmark.record.growth import growth
 
 SCRIPT = Path(__file__).resolve().parent / "train.py"
 PLANTED = (
+    ("list", 0.0),
+    ("tensor", 0.0),
     ("list", 0.001),
     ("list", 0.01),
     ("list", 0.05),
@@ -43,17 +46,22 @@ def main() -> int:
     missed = 0
     for kind, share in PLANTED:
         planted, found = tried(kind, share, options.steps)
-        missed += found is None
-        words = "NOT FOUND" if found is None else f"found {found:.3g} s"
-        print(f"{kind} {share:.1%}: planted {planted:.3g} s a step, {words}", flush=True)
-    print(f"{len(PLANTED) - missed} of {len(PLANTED)} found")
+        is_right = found is None
+        if share:
+            is_right = found is not None and 0.5 < found / planted < 2
+        missed += not is_right
+        words = "nothing" if found is None else f"{found:.3g} s"
+        verdict = "right" if is_right else "WRONG"
+        print(f"{kind} {share:.1%}: planted {planted:.3g} s a step, found {words}: {verdict}")
+        sys.stdout.flush()
+    print(f"{len(PLANTED) - missed} of {len(PLANTED)} right")
     return 1 if missed else 0
 
 
 def tried(kind: str, share: float, steps: int) -> tuple[float, float | None]:
     """Return the planted and the found seconds of each step; None if no growth was found."""
     # Large growths are seen earlier, and would take long.
-    steps = min(steps, max(round(20 / share), 400))
+    steps = min(steps, max(round(20 / share), 400)) if share else steps
     with tempfile.TemporaryDirectory() as folder:
         printed = Path(folder) / "printed"
         words = [sys.executable, str(SCRIPT), kind, str(share), str(steps)]

@@ -104,7 +104,7 @@ empty = seconds(tried.use, 3)
 tried.grow(many)
 each = (seconds(tried.use, 5) - empty) / many
 del tried
-number = max(round(share * of_step / each), 1)
+number = round(share * of_step / each)
 grows = kinds[kind]()
 for _ in range(steps):
     step()

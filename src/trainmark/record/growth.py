@@ -67,7 +67,7 @@ def growing_line(
 
     Args:
         found: the growth.
-        early: share of the time of each line, in the first third of the steps.
+        early: share of each line in the first third of the time, taken for that of the steps.
         late: the same in the last third.
     """
     sixth = (found.last_step - found.first_step) / 6

@@ -409,6 +409,26 @@ def test_the_line_that_waits_longest_is_named(
     assert [each.place for each in found.findings] == [place]
 
 
+def growing(steps: int = 1000) -> tuple[tuple[float, ...], ...]:
+    """Return the times of steps that take longer and longer."""
+    return tuple((float(step), 0.01 + step * 1e-5, 32.0) for step in range(1, steps, 10))
+
+
+def test_a_growth_is_named_with_its_line() -> None:
+    facts = {"early": {"train.py:1": 1.0}, "late": {"train.py:1": 0.5, "train.py:9": 0.5}}
+    seen = replace(SEEN, step_times=growing())
+    found = explained(FakeHost(seen=seen, facts=facts), "fused")
+    assert found.grows is not None
+    assert found.grows.each_seconds == pytest.approx(1e-5)
+    assert found.grows_at == "train.py:9"
+
+
+def test_steps_that_do_not_grow_have_no_line() -> None:
+    facts = {"early": {"train.py:1": 1.0}, "late": {"train.py:9": 1.0}}
+    found = explained(FakeHost(seen=SEEN, facts=facts), "fused")
+    assert (found.grows, found.grows_at) == (None, None)
+
+
 STALE = OLD_VALUES_AT + "train.py:8"
 
 
