@@ -145,6 +145,6 @@ def test_what_was_observed_of_a_command(tmp_path: Path, capsys: pytest.CaptureFi
         "examples per step 32 train.py:41",
         "loader wait 500 ms train.py:41",
         "evaluation 250 ms 2 times train.py:60",
-        "step loss 1.500 last step; first step: 2.500",
+        "step loss 1.500 the last one that was kept; the first one: 2.500",
     ):
         assert words in printed
