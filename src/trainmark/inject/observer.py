@@ -355,7 +355,7 @@ class Observer:
             self.evaluating(self._opened if self._opened > self._mark else None)
 
     def forward_begins(self) -> None:
-        """A forward pass begins of whose input nothing new is to be learnt."""
+        """A forward pass begins whose input needs no look."""
         self._forward.begins(clock())
 
     def compared(self, rows: int) -> None:

@@ -458,7 +458,7 @@ def test_steps_that_get_shorter_for_another_reason_say_nothing(sync_seconds: flo
 def test_where_only_some_reads_were_left_out_they_alone_are_named(
     seconds: float, named: bool
 ) -> None:
-    """That the others don't matter would be a guess."""
+    """Those that were kept may be what takes the time."""
     why = "the script computes with what train.py:3 reads"
     seen = replace(
         SEEN, syncs={"train.py:8 .item()": 100}, sync_seconds=0.5, failed={"no-sync": why}

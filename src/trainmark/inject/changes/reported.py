@@ -385,7 +385,7 @@ class _Flow:
         return name in _METHODS
 
     def _is_report(self, call: ast.Call) -> bool:
-        """Whether a function prints, logs, draws or saves what it is given."""
+        """Whether a function prints, logs or draws what it is given."""
         function = call.func
         if any(keyword.arg in (None, "file") for keyword in call.keywords):
             return False  # it may go to another program

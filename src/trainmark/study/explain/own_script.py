@@ -452,7 +452,7 @@ class _Study:
                 return None
             ratio = bounded
             if change in failed and (ratio.low is None or ratio.low <= 1):
-                self.left_out[change] = f"{failed[change]}; the other reads don't matter"
+                self.left_out[change] = f"{failed[change]}; without the others, no gain was seen"
                 return None
         if not place and seen:
             place = seen[0].places.get(about.part)
