@@ -167,6 +167,7 @@ class _Pace:
         self._turns = open(place) if place and _out is not None else None  # noqa: PTH123, SIM115
         self._over = self._untimed = True
         self._target = self._untimed_target = self._mark = self._start = self._seconds = 0.0
+        self._steps_a_second = 0.0
         self._steps = 0
 
     def goes_on(self) -> float:
@@ -182,18 +183,22 @@ class _Pace:
         self._mark = now
         self._steps += 1
         if self._untimed and fewest > 1:
-            if self._seconds >= self._untimed_target:
+            if self._length() >= self._untimed_target:
                 _synchronize()
                 self._start = self.goes_on()
                 self._seconds = 0.0
                 self._steps = 0
                 self._untimed = False
-        elif self._seconds >= self._target and self._steps >= fewest:
+        elif self._length() >= self._target and self._steps >= fewest:
             _synchronize()
             self._seconds += time.perf_counter() - now
             self._over = True
             counted = {"start": self._start, "steps": self._steps, "seconds": self._seconds}
             _send({"event": "slice", "t": self.goes_on(), **counted})
+
+    def _length(self) -> float:
+        # Seconds so far or, if the turn counts steps, those that they stand for.
+        return self._steps / self._steps_a_second if self._steps_a_second else self._seconds
 
     def pause(self) -> None:
         # Wait for the next slice, if this one is over.
@@ -201,7 +206,8 @@ class _Pace:
             return
         _send({"event": "pause", "t": time.perf_counter(), "settled": _epochs > 0})
         try:
-            self._target, self._untimed_target = map(float, self._turns.readline().split())
+            lengths = [float(word) for word in self._turns.readline().split()]
+            self._target, self._untimed_target, self._steps_a_second = (*lengths, 0.0)[:3]
         except ValueError:  # trainmark has ended
             self._target = math.inf
             self._untimed_target = 0.0

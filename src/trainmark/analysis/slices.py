@@ -24,6 +24,7 @@ from trainmark.analysis.statistics import (
     trimmed_mean,
 )
 from trainmark.analysis.student import t_quantile
+from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record, Slice, are_disturbed
 
 FEWEST_KEPT = 0.5
@@ -121,12 +122,38 @@ class SliceComparison:
 
 
 def compare_slices(reference: Sequence[Record], these: Sequence[Record]) -> SliceComparison | None:
-    """Return the blocks that both sides share; None if there are none."""
+    """Return the blocks that both sides share; None if there are none.
+
+    If the steps of a side take longer and longer, the faster side is soon at later and longer
+    ones, so only blocks with equal numbers of steps count.
+    """
+    grows = are_growing((*reference, *these))
     first = _by_round(reference)
     second = _by_round(these)
-    shared = [tuple(_blocks(first[key], second[key])) for key in first if key in second]
+    shared = [
+        tuple(_blocks(first[key], second[key], equal_steps=grows)) for key in first if key in second
+    ]
     rounds = tuple(blocks for blocks in shared if blocks)
     return SliceComparison(rounds) if rounds else None
+
+
+def are_growing(records: Iterable[Record]) -> bool:
+    """Return whether the steps of one of these take longer and longer."""
+    return any(Caveat.GROWING in record.caveats for record in records)
+
+
+def steps_a_second(records: Iterable[Record]) -> float | None:
+    """Return how many steps stand for a second in slices with equal numbers of steps.
+
+    The slices of all sides then take as long as usual on average. The result is None unless steps
+    take longer and longer.
+    """
+    every = list(records)
+    if not are_growing(every):
+        return None
+    observed = [record.observed for record in every if record.observed is not None]
+    known = [each for each in observed if each.steps > 1 and each.seconds > 0]
+    return 1 / statistics.fmean(each.seconds / (each.steps - 1) for each in known)
 
 
 def _by_round(records: Iterable[Record]) -> dict[tuple[str, str, int], Mapping[int, list[Slice]]]:
@@ -140,13 +167,15 @@ def _by_round(records: Iterable[Record]) -> dict[tuple[str, str, int], Mapping[i
 
 
 def _blocks(
-    reference: Mapping[int, list[Slice]], these: Mapping[int, list[Slice]]
+    reference: Mapping[int, list[Slice]], these: Mapping[int, list[Slice]], *, equal_steps: bool
 ) -> Iterator[Block]:
     for number in sorted(reference.keys() & these.keys()):
         before = reference[number]
         after = these[number]
         if len(before) != 2 or len(after) != 2:
             continue  # a side ended during the block, so its order is not balanced
+        if equal_steps and len({each.timed_steps for each in (*before, *after)}) > 1:
+            continue
         log_ratio = _log_seconds(before) - _log_seconds(after)
         yield Block(number, log_ratio, are_disturbed([*before, *after]))
 

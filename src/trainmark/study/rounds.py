@@ -33,6 +33,7 @@ from trainmark.analysis.slices import (
     blocks_that_pay,
     compare_slices,
     deviations,
+    steps_a_second,
 )
 from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, LOOK_CONFIDENCE
 from trainmark.errors import UsageError
@@ -252,7 +253,7 @@ class _Rounds(Generic[AnyRun]):
             if not tasks:
                 continue
             before = self._clock()
-            self._add(self._execute(tasks))
+            self._add(self._execute(_in_equal_steps(tasks, self.records)))
             self._round_seconds = self._clock() - before
         self._report_cut()
 
@@ -449,7 +450,7 @@ class _Rounds(Generic[AnyRun]):
                 self._on_message(f"{after} the verdict on speed is decided")
                 break
             before = self._clock()
-            self._add(self._execute(tasks))
+            self._add(self._execute(_in_equal_steps(tasks, self.records)))
             number += 1
             self._round_seconds = self._clock() - before
 
@@ -798,6 +799,20 @@ def slices_alone(task: Task[AnyRun], blocks: int | None = None) -> Task[AnyRun]:
     """Return the task without a training to the end."""
     blocks = blocks or _first_blocks([task])
     return Task(tuple(dataclasses.replace(run, blocks=blocks) for run in task.runs))
+
+
+def _in_equal_steps(tasks: Sequence[Task[AnyRun]], records: Sequence[Record]) -> list[Task[AnyRun]]:
+    """Return the tasks, whose slices have equal numbers of steps if these records' steps grow."""
+    rate = steps_a_second(records)
+    if rate is None:
+        return list(tasks)
+    found: list[Task[Any]] = []
+    for task in tasks:
+        runs = task.runs
+        if isinstance(task.first, CommandRun):
+            runs = tuple(dataclasses.replace(run, steps_a_second=rate) for run in task.runs)
+        found.append(Task(runs, task.done))
+    return found
 
 
 def _first_blocks(tasks: Iterable[Task[Any]]) -> int:

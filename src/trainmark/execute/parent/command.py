@@ -179,6 +179,8 @@ class CommandRun:
         decided: whether its speed is known already, so that it takes part in no blocks.
         next_to_accelerator: whether this run on the CPU is compared with an accelerator, and no
             option fixes its number of threads, so that it should run with the best number.
+        steps_a_second: the slices have equal numbers of steps on all sides, of which this many
+            stand for a second. None makes them equally long in time.
     """
 
     of: Command
@@ -191,6 +193,7 @@ class CommandRun:
     blocks: int | None = None
     decided: bool = False
     next_to_accelerator: bool = False
+    steps_a_second: float | None = None
 
     @property
     def title(self) -> str:

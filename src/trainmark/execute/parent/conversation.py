@@ -302,6 +302,8 @@ class Conversation:
         elif isinstance(message, TakeTurn) and turn.block is None and message.seconds is not None:
             message = dataclasses.replace(message, threads=self._threads_to_try())
             self._tries_threads = len(message.threads) > 1
+        if isinstance(message, TakeTurn) and isinstance(self.run, CommandRun):
+            message = dataclasses.replace(message, steps_a_second=self.run.steps_a_second)
         self.worker.send(message)
 
     def _with_ramp(self, message: TakeTurn) -> TakeTurn:

@@ -158,12 +158,15 @@ class TakeTurn:
             after a pause.
         threads: numbers of CPU threads to try before the turn, if the backend can change them; the
             fastest stays.
+        steps_a_second: of a command: count steps instead of seconds, of which this many stand for a
+            second. None counts seconds.
     """
 
     seconds: float | None
     untimed: float = 0.0
     until_steady: bool = False
     threads: tuple[int, ...] = ()
+    steps_a_second: float | None = None
 
 
 @dataclass(frozen=True)

@@ -211,6 +211,8 @@ def _pass_on(turns: Turns, turns_pipe: int, processes: _CommandProcesses) -> Non
             if turn["threads"]:  # before the command continues, since it then reads the file
                 (_folder() / best_threads.FILE).write_text(" ".join(map(str, turn["threads"])))
             line = f"{math.inf if turn['seconds'] is None else turn['seconds']} {turn['untimed']}"
+            if turn["steps_a_second"]:
+                line += f" {turn['steps_a_second']}"
         os.write(turns_pipe, f"{line}\n".encode())
         processes.go_on()
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from trainmark.analysis.changes import SAMPLED, Finding, candidates, compare_losses, ranked, speedup
 from trainmark.analysis.experiments import EXPERIMENTS, NOT_ENOUGH_TIME, ScriptPart, experiment
+from trainmark.analysis.slices import steps_a_second
 from trainmark.analysis.statistics import Estimate
 from trainmark.errors import ExplanationFailed, UnknownName
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
@@ -577,7 +578,8 @@ class _Study:
         if self.interrupted or self.limit.is_reached:
             return
         number = next(self.rounds)
-        tasks = [self._task(side, blocks, number) for side in dict.fromkeys(changes)]
+        rate = steps_a_second([self.base, *self.records[UNCHANGED]])
+        tasks = [self._task(side, blocks, number, rate) for side in dict.fromkeys(changes)]
         what = f"{many(len(changes) - 1, 'change')} against the unchanged script"
         watch = _StepWatch(self.report_time, self.host, what)
         limit = self.limit.at(ends, self._patience(len(tasks)))
@@ -601,7 +603,14 @@ class _Study:
             found = re.match(r"change=(\S+)", record.backend.style or "")
             self.records.setdefault(found[1] if found else UNCHANGED, []).append(record)
 
-    def _task(self, change: str, blocks: int | None, number: int) -> Task[CommandRun]:
+    def _task(
+        self, change: str, blocks: int | None, number: int, rate: float | None = None
+    ) -> Task[CommandRun]:
+        """Return a round of a change.
+
+        Args:
+            rate: how many steps stand for a second; None for slices of equal time.
+        """
         environment = {
             CHANGES: change.replace("+", ","),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -611,7 +620,7 @@ class _Study:
         run = CommandRun(
             self.command, side, self.settings, number, number, self.session, self.session, blocks
         )
-        return Task((run,))
+        return Task((dataclasses.replace(run, steps_a_second=rate),))
 
     def _patience(self, sides: int) -> float:
         """Return how long the others wait for a side that starts or computes."""
