@@ -85,7 +85,9 @@ def differences(truth: Truth, observed: Mapping[str, Any] | None) -> tuple[list[
         ("trainings", trainings, (truth.trainings, truth.trainings)),
     )
     for name, found, bounds in figures:
-        if not _is_within(found, bounds):
+        if found is None:
+            unknown.append(name)
+        elif not _is_within(found, bounds):
             wrong.append(f"{name} {found:,}, not {_words(bounds)}")
     examples = observed["examples_per_step"]
     if examples is None:

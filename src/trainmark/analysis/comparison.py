@@ -221,7 +221,7 @@ def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]
         failed=side.group.failed,
         breaks=side.breaks,
         reference=reference,
-        epochs=max((len(record.epochs) for record in records), default=0),
+        epochs=max((record.epoch_count for record in records), default=0),
         steps=max(map(_steps, records), default=0),
         by_steps=any(record.workload.view.schedule.steps for record in records),
         epoch_seconds=MedianInterval.of(side.known("epoch_seconds")),

@@ -19,6 +19,7 @@ class Since(NamedTuple):
         rows: number of rows of the network's inputs, with gradients.
         tokens: number of tokens of these inputs.
         odd: number of forward passes with gradients whose input shows no number of examples.
+        again: number of these passes that came after another one, and before its backward pass.
         elements: number of elements of these inputs.
     """
 
@@ -28,6 +29,7 @@ class Since(NamedTuple):
     rows: float = 0
     tokens: float = 0
     odd: float = 0
+    again: float = 0
     elements: float = 0
 
     def and_then(self, later: Since) -> Since:
@@ -54,6 +56,7 @@ class Amounts:
         self._loading = 0
         self._rows: Counter[float] = Counter()
         self._odd = 0
+        self._again = 0
 
     def add(self, since: Since, steps: int = 1) -> None:
         """Add steps that were taken at once."""
@@ -63,6 +66,7 @@ class Amounts:
         self._loading += steps * bool(since.loaded)
         self._rows[since.rows / steps] += steps
         self._odd += steps * bool(since.odd)
+        self._again += steps * bool(since.again)
 
     @property
     def are_loaded(self) -> bool:
@@ -87,6 +91,8 @@ class Amounts:
             return None
         if self._odd > (1 - _NEARLY_ALL) * self.steps:
             return "the network's input has no dimension that is surely that of the batch"
+        if self._again > (1 - _NEARLY_ALL) * self.steps:
+            return "several forward passes come before a backward pass, of the same examples or not"
         ((rows, often),) = self._rows.most_common(1)
         if not rows:
             return "no loader and no network was seen"

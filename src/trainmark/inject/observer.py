@@ -21,10 +21,12 @@ from typing import Any
 
 from . import best_threads
 from .amounts import Amounts, Since
+from .evaluators import EarlyPasses, Evaluators
 from .forward_time import ForwardTime
 from .hooks import HOOK, hook_of_script, load_hook
 from .inside import Observes
 from .leaving import leave
+from .passes import Passes, TrainingData
 from .places import Places, is_users_file, users_place
 from .sources import Sources
 from .step_times import StepTimes
@@ -83,27 +85,6 @@ def _unseen() -> Generator[None, Any, None]:
     yield from ()
 
 
-class _Passes:
-    """Forward passes without gradients in training mode, since the last ones with gradients.
-
-    Args:
-        began: when the first one began.
-
-    Attributes:
-        source: number of a loader that no step has read, from which some of them come; else 0.
-        since: what was added up until the last of these.
-        opened: when that loader was opened.
-        place: where the first of these is.
-    """
-
-    def __init__(self, began: float) -> None:
-        self.began = began
-        self.source = 0
-        self.since = Since()
-        self.opened = began
-        self.place = ""
-
-
 class Observer:
     """Observes the training of this process, and reports it if it is the command's first one.
 
@@ -114,6 +95,7 @@ class Observer:
             ``device_peak_bytes``, as far as they are known.
         read_losses: of each framework: converts losses that were kept by reference to numbers; may
             synchronise.
+        networks_unseen: frameworks whose networks would be seen, of which none was called yet.
         threads: the CPU threads of each framework that can change their number in a running
             process.
         is_steady: whether another call of the network to train, with gradients, says nothing new.
@@ -137,6 +119,7 @@ class Observer:
         self.framework = ""
         self.describe: dict[str, Callable[[], dict[str, Any]]] = {}
         self.read_losses: dict[str, Callable[[list[Any]], list[float]]] = {}
+        self.networks_unseen: set[str] = set()
         self.threads: dict[str, best_threads.Settable] = {}
         self._search: best_threads.Search | None = None
         self._had_turn = False
@@ -151,13 +134,16 @@ class Observer:
         self._since = Since()
         self._amounts = Amounts()
         self._times = StepTimes()
-        self._passes: _Passes | None = None
+        self._passes: Passes | None = None
+        self._training_data = TrainingData()
+        self._held_out_places: set[str] = set()
         self._elements = 0.0
         self._forward = ForwardTime()
         self._forward_place = ""
         self._looks = itertools.cycle(_STEPS_BETWEEN_LOOKS)
         self._looks_in = 0
         self._rows = 0
+        self._awaits_loss = False
         self._odd_targets = 0
         self._closure_passes = 0
         self._closure_since = Since()
@@ -173,10 +159,15 @@ class Observer:
         self._losses: list[float] = []
         self._unread: list[Any] = []
         self._epoch = _Epoch()
+        self._epochs = 0
+        self._told_until = 0.0
         self._due: float | None = None
         self._tested_at: float | None = None
         self.evaluates_since: float | None = None
+        self._evaluators = Evaluators()
+        self._early = EarlyPasses()
         self._evaluated_at = -_OFTEN - 1
+        self._evaluates_often = False
         self._trains_in_eval = False
         self.step_began = 0.0
         self._loader_place: str | None = None
@@ -280,6 +271,7 @@ class Observer:
         """
         self._last_read = -1
         self._fetch = clock()
+        self._early.exhausted(loader)
         if self._sources.current == loader:
             self._sources.current = 0
         if self.steps > steps_before and self._epoch.amounts.steps and not self.is_led:
@@ -311,6 +303,7 @@ class Observer:
         examples: int | None = None,
         tokens: int | None = None,
         elements: int = 0,
+        data: object = None,
         *,
         begins: bool = False,
     ) -> None:
@@ -322,6 +315,7 @@ class Observer:
             examples: number of examples of the batch; None if its input does not show them.
             tokens: number of tokens of the batch, if it has any.
             elements: number of elements of the input; 0 if it is unknown.
+            data: the tensor that the input is, or is a part of; None if it is unknown.
             begins: whether the forward pass begins now.
         """
         if grad and (training or self._trains_in_eval):
@@ -332,6 +326,8 @@ class Observer:
             if self.evaluates_since is not None:
                 self._trains_again(clock())
             self._sources.trains()
+            if data is not None:
+                self._training_data.trained_on(data)
             if begins:
                 self._forward.begins(clock())
             if "forward" not in self.places:
@@ -341,8 +337,10 @@ class Observer:
                 rows=examples or 0,
                 tokens=tokens or 0,
                 odd=examples is None,
+                again=self._awaits_loss,
                 elements=elements,
             )
+            self._awaits_loss = True
             if self.step_began:  # a closure may be called several times for one step
                 self._closure_passes += 1
                 self._closure_since = self._closure_since.and_then(seen)
@@ -350,9 +348,22 @@ class Observer:
                 self._since = self._since.and_then(seen)
         elif training and self.evaluates_since is None:
             if self._role == _SPEAKS:
-                self._pass_without_gradients(sys._getframe(1))
+                self._pass_without_gradients(sys._getframe(1), data)
         else:
             self.evaluating(self._opened if self._opened > self._mark else None)
+
+    def passed_early(self, network: object) -> None:
+        """A network computes in evaluation mode, before it is known which one trains."""
+        self._early.passed(network, self._sources.current, clock())
+
+    def network_found(self, networks: list[object]) -> None:
+        """The network that trains is known: the first of these, and what it wraps."""
+        self.networks_unseen.discard("torch")
+        began = self._early.began(networks)
+        self._early.forget()
+        if began is not None:
+            self._tally.counts["evaluations"] += 1
+            self._tally.add("evaluation", clock() - began)
 
     def forward_begins(self) -> None:
         """A forward pass begins whose input needs no look."""
@@ -373,6 +384,12 @@ class Observer:
         """
         if self._passes is not None:
             self._end_passes(evaluates=True)
+        if self._role == _SPEAKS:
+            more = self._evaluators.more(self._sources.current, sys._getframe(1))
+            if more < 0:
+                self._tally.counts["evaluations"] += more
+            elif more and self.evaluates_since is not None:
+                self._trains_again(clock())
         if self.evaluates_since is None and self._role == _SPEAKS:
             self._end_read_epoch()
             self.evaluates_since = since or clock()
@@ -390,6 +407,7 @@ class Observer:
         """An epoch has ended, as the framework says, with these means."""
         self._due = None
         if self._epoch.amounts.steps and self._role == _SPEAKS:
+            self._epochs += 1
             self._end_epoch(clock(), loss, accuracy)
 
     def loss(self, value: Any) -> None:
@@ -401,6 +419,7 @@ class Observer:
         closure computes for one step, only the first counts.
         """
         self._forward.ends(clock())
+        self._awaits_loss = False
         if self._forward_place:  # a call that builds a network has no backward pass
             self.places.setdefault("forward", self._forward_place)
             self._forward_place = ""
@@ -542,11 +561,13 @@ class Observer:
             tokens = self._closure_since.tokens / self._closure_passes
             elements = self._closure_since.elements / self._closure_passes
             odd = self._closure_since.odd
-            since = since.plus(rows=rows, tokens=tokens, odd=odd, elements=elements)
+            again = self._closure_since.again
+            since = since.plus(rows=rows, tokens=tokens, odd=odd, again=again, elements=elements)
         seconds = now - self.step_began if self.step_began else 0.0
         number = self.trainings.number_of(optimizer)
         step = Step(number, now, seconds, self._loss, steps, examples, since)
         self._since = Since()
+        self._awaits_loss = False
         self._loss = None
         self.step_began = 0.0
         self._closure_passes = 0
@@ -575,12 +596,14 @@ class Observer:
                 since = since._replace(loaded=step.examples)
             self._count(step, since)
 
-    def _pass_without_gradients(self, frame: FrameType) -> None:
+    def _pass_without_gradients(self, frame: FrameType, data: object) -> None:
         """The network computes in training mode, without gradients."""
         self._tally.counts["no_grad_passes"] += 1
         self.is_steady = False
-        passes = self._passes = self._passes or _Passes(clock())
+        passes = self._passes = self._passes or Passes(clock())
         self.places.keep("no_grad", frame)
+        if not self._sources.current and self._training_data.is_other(data):
+            passes.read(data, users_place(frame) or "")
         if not self._sources.current or self._sources.current in self._sources.of_steps:
             return
         if not passes.source:
@@ -598,8 +621,8 @@ class Observer:
     def _end_passes(self, evaluates: bool = False) -> None:
         """Decide what forward passes without gradients were.
 
-        They are an evaluation if they read batches from a loader that is not that of the step, else
-        a part of the step.
+        They are an evaluation if they read batches from a loader that is not that of the step, or
+        a tensor that no step is computed from; else they are a part of the step.
 
         Args:
             evaluates: whether an evaluation begins, rather than a pass that trains.
@@ -608,15 +631,20 @@ class Observer:
         self._passes = None
         if passes is None:
             return
-        if not passes.source or (not evaluates and passes.source == self._sources.current):
+        # At the end of a script, what a function has read is gone.
+        are_held_out = passes.are_held_out or passes.place in self._held_out_places
+        if passes.source and (evaluates or passes.source != self._sources.current):
+            earlier = passes.since
+            self._since = self._since.plus(waited=-earlier.waited, loaded=-earlier.loaded)
+        elif are_held_out and not passes.source:
+            self._held_out_places.add(passes.place)
+        else:
             self._passes = passes
             self._close_passes()
             return
         self._end_read_epoch()
         self.evaluates_since = passes.opened
         self.places.setdefault("evaluation", passes.place)
-        earlier = passes.since
-        self._since = self._since.plus(waited=-earlier.waited, loaded=-earlier.loaded)
 
     def _forget_loaded(self) -> None:
         """Forget what loaders delivered, which was for an evaluation."""
@@ -662,6 +690,7 @@ class Observer:
         now = step.ended
         is_first = not self._mark
         self._sources.stepped()
+        self._evaluators.forget()
         # Without a loader, a part of the first step may have passed unseen.
         if since.loaded or not is_first:
             self._amounts.add(since, steps)
@@ -776,14 +805,18 @@ class Observer:
         self.evaluates_since = None
         self._tally.counts["evaluations"] += 1
         self._tally.add("evaluation", end - start)
-        often = self.steps - self._evaluated_at <= _OFTEN
+        if self.steps != self._evaluated_at:  # several in a row are alike
+            self._evaluates_often = self.steps - self._evaluated_at <= _OFTEN
         self._evaluated_at = self.steps
-        if not often:
+        if self._evaluates_often:
+            self._tally.add_to_step("evaluation_in_steps", end - start)
+        else:
             self._since = self._since.plus(apart=end - start)
             if self._epoch.amounts.steps:
                 self._epoch.apart += end - start
             elif self._tested_at is not None and not self._own_epochs:
                 self._hook._send({**self._hook._figures(loss, accuracy), "event": "test", "t": end})
+                self._told_until = end
         self._tested_at = None
 
     def _end_read_epoch(self) -> None:
@@ -797,6 +830,7 @@ class Observer:
         due = self._due
         self._due = None
         if due is not None and self._epoch.amounts.steps and self._role == _SPEAKS:
+            self._epochs += 1
             self._end_epoch(due)
 
     def _end_epoch(
@@ -808,8 +842,10 @@ class Observer:
         hook = self._hook
         if loss is None and epoch.losses:
             loss = epoch.loss / epoch.losses
-        if self._own_epochs:
+        # Steps that had to wait may be older than what was told already.
+        if self._own_epochs or ended < self._told_until:
             return
+        self._told_until = ended
         if epoch.apart:
             hook._send({"event": "evaluated", "t": ended, "seconds": epoch.apart})
         if "loader_wait" in self._tally.seconds:
@@ -883,18 +919,28 @@ class Observer:
         amounts = self._amounts
         seconds = self._tally.seconds["seconds"] * (steps - 1) / max(steps - untimed, 1)
         examples = amounts.examples()
-        unknown = amounts.unknown()
+        unknown: dict[str, str] = {}
+        unseen: dict[str, None] = {}
+        why = amounts.unknown()
+        if why:
+            unknown["examples_per_step"] = why
+        if self.framework in self.networks_unseen and not self._tally.counts["evaluations"]:
+            unseen["evaluations"] = None
+            unknown["evaluations"] = "no call of the network was seen"
+        epochs = self._hook._epochs if self._own_epochs else self._epochs
         return {
             "framework": self.framework,
             "injected": self.injected[:30],
             "steps": steps,
             "examples_per_step": examples and examples / amounts.steps,
             "tokens_per_step": amounts.tokens / max(amounts.steps, 1) or None,
-            "unknown": {"examples_per_step": unknown} if unknown else {},
+            "epochs": epochs if len(self.trainings.starts) == 1 else None,
+            "unknown": unknown,
             "training_starts": self.trainings.starts[:_MOST_TRAININGS],
             "seconds": seconds,
             "places": {name: place[:100] for name, place in self.places.items() if place},
             **self._tally.figures(),
+            **unseen,
             "forward_seconds": self._forward.seconds(steps - self._first_steps),
             **self.describe.get(self.framework, dict)(),
         }

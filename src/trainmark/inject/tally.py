@@ -17,6 +17,7 @@ _SECONDS = (
     "optimizer",
     "saving",
     "evaluation",
+    "evaluation_in_steps",
     "no_grad",
 )
 _MOST_READS = 10

@@ -12,6 +12,7 @@ from typing import Any
 
 from . import accelerator
 from .best_threads import Settable
+from .identity import Identities
 from .inside import leave
 from .observer import FEW, Observer, clock
 from .patch import (
@@ -54,6 +55,7 @@ def install(torch: Any, observer: Observer) -> None:
     """Observe the trainings of this process."""
     network = _Network(torch, observer)
     observer.describe["torch"] = network.describe
+    observer.networks_unseen.add("torch")
     observer.trainings.weights_of["torch"] = _weights_of
     observer.read_losses["torch"] = network.read_losses
     patches: dict[str, Callable[[Any, Observer], object]] = {
@@ -80,10 +82,20 @@ class _Hooks(OrderedDict):  # type: ignore[type-arg]
     the module.
     """
 
-    def __init__(self, module: Any, asked: Callable[[Any, Any], None]) -> None:
-        super().__init__()
-        self._module = weakref.ref(module)
-        self._asked = asked
+    _module: weakref.ref[Any]
+    _asked: Callable[[Any, Any], None]
+
+    def __new__(cls, *args: Any, **more: Any) -> Any:
+        """Return a plain dictionary: libraries make others of a dictionary's type."""
+        return OrderedDict(*args, **more)
+
+    @classmethod
+    def of(cls, module: Any, asked: Callable[[Any, Any], None]) -> Any:
+        """Return the hooks of a module, which call ``asked`` with the module and the caller."""
+        hooks = super().__new__(cls)
+        hooks._module = weakref.ref(module)
+        hooks._asked = asked
+        return hooks
 
     def __bool__(self) -> bool:
         module = self._module()
@@ -94,6 +106,9 @@ class _Hooks(OrderedDict):  # type: ignore[type-arg]
     def copy(self) -> OrderedDict[int, Any]:  # type: ignore[override]
         """Return the hooks alone."""
         return OrderedDict(self)
+
+    def __repr__(self) -> str:
+        return repr(OrderedDict(self))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return OrderedDict(self).__reduce_ex__(protocol)
@@ -111,7 +126,7 @@ class _Network:
         self._has_tokens = False
         self._most_ranks = 1
         self._takes_time_first: bool | None = None
-        self._modules: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._modules = Identities()
         self._call = torch.nn.Module._call_impl.__code__
         self._asked = observer.guarded(self._look)
 
@@ -152,14 +167,17 @@ class _Network:
         own = vars(module)
         hooks = own.get("_forward_pre_hooks")
         if type(hooks) is OrderedDict and not hooks:
-            own["_forward_pre_hooks"] = _Hooks(module, self._asked)
+            own["_forward_pre_hooks"] = _Hooks.of(module, self._asked)
             self._modules.add(module)
 
     def _leave_others(self) -> None:
-        """Observe no other modules any more; while they have no hooks, they show no calls."""
+        """Observe no modules any more that are unlike the root.
+
+        While they have no hooks, they show no calls.
+        """
         for module in self._modules:
             own = vars(module)
-            if module is not self._root and not len(own["_forward_pre_hooks"]):
+            if not self._is_root(module) and not len(own["_forward_pre_hooks"]):
                 own["_forward_pre_hooks"] = OrderedDict()
         self._modules.clear()
 
@@ -179,10 +197,14 @@ class _Network:
         if root is None and not self._trains(module, grad):
             if not trains:
                 self._observer.forward(training=False, grad=False)
+            if not module.training:
+                self._observer.passed_early(module)
             return
         if root is None:
             self._root = module
             self._leave_others()
+            wrapped = [module._modules.get(name) for name in ("_orig_mod", "module")]
+            self._observer.network_found([module, *wrapped])
             self._observer.places.made_at("model", module._modules.get("_orig_mod", module))
         self._forward(module, frame.f_locals["args"], frame.f_locals["kwargs"])
 
@@ -237,7 +259,9 @@ class _Network:
         grad = self._torch.is_grad_enabled()
         elements = 0 if tensor is None else tensor.numel()
         rows = self._rows(tensor)
-        self._observer.forward(called.training, grad, rows, tokens, elements, begins=True)
+        data = None if tensor is None or tensor._base is None else tensor._base
+        data = tensor if data is None else data
+        self._observer.forward(called.training, grad, rows, tokens, elements, data, begins=True)
 
     def _rows(self, tensor: Any) -> int | None:
         """Return the number of examples in an input; None if its shape does not show it.

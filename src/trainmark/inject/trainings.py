@@ -61,6 +61,7 @@ class Trainings:
         self.weights_of: dict[str, Callable[[Any], list[Any]]] = {}
         self._numbers = Numbers()
         self._weights: dict[int, Callable[[], Any]] = {}
+        self._led: set[int] = set()
         self._waiting: list[Step] = []
         self._longest_wait = 0
 
@@ -115,8 +116,11 @@ class Trainings:
         optimizer = self._numbers.get(number)
         find = self.weights_of.get(framework)
         weights = [] if find is None or optimizer is None else find(optimizer)
-        if steps and not any(self._is_known(weight) for weight in weights):
+        # An optimiser that has led may be gone at the end of the script.
+        goes_on = number in self._led or any(self._is_known(weight) for weight in weights)
+        if steps and not goes_on:
             self.starts.append(steps)
+        self._led.add(number)
         alive = {key: found for key, found in self._weights.items() if found() is not None}
         self._weights = {**alive, **{id(each): _weakly(each) for each in weights[:_MOST_WEIGHTS]}}
         self.leader = _nothing if optimizer is None else _weakly(optimizer)

@@ -43,7 +43,10 @@ class Caveat(str, Enum):
     CLOCK_DRIFT = "clock-drift", "the device's clock fell by more than 5 % while it trained"
     SHORT_ENERGY_WINDOW = "short-energy-window", "the training was too short for the energy counter"
     UNKNOWN_PEAK = "unknown-peak", "the peak of the device could not be measured"
-    ONE_EPOCH = "one-epoch", "a single epoch, so its time includes the warm-up"
+    ONE_EPOCH = (
+        "one-epoch",
+        "a single epoch, or steps without epochs, so its time includes the warm-up",
+    )
     SIDE_BY_SIDE = (
         "side-by-side",
         "other trials of a sweep trained at the same time; don't compare its timings",

@@ -33,9 +33,12 @@ class Observed:
         optimizer_seconds: steps of the optimiser; on a GPU, the time to queue them.
         saving_seconds: saving files.
         evaluation_seconds: evaluation.
+        evaluation_in_steps_seconds: the part of it that recurs every few steps, and is therefore a
+            part of ``seconds``, too.
         no_grad_seconds: from forward passes without gradients in training mode to the next one with
             gradients; a part of the steps, as for an agent that collects what it learns from.
-        evaluations: number of evaluations.
+        epochs: number of epochs whose end was seen; null with several trainings.
+        evaluations: number of evaluations; null if no call of the network was seen.
         no_grad_passes: number of forward passes without gradients that may be a part of steps.
         saves: number of saved files.
         skipped: steps that a gradient scaler skipped.
@@ -75,8 +78,10 @@ class Observed:
     optimizer_seconds: float | None = None
     saving_seconds: float | None = None
     evaluation_seconds: float | None = None
+    evaluation_in_steps_seconds: float | None = None
     no_grad_seconds: float | None = None
-    evaluations: int = 0
+    epochs: int | None = None
+    evaluations: int | None = 0
     no_grad_passes: int = 0
     saves: int = 0
     skipped: int = 0
@@ -98,9 +103,8 @@ class Observed:
     @property
     def all_seconds(self) -> float:
         """Duration of all steps but the first, and of evaluation."""
-        # ``seconds`` includes evaluation only if it is frequent.
-        is_rare = self.evaluations < IN_EVERY_STEP * self.steps
-        return self.seconds + (self.evaluation_seconds or 0.0) * is_rare
+        evaluation = self.evaluation_seconds or 0.0
+        return self.seconds + max(evaluation - (self.evaluation_in_steps_seconds or 0.0), 0.0)
 
     @property
     def on_gpu(self) -> bool:

@@ -775,3 +775,8 @@ class Record(Struct, frozen=True, kw_only=True):
     observed: Observed | None = None
     group: Group
     caveats: list[Caveat] = field(default_factory=list)
+
+    @property
+    def epoch_count(self) -> int:
+        """Number of epochs; of an observed command, of those whose end was seen."""
+        return len(self.epochs) if self.observed is None else self.observed.epochs or 0

@@ -276,7 +276,7 @@ def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
     yield (
         "step",
         units.seconds(seen.seconds / max(seen.steps - 1, 1) or None),
-        "mean, without evaluation",
+        "mean, with evaluation" if seen.evaluation_in_steps_seconds else "mean, without evaluation",
     )
     grows = growth_of(seen)
     if grows is not None:

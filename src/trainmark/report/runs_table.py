@@ -74,7 +74,7 @@ def _data(record: Record, run: RunSummary, machine: str) -> dict[str, Scalar]:
         "machine": machine,
         **facts_of(record, ("round", "seed", "outcome")),
         "reason": record.outcome.reason,
-        "epochs": len(record.epochs),
+        "epochs": record.epoch_count,
         **{name: getattr(run, name) for name in _FIGURES},
         "caveats": _caveats(record),
     }
@@ -121,7 +121,7 @@ _FIELDS: tuple[Field[_Run], ...] = (
     Field("seed", lambda run: _count(run.record.seed), "right"),
     Field("outcome", _outcome),
     Field("process", number_of("summary.process_seconds", units.seconds), "right"),
-    Field("epochs", lambda run: _count(len(run.record.epochs)), "right"),
+    Field("epochs", lambda run: _count(run.record.epoch_count), "right"),
     Field("epoch", number_of("summary.epoch_seconds", units.seconds), "right"),
     Field("training", number_of("summary.training_seconds", units.seconds), "right"),
     Field("test\nacc.", _accuracy, "right"),

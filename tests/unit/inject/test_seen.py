@@ -40,6 +40,42 @@ def test_another_loader_is_an_evaluation(tmp_path: Path, loaders: str) -> None:
     assert found["places"]["evaluation"].endswith("tested_while_training.py:35")
 
 
+def test_another_tensor_than_that_of_all_steps_is_an_evaluation(tmp_path: Path) -> None:
+    found = seen(tmp_path, "held_out_tensor")
+    assert (found["steps"], found["evaluations"], found["examples_per_step"]) == (3, 3, 40)
+    assert found["places"]["evaluation"].endswith("held_out_tensor.py:26")
+
+
+def test_a_tensor_that_is_soon_gone_is_no_data_set(tmp_path: Path) -> None:
+    found = seen(tmp_path, "seen_by_an_agent")
+    assert (found["steps"], found["evaluations"], found["no_grad_passes"]) == (20, 0, 19)
+
+
+@pytest.mark.parametrize("by", ["loaders", "functions"])
+def test_validation_and_test_are_two_evaluations(tmp_path: Path, by: str) -> None:
+    found = seen(tmp_path, "validation_and_test", by)
+    assert found["evaluations"] == 10
+    assert found["epochs"] == (5 if by == "loaders" else 0)
+    # The first ones come before the second step, and the last ones after the last step.
+    assert 0 < found["evaluation_in_steps_seconds"] < found["evaluation_seconds"]
+
+
+@pytest.mark.parametrize(
+    ("passes", "evaluations"),
+    [
+        ("all batches", 1),
+        ("the same data", 1),
+        ("some batches", 0),
+        ("a try", 0),
+        ("another network", 0),
+    ],
+)
+def test_what_comes_before_the_first_step(tmp_path: Path, passes: str, evaluations: int) -> None:
+    found = seen(tmp_path, "evaluated_first", passes)
+    assert (found["steps"], found["evaluations"]) == (5, evaluations)
+    assert bool(found["evaluation_seconds"]) == bool(evaluations)
+
+
 def test_images_that_get_larger_are_larger_amounts(tmp_path: Path) -> None:
     """Steps that take longer for this reason do not grow."""
     pytest.importorskip("torch")
@@ -109,6 +145,12 @@ def test_folds_with_evaluations(tmp_path: Path) -> None:
     assert found["loader_wait_seconds"] > 0
 
 
+def test_folds_that_take_turns(tmp_path: Path) -> None:
+    found = seen(tmp_path, "folds_in_turns")
+    assert (found["steps"], found["evaluations"], found["epochs"]) == (66, 6, None)
+    assert found["training_starts"] == [0, 11, 22]
+
+
 def test_another_optimiser_in_each_step_is_one_training(tmp_path: Path) -> None:
     found = seen(tmp_path, "new_optimizer")
     assert (found["steps"], found["training_starts"]) == (60, [0])
@@ -119,6 +161,20 @@ def test_a_closure_is_one_step_with_one_loss_and_one_batch(tmp_path: Path) -> No
     found = seen(tmp_path, "closure")
     assert (found["steps"], found["examples_per_step"]) == (20, 64)
     assert len(found["losses"]) == 20
+
+
+def test_each_backward_pass_adds_examples(tmp_path: Path) -> None:
+    found = seen(tmp_path, "several_passes", "accumulation")
+    assert (found["steps"], found["examples_per_step"]) == (30, 64)
+
+
+@pytest.mark.parametrize("passes", ["time", "triplet"])
+def test_passes_before_one_backward_pass_may_be_of_the_same_examples(
+    tmp_path: Path, passes: str
+) -> None:
+    found = seen(tmp_path, "several_passes", passes)
+    assert (found["steps"], found["examples_per_step"]) == (30, None)
+    assert "several forward passes" in found["unknown"]["examples_per_step"]
 
 
 @pytest.mark.parametrize("name", ["masked", "time_first"])

@@ -118,9 +118,9 @@ def test_without_a_finding_the_answer_says_if_anything_was_tried(
     assert answers([], None, {}, left_out) == [words]
 
 
-@pytest.mark.parametrize(("evaluations", "share"), [(1, 1 / 3), (20, 1 / 2)])
-def test_a_rare_evaluation_has_a_share_of_the_whole_time(evaluations: int, share: float) -> None:
-    seen = replace(SEEN, evaluation_seconds=1.0, evaluations=evaluations)
+@pytest.mark.parametrize(("in_steps", "share"), [(None, 1 / 3), (1.0, 1 / 2), (0.5, 1 / 2.5)])
+def test_evaluations_have_a_share_of_the_whole_time(in_steps: float | None, share: float) -> None:
+    seen = replace(SEEN, evaluation_seconds=1.0, evaluation_in_steps_seconds=in_steps)
     assert shares(seen)["evaluation"] == pytest.approx(share)
     assert shares(seen)["loader wait"] == pytest.approx(share / 2)
 

@@ -95,7 +95,7 @@ def _workers() -> int:
 def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[str, str]:
     """Return why changes are not tried; empty or absent if they are."""
     workers = facts.get("workers")
-    evaluation = why_rare(seen, seen.evaluations, seen.evaluation_seconds)
+    evaluation = why_rare(seen, seen.evaluations or 0, seen.evaluation_seconds)
     no_loader = "" if seen.framework == "keras" or workers is not None else "no DataLoader found"
     no_gpu = "" if seen.on_gpu else "no GPU"
     other = ""

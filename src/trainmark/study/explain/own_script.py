@@ -477,7 +477,7 @@ class _Study:
         if seen.on_gpu:  # a line may wait for what the GPU computes
             return None
         evaluates = 0.0
-        if why_rare(seen, seen.evaluations, None):
+        if why_rare(seen, seen.evaluations or 0, None):
             evaluates = facts.get("parts", {}).get("evaluation", 0.0)
         avoid = [*facts.get("stack", ()), *facts.get("loading", ()), *seen.places.values()]
         places = [place for place in own if place not in avoid]
@@ -688,7 +688,7 @@ class _StepWatch(RunObserver):
         if self._most < math.inf and self._seen is not None:
             # Only what was reported is known of a process that is ended.
             reported = self._reported_at - self._began - self.start_seconds
-            has_evaluated = reported > _FIRST_SECONDS and self._seen.evaluations > 0
+            has_evaluated = reported > _FIRST_SECONDS and bool(self._seen.evaluations)
             # Two steps are the least that tell anything.
             hangs = silent and self._seen.steps > 1
             if reported > self._most or has_evaluated or hangs:

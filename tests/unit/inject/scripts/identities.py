@@ -1,5 +1,6 @@
 """Prints what scripts compare, and that their own classes work."""
 
+import collections
 import copy
 import functools
 import inspect
@@ -80,4 +81,9 @@ handle = net.register_forward_pre_hook(lambda *_: print("a hook of the script's 
 net(torch.ones(1, 4))
 handle.remove()
 print(len(list(net._forward_pre_hooks.values())))
+hooks = Net()._forward_pre_hooks
+print(hooks, type(hooks)(hooks), type(hooks)([("a", 1)]), type(hooks)(a=1), hooks | {"a": 1})
+print(
+    hooks.fromkeys("a"), copy.copy(hooks), copy.deepcopy(hooks), hooks == collections.OrderedDict()
+)
 warnings.simplefilter("always")

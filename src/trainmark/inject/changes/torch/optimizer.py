@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch.optim.optimizer import Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ... import patch
+from ...identity import Identities
 from ...patch import around
 from .. import Change
 from .outermost import tensors
@@ -21,7 +21,7 @@ def fused(change: Change) -> None:
     """Use another implementation of PyTorch's own optimisers."""
     flag = change.name
     other = {"fused": "foreach", "foreach": "fused"}[flag]
-    changed: weakref.WeakSet[Any] = weakref.WeakSet()
+    changed = Identities()
 
     def step(real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
         if flag not in self.param_groups[0]:
@@ -118,7 +118,7 @@ def _around_steps(step: Callable[..., Any]) -> Any:
 
     Returns the set of optimisers.
     """
-    optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+    optimizers = Identities()
 
     def built(real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> None:
         real(self, *args, **kwargs)

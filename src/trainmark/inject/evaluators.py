@@ -1,0 +1,116 @@
+"""Where one evaluation ends and another begins, if no step is between them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from types import CodeType, FrameType
+
+from .places import is_users_file
+
+
+class Evaluators:
+    """The loaders, or else the functions of the user, by which the network is evaluated."""
+
+    def __init__(self) -> None:
+        self._loaders: set[int] = set()
+        self._code: CodeType | None = None
+        self._callers: list[tuple[tuple[str, int], ...]] = []
+        self._alternating: set[tuple[tuple[str, int], ...]] = set()
+
+    def more(self, loader: int, frame: FrameType | None) -> int:
+        """Return how many more evaluations there are than was known before this pass.
+
+        There is another one if another loader is read or, without one, if the function that
+        evaluates is called on another line. If the script then comes back to the first line, it
+        was a single one after all, and the number is negative.
+
+        Args:
+            loader: number of the loader that is read; 0 if there is none.
+            frame: the call of the network.
+        """
+        if loader:
+            is_new = bool(self._loaders) and loader not in self._loaders
+            self._loaders.add(loader)
+            return int(is_new)
+        code = None
+        lines = []
+        while frame is not None:
+            if is_users_file(frame.f_code.co_filename):
+                code = code or frame.f_code
+                lines.append((frame.f_code.co_filename, frame.f_lineno or 0))
+            frame = frame.f_back
+        if code is not self._code:
+            self.forget()
+            self._code = code
+        return self._called_on(tuple(lines[1:]))
+
+    def _called_on(self, lines: tuple[tuple[str, int], ...]) -> int:
+        """Return how many more evaluations there are than before this call on these lines."""
+        if lines in self._alternating:
+            return 0
+        if lines not in self._callers:
+            self._callers.append(lines)
+            return int(len(self._callers) > 1)
+        later = self._callers[self._callers.index(lines) + 1 :]
+        self._alternating.update(later)
+        self._callers = self._callers[: len(self._callers) - len(later)]
+        return -len(later)
+
+    def forget(self) -> None:
+        """Forget what has evaluated so far, since a step follows."""
+        self._loaders.clear()
+        self._code = None
+        self._callers = []
+        self._alternating = set()
+
+
+class EarlyPasses:
+    """Forward passes in evaluation mode before any step, when it is unknown which network trains.
+
+    A single pass may only show the network's shapes. Some libraries try a few batches of a loader
+    first, which is no evaluation either.
+    """
+
+    def __init__(self) -> None:
+        self._networks: dict[int, _Early] = {}
+
+    def passed(self, network: object, loader: int, now: float) -> None:
+        """A network computes without gradients.
+
+        Args:
+            loader: number of the loader that is read; 0 if there is none.
+        """
+        known = self._networks.get(id(network))
+        if known is None or known.network() is not network:
+            known = self._networks[id(network)] = _Early(weakref.ref(network), now, loader)
+        known.passes += 1
+
+    def exhausted(self, loader: int) -> None:
+        """A loader has no more batches."""
+        for each in self._networks.values():
+            if each.loader == loader:
+                each.loader = 0
+
+    def began(self, networks: Iterable[object]) -> float | None:
+        """Return when one of these was evaluated first; None if none was, or not completely."""
+        for network in networks:
+            known = self._networks.get(id(network))
+            is_same = known is not None and known.network() is network
+            if known is not None and is_same and known.passes > 1 and not known.loader:
+                return known.began
+        return None
+
+    def forget(self) -> None:
+        """Forget them, since the network that trains is known."""
+        self._networks.clear()
+
+
+class _Early:
+    """The passes of one network; ``loader`` is what it reads, 0 once that has ended."""
+
+    def __init__(self, network: Callable[[], object], began: float, loader: int) -> None:
+        self.network = network
+        self.began = began
+        self.loader = loader
+        self.passes = 0

@@ -1,0 +1,75 @@
+"""Forward passes without gradients in training mode: an evaluation, or a part of the step.
+
+Many scripts never set their network to evaluation mode, and others compute without gradients as a
+part of training, as to collect what they learn from. What the passes read tells the difference.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from .amounts import Since
+
+
+def _nothing() -> Any:
+    return None
+
+
+class TrainingData:
+    """The tensor that all steps are computed from, if there is one.
+
+    A script without a loader may compute each step from the same tensor, or from parts of it.
+    """
+
+    def __init__(self) -> None:
+        self._data: Callable[[], Any] = _nothing
+        self._is_repeated = False
+
+    def trained_on(self, data: object) -> None:
+        """A step is computed from this tensor, or from a part of it."""
+        self._is_repeated = self._data() is data
+        if not self._is_repeated:
+            self._data = weakref.ref(data)
+
+    def is_other(self, data: object) -> bool:
+        """Whether all steps are computed from a tensor, and this is another one."""
+        training = self._data()
+        is_known = training is not None and data is not None
+        return is_known and self._is_repeated and training is not data
+
+
+class Passes:
+    """Forward passes without gradients in training mode, since the last ones with gradients.
+
+    Args:
+        began: when the first one began.
+
+    Attributes:
+        source: number of a loader that no step has read, from which some of them come; else 0.
+        since: what was added up until the last of these.
+        opened: when that loader was opened.
+        place: where the first of these is.
+    """
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.source = 0
+        self.since = Since()
+        self.opened = began
+        self.place = ""
+        self._data: Callable[[], Any] = _nothing
+
+    def read(self, data: object, place: str) -> None:
+        """A tensor that no step is computed from was read at this place."""
+        self.place = self.place or place
+        self._data = weakref.ref(data)
+
+    @property
+    def are_held_out(self) -> bool:
+        """Whether they read a tensor that no step is computed from, and that still exists.
+
+        What an agent sees, or what a network draws, is soon gone.
+        """
+        return self._data() is not None
