@@ -169,6 +169,7 @@ class _Pace:
         self._target = self._untimed_target = self._mark = self._start = self._seconds = 0.0
         self._steps_a_second = 0.0
         self._steps = 0
+        self._passes = 0
 
     def goes_on(self) -> float:
         # Start counting training time; returns the current time in seconds.
@@ -188,12 +189,15 @@ class _Pace:
                 self._start = self.goes_on()
                 self._seconds = 0.0
                 self._steps = 0
+                self._passes = 0
                 self._untimed = False
         elif self._length() >= self._target and self._steps >= fewest:
             _synchronize()
             self._seconds += time.perf_counter() - now
             self._over = True
             counted = {"start": self._start, "steps": self._steps, "seconds": self._seconds}
+            if self._passes:
+                counted["passes"] = self._passes
             _send({"event": "slice", "t": self.goes_on(), **counted})
 
     def _length(self) -> float:
@@ -214,6 +218,7 @@ class _Pace:
         self._start = self.goes_on()
         self._seconds = 0.0
         self._steps = 0
+        self._passes = 0
         self._over = False
         self._untimed = True
         _send({"event": "resume", "t": self._start})

@@ -130,6 +130,14 @@ def test_it_pauses_until_its_turn(
     assert timed["seconds"] >= (0.02 if "batches" in code else 0.2) * timed["steps"]
 
 
+def test_a_turn_may_count_steps(place: Path) -> None:
+    turns = place.parent / "turns"
+    turns.write_text("0.2 0.05 40\n" * 2 + "inf 0\n")
+    lines = said(TURNS_CODE + "trains(30)", place, TRAINMARK_TURNS=str(turns))
+    # 0.05 s stand for 2 untimed steps, and 0.2 s for 8 steps, however long they take.
+    assert [line["steps"] for line in lines if line["event"] == "slice"] == [8, 8]
+
+
 @pytest.mark.parametrize("answer", ["", "nonsense\n"])
 def test_a_training_without_turns_goes_on(place: Path, answer: str) -> None:
     turns = place.parent / "turns"

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from msgspec import structs
-
 from trainmark.analysis.experiments import Kind, ScriptPart
 from trainmark.analysis.slices import compare_slices
 from trainmark.analysis.statistics import WHOLE, Estimate, paired_difference
+from trainmark.analysis.work import of_steps
 from trainmark.record.record import Record
 
 SMALLEST_GAIN = 1.03
@@ -164,8 +163,11 @@ def speedup(
             of a step.
     """
     if not per_example:
-        reference = [_by_steps(record) for record in reference]
-        these = [_by_steps(record) for record in these]
+        work = of_steps(reference, these)
+        if not work.can_be_compared:
+            return None
+        reference = work.reference
+        these = work.these
     sliced = compare_slices(reference, these)
     if sliced is None:
         return None
@@ -179,11 +181,6 @@ def speedup(
     if found.low is not None and found.high is not None:
         found = Estimate(found.value, found.low - _PROCESS_NOISE, found.high + _PROCESS_NOISE)
     return found.exponential()
-
-
-def _by_steps(record: Record) -> Record:
-    slices = [structs.replace(each, examples=float(each.timed_steps)) for each in record.slices]
-    return structs.replace(record, slices=slices)
 
 
 def compare_losses(

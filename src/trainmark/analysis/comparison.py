@@ -41,6 +41,7 @@ from trainmark.analysis.statistics import (
     unpaired_difference,
 )
 from trainmark.analysis.summary import RunSummary, perplexity, summarize
+from trainmark.analysis.work import Work, of_steps
 from trainmark.errors import UsageError
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import FACTS, Dimension, tokens_of
@@ -315,16 +316,13 @@ def _held_against(
     # Epochs of commands may differ in their number of examples, which may be unknown; then they
     # aren't comparable.
     same_length = side.group.key.train_examples == reference.group.key.train_examples
-    if same_length and not _known_to_differ(side.examples, reference.examples):
+    work = _work(reference, side)
+    if work.caveat is not None:
+        caveats.add(work.caveat)
+    differs = _known_to_differ(side.examples, reference.examples) or not work.can_be_compared
+    if same_length and not differs:
         speedup, found = _by_runs(side, reference, margin)
-        # Slices of a command count examples or, if it doesn't report them, steps or epochs.
-        counts = {
-            not side.group.key.dataset and bool(each.known("samples_per_second"))
-            for each in (side, reference)
-        }
-        sliced = None
-        if len(counts) == 1:
-            sliced = compare_slices(reference.group.records, side.group.records)
+        sliced = compare_slices(work.reference, work.these)
         if sliced is not None and (_has_enough(sliced) or speedup.low is None):
             learn = side.learns and reference.learns
             of_slices, its_caveats = by_slices(sliced, margin, confidence, learns=learn)
@@ -343,6 +341,22 @@ def _held_against(
     if Caveat.DIFFERENT_DATA not in caveats:
         learning = _learning(side, reference, pairs=side.group.key.protocol == "fresh")
     return dataclasses.replace(result, speedup=speedup, learning=learning, caveats=ordered(caveats))
+
+
+def _work(reference: _Side, side: _Side) -> Work:
+    """Return what slices are compared by.
+
+    Those of a command count examples or, if they are unknown on a side, what its steps do.
+    """
+    those = reference.group.records
+    these = side.group.records
+    know_examples = {bool(each.known("samples_per_second")) for each in (reference, side)}
+    if side.group.key.dataset is not None or know_examples == {True}:
+        return Work(those, these)
+    if all(record.observed is not None for record in (*those, *these)):
+        return of_steps(those, these)
+    # Without an observer, a slice counts batches or epochs, or their examples.
+    return Work(those, these if len(know_examples) == 1 else ())
 
 
 def _has_enough(sliced: SliceComparison) -> bool:

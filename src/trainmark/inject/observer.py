@@ -145,6 +145,7 @@ class Observer:
         self._rows = 0
         self._awaits_loss = False
         self._odd_targets = 0
+        self._passes_of_step = 0
         self._closure_passes = 0
         self._closure_since = Since()
         self._closure_has_loss = False
@@ -328,6 +329,7 @@ class Observer:
             self._sources.trains()
             if data is not None:
                 self._training_data.trained_on(data)
+            self._passes_of_step += 1
             if begins:
                 self._forward.begins(clock())
             if "forward" not in self.places:
@@ -358,7 +360,8 @@ class Observer:
 
     def network_found(self, networks: list[object]) -> None:
         """The network that trains is known: the first of these, and what it wraps."""
-        self.networks_unseen.discard("torch")
+        if not self.steps:  # otherwise, a step has called it in a way that can't be seen
+            self.networks_unseen.discard("torch")
         began = self._early.began(networks)
         self._early.forget()
         if began is not None:
@@ -367,6 +370,7 @@ class Observer:
 
     def forward_begins(self) -> None:
         """A forward pass begins whose input needs no look."""
+        self._passes_of_step += 1
         self._forward.begins(clock())
 
     def compared(self, rows: int) -> None:
@@ -733,7 +737,9 @@ class Observer:
             elif self._pace._turns is not None:
                 self._pace._mark += since.apart
                 self._pace._steps += steps - 1
+                self._pace._passes += self._passes_of_step
                 self._pace.stepped(now, self._hook.FEWEST_STEPS)
+        self._passes_of_step = 0
         self._mark = now
         are_known = self._amounts.are_loaded and self.steps >= FEW
         self._looks_in -= 1

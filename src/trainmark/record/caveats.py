@@ -162,6 +162,15 @@ class Caveat(str, Enum):
         "not measured in the same rounds, so slow drifts of the machine do not cancel",
     )
     FAILED_RUNS = "failed-runs", "some runs failed or were interrupted, and are left out"
+    PER_PASS = (
+        "per-pass",
+        "steps have different numbers of forward passes, so the time of a pass is compared",
+    )
+    UNEQUAL_WORK = (
+        "unequal-work",
+        "a step does more on one side than on the other, and its examples are unknown, so speeds "
+        "are not compared",
+    )
     DIFFERENT_DATA = "different-data", "not the same dataset bytes"
     DIFFERENT_MACHINES = "different-machines", "not the same machine"
     DIFFERENT_VERSIONS = "different-versions", "not the same version of the framework"

@@ -333,6 +333,8 @@ class Slice(Struct, frozen=True):
         seconds: duration of the timed steps.
         examples: number of examples of the timed steps; the number of epochs if a command does not
             report how many examples an epoch has.
+        passes: number of forward passes with gradients in the timed steps of an observed command;
+            null if they were not seen.
         others_share: share that processes outside all sides took. It may be wrong by a few percent,
             even below 0, since the system counts in ticks.
         stolen_share: share that the host of this virtual machine gave to others.
@@ -358,6 +360,7 @@ class Slice(Struct, frozen=True):
     queued: float | None = None
     switches: float | None = None
     pressure: float | None = None
+    passes: int | None = None
 
     def __post_init__(self) -> None:
         """Reject what has no speed.

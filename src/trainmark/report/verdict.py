@@ -95,6 +95,8 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     tone = SPEED_TONES[these.speedup.verdict] if harmless.issuperset(caveats) else "doubtful"
     disturbed = Caveat.TOO_DISTURBED in caveats
     unit = "" if _is_trained(these, those) else " per step"
+    if Caveat.PER_PASS in caveats:
+        unit = " per forward pass"
     accelerator = this if these.best_threads is None else that
     speed = _speed(this, that, these.speedup, unit, disturbed=disturbed)
     threads = _threads(these, those, accelerator)
@@ -154,7 +156,10 @@ def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
     alone = "" if is_command else "; there is nothing to compare it with"
     text = f"{side.label} trained {workload}{pace}{learnt}{alone}."
     if len(measured) > 1:
-        text += " The other results can't be compared with it."
+        text += " The other results can't be compared with it"
+        if any(Caveat.UNEQUAL_WORK in each.result.caveats for each in measured):
+            text += ", since a step does more on one side than on the other"
+        text += "."
     return Verdict(text, "plain", side.result.caveats)
 
 
@@ -176,10 +181,10 @@ def _speed(this: str, that: str, speedup: Speedup, unit: str, *, disturbed: bool
     if speedup.verdict in ("faster", "slower"):
         return f"{this} is {times} {speedup.verdict}{unit} than {that}"
     if speedup.verdict == "same":
-        return f"{this} is as fast as {that}, {times}"
+        return f"{this} is as fast as {that}{unit}, {times}"
     if low is not None:
-        return f"No clear difference: {this} and {that}, {times}"
-    return f"{this} ran {times} as fast as {that}, in too few rounds for a verdict"
+        return f"No clear difference{unit}: {this} and {that}, {times}"
+    return f"{this} ran {times} as fast as {that}{unit}, in too few rounds for a verdict"
 
 
 def _learning(learning: Learning) -> str:

@@ -76,6 +76,12 @@ def test_what_comes_before_the_first_step(tmp_path: Path, passes: str, evaluatio
     assert bool(found["evaluation_seconds"]) == bool(evaluations)
 
 
+def test_evaluations_are_unknown_if_no_call_was_seen(tmp_path: Path) -> None:
+    found = seen(tmp_path, "calls_forward")
+    assert (found["steps"], found["evaluations"]) == (10, None)
+    assert "no call" in found["unknown"]["evaluations"]
+
+
 def test_images_that_get_larger_are_larger_amounts(tmp_path: Path) -> None:
     """Steps that take longer for this reason do not grow."""
     pytest.importorskip("torch")

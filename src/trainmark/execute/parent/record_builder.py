@@ -152,7 +152,7 @@ class RecordBuilder:
     ) -> Slice:
         """Keep a slice, its place in its round, and the load of other processes during it."""
         same: dict[str, Any] = {
-            name: getattr(timed, name) for name in ("steps", "timed_steps", "seconds")
+            name: getattr(timed, name) for name in ("steps", "timed_steps", "seconds", "passes")
         }
         same["examples"] = timed.examples or timed.timed_steps
         found = Slice(block=block, order=order, start_seconds=timed.start, **same, **load)

@@ -148,7 +148,8 @@ class Waiting(Answer):
 class SliceTimed(Answer):
     """A slice of a training has ended.
 
-    It has ``steps`` from ``start`` on, of which the last ``timed_steps`` took ``seconds``.
+    It has ``steps`` from ``start`` on, of which the last ``timed_steps`` took ``seconds``, and had
+    ``passes`` forward passes with gradients, if that is known.
 
     For a command, a step is a batch or, if it reports none, an epoch, whose ``examples`` come with
     the epoch.
@@ -159,6 +160,7 @@ class SliceTimed(Answer):
     timed_steps: Positive
     seconds: Annotated[float, _within(1e-9, LONGEST_SECONDS)]
     examples: Count | None
+    passes: Count | None = None
 
 
 @dataclass(frozen=True)

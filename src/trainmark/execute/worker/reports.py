@@ -175,7 +175,8 @@ class Reports:
             shown = f"{_shown(message.get('steps'))} steps in {_shown(message.get('seconds'))} s"
             self._leave_out(f"slice of {shown}")
             return None
-        return SliceTimed(start - origin, steps, steps, seconds, None)
+        passes = _count(message.get("passes"))
+        return SliceTimed(start - origin, steps, steps, seconds, None, passes)
 
     def _observed(self, message: dict[str, Any]) -> StepsObserved | None:
         losses = message.get("losses")

@@ -26,6 +26,7 @@ from trainmark.analysis.changes import SAMPLED, Finding, candidates, compare_los
 from trainmark.analysis.experiments import EXPERIMENTS, NOT_ENOUGH_TIME, ScriptPart, experiment
 from trainmark.analysis.slices import steps_a_second
 from trainmark.analysis.statistics import Estimate
+from trainmark.analysis.work import of_steps
 from trainmark.errors import ExplanationFailed, UnknownName
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
 from trainmark.execute.parent.plan import Settings
@@ -433,6 +434,8 @@ class _Study:
         why_not += [lacking for part in change.split("+") if part not in proofs]
         is_batch = change.startswith("batch")
         ratio = speedup(_in_turns(unchanged), _in_turns(records), per_example=is_batch)
+        if not (is_batch or of_steps(unchanged, records).can_be_compared):
+            why_not.append("a step then does another amount of work")
         if why_not or ratio is None:
             why_not.append("it ended, or memory ran out, before it could be compared")
             self.left_out[change] = why_not[0]
