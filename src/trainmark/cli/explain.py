@@ -199,6 +199,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         found.combination,
         found.lines,
         found.left_out,
+        inside=found.inside,
         grows=found.grows,
         grows_at=found.grows_at,
         interrupted=found.interrupted,

@@ -85,6 +85,7 @@ def answers(
     lines: Mapping[str, float],
     left_out: Mapping[str, str] = MappingProxyType({}),
     *,
+    inside: Mapping[str, float] = MappingProxyType({}),
     grows: Growth | None = None,
     grows_at: str | None = None,
     interrupted: bool = False,
@@ -98,6 +99,7 @@ def answers(
         combination: several changes together, if they are worth it.
         lines: share of the time of each line.
         left_out: why changes were not tried, or failed.
+        inside: share of the time of each function of a library that the slowest line calls.
         grows: by how much each step takes longer than the one before.
         grows_at: the line that most of this is due to.
         interrupted: whether Ctrl-C has ended the measurements.
@@ -151,9 +153,20 @@ def answers(
     ]
     if slow:
         sentences.append(f"Your slowest lines: {', '.join(slow[:_MOST_LINES])}.")
+        sentences += _inside(next(iter(lines)), inside)
     if grows is not None:
         sentences.insert(0, growth_sentence(grows, grows_at))
     return sentences
+
+
+def _inside(line: str, inside: Mapping[str, float]) -> list[str]:
+    """Return a sentence about what a line calls, if that takes long."""
+    named = [
+        f"{units.percent(share, 0)} in {function}"
+        for function, share in inside.items()
+        if share >= _LEAST_SHARE
+    ]
+    return [f"{line} calls a library: {'; '.join(named[:_MOST_LINES])}."] if named else []
 
 
 def _nothing_measured(left_out: Mapping[str, str]) -> str:

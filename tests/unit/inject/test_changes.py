@@ -644,7 +644,8 @@ def test_no_garbage_is_collected_while_frames_are_read(
     if not collects:
         gc.disable()
     try:
-        assert lines._now(notes, threading.get_ident()) == (None, "your own code")
+        found = lines._now(notes, threading.get_ident())
+        assert (found.place, found.part) == (None, "your own code")
         assert states == [False]
         assert gc.isenabled() is collects
     finally:

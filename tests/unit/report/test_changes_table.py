@@ -125,6 +125,15 @@ def test_evaluations_have_a_share_of_the_whole_time(in_steps: float | None, shar
     assert shares(seen)["loader wait"] == pytest.approx(share / 2)
 
 
+def test_a_line_that_calls_a_library_is_resolved() -> None:
+    inside = {"MLP.forward, models/gpt2.py:7": 0.5, "backward": 0.3, "Log.write, log.py:2": 0.02}
+    *_, lines, resolved = answers([found("fused", 1.4, 1.6)], None, {"a.py:5": 1.0}, inside=inside)
+    assert lines == "Your slowest lines: a.py:5 100 %."
+    assert resolved == (
+        "a.py:5 calls a library: 50 % in MLP.forward, models/gpt2.py:7; 30 % in backward."
+    )
+
+
 def test_what_was_measured_once_is_not_advised() -> None:
     first, *rest = answers([replace(found("fused", 1.4, 1.6), fresh=False)], None, {})
     assert (first, rest) == ("Measured only once, so not confirmed: fused 1.50× [1.40, 1.60].", [])

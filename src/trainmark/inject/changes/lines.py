@@ -10,9 +10,11 @@ import random
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
+
+from .library import function_of
 
 _PARTS = {
     "torch/utils/data/dataloader.py": "loader",
@@ -40,6 +42,21 @@ _IN_A_PART = 20
 """
 
 
+class _Sample(NamedTuple):
+    """What a thread is doing.
+
+    Args:
+        place: the user's line; None if there is none.
+        part: the part of the step.
+        inside: the function of a library below that line, or the part that a library calls; None
+            if the line calls no library but the framework.
+    """
+
+    place: str | None
+    part: str
+    inside: str | None
+
+
 def stack(observer: Any) -> list[str]:
     """Return the user's lines that are being executed, the innermost first."""
     return [
@@ -54,8 +71,9 @@ def sample(observer: Any, on_sampled: Callable[[dict[str, Any]], None]) -> None:
 
     Calls ``on_sampled`` now and then with the number of ``samples``, the shares of ``lines``, of
     ``parts`` of the step, and of lines in the user's ``own`` code, outside of those parts; with the
-    lines that run in ``loading``; and with the shares of lines in the first and in the last third
-    of the samples, ``early`` and ``late``.
+    lines that run in ``loading``; with the shares of lines in the first and in the last third of
+    the samples, ``early`` and ``late``; and with the shares of what runs ``inside`` of the slowest
+    line, which has called a library.
     """
     thread = threading.get_ident()
 
@@ -63,9 +81,10 @@ def sample(observer: Any, on_sampled: Callable[[dict[str, Any]], None]) -> None:
         counts: dict[str, Counter[str]] = {name: Counter() for name in ("lines", "parts", "own")}
         loading: set[str] = set()
         times: list[Counter[str]] = []
+        below: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for pause in _pauses():
             time.sleep(pause)
-            place, part = _now(observer, thread)
+            place, part, inside = _now(observer, thread)
             if place is None:
                 continue
             if sum(counts["lines"].values()) % _IN_A_PART == 0:
@@ -73,6 +92,8 @@ def sample(observer: Any, on_sampled: Callable[[dict[str, Any]], None]) -> None:
             times[-1][place] += 1
             counts["lines"][place] += 1
             counts["parts"][part] += 1
+            if inside is not None:
+                below[place][inside] += 1
             if part == _OWN:
                 counts["own"][place] += 1
             elif part == "loader":
@@ -83,6 +104,8 @@ def sample(observer: Any, on_sampled: Callable[[dict[str, Any]], None]) -> None:
                 shares = {name: _shares(found, total) for name, found in counts.items()}
                 shares["early"] = _shares_of(times[:third])
                 shares["late"] = _shares_of(times[len(times) - third :])
+                slowest = max(counts["lines"], key=counts["lines"].__getitem__)
+                shares["inside"] = _shares(below[slowest], total)
                 on_sampled({**shares, "samples": total, "loading": sorted(loading)[:_MOST]})
 
     on_sampled({})
@@ -110,8 +133,8 @@ def _pauses() -> Iterator[float]:
         yield drawn.uniform(0.002, 0.008)
 
 
-def _now(observer: Any, thread: int) -> tuple[str | None, str]:
-    """Return the user's line that a thread executes, and the part of the step."""
+def _now(observer: Any, thread: int) -> _Sample:
+    """Return what a thread executes."""
     collects = gc.isenabled()
     # Reading a frame may otherwise run finalizers; the thread then runs on, and the frame is freed.
     gc.disable()
@@ -120,10 +143,15 @@ def _now(observer: Any, thread: int) -> tuple[str | None, str]:
         place = observer.users_place(frame)
         # The first batch after an evaluation is loaded before the observer knows of its end.
         part = _part(frame, observer)
+        inside = function_of(frame)
+        if inside is not None and part not in (_OWN, "forward"):
+            inside = part
     finally:
         if collects:
             gc.enable()
-    return place, _EVALUATION if observer.evaluates_since is not None and part != "loader" else part
+    if observer.evaluates_since is not None and part != "loader":
+        part = _EVALUATION
+    return _Sample(place, part, inside)
 
 
 def _part(frame: Any, observer: Any) -> str:

@@ -111,6 +111,7 @@ class OwnScript:
         command: its name.
         observed: what the unchanged script does.
         lines: share of the time of each line of the user's, the largest first.
+        inside: share of the time of each function of a library that the slowest line calls.
         grows: by how much each step takes longer than the one before; None if they don't.
         grows_at: the line that most of this is due to; None if there is no such line.
         parts: share of the time of each part of a step, the largest first; empty if they were not
@@ -128,6 +129,7 @@ class OwnScript:
     command: str
     observed: Observed
     lines: Mapping[str, float]
+    inside: Mapping[str, float]
     grows: Growth | None
     grows_at: str | None
     parts: Mapping[str, float]
@@ -261,6 +263,7 @@ class _Study:
             command=self.command.name,
             observed=self.observed,
             lines=facts.get("lines", {}),
+            inside=facts.get("inside", {}),
             grows=grows,
             grows_at=grows_at,
             parts={} if self.observed.on_gpu else facts.get("parts", {}),
