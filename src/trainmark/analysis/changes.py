@@ -19,7 +19,8 @@ SMALLEST_GAIN = 1.03
 """Smaller speed-ups are not worth a change."""
 SAMPLED = "samples of the running lines"
 """Proof of a finding that no experiment gave; such shares are estimates."""
-Curve = Literal["same", "better", "worse", "unclear"]
+Curve = Literal["same", "better", "worse", "unclear", "unseen"]
+"""How the losses compare; ``unseen`` if they need not fall, as those of a GAN."""
 
 _FEWEST_LOSSES = 8
 """Fewest losses of a run, one per step, for a verdict on learning."""

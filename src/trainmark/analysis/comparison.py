@@ -13,6 +13,8 @@ from typing import Any
 from trainmark.analysis.cost import cost
 from trainmark.analysis.differences import Difference, differences
 from trainmark.analysis.efficiency import Place, PlacePeaks, efficiency, peaks_by_place
+from trainmark.analysis.flat_losses import judge_flat_losses
+from trainmark.analysis.grouping import grouped
 from trainmark.analysis.groups import Repeats, group_records
 from trainmark.analysis.pace import changes_pace
 from trainmark.analysis.pairing import Reading, match
@@ -182,7 +184,7 @@ def compare_groups(
         differences: differences between the machines.
     """
     chosen = references(groups, by, baseline)
-    sides = [_Side(group, tuple(summarize(record) for record in group.records)) for group in groups]
+    sides = _sides(groups)
     results = []
     for position, (side, reference) in enumerate(zip(sides, chosen, strict=True)):
         alone = _alone(side, reference, peaks or {})
@@ -198,6 +200,16 @@ def compare_groups(
     return Comparison(
         tuple(results), (), by, baseline, *margins, differences, measured=tuple(groups)
     )
+
+
+def _sides(groups: Sequence[Repeats]) -> list[_Side]:
+    """Return the groups with the figures of their runs."""
+    runs = [tuple(map(summarize, group.records)) for group in groups]
+    for positions in grouped(range(len(groups)), lambda at: groups[at].key.same_work).values():
+        judged = judge_flat_losses([runs[position] for position in positions])
+        for position, each in zip(positions, judged, strict=True):
+            runs[position] = each
+    return [_Side(group, each) for group, each in zip(groups, runs, strict=True)]
 
 
 def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]) -> GroupResult:
@@ -222,6 +234,7 @@ def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]
         failed=side.group.failed,
         breaks=side.breaks,
         reference=reference,
+        learning_unseen=_why_unseen(side),
         epochs=max((record.epoch_count for record in records), default=0),
         steps=max(map(_steps, records), default=0),
         by_steps=any(record.workload.view.schedule.steps for record in records),
@@ -241,6 +254,16 @@ def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]
         tokens_per_second=pace * side.tokens if pace and side.tokens else None,
         test_perplexity=perplexity(median(side.known("test_loss"))) if side.tokens else None,
     )
+
+
+def _why_unseen(side: _Side) -> str | None:
+    """Return why the loss of a command does not show whether it learns; None if it may."""
+    if not any(Caveat.LEARNING_UNSEEN in run.caveats for run in side.runs):
+        return None
+    reasons = [
+        each.observed.unknown.get("learning") for each in side.group.records if each.observed
+    ]
+    return next(filter(None, reasons), None)
 
 
 def _is_complete(record: Record) -> bool:

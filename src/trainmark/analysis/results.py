@@ -144,6 +144,7 @@ class GroupResult:
         best_threads: None for an accelerator, or if no search had a result.
         tokens, tokens_per_second, test_perplexity: tokens per example, and figures of text; None
             for images.
+        learning_unseen: why the loss of a command does not show whether it learns; None if it may.
     """
 
     key: Key
@@ -174,6 +175,7 @@ class GroupResult:
     tokens_per_second: float | None = None
     test_perplexity: float | None = None
     breaks: bool = False
+    learning_unseen: str | None = None
 
     @property
     def conditions(self) -> Key:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from trainmark.analysis.statistics import median
 from trainmark.record.caveats import Caveat
+from trainmark.record.observed import LOSS_DID_NOT_FALL
 from trainmark.record.record import Epoch, Record, Slice
 
 _LARGEST_EXPONENT = 700
@@ -37,6 +38,8 @@ class RunSummary:
         train_loss, train_accuracy, test_loss, test_accuracy: unknown for an incomplete run.
         compile_seconds: compilation time before the first epoch; never part of the other durations.
         weights_sha256: hash of the initial weights.
+        loss_fell: whether the observed loss of a command fell; unknown if it need not fall, as that
+            of a GAN.
     """
 
     group: str
@@ -53,6 +56,7 @@ class RunSummary:
     test_accuracy: float | None
     weights_sha256: str | None
     caveats: frozenset[Caveat]
+    loss_fell: bool | None = None
 
     @property
     def learns(self) -> bool:
@@ -125,7 +129,18 @@ def summarize(record: Record) -> RunSummary:
         test_accuracy=None if shortened else record.final.test_accuracy,
         weights_sha256=record.model.initial_weights_sha256 if record.model else None,
         caveats=frozenset(caveats),
+        loss_fell=None if diverged or shortened else _loss_fell(record),
     )
+
+
+def _loss_fell(record: Record) -> bool | None:
+    seen = record.observed
+    if seen is None or not seen.losses:
+        return None
+    why = seen.unknown.get("learning")
+    if why is None:
+        return Caveat.NOT_LEARNING not in record.caveats
+    return False if why == LOSS_DID_NOT_FALL else None
 
 
 def _rate_of_slices(slices: Sequence[Slice]) -> float | None:

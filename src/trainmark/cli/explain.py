@@ -202,6 +202,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         inside=found.inside,
         grows=found.grows,
         grows_at=found.grows_at,
+        learning_unseen=found.observed.unknown.get("learning"),
         interrupted=found.interrupted,
     )
     observed = dataclasses.replace(found.observed, losses=[], changed={})

@@ -21,6 +21,7 @@ class Since(NamedTuple):
         odd: number of forward passes with gradients whose input shows no number of examples.
         again: number of these passes that came after another one, and before its backward pass.
         elements: number of elements of these inputs.
+        passes: number of forward passes with gradients.
     """
 
     waited: float = 0.0
@@ -31,6 +32,7 @@ class Since(NamedTuple):
     odd: float = 0
     again: float = 0
     elements: float = 0
+    passes: float = 0
 
     def and_then(self, later: Since) -> Since:
         """Return these sums and later ones."""
@@ -57,6 +59,7 @@ class Amounts:
         self._rows: Counter[float] = Counter()
         self._odd = 0
         self._again = 0
+        self._passes: Counter[float] = Counter()
 
     def add(self, since: Since, steps: int = 1) -> None:
         """Add steps that were taken at once."""
@@ -67,6 +70,7 @@ class Amounts:
         self._rows[since.rows / steps] += steps
         self._odd += steps * bool(since.odd)
         self._again += steps * bool(since.again)
+        self._passes[since.passes / steps] += steps
 
     @property
     def are_loaded(self) -> bool:
@@ -101,3 +105,13 @@ class Amounts:
             most = max(self._rows)
             return f"the network's inputs have from {least:g} to {most:g} rows a step"
         return None
+
+    def passes(self) -> tuple[float, float] | None:
+        """Return the fewest and the most forward passes of a step; None if nearly all have as many.
+
+        Those of an agent differ if each one chooses an action of an episode.
+        """
+        often = max(self._passes.values(), default=0)
+        if often >= _NEARLY_ALL * self.steps:
+            return None
+        return min(self._passes), max(self._passes)

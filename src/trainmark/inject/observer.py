@@ -32,6 +32,7 @@ from .sources import Sources
 from .step_times import StepTimes
 from .tally import Tally
 from .trainings import Step, Trainings
+from .unseen_learning import why_unseen
 
 FOLDER = "TRAINMARK_OBSERVER"
 """Environment variable: a folder in which the processes of a command agree on their roles."""
@@ -341,6 +342,7 @@ class Observer:
                 odd=examples is None,
                 again=self._awaits_loss,
                 elements=elements,
+                passes=1,
             )
             self._awaits_loss = True
             if self.step_began:  # a closure may be called several times for one step
@@ -933,6 +935,9 @@ class Observer:
         if self.framework in self.networks_unseen and not self._tally.counts["evaluations"]:
             unseen["evaluations"] = None
             unknown["evaluations"] = "no call of the network was seen"
+        why_not_judged = why_unseen(self.trainings, amounts, steps)
+        if why_not_judged:
+            unknown["learning"] = why_not_judged
         epochs = self._hook._epochs if self._own_epochs else self._epochs
         return {
             "framework": self.framework,
@@ -942,6 +947,7 @@ class Observer:
             "tokens_per_step": amounts.tokens / max(amounts.steps, 1) or None,
             "epochs": epochs if len(self.trainings.starts) == 1 else None,
             "unknown": unknown,
+            "own_epochs": self._own_epochs,
             "training_starts": self.trainings.starts[:_MOST_TRAININGS],
             "seconds": seconds,
             "places": {name: place[:100] for name, place in self.places.items() if place},

@@ -52,12 +52,15 @@ class Trainings:
         leader: returns the optimiser whose steps count; None before the first step.
         starts: number of steps before each training. One that changes weights of an earlier one
             continues it.
+        alternations: number of steps of the leader before which others have stepped, each on a loss
+            of its own.
         weights_of: for each framework, returns the weights of an optimiser.
     """
 
     def __init__(self) -> None:
         self.leader: Callable[[], Any] = _nothing
         self.starts = [0]
+        self.alternations = 0
         self.weights_of: dict[str, Callable[[Any], list[Any]]] = {}
         self._numbers = Numbers()
         self._weights: dict[int, Callable[[], Any]] = {}
@@ -77,6 +80,9 @@ class Trainings:
         """Return what was added up by the steps that wait, which the leader's step includes."""
         self._longest_wait = max(self._longest_wait, len(self._waiting))
         since = _sum(self._waiting)
+        # Optimisers of parts of one network share a loss, which the first of their steps has.
+        if any(step.loss is not None for step in self._waiting):
+            self.alternations += 1
         self._waiting.clear()
         return since
 

@@ -81,6 +81,11 @@ class Caveat(str, Enum):
         "the training loss did not fall or is not finite, the accuracy is at chance level, or no "
         "weight changed",
     )
+    LEARNING_UNSEEN = (
+        "learning-unseen",
+        "the loss does not show whether it learns, as of a GAN or an agent, so learning is not "
+        "judged; measure's --metric NAME names a figure that does",
+    )
     RANDOM_DATA = "random-data", "the data are random, so learning is not judged"
     NO_EPOCHS = (
         "no-epochs",

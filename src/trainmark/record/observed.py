@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+LOSS_DID_NOT_FALL = "its loss did not fall"
+"""Why it is unknown whether a training learns that shows no sign of a GAN or an agent."""
 IN_EVERY_STEP = 1 / 8
 """Evaluations a step from which they are a part of the steps; as the observer has it."""
 
@@ -58,10 +60,11 @@ class Observed:
         failed: experiments that could not be applied, with the reason.
         step_times: number, seconds and amount (elements of the network's input, or else examples)
             of the shortest step of each part of the training.
-        unknown: figures that are null, with the reason.
+        unknown: figures that are null, with the reason; ``learning`` if the loss does not show it.
         training_starts: number of steps before each training of this process, the first of which
             begins at 0. Steps, seconds and losses are those of all of them.
         ended_early: whether trainmark ended the training after its last slice or ``--steps``.
+        own_epochs: whether the script reports its epochs itself, by the hook.
     """
 
     framework: str
@@ -99,6 +102,7 @@ class Observed:
     unknown: dict[str, str] = field(default_factory=dict)
     training_starts: tuple[int, ...] = (0,)
     ended_early: bool = False
+    own_epochs: bool = False
 
     @property
     def all_seconds(self) -> float:

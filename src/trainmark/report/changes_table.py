@@ -26,12 +26,14 @@ _LEARNING: dict[Curve, str] = {
     "better": ", and the loss falls faster",
     "worse": ", but harms learning: the loss is higher",
     "unclear": "; the effect on learning is unclear",
+    "unseen": "; learning is not judged",
 }
 _LARGER_BATCH: dict[Curve, str] = {
     "same": " per example, but learns no more in the same time",
     "better": " per example, and learns more in the same time",
     "worse": " per example, but learns less in the same time",
     "unclear": " per example; whether it learns more in the same time is unclear",
+    "unseen": " per example; learning is not judged",
 }
 
 
@@ -88,6 +90,7 @@ def answers(
     inside: Mapping[str, float] = MappingProxyType({}),
     grows: Growth | None = None,
     grows_at: str | None = None,
+    learning_unseen: str | None = None,
     interrupted: bool = False,
 ) -> list[str]:
     """Return what to do first, then the other sentences about the findings.
@@ -102,6 +105,7 @@ def answers(
         inside: share of the time of each function of a library that the slowest line calls.
         grows: by how much each step takes longer than the one before.
         grows_at: the line that most of this is due to.
+        learning_unseen: why the losses do not show whether the script learns.
         interrupted: whether Ctrl-C has ended the measurements.
     """
     winners = [each for each in findings if each.wins and each.fresh]
@@ -151,6 +155,8 @@ def answers(
         for place, share in lines.items()
         if share >= _LEAST_SHARE
     ]
+    if learning_unseen is not None and any(each.learning == "unseen" for each in findings):
+        sentences.append(f"Learning is not judged: {learning_unseen}.")
     if slow:
         sentences.append(f"Your slowest lines: {', '.join(slow[:_MOST_LINES])}.")
         sentences += _inside(next(iter(lines)), inside)
@@ -224,6 +230,8 @@ def _speedup(found: Finding) -> Cell:
 def _learning(found: Finding) -> Cell:
     if found.kind == "diagnosis":
         return Cell("diagnosis", tone="dim")
+    if found.learning == "unseen":
+        return Cell("not judged", tone="dim")
     return Cell(found.learning, tone="bad" if found.harms else "plain")
 
 

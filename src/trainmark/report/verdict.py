@@ -27,6 +27,7 @@ HARMLESS = frozenset(
         Caveat.PARTIAL_DATASET,
         Caveat.SUBSTITUTED_DATASET,
         Caveat.RANDOM_DATA,
+        Caveat.LEARNING_UNSEEN,
         Caveat.SHORT_FOR_COMPILING,
         Caveat.SHORTENED,
     }
@@ -107,6 +108,9 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
         learning = "; the time limit ended the training early, so learning is not judged"
     elif not _is_trained(these, those):
         learning = "; learning not judged yet"
+    elif these.learning.difference is None and Caveat.LEARNING_UNSEEN in caveats:
+        why = these.learning_unseen or those.learning_unseen or "the loss does not show it"
+        learning = f"; learning is not judged: {why}; name a figure with --metric"
     advice = " Measure again when the machine is idle." if disturbed else ""
     return Verdict(f"{speed}{threads}{learning} ({workload}{how}{whole}).{advice}", tone, caveats)
 

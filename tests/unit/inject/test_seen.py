@@ -199,3 +199,20 @@ def test_an_evaluation_that_is_given_its_own_metrics_is_no_step(tmp_path: Path) 
 def test_a_function_that_is_jitted_in_a_loop_is_one(tmp_path: Path) -> None:
     found = seen(tmp_path, "jax_in_a_loop")
     assert (found["steps"], found["examples_per_step"]) == (12, 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "sign"),
+    [("adversaries", "several optimisers step in turn"), ("agent", "from 5 to 11 forward passes")],
+)
+def test_a_loss_that_need_not_fall_says_nothing_about_learning(
+    tmp_path: Path, name: str, sign: str
+) -> None:
+    assert sign in seen(tmp_path, name)["unknown"]["learning"]
+
+
+@pytest.mark.parametrize(
+    "name", ["two_parts", "accumulated", "new_optimizer", "closure", "training_accuracy"]
+)
+def test_a_loss_that_should_fall_shows_learning(tmp_path: Path, name: str) -> None:
+    assert "learning" not in seen(tmp_path, name)["unknown"]

@@ -165,3 +165,15 @@ def test_the_table_has_shares_and_reasons() -> None:
     assert [row.cells[2].text for row in table.rows] == ["diagnosis", "worse"]
     assert table.rows[1].cells[2].tone == "bad"
     assert [row.cells[3].text for row in table.rows] == ["", "1.25×"]
+
+
+def test_losses_that_need_not_fall_are_not_judged() -> None:
+    bf16 = found("bf16", 1.4, 1.6, "unseen")
+    first, *rest = answers([bf16], None, {}, learning_unseen="it trains a GAN")
+    assert first.endswith("faster; learning is not judged.")
+    assert "Learning is not judged: it trains a GAN." in rest
+
+
+def test_the_reason_is_not_given_if_learning_is_judged() -> None:
+    sentences = answers([found("bf16", 1.4, 1.6)], None, {}, learning_unseen="its loss rises")
+    assert "not judged" not in " ".join(sentences)

@@ -27,7 +27,7 @@ from trainmark.execute.protocol.answers import (
 from trainmark.record import record as schema
 from trainmark.record.caveats import Caveat
 from trainmark.record.growth import growth_of
-from trainmark.record.observed import Observed
+from trainmark.record.observed import LOSS_DID_NOT_FALL, Observed
 from trainmark.record.record import Outcome, Record, Samples
 
 _MOST_LOSSES = 20_000
@@ -168,6 +168,8 @@ class CommandRecordBuilder(RecordBuilder):
         facts = {name: value for name, value in vars(seen).items() if name != "packages"}
         if outcome.status == "ok" and outcome.reason is not None:
             facts["ended_early"] = True  # it had no time to report that itself
+        if self._is_flat(outcome):
+            facts["unknown"] = {"learning": LOSS_DID_NOT_FALL, **seen.unknown}
         return Observed(**facts | {"losses": self._losses})
 
     def _process(self) -> schema.Process:
@@ -219,8 +221,6 @@ class CommandRecordBuilder(RecordBuilder):
         return [schema.Epoch(0, self._start, self._exited.seconds, None, None)]
 
     def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
-        ended = outcome.status in ("ok", "diverged")
-        judged = ended and not self._was_shortened(outcome)
         return {
             Caveat.DEFAULT_THREADS: self._has_default_threads,
             Caveat.SHORTENED: self._was_shortened(outcome),
@@ -228,7 +228,9 @@ class CommandRecordBuilder(RecordBuilder):
             Caveat.ODD_REPORTS: self._exited is not None and self._exited.left_out > 0,
             Caveat.LEFT_PROCESSES: self._exited is not None and self._exited.left > 0,
             Caveat.GROWING: self._observed is not None and growth_of(self._observed) is not None,
-            Caveat.NOT_LEARNING: judged and not self._learned(outcome),
+            Caveat.NOT_LEARNING: self._fails_to_learn(outcome),
+            Caveat.LEARNING_UNSEEN: self._is_judged(outcome)
+            and (self._shows_no_learning or self._is_flat(outcome)),
         }
 
     @property
@@ -240,16 +242,55 @@ class CommandRecordBuilder(RecordBuilder):
         is_open = self.run.next_to_accelerator and self._found_threads is None
         return is_open and len(self.state.cores) > 1
 
-    def _learned(self, outcome: Outcome) -> bool:
-        """Whether the reported loss fell; True for fewer than two reports."""
+    def _is_judged(self, outcome: Outcome) -> bool:
+        """Whether enough of the training has happened to ask if it learns."""
+        return outcome.status in ("ok", "diverged") and not self._was_shortened(outcome)
+
+    @property
+    def _shows_no_learning(self) -> bool:
+        """Whether its loss need not fall while it learns, as that of a GAN."""
+        return self._observed is not None and "learning" in self._observed.unknown
+
+    def _fails_to_learn(self, outcome: Outcome) -> bool:
+        """Whether its loss shows that it does not learn.
+
+        A loss that the script reports itself is the one that should fall. One that was only
+        observed may be that of any method.
+        """
+        if not self._is_judged(outcome):
+            return False
+        if outcome.status == "diverged":
+            return True
+        first, last = self._ends_of_losses
+        if not math.isfinite(last):
+            return True
+        is_reported = self._observed is None or self._observed.own_epochs
+        return is_reported and not self._shows_no_learning and not _fell(first, last)
+
+    def _is_flat(self, outcome: Outcome) -> bool:
+        """Whether its observed loss is finite, but did not fall, for whatever reason."""
+        is_open = self._is_judged(outcome) and not self._shows_no_learning
+        if self._observed is None or not is_open or self._fails_to_learn(outcome):
+            return False
+        return not _fell(*self._ends_of_losses)
+
+    @property
+    def _ends_of_losses(self) -> tuple[float, float]:
+        """The loss in the beginning and at the end; infinite and 0 if it is unknown.
+
+        They are those of the first and the last epoch, or else the means of a fifth of the steps.
+        """
         losses = [epoch.train_loss for epoch in self.epochs if epoch.train_loss is not None]
+        if len(losses) >= 2:
+            return losses[0], losses[-1]
         starts = self._observed.training_starts[1:2] if self._observed else []
         of_steps = self._losses[: starts[0]] if starts else self._losses
         part = len(of_steps) // 5
-        if len(losses) < 2 and part > 0:
-            first = of_steps[:part]
-            last = of_steps[-part:]
-            losses = [math.fsum(first) / part, math.fsum(last) / part]
-        if outcome.status == "diverged":
-            return False
-        return len(losses) < 2 or losses[-1] < losses[0] - NOT_LEARNING_MARGIN * abs(losses[0])
+        if not part:
+            return math.inf, 0.0
+        return math.fsum(of_steps[:part]) / part, math.fsum(of_steps[-part:]) / part
+
+
+def _fell(first: float, last: float) -> bool:
+    """Whether a loss fell by enough to count as learning."""
+    return first == math.inf or last < first - NOT_LEARNING_MARGIN * abs(first)

@@ -22,7 +22,15 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from trainmark.analysis.changes import SAMPLED, Finding, candidates, compare_losses, ranked, speedup
+from trainmark.analysis.changes import (
+    SAMPLED,
+    Curve,
+    Finding,
+    candidates,
+    compare_losses,
+    ranked,
+    speedup,
+)
 from trainmark.analysis.experiments import EXPERIMENTS, NOT_ENOUGH_TIME, ScriptPart, experiment
 from trainmark.analysis.slices import steps_a_second
 from trainmark.analysis.statistics import Estimate
@@ -42,7 +50,7 @@ from trainmark.measure.vendor import Gpu
 from trainmark.record.caveats import Caveat
 from trainmark.record.growth import Growth, growing_line, growth_of
 from trainmark.record.last_words import last_words
-from trainmark.record.observed import Observed
+from trainmark.record.observed import LOSS_DID_NOT_FALL, Observed
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.scratch import scratch_folder
@@ -445,7 +453,9 @@ class _Study:
             return None
         losses = [_losses(each) for each in [self.base, *self.records[UNCHANGED]]]
         steps = int(change.partition("=")[2]) / ratio.value if is_batch else 1
-        curve = compare_losses(losses, [_losses(each) for each in self.records[change]], steps)
+        curve: Curve = "unseen"
+        if not self._is_learning_unseen:
+            curve = compare_losses(losses, [_losses(each) for each in self.records[change]], steps)
         proof = "; ".join(proofs[part] for part in change.split("+"))
         memory = _memory_ratio(records, unchanged)
         if "+" in change:
@@ -464,6 +474,11 @@ class _Study:
         if not place and seen:
             place = seen[0].places.get(about.part)
         return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, place, memory)
+
+    @property
+    def _is_learning_unseen(self) -> bool:
+        """Whether the losses need not fall, so that a higher one is no harm."""
+        return self.observed.unknown.get("learning", LOSS_DID_NOT_FALL) != LOSS_DID_NOT_FALL
 
     def _records_of(self, change: str, *, fresh: bool) -> list[Record]:
         """Return the records of a change; with ``fresh``, without those of the screening."""
