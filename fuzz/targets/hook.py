@@ -10,6 +10,7 @@ import random
 from fuzz.structure import rewritten
 from trainmark.execute.protocol.answers import (
     EpochEnded,
+    MetricLogged,
     SliceTimed,
     StepsObserved,
     ThreadsTried,
@@ -29,7 +30,7 @@ def one(data: bytes) -> None:
     edge = 0.5
     for start in range(1, len(data), size):
         for message in reports.take(data[start : start + size], ORIGIN, NOW):
-            if isinstance(message, (StepsObserved, ToBeEnded, Waiting)):
+            if isinstance(message, (MetricLogged, StepsObserved, ToBeEnded, Waiting)):
                 continue
             if isinstance(message, ThreadsTried):
                 assert {message.chosen, message.default} <= dict(message.tried).keys()

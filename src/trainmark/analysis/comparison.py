@@ -16,6 +16,7 @@ from trainmark.analysis.efficiency import Place, PlacePeaks, efficiency, peaks_b
 from trainmark.analysis.flat_losses import judge_flat_losses
 from trainmark.analysis.grouping import grouped
 from trainmark.analysis.groups import Repeats, group_records
+from trainmark.analysis.named_metrics import compare_metrics, learning_of_reference, metric_of
 from trainmark.analysis.pace import changes_pace
 from trainmark.analysis.pairing import Reading, match
 from trainmark.analysis.reference import references
@@ -25,6 +26,7 @@ from trainmark.analysis.results import (
     GroupResult,
     Learning,
     MedianInterval,
+    MetricResult,
     Reached,
     SpeedOf,
     Speedup,
@@ -191,6 +193,8 @@ def compare_groups(
         if reference == position:
             quantity = next((name for name in side.learning_quantities if side.known(name)), None)
             learning = Learning(quantity, 0.0, None, None, "same")
+            if alone.metric is not None:
+                learning = learning_of_reference(alone.metric)
             itself = Speedup(1.0, None, None, "same", side.timed_by)
             alone = dataclasses.replace(alone, speedup=itself, learning=learning)
         elif reference is not None:
@@ -217,6 +221,9 @@ def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]
     records = side.group.records
     pace = median(side.known("samples_per_second"))
     caveats = set(itertools.chain.from_iterable(run.caveats for run in side.runs))
+    metric = _metric(side)
+    if metric is not None and metric.is_comparable:
+        caveats.discard(Caveat.LEARNING_UNSEEN)
     if side.group.failed:
         caveats.add(Caveat.FAILED_RUNS)
     if len(side.trainmarks) > 1:
@@ -235,6 +242,7 @@ def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]
         breaks=side.breaks,
         reference=reference,
         learning_unseen=_why_unseen(side),
+        metric=metric,
         epochs=max((record.epoch_count for record in records), default=0),
         steps=max(map(_steps, records), default=0),
         by_steps=any(record.workload.view.schedule.steps for record in records),
@@ -254,6 +262,11 @@ def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]
         tokens_per_second=pace * side.tokens if pace and side.tokens else None,
         test_perplexity=perplexity(median(side.known("test_loss"))) if side.tokens else None,
     )
+
+
+def _metric(side: _Side) -> MetricResult | None:
+    """Return the figure that --metric names; None without the option."""
+    return metric_of([record.named_metric for record in side.group.records])
 
 
 def _why_unseen(side: _Side) -> str | None:
@@ -361,7 +374,10 @@ def _held_against(
         caveats |= found
     if _converges_faster(side, reference):
         caveats.add(Caveat.CONVERGES_FASTER)
-    if Caveat.DIFFERENT_DATA not in caveats:
+    metric = _metric(reference)
+    if result.metric is not None and metric is not None:
+        learning = compare_metrics(side.runs, reference.runs, result.metric, metric)
+    elif Caveat.DIFFERENT_DATA not in caveats:
         learning = _learning(side, reference, pairs=side.group.key.protocol == "fresh")
     return dataclasses.replace(result, speedup=speedup, learning=learning, caveats=ordered(caveats))
 

@@ -18,6 +18,7 @@ from trainmark.analysis.groups import Repeats
 from trainmark.analysis.statistics import LearningVerdict, SpeedVerdict, median, median_interval
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import Dimension, Key
+from trainmark.record.named_metric import Better, NamedMetric
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,9 @@ class Learning:
 
     Args:
         quantity: ``test_accuracy``, or ``train_accuracy`` if nothing was tested; for text, likewise
-            the loss.
+            the loss. For a command, the figure that --metric names.
         difference: above 0 if this group learnt more.
+        better: which values of the named figure are better; None for trainmark's own quantities.
     """
 
     quantity: str | None
@@ -82,6 +84,47 @@ class Learning:
     low: float | None
     high: float | None
     verdict: LearningVerdict
+    better: Better | None = None
+
+
+@dataclass(frozen=True)
+class MetricResult:
+    """The figure on one side.
+
+    Args:
+        name, better: what the user asks for.
+        mean, low, high: mean of the last values of the runs, with its 95 % interval; None with too
+            few.
+        best: mean of the best values.
+        best_at: when the best value came, if there is a single run.
+        counted_in: what ``best_at`` counts.
+        is_percentage: whether the values are percentages.
+        runs: number of runs with a finite last value.
+        not_finite: number of runs whose last value is not finite.
+        lacking: number of complete runs without a value.
+        unfinished: number of runs that trainmark ended before the end of their training.
+        example: the figure in a run that lacks it; None if none does.
+    """
+
+    name: str
+    better: Better
+    mean: float | None
+    low: float | None
+    high: float | None
+    best: float | None
+    best_at: float | None
+    counted_in: str | None
+    is_percentage: bool
+    runs: int
+    not_finite: int
+    lacking: int
+    unfinished: int
+    example: NamedMetric | None = None
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether each complete run has a finite value."""
+        return self.mean is not None and not (self.lacking or self.not_finite)
 
 
 @dataclass(frozen=True)
@@ -144,6 +187,7 @@ class GroupResult:
         best_threads: None for an accelerator, or if no search had a result.
         tokens, tokens_per_second, test_perplexity: tokens per example, and figures of text; None
             for images.
+        metric: the figure that --metric names; None without the option.
         learning_unseen: why the loss of a command does not show whether it learns; None if it may.
     """
 
@@ -176,6 +220,7 @@ class GroupResult:
     test_perplexity: float | None = None
     breaks: bool = False
     learning_unseen: str | None = None
+    metric: MetricResult | None = None
 
     @property
     def conditions(self) -> Key:

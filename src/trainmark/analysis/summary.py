@@ -38,6 +38,8 @@ class RunSummary:
         train_loss, train_accuracy, test_loss, test_accuracy: unknown for an incomplete run.
         compile_seconds: compilation time before the first epoch; never part of the other durations.
         weights_sha256: hash of the initial weights.
+        metric: last value of the figure that ``measure --metric`` names; unknown if it is not
+            finite, or the training did not run to its end.
         loss_fell: whether the observed loss of a command fell; unknown if it need not fall, as that
             of a GAN.
     """
@@ -57,6 +59,7 @@ class RunSummary:
     weights_sha256: str | None
     caveats: frozenset[Caveat]
     loss_fell: bool | None = None
+    metric: float | None = None
 
     @property
     def learns(self) -> bool:
@@ -130,7 +133,15 @@ def summarize(record: Record) -> RunSummary:
         weights_sha256=record.model.initial_weights_sha256 if record.model else None,
         caveats=frozenset(caveats),
         loss_fell=None if diverged or shortened else _loss_fell(record),
+        metric=_metric(record),
     )
+
+
+def _metric(record: Record) -> float | None:
+    found = record.named_metric
+    if found is None or not found.is_final or found.last is None:
+        return None
+    return found.last if math.isfinite(found.last) else None
 
 
 def _loss_fell(record: Record) -> bool | None:

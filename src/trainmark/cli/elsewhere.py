@@ -33,6 +33,11 @@ _BY_ANSWER = {
     ),
     "Use --vary, such as --vary workers=0,4": ("--parameter-list", "-L"),
     "The output of a failed command is shown; its record keeps the last lines": ("--show-output",),
+    "It is about your own script: trainmark measure --metric NAME -- python train.py": (
+        "--metric",
+        "--lower-is-better",
+        "--higher-is-better",
+    ),
     "Use --device gpu": ("--gpu",),
     "Use --device cpu": ("--cpu",),
     "Use --device cuda:0,cuda:1 to compare them, or trainmark scale to train on several at once": (

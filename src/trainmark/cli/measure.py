@@ -18,6 +18,7 @@ Examples:
   trainmark measure --vary workers=0,4 -- python train.py --workers {workers} --seed {seed}
   trainmark measure --vary version=main,head --repeats 7 -- python {version}/train.py
   trainmark measure --vary-env OMP_NUM_THREADS=1,2 --budget 60 -- python train.py
+  trainmark measure --vary lr=0.1,0.01 --metric val_loss --lower-is-better -- python train.py {lr}
   trainmark measure --steps 200 -- torchrun --nproc-per-node 2 train.py
   trainmark measure -- ./train-in-c 10
 
@@ -62,6 +63,14 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
     is_flag=True,
     help="Run in the working folder, instead of copies of it.  [default: only for a single run]",
 )
+@click.option(
+    "--metric",
+    metavar="NAME",
+    help="A figure that the command prints (val_loss: 0.31) or logs to TensorBoard, MLflow, "
+    "wandb, ...: compare what the sides learn by its last value.",
+)
+@click.option("--lower-is-better", is_flag=True, help="Which values of --metric are better.")
+@click.option("--higher-is-better", is_flag=True, help="Which values of --metric are better.")
 @shared.copy_limit_option
 @shared.repeats_option()
 @shared.budget_option(0.0)
@@ -91,7 +100,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     from trainmark.execute.parent.command import GIB
     from trainmark.execute.parent.plan import Settings
     from trainmark.record.store import Store
-    from trainmark.study.options import read_prices, working_folder
+    from trainmark.study.options import read_metric, read_prices, working_folder
     from trainmark.study.run import in_copies, measure
 
     store = Store(options["out"])
@@ -99,7 +108,11 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     measured = commands.Command(
         name, words, working_folder(), inject=options["inject"], most_steps=options["steps"]
     )
-    measured = replace(measured, most_copied=int(options["copy_limit"] * GIB))
+    metric = read_metric(
+        options["metric"], lower=options["lower_is_better"], higher=options["higher_is_better"]
+    )
+    most_copied = int(options["copy_limit"] * GIB)
+    measured = replace(measured, most_copied=most_copied, metric=metric)
     prices = read_prices(options["prices"])
     typed = shared.masked_command_line()
     settings = Settings(

@@ -10,7 +10,7 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import export, print_json, terminal_observer
+from trainmark.cli.output import export, print_json, print_message, terminal_observer
 from trainmark.cli.streams import losing_output
 from trainmark.report.console import console, draw_all
 from trainmark.units import many
@@ -18,6 +18,7 @@ from trainmark.units import many
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from trainmark.analysis.results import Comparison, GroupResult
     from trainmark.record.record import Record
     from trainmark.record.store import Store
     from trainmark.study.run import Measured
@@ -140,8 +141,9 @@ def _show(
     """
     from trainmark.analysis.comparison import compare
     from trainmark.report.tables import tables_of
+    from trainmark.study.run import has_failed
 
-    code = FAILED if any(record.outcome.status != "ok" for record in records) else OK
+    code = FAILED if any(map(has_failed, records)) else OK
     if options["dry_run"]:
         return code
     groups = {record.group.id for record in records}
@@ -149,6 +151,10 @@ def _show(
     comparison = compare(shown, margin=options["margin"] / 100) if shown else None
     if comparison is not None:
         export(comparison, options)
+    of_metric = [] if comparison is None else list(_of_metric(comparison))
+    for group, sentence in of_metric:
+        if group.metric is not None and group.metric.lacking:
+            print_message(sentence)
     if options["as_json"]:
         print_json(records)
         return code
@@ -172,12 +178,26 @@ def _show(
     if is_command and is_alone:
         for sentence in _of_steps(records):
             screen.print(sentence, soft_wrap=True, markup=False)
+    for group, sentence in of_metric:
+        if group.metric is not None and not group.metric.lacking:
+            screen.print(sentence, soft_wrap=True, markup=False)
     screen.print(
         f"\n{news}, in {store.folder}. To compare them: {next_command}",
         soft_wrap=True,
         markup=False,
     )
     return code
+
+
+def _of_metric(comparison: Comparison) -> Iterator[tuple[GroupResult, str]]:
+    """Yield what is to be said about the figure that --metric names, for each side."""
+    from trainmark.report.labels import labels
+    from trainmark.report.metric_words import final_sentence
+
+    names = labels([group.key for group in comparison.groups])
+    for name, group in zip(names, comparison.groups, strict=True):
+        if group.metric is not None:
+            yield group, final_sentence(group.metric, name if len(names) > 1 else "")
 
 
 def _of_steps(records: list[Record]) -> Iterator[str]:

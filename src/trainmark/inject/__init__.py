@@ -8,6 +8,7 @@ newer, and imports nothing else of trainmark; it reports through the hook (``hoo
 - ``watch`` waits until the command imports a framework, and then installs that framework's file
   here;
 - ``observer`` counts steps, epochs and evaluations, and pauses and ends the training;
+- ``logged`` keeps the values of a figure that the user names;
 - ``torch`` (and one file for each other framework) report to the observer.
 """
 
@@ -19,6 +20,9 @@ from . import redirect, savers
 from .observer import FOLDER, PROCESS, Observer
 from .overlay import ORIGINAL, Overlay
 from .watch import watch_frameworks
+
+METRIC = "TRAINMARK_METRIC"
+"""Environment variable: the name of a figure whose logged values are kept."""
 
 
 def start() -> None:
@@ -38,4 +42,10 @@ def start() -> None:
         pass
     if not os.environ.get(PROCESS):
         os.environ[PROCESS] = str(os.getpid())
-    watch_frameworks(Observer(folder))
+    observer = Observer(folder)
+    metric = os.environ.get(METRIC)
+    if metric:
+        from . import logged  # what it imports takes milliseconds in every process
+
+        logged.install(metric, observer)
+    watch_frameworks(observer)

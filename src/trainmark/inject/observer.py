@@ -81,6 +81,10 @@ def _ignore(*_: Any, **__: Any) -> None:
     return None
 
 
+def _no_messages(_: bool) -> list[dict[str, Any]]:
+    return []
+
+
 def _unseen() -> Generator[None, Any, None]:
     """Observe nothing."""
     yield from ()
@@ -103,6 +107,7 @@ class Observer:
         step_began: when the optimiser's current step began; 0 outside of one.
         trainings: the optimisers whose steps count.
         evaluates_since: when the current evaluation began; None outside of one.
+        also_report: returns further messages for a report, given whether tensors may be read.
         is_led: whether a framework that is built on another one reports the steps itself, as Keras
             does in ``fit``.
     """
@@ -126,6 +131,7 @@ class Observer:
         self._had_turn = False
         self._search_steps = 0
         self.is_led = False
+        self.also_report: Callable[[bool], list[dict[str, Any]]] = _no_messages
         self.injected: list[str] = []
         self.places = Places()
         self._tally = Tally()
@@ -904,6 +910,8 @@ class Observer:
         os.utime(self._claimed)  # others see that this training goes on
         # The time between reports grows, since a long training must not send too much.
         self._report_at = now + 1.0 + self._tally.seconds["seconds"] / 1000
+        for each in self.also_report(reads):
+            self._hook._send({**each, "t": now})
         self._hook._send({"event": "step_times", "t": now, "parts": self._times.parts()})
         versions = getattr(self._hook, "_versions", dict)  # older copies of the hook lack it
         message: dict[str, Any] = {

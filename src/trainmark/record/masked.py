@@ -39,7 +39,7 @@ _LEFT_ALONE = frozenset(
         ("Spread", "host"),
     }
 )
-_PRINTED = ("Observed", "Outcome", "Process")
+_PRINTED = ("NamedMetric", "Observed", "Outcome", "Process")
 """Parts with text that the measured process wrote itself. Only in these are the secrets that it was
 given searched by their values: names elsewhere must not depend on the environment, since
 ``--resume`` compares them."""

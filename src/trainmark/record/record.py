@@ -17,6 +17,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from trainmark.record.caveats import EXTERNAL_SHARE, Caveat
+from trainmark.record.named_metric import NamedMetric
 from trainmark.record.observed import Observed
 from trainmark.record.specification import Specification, view_of
 from trainmark.workload.spec import Workload
@@ -732,6 +733,7 @@ class Record(Struct, frozen=True, kw_only=True):
         energy: energy of the training epochs; null if the device has no counter that can be read.
         process: the measured command; null for a workload.
         observed: the observed steps; null if there are none.
+        named_metric: the figure that ``measure --metric`` names; null without the option.
         group: the group of runs that it was planned with.
         caveats: what qualifies its numbers.
     """
@@ -776,6 +778,7 @@ class Record(Struct, frozen=True, kw_only=True):
     energy: Energy | None = None
     process: Process | None = None
     observed: Observed | None = None
+    named_metric: NamedMetric | None = None
     group: Group
     caveats: list[Caveat] = field(default_factory=list)
 

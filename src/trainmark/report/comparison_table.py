@@ -8,12 +8,14 @@ from itertools import chain
 
 from trainmark import units
 from trainmark.analysis.grouping import grouped
+from trainmark.analysis.named_metrics import METRIC_MARGIN
 from trainmark.analysis.results import Comparison, GroupResult, MedianInterval, Speedup
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import Key
 from trainmark.report.conditions import share_of_peak, split, threads, when_measured
 from trainmark.report.flat import flat_group
 from trainmark.report.length import length, which_epoch
+from trainmark.report.metric_words import learning_cell, metric_cell
 from trainmark.report.side_columns import (
     HARDWARE,
     GroupRow,
@@ -107,15 +109,8 @@ def _fields(
         Field("to\ntarget", _to_target, "right", meaning=_of_targets(groups)),
         Field("cost", number_of("group.cost.money", units.money), "right", meaning=_PRICED),
         *(_LEARNT_OF_TEXT if text else _learnt(groups)),
-        Field(
-            "learns",
-            _learning,
-            "right",
-            not whole,
-            f"final {'loss minus' if text else 'accuracy minus'} the "
-            f"reference's{'' if text else ', in points'}, "
-            f"with its 95 % interval; same: within ±{margin:g}.",
-        ),
+        *_named(groups),
+        Field("learns", _learning, "right", not whole, _of_learning(groups, margin)),
         Field(
             "epoch",
             _epoch,
@@ -157,6 +152,32 @@ def _fields(
 def _has_values(field: Field[GroupRow], rows: Sequence[GroupRow]) -> bool:
     """Whether a column has any value."""
     return any(field.cell(row).text not in ("", units.MISSING) for row in rows)
+
+
+def _named(groups: Sequence[GroupResult]) -> tuple[Field[GroupRow], ...]:
+    """Return the column of the figure that --metric names, if there is one."""
+    name = next((group.metric.name for group in groups if group.metric is not None), None)
+    if name is None:
+        return ()
+    return (Field(name, _metric, "right", meaning=_OF_METRIC),)
+
+
+def _metric(row: GroupRow) -> Cell:
+    return metric_cell(row.group.metric)
+
+
+_OF_METRIC = "last value, mean over runs, with its 95 % interval."
+
+
+def _of_learning(groups: Sequence[GroupResult], margin: float) -> str:
+    """Return what the column of learning holds."""
+    name = next((group.metric.name for group in groups if group.metric is not None), None)
+    if name is not None:
+        within = f"{100 * METRIC_MARGIN:g} %"
+        return f"last {name} minus the reference's, with its 95 % interval; same: within ±{within}."
+    text = any(group.tokens for group in groups)
+    figure = "loss minus the reference's" if text else "accuracy minus the reference's, in points"
+    return f"final {figure}, with its 95 % interval; same: within ±{margin:g}."
 
 
 def _learnt(groups: Sequence[GroupResult]) -> tuple[Field[GroupRow], ...]:
@@ -260,6 +281,9 @@ def _learning(row: GroupRow) -> Cell:
         return Cell("reference", tone="dim", value=0.0)
     if row.is_reference or learning.difference is None:
         return Cell(units.MISSING)
+    if learning.better is not None:
+        tone = _LEARNING_TONES[learning.verdict]
+        return learning_cell(learning, _without_interval(row.group), tone)
     words = _lower if row.group.tokens else _points
     points = words(learning.difference)
     tone = _LEARNING_TONES[learning.verdict]

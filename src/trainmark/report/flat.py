@@ -7,7 +7,7 @@ from typing import Any
 
 from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueResult
 from trainmark.analysis.efficiency import Efficiency
-from trainmark.analysis.results import BestThreads, GroupResult, Reached
+from trainmark.analysis.results import BestThreads, GroupResult, MetricResult, Reached
 from trainmark.report.table import Scalar
 
 # A published figure has a ``device`` too: the kind of device it was published for.
@@ -23,6 +23,7 @@ _OPTIONAL: dict[str, Any] = {
     "efficiency": Efficiency,
     "reached": Reached,
     "best_threads": BestThreads,
+    "metric": MetricResult,
 }
 """Parts of a group that may be unknown, with their classes; even then they have their columns."""
 
@@ -36,7 +37,7 @@ def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
         data[name] = data[name] or dict.fromkeys(field.name for field in dataclasses.fields(kind))
     for name, value in data.items():
         if isinstance(value, dict):
-            flat |= {f"{name}_{key}": each for key, each in value.items()}
+            flat |= {f"{name}_{key}": each for key, each in value.items() if key != "example"}
         else:
             flat[name] = value
     return {**flat, "caveats": caveats}

@@ -11,6 +11,7 @@ from trainmark.record.caveats import Caveat
 from trainmark.report.charts.chart import MeasuredSide, MeasuredWork
 from trainmark.report.comparison_table import SPEED_TONES
 from trainmark.report.labels import apart
+from trainmark.report.metric_words import compared_words
 from trainmark.report.table import Tone, interval
 
 HARMLESS = frozenset(
@@ -102,7 +103,9 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     speed = _speed(this, that, these.speedup, unit, disturbed=disturbed)
     threads = _threads(these, those, accelerator)
     learning = _learning(these.learning)
-    if Caveat.RANDOM_DATA in caveats:
+    if these.metric is not None or those.metric is not None:
+        learning = compared_words(these.learning, these, those)
+    elif Caveat.RANDOM_DATA in caveats:
         learning = "; the data are random, so learning is not judged"
     elif these.learning.difference is None and Caveat.SHORTENED in caveats:
         learning = "; the time limit ended the training early, so learning is not judged"

@@ -16,9 +16,12 @@ from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import Interpreter
 from trainmark.execute.parent.request import RunRequest
+from trainmark.record.named_metric import WantedMetric
 from trainmark.workload.schedule import Quantity, Target
 from trainmark.workload.size import Size
 
+_LONGEST_METRIC = 100
+"""Maximum length of the name of a metric, in characters."""
 _LONGEST_LABEL = 200
 """Maximum length of a label, in characters."""
 
@@ -272,6 +275,46 @@ def read_prices(texts: Iterable[str]) -> dict[str, float]:
                 found=repr(text),
             )
     return prices
+
+
+def read_metric(name: str | None, *, lower: bool, higher: bool) -> WantedMetric | None:
+    """Read ``--metric`` with its direction.
+
+    Args:
+        name: the value of ``--metric``; None if the option is not given.
+        lower: whether ``--lower-is-better`` is given.
+        higher: whether ``--higher-is-better`` is given.
+
+    Returns:
+        The figure; None without ``name``.
+
+    Raises:
+        UsageError: one of the options lacks the other, both directions are given, or the name has
+            no letter or is too long.
+    """
+    directions = "--lower-is-better or --higher-is-better"
+    if name is None and (lower or higher):
+        raise UsageError(
+            f"{'--lower' if lower else '--higher'}-is-better says nothing without --metric",
+            expected="the name of a figure, such as --metric val_loss",
+            found="no --metric",
+        )
+    if name is None:
+        return None
+    if lower == higher:
+        raise UsageError(
+            f"--metric {name[:_LONGEST_METRIC]!r} needs one direction",
+            expected=directions,
+            found="both" if lower else "neither",
+            fix="A loss is better if it is lower, an accuracy or a reward if it is higher.",
+        )
+    if len(name) > _LONGEST_METRIC or not name.isprintable() or not re.search(r"[^\W\d]", name):
+        raise UsageError(
+            f"--metric {name[:_LONGEST_METRIC]!r} can't be read",
+            expected=f"a name of at most {_LONGEST_METRIC} characters with a letter, such as "
+            "val_loss or 'test accuracy'",
+        )
+    return WantedMetric(name.strip(), "lower" if lower else "higher")
 
 
 def working_folder() -> Path:

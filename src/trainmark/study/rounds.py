@@ -266,7 +266,7 @@ class _Rounds(Generic[AnyRun]):
 
     def _report_cut(self) -> None:
         """Report how many of the planned trainings the budget allowed, unless it allowed all."""
-        if not _all_ok(self.records):
+        if not self._budget.seconds or not _all_ok(self.records):
             return
         planned: dict[str, set[int]] = {}
         for task in self._planned:

@@ -303,7 +303,7 @@ def _in_rounds(
         records = list[Record]()
 
         def repeats_failure() -> bool:
-            return not options.goes_on and any(record.outcome.status != "ok" for record in records)
+            return not options.goes_on and any(map(has_failed, records))
 
         def carry_out(
             these: list[Task[AnyRun]], opening: OpeningListener | None = None, /
@@ -349,10 +349,20 @@ def _in_rounds(
             return Measured(records, earlier, interrupted=True)
         done = {record.round for record in records}
         if repeats_failure() and len(done) < len({task.round for task in tasks}):
+            why = "A run failed"
+            if all(record.outcome.status == "ok" for record in records):
+                why = "The figure that --metric names was not found"
             progress.message(
-                "A run failed, so the other rounds were skipped; --ignore-failure runs them anyway."
+                f"{why}, so the other rounds were skipped; --ignore-failure runs them anyway."
             )
         return Measured(records, earlier)
+
+
+def has_failed(record: Record) -> bool:
+    """Return whether a run failed, or ended without the figure that ``--metric`` names."""
+    metric = record.named_metric
+    lacks_metric = metric is not None and metric.is_final and metric.last is None
+    return record.outcome.status != "ok" or lacks_metric
 
 
 def known_threads(tasks: Sequence[Task[AnyRun]], earlier: Iterable[Record]) -> ThreadsByTitle:

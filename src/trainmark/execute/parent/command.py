@@ -23,6 +23,7 @@ from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.inject.overlay import NOT_COPIED
 from trainmark.masking import Secrets, mask_template
 from trainmark.record.facts import FACTS, RunKey
+from trainmark.record.named_metric import WantedMetric
 from trainmark.units import bytes_
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -96,6 +97,7 @@ class Command:
         outputs: folder that keeps what the first complete run has written in its copy; None keeps
             nothing.
         most_copied: most bytes of the working folder, where nothing of it can be linked.
+        metric: a figure that it prints or logs, which shows what it learns.
 
     Raises:
         UsageError: that folder is the root of the file system, which can't be copied.
@@ -109,6 +111,7 @@ class Command:
     scratch: bool = False
     outputs: Path | None = None
     most_copied: int = LARGEST_COPY
+    metric: WantedMetric | None = None
 
     def __post_init__(self) -> None:
         if self.scratch and self.directory == Path(self.directory.root):
@@ -281,6 +284,7 @@ class CommandRun:
             environment=dict(self.side.environment),
             inject=of.inject,
             most_steps=of.most_steps,
+            metric=of.metric.name if of.metric else None,
             scratch=str(of.directory) if of.scratch else None,
             confined=of.scratch and landlock.is_sufficient(),
             outputs=str(of.outputs) if of.outputs else None,

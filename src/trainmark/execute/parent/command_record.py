@@ -10,6 +10,7 @@ from msgspec import structs
 
 from trainmark.backends.base import is_numbered
 from trainmark.execute.parent.command import CommandRun, program_of
+from trainmark.execute.parent.find_metric import MetricFinder
 from trainmark.execute.parent.machine_state import MachineState
 from trainmark.execute.parent.peaks import PeakKey
 from trainmark.execute.parent.record_builder import (
@@ -22,11 +23,13 @@ from trainmark.execute.protocol.answers import (
     CommandExited,
     CommandStarted,
     EpochEnded,
+    MetricLogged,
     StepsObserved,
 )
 from trainmark.record import record as schema
 from trainmark.record.caveats import Caveat
 from trainmark.record.growth import growth_of
+from trainmark.record.named_metric import NamedMetric
 from trainmark.record.observed import LOSS_DID_NOT_FALL, Observed
 from trainmark.record.record import Outcome, Record, Samples
 
@@ -62,6 +65,8 @@ class CommandRecordBuilder(RecordBuilder):
         self._observed: StepsObserved | None = None
         self._losses: list[float] = []
         self._threads_search: schema.ThreadsSearch | None = None
+        metric = run.of.metric
+        self._metric = None if metric is None else MetricFinder(metric)
 
     @property
     def gpu(self) -> int | None:
@@ -82,11 +87,18 @@ class CommandRecordBuilder(RecordBuilder):
                 self._observed = answer
                 self._packages = answer.packages
                 self._losses += answer.losses[: _MOST_LOSSES - len(self._losses)]
+            case MetricLogged() if self._metric is not None:
+                self._metric.on_logged(answer)
             case CommandStarted():
                 self._start = answer.start
             case CommandExited():
                 self._exited = answer
                 self._packages = answer.packages
+
+    def on_output(self, printed: bytes) -> None:
+        """Look for the figure that the user names in what the command prints."""
+        if self._metric is not None:
+            self._metric.on_output(printed)
 
     def take_findings(self, peaks: Mapping[PeakKey, schema.Peaks], threads: ThreadsByTitle) -> None:
         """Take its best number of threads, if known; a command has no peaks."""
@@ -146,6 +158,7 @@ class CommandRecordBuilder(RecordBuilder):
             ),
             process=self._process(),
             observed=self._seen(outcome),
+            named_metric=self._named_metric(outcome),
             group=schema.Group(run.group_id, run.session),
         )
 
@@ -171,6 +184,19 @@ class CommandRecordBuilder(RecordBuilder):
         if self._is_flat(outcome):
             facts["unknown"] = {"learning": LOSS_DID_NOT_FALL, **seen.unknown}
         return Observed(**facts | {"losses": self._losses})
+
+    def _named_metric(self, outcome: Outcome) -> NamedMetric | None:
+        if self._metric is None:
+            return None
+        return self._metric.found(self.epochs, is_final=self._is_whole(outcome))
+
+    def _is_whole(self, outcome: Outcome) -> bool:
+        """Whether the training ran to its end, or to ``--steps``, so that others end there, too."""
+        if outcome.status not in ("ok", "diverged") or outcome.reason is not None:
+            return False
+        seen = self._observed
+        most = self.run.of.most_steps
+        return seen is None or not seen.ended_early or (most is not None and seen.steps >= most)
 
     def _process(self) -> schema.Process:
         run = self.run

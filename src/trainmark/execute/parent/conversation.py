@@ -254,6 +254,7 @@ class Conversation:
             on_answer=self._on_answer,
             threads=threads,
             timeout=run.settings.timeout,
+            on_output=self._on_output,
         )
         self._observer.task_started(self.task)
         self._announce()
@@ -469,10 +470,16 @@ class Conversation:
             self._observer.sampled(self.task, self._sampler.latest, self._current.gpu)
             self._observer.counted(self.task, self.worker.steps() - self._steps_before_training)
 
+    def _on_output(self, printed: bytes) -> None:
+        if not self._all_written:
+            self._current.on_output(printed)
+
     def _on_answer(self, answer: answers.Answer) -> None:
         match answer:
             case answers.Failed() | answers.Diverged():
                 self._end = answer
+            case answers.CommandExited():
+                self.worker.read_printed()
             case answers.CommandStarted():  # sample the command, not the worker that starts it
                 self._sampler.watch(answer.pid)
             case answers.ThreadsTried():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
 import selectors
 import signal
 import socket
@@ -39,6 +40,8 @@ TAIL_BYTES = 8_192
 """Bytes from the end of a process's output that are kept."""
 _PATH_OF_COPY = rf"[^\s'\"]*/{SCRATCH_PREFIX}[^\s/]+/copy/[^\s/]+/"
 """Matches the path of a copied working folder in what a process prints."""
+_MOST_READS = 1_000
+"""Most reads of the output of a command that has ended, whose children may print forever."""
 LOOK_EVERY_SECONDS = 0.1
 """Seconds between two samples of a process."""
 OUT_OF_MEMORY = (
@@ -89,6 +92,7 @@ class Worker:
         on_answer: called with every message.
         threads: CPU threads, set by environment variables.
         timeout: seconds after which the process is ended, without pauses.
+        on_output: called with everything that it prints.
 
     Attributes:
         sources: its open sources of messages and output, each with a function that reads it; False
@@ -102,6 +106,7 @@ class Worker:
         on_answer: Callable[[Answer], None],
         threads: int | None = None,
         timeout: float | None = None,
+        on_output: Callable[[bytes], None] | None = None,
     ) -> None:
         self._python = python
         self._request = request
@@ -109,6 +114,7 @@ class Worker:
         self.origin = 0.0
         self._threads = threads
         self._timeout = timeout
+        self._on_output = on_output
         self._tail = b""
         self._printed_bytes = 0
         self._reason: str | None = None
@@ -233,7 +239,23 @@ class Worker:
         printed = os.read(self._process.stdout.fileno(), 1 << 16)
         self._tail = (self._tail + printed)[-TAIL_BYTES:]
         self._printed_bytes += len(printed)
+        if self._on_output is not None:
+            self._on_output(printed)
         return bool(printed)
+
+    def read_printed(self) -> None:
+        """Read what it has printed until now, without waiting for more.
+
+        The last lines of a command may arrive after the message that it has ended.
+        """
+        stdout = self._process.stdout
+        if stdout is None or stdout not in self.sources:
+            return
+        waiting = select.poll()
+        waiting.register(stdout, select.POLLIN)
+        for _ in range(_MOST_READS):
+            if not waiting.poll(0) or not self._prints():
+                return
 
     def _last_lines(self) -> str:
         """Return the end of its output, in whole lines.

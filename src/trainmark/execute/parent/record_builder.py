@@ -99,6 +99,9 @@ class RecordBuilder:
             case Evaluated():
                 self._add_evaluation(answer)
 
+    def on_output(self, printed: bytes) -> None:
+        """Take in the next bytes that the process has printed."""
+
     def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
         """Return the records of the answers so far; the last one is that of the whole run.
 

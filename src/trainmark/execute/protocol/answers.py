@@ -263,6 +263,25 @@ class StepsObserved(Answer, Observed):
 
 
 @dataclass(frozen=True)
+class MetricLogged(Answer):
+    """Values of the figure that ``--metric`` names, which a script has logged to a library.
+
+    Args:
+        tag: the name under which they were logged; empty if none were.
+        count: how many there were so far.
+        values: the number of steps before each of the next ones, and that value.
+        extremes: the same for the lowest and the highest value so far.
+        others: other names that were logged.
+    """
+
+    tag: str
+    count: Count
+    values: list[tuple[float, float]]
+    extremes: list[tuple[float, float]]
+    others: list[str]
+
+
+@dataclass(frozen=True)
 class Capable(Answer):
     """The capabilities of a backend; ``limited`` is whether it can measure its devices' peaks."""
 

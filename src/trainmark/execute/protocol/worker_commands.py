@@ -254,6 +254,7 @@ class RunScript:
         environment: its additional environment variables.
         inject: observe the steps of Python processes.
         most_steps: the step after which an observed training ends; None trains to the end.
+        metric: name of a figure whose logged values are reported.
         scratch: folder that is copied for the command, which runs in the copy; None runs it where
             it is.
         confined: let the kernel refuse what the command writes outside of the folder of its run, so
@@ -268,6 +269,7 @@ class RunScript:
     environment: dict[str, str] = field(default_factory=dict)
     inject: bool = False
     most_steps: int | None = None
+    metric: str | None = None
     scratch: str | None = None
     confined: bool = False
     outputs: str | None = None

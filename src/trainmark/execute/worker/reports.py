@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from trainmark.execute.protocol.answers import (
     EpochEnded,
     Evaluated,
+    MetricLogged,
     SliceTimed,
     StepsObserved,
     ThreadsTried,
@@ -31,6 +32,10 @@ _MOST_THREADS = 100
 """Maximum number of entries in a report of a threads search."""
 _MOST_LEFT_OUT = 10_000
 """Invalid lines after which only turns are read, to limit the cost of excessive output."""
+_MOST_NAMES = 20
+"""Most names of other logged figures that are passed on."""
+_MOST_PAIRS = 200
+"""Most logged values in a line."""
 _MOST_TOLD = 3
 """Most invalid lines that a record quotes."""
 
@@ -41,7 +46,8 @@ class ToBeEnded:
 
 
 Report: TypeAlias = (
-    "EpochEnded | Evaluated | SliceTimed | StepsObserved | ThreadsTried | ToBeEnded | Waiting"
+    "EpochEnded | Evaluated | MetricLogged | SliceTimed | StepsObserved | ThreadsTried"
+    " | ToBeEnded | Waiting"
 )
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
@@ -101,6 +107,11 @@ class Reports:
                 continue
             if message.get("event") == "step_times":
                 self._step_times = tuple(_step_times(message.get("parts")))
+                continue
+            if message.get("event") == "logged":
+                logged = self._logged(message)
+                if logged is not None:
+                    yield logged
                 continue
             found = self._understood(message, origin, now)
             if isinstance(found, StepsObserved):
@@ -216,6 +227,23 @@ class Reports:
             return None
         return ThreadsTried(chosen, default, tried)
 
+    def _logged(self, message: dict[str, Any]) -> MetricLogged | None:
+        """Return logged values of a figure."""
+        tag = message.get("tag")
+        count = _count(message.get("count"))
+        others = message.get("others")
+        if not isinstance(tag, str) or (tag and count is None):
+            self._leave_out(f"logged {_shown(tag)}, {_shown(message.get('count'))} values")
+            return None
+        names = [each[:100] for each in others or () if isinstance(each, str)]
+        return MetricLogged(
+            tag[:100],
+            count or 0,
+            list(_pairs(message.get("values"))),
+            list(_pairs(message.get("extremes"))),
+            names[:_MOST_NAMES],
+        )
+
     def _epoch(self, message: dict[str, Any], now: float) -> EpochEnded:
         index = self._epochs
         self._epochs = self._epochs + 1
@@ -292,6 +320,16 @@ def _step_times(parts: Any) -> Iterator[tuple[float, ...]]:
         if len(numbers) == 3 and all(each is not None and 0 <= each < 2**53 for each in numbers):
             step, seconds, amount = numbers
             yield step or 0.0, seconds or 0.0, amount or 0.0
+
+
+def _pairs(values: Any) -> Iterator[tuple[float, float]]:
+    """Yield the valid pairs of a number of steps and a figure."""
+    for pair in values[:_MOST_PAIRS] if isinstance(values, list) else ():
+        if isinstance(pair, list) and len(pair) == 2:
+            step = _number(pair[0])
+            value = _figure(pair[1])
+            if step is not None and value is not None:
+                yield step, value
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ import selectors
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from trainmark.execute.protocol.answers import (
@@ -66,7 +66,7 @@ def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> No
         environment = {**os.environ, **request.environment, VARIABLE: str(pipe)}
         folder, environment, writable = _confined(request, environment)
         if request.inject:
-            environment |= _injection(environment, request.argv, request.most_steps)
+            environment |= _injection(environment, request)
         if request.in_turns:
             place, turns_pipe = _pipe("turns")
             environment[TURNS] = str(place)
@@ -177,18 +177,17 @@ def _folder() -> Path:
     return Path(os.environ[SCRATCH])
 
 
-def _injection(
-    environment: Mapping[str, str], words: Sequence[str], most_steps: int | None
-) -> dict[str, str]:
+def _injection(environment: Mapping[str, str], request: RunScript) -> dict[str, str]:
     """Return the variables that start the observer in every Python interpreter of the command."""
     site = Path(__file__).parents[2] / "inject" / "site"
     path = os.pathsep.join(filter(None, (str(site), environment.get("PYTHONPATH"))))
     return {
         "PYTHONPATH": path,
         "TRAINMARK_OBSERVER": str(_folder()),
-        "TRAINMARK_STEPS": str(most_steps or 0),
+        "TRAINMARK_STEPS": str(request.most_steps or 0),
+        "TRAINMARK_METRIC": request.metric or "",
         "TRAINMARK_PROCESS": "",  # trainmark itself may be observed
-        "TRAINMARK_NOTEBOOK": next((word for word in words if word.endswith(".ipynb")), ""),
+        "TRAINMARK_NOTEBOOK": next((word for word in request.argv if word.endswith(".ipynb")), ""),
     }
 
 
