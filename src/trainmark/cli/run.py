@@ -161,6 +161,9 @@ def _show(
     screen = console()
     if comparison is not None and any(record.outcome.status == "ok" for record in shown):
         draw_all(screen, tables_of(comparison), legend=options["legend"])
+    for group, sentence in of_metric:
+        if group.metric is not None and not group.metric.lacking:
+            screen.print(sentence, soft_wrap=True, markup=False)
     if options["quiet"]:
         return code
     news = "Nothing to do: every run already has a record"
@@ -177,9 +180,6 @@ def _show(
         next_command += f"; to explain one: trainmark explain {folder}/{records[-1].id}.json"
     if is_command and is_alone:
         for sentence in _of_steps(records):
-            screen.print(sentence, soft_wrap=True, markup=False)
-    for group, sentence in of_metric:
-        if group.metric is not None and not group.metric.lacking:
             screen.print(sentence, soft_wrap=True, markup=False)
     screen.print(
         f"\n{news}, in {store.folder}. To compare them: {next_command}",

@@ -57,6 +57,8 @@ for _ in range(4):
     optimizer.step()
     net.zero_grad()
 print("pickle", pickle.dumps(net) == before, len(saved(net)) == len(saved(Net())))
+hooks = net._forward_pre_hooks
+print("copied by its type", type(hooks)({}) == hooks == type(hooks)())
 script = torch.jit.script(net)
 torch.jit.save(script, io.BytesIO())
 torch.jit.save(torch.jit.trace(net, torch.ones(2, 4)), io.BytesIO())
