@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.command import CommandLine
+from trainmark.data.locate import Located
 from trainmark.inject.best_threads import VARIABLES
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.caveats import Caveat
@@ -17,15 +19,19 @@ from trainmark.record.record import Record
 
 pytest.importorskip("torch")
 SCRIPT = Path(__file__).parent / "own_scripts" / "on_device.py"
+STEPS = 1000
+"""Steps of the script: a search and a few slices on a fast machine, too."""
 
 
-@pytest.fixture(autouse=True)
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def two_cores() -> Iterator[None]:
     """There are several numbers of threads to choose from, and no variable fixes one."""
     if len(usable_core_numbers()) < 2:
         pytest.skip("needs two cores")
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in VARIABLES:
+            patch.delenv(name, raising=False)
+        yield
 
 
 def measured(
@@ -50,8 +56,20 @@ def on_cpu(records: list[Record]) -> list[Record]:
     return [record for record in records if record.device.id == "cpu"]
 
 
-def test_the_cpu_runs_with_its_best_number_of_threads(command: CommandLine) -> None:
-    records, printed = measured(command, "--steps", "3000", options=("--repeats", "2"))
+@pytest.fixture(scope="module")
+def searched(
+    two_cores: None,  # noqa: ARG001 (its variables are unset while the script runs)
+    drawn: Located,
+    cache_home: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[list[Record], str]:
+    """Two rounds of both sides; the first one searches."""
+    command = CommandLine(drawn, cache_home, tmp_path_factory.mktemp("searched"))
+    return measured(command, "--steps", str(STEPS), options=("--repeats", "2"))
+
+
+def test_the_cpu_runs_with_its_best_number_of_threads(searched: tuple[list[Record], str]) -> None:
+    records, printed = searched
     first, second = on_cpu(records)
     found = first.threads_search
     assert found is not None
@@ -69,16 +87,14 @@ def test_the_cpu_runs_with_its_best_number_of_threads(command: CommandLine) -> N
     assert f"the CPU with its best number of threads ({found.chosen})" in " ".join(printed.split())
 
 
-def test_a_search_does_not_change_the_training(command: CommandLine) -> None:
-    records, _ = measured(command, options=("--repeats", "1"))
-    (record,) = on_cpu(records)
+def test_a_search_does_not_change_the_training(searched: tuple[list[Record], str]) -> None:
+    record = on_cpu(searched[0])[0]
     assert record.threads_search is not None
     assert record.observed is not None
-    plain = subprocess.run(
-        [sys.executable, str(SCRIPT), "cpu"], capture_output=True, text=True, check=True
-    )
+    words = [sys.executable, str(SCRIPT), "cpu", "--steps", str(STEPS)]
+    plain = subprocess.run(words, capture_output=True, text=True, check=True)
     losses = [float(line) for line in plain.stdout.splitlines()]
-    assert len(losses) == 500
+    assert len(losses) == STEPS
     assert record.observed.losses == pytest.approx(losses, rel=1e-3)
 
 
