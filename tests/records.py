@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,10 @@ WARM_UP = 4.0
 out."""
 
 
+find = cache(catalog.find)
+"""A workload of the catalogue, read once: thousands of records have the same one."""
+
+
 def a_record(
     *,
     workload: Workload | str = "mnist-mlp512",
@@ -67,7 +72,7 @@ def a_record(
 ) -> Record:
     """One record; ``seconds`` are its epochs' and ``changes`` any other field of
     :class:`Record`."""
-    workload = catalog.find(workload) if isinstance(workload, str) else workload
+    workload = find(workload) if isinstance(workload, str) else workload
     gpu = device not in ("cpu", None)
     model = lay_out(workload)
     name = "-".join(
