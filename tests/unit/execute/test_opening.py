@@ -73,28 +73,22 @@ def run(tasks: list[Task[Run]], out: Path, listener: Listener | None) -> list[Re
 def test_a_training_after_an_opening_is_that_of_a_fresh_process(
     backend: str, style: str, drawn: Located, tmp_path: Path
 ) -> None:
+    """The record of the opening becomes that of the training."""
     pytest.importorskip(backend)
     tasks = rounds_of(backend, drawn, [style, style])
-    opened = run(tasks, tmp_path / "opened", Listener())
+    listener = Listener()
+    opened = run(tasks, tmp_path / "opened", listener)
     fresh = run(tasks[::2], tmp_path / "fresh", None)
     losses = {record.round: record.step_losses for record in fresh}
     assert [record.outcome.status for record in opened] == ["ok"] * 4, opened[0].outcome
     for record in opened:
         assert record.slices
+        assert record.epochs
         assert record.step_losses == losses[record.round]
-
-
-def test_the_record_of_an_opening_becomes_that_of_the_training(
-    drawn: Located, tmp_path: Path
-) -> None:
-    listener = Listener()
-    records = run(rounds_of("numpy", drawn, ["idiomatic", "idiomatic"]), tmp_path, listener)
     assert all(record.slices and not record.epochs for record in listener.shown)
-    assert {record.id for record in listener.shown} == {record.id for record in records}
-    assert sorted(each.id for each in load(sorted(tmp_path.glob("*.json")))) == sorted(
-        each.id for each in records
-    )
-    assert all(record.epochs for record in records)
+    assert {record.id for record in listener.shown} == {record.id for record in opened}
+    stored = load(sorted((tmp_path / "opened").glob("*.json")))
+    assert sorted(each.id for each in stored) == sorted(each.id for each in opened)
 
 
 def test_an_interrupted_training_keeps_the_record_of_its_opening(
