@@ -65,7 +65,9 @@ def searched(
 ) -> tuple[list[Record], str]:
     """Two rounds of both sides; the first one searches."""
     command = CommandLine(drawn, cache_home, tmp_path_factory.mktemp("searched"))
-    return measured(command, "--steps", str(STEPS), options=("--repeats", "2"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("working"))
+        return measured(command, "--steps", str(STEPS), options=("--repeats", "2"))
 
 
 def test_the_cpu_runs_with_its_best_number_of_threads(searched: tuple[list[Record], str]) -> None:

@@ -165,7 +165,7 @@ def test_trainers_of_libraries(
 
 
 def test_a_script_that_does_everything_an_observer_may_trip_over(
-    command: CommandLine, tmp_path: Path
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "read-only"
     folder.mkdir()
@@ -181,6 +181,7 @@ def test_a_script_that_does_everything_an_observer_may_trip_over(
     )
     assert "the observer saw no training" in err
     shutil.rmtree(command.out)
+    monkeypatch.chdir(SCRIPTS.parents[2])  # the module is found from there
     words = (
         "nice",
         "-n",
