@@ -73,7 +73,10 @@ class Installed:
             "--disable-pip-version-check",
         ]
         done = subprocess.run(
-            [*pip, "install", "--quiet", what], cwd=self.folder, capture_output=True, text=True
+            [*pip, "install", "--no-compile", "--quiet", what],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stderr
 
