@@ -17,6 +17,12 @@ sys.path.insert(0, PLUGINS)
 os.environ.pop("COLUMNS", None)  # some plug-ins of pytest set it in their workers
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (PLUGINS, os.environ.get("PYTHONPATH"))))
 
+# The workers of pytest share the cores: several threads of each would mostly wait for each other.
+# The processes that tests start choose their own number.
+with pytest.MonkeyPatch.context() as patch:
+    patch.setenv("OPENBLAS_NUM_THREADS", "1")
+    import numpy  # noqa: F401  (it reads the variable)
+
 from trainmark.data.locate import Located, locate  # noqa: E402
 
 # A process in the background is often started with these signals ignored, and so would be all
