@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.command import CommandLine, measured
+from tests.slow import slow
 from trainmark.record.record import Record
 
 STEPS = 300
@@ -40,8 +41,11 @@ def statuses(records: list[Record]) -> list[str]:
     return [record.outcome.status for record in records]
 
 
-@pytest.mark.parametrize("seed", [1, 2], ids=["first-round", "second-round"])
-@pytest.mark.parametrize("fail", ["raise", "crash"])
+@pytest.mark.parametrize(
+    ("fail", "seed"),
+    [("raise", 1), slow("raise", 2), slow("crash", 1), ("crash", 2)],
+    ids=["raise-first-round", "raise-second-round", "crash-first-round", "crash-second-round"],
+)
 def test_a_gpu_that_disappears_in_one_round_leaves_the_rest(
     command: CommandLine, fail: str, seed: int
 ) -> None:

@@ -51,7 +51,7 @@ HOW = {
         slow("limits", 2, signal.SIGINT),
         ("training", 3, signal.SIGINT),
         slow("training", 3, signal.SIGTERM),
-        ("training", 3, signal.SIGHUP),
+        slow("training", 3, signal.SIGHUP),  # by day, a terminal is closed
         ("training", 3, signal.SIGQUIT),
     ],
     ids=lambda value: HOW.get(value) if isinstance(value, signal.Signals) else None,
