@@ -7,7 +7,6 @@ import pytest
 from tests.end_to_end.command import CommandLine
 from trainmark.data.locate import Located
 
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -58,7 +58,7 @@ def on_cpu(records: list[Record]) -> list[Record]:
 
 @pytest.fixture(scope="module")
 def searched(
-    two_cores: None,  # noqa: ARG001 (its variables are unset while the script runs)
+    two_cores: None,
     drawn: Located,
     cache_home: Path,
     tmp_path_factory: pytest.TempPathFactory,
