@@ -77,13 +77,12 @@ class TestJaxIdiomatic(BackendConformance):
 
 
 class TestJaxIdiomaticInBrief(Suite):
+    """:class:`TestJaxFastInBrief` trains the catalogue, with the same layers."""
+
     backend = "jax"
     threads = 1
 
     test_everything_of_a_recipe = RecipeConformance.test_everything_of_a_recipe
-    test_the_first_five_steps_of_the_catalogue = (
-        ArithmeticConformance.test_the_first_five_steps_of_the_catalogue
-    )
 
 
 @pytest.mark.slow

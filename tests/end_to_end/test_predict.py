@@ -51,7 +51,7 @@ def predicted(command: CommandLine, record: Path, *arguments: str) -> dict[str, 
     ("backend", "style"),
     [
         slow("numpy", "idiomatic"),  # by day with what the other tests predict
-        ("torch", "idiomatic"),
+        slow("torch", "idiomatic"),
         slow("torch", "fast"),
         slow("jax", "fast"),
         slow("keras", "idiomatic"),

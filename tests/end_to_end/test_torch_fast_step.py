@@ -50,7 +50,11 @@ def train(command: CommandLine, *arguments: str, extra: dict[str, str]) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("is_there", [True, False], ids=["broken", "missing"])
+@pytest.mark.parametrize(
+    "is_there",
+    # by day, a test of the backend has none
+    [pytest.param(True, id="broken"), pytest.param(False, id="missing", marks=pytest.mark.slow)],
+)
 def test_a_compiler_that_fails_is_a_caveat_with_its_reason(
     command: CommandLine, tmp_path: Path, is_there: bool
 ) -> None:
