@@ -19,7 +19,7 @@ from trainmark.record.record import Record
 
 pytest.importorskip("torch")
 SCRIPT = Path(__file__).parent / "own_scripts" / "on_device.py"
-STEPS = 1000
+STEPS = 700
 """Steps of the script: a search and a few slices on a fast machine, too."""
 
 
