@@ -60,6 +60,7 @@ def test_the_loader_is_named_and_no_file_of_the_user_changes(
     assert (folder / "model.pt").read_bytes() == b"the user's"
 
 
+@pytest.mark.slow  # by day, a host without processes is interrupted
 def test_ctrl_c_shows_what_was_measured(command: CommandLine, folder: Path) -> None:
     only = ["--only", "same-batch", "--only", "fused"]
     words = [

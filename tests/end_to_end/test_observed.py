@@ -239,7 +239,14 @@ def test_all_ranks_end_at_the_same_step(command: CommandLine) -> None:
     assert Caveat.LEFT_PROCESSES not in record.caveats
 
 
-@pytest.mark.parametrize("option", [("--steps", "20"), ("--budget", "45")], ids=" ".join)
+@pytest.mark.parametrize(
+    "option",
+    [
+        pytest.param(("--steps", "20"), id="--steps 20"),
+        # by day, the slices of a pool end with a budget
+        pytest.param(("--budget", "45"), id="--budget 45", marks=pytest.mark.slow),
+    ],
+)
 def test_ranks_that_no_variable_tells_of_end_too(
     command: CommandLine, tmp_path: Path, option: tuple[str, str]
 ) -> None:
@@ -274,7 +281,7 @@ RARE_WAYS = (
     "how",
     [
         "pool",
-        "executor",
+        slow("executor"),  # by day without a limit
         "process",
         "short",
         *(pytest.param(way, marks=pytest.mark.slow) for way in RARE_WAYS),
@@ -344,7 +351,7 @@ def test_long_trainings_take_turns_and_end_with_the_budget(
 
 def test_a_long_training_by_itself_ends_with_the_budget(command: CommandLine) -> None:
     words = (sys.executable, str(SCRIPTS / "classifier.py"), "--epochs", "1000000")
-    (record,), _ = measured(command, *words, options=("--budget", "45"))
+    (record,), _ = measured(command, *words, options=("--budget", "25"))
     assert record.outcome.status == "ok"
     assert record.observed is not None and record.observed.ended_early
     assert len(record.slices) >= 4

@@ -68,7 +68,8 @@ def run(tasks: list[Task[Run]], out: Path, listener: Listener | None) -> list[Re
 
 
 @pytest.mark.parametrize(
-    ("backend", "style"), [("numpy", "idiomatic"), ("torch", "fast"), slow("torch", "idiomatic")]
+    ("backend", "style"),
+    [("numpy", "idiomatic"), slow("torch", "fast"), slow("torch", "idiomatic")],
 )
 def test_a_training_after_an_opening_is_that_of_a_fresh_process(
     backend: str, style: str, drawn: Located, tmp_path: Path
