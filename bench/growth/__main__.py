@@ -68,7 +68,8 @@ def tried(kind: str, share: float, steps: int) -> tuple[float, float | None]:
         shell = ["sh", "-c", '"$@" > "$0"', str(printed), *words]
         measure = [sys.executable, "-m", "trainmark", "measure", "--repeats", "1", "--quiet"]
         results = Path(folder) / "results"
-        subprocess.run([*measure, "--out", str(results), "--", *shell], check=True)
+        words = [*measure, "--out", str(results), "--", *shell]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
         (file,) = results.glob("*.json")
         observed = json.loads(file.read_text("utf-8"))["observed"]
         found = growth(observed["step_times"])
