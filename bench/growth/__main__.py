@@ -52,7 +52,7 @@ def main() -> int:
         missed += not is_right
         words = "nothing" if found is None else f"{found:.3g} s"
         verdict = "right" if is_right else "WRONG"
-        print(f"{kind} {share:.1%}: planted {planted:.3g} s a step, found {words}: {verdict}")
+        print(f"{kind} {share:.1%}: {planted:.3g} s a step, found {words}: {verdict}")
         sys.stdout.flush()
     print(f"{len(PLANTED) - missed} of {len(PLANTED)} right")
     return 1 if missed else 0

@@ -3,9 +3,11 @@
     python bench/growth/train.py KIND SHARE STEPS
 
 KIND is what grows: list, tensor, graph or memory. SHARE is by how much each step is longer than the
-one before, as a share of the first ones. It prints the planted seconds per step.
+one before, as a share of the first ones, at least: to let something grow takes time, too. It prints
+by how many seconds each step was longer, by its own clock.
 """
 
+import statistics
 import sys
 import time
 
@@ -106,8 +108,14 @@ each = (seconds(tried.use, 5) - empty) / many
 del tried
 number = round(share * of_step / each)
 grows = kinds[kind]()
+ended = [time.perf_counter()]
 for _ in range(steps):
     step()
     grows.grow(number)
     grows.use()
-print(number * each)
+    ended.append(time.perf_counter())
+durations = [later - earlier for earlier, later in zip(ended, ended[1:], strict=False)]
+tenth = steps // 10
+first = statistics.median(durations[tenth : 2 * tenth])
+last = statistics.median(durations[-tenth:])
+print((last - first) / (steps - 2 * tenth))
