@@ -7,6 +7,7 @@ one before, as a share of the first ones, at least: to let something grow takes 
 by how many seconds each step was longer, by its own clock.
 """
 
+import itertools
 import statistics
 import sys
 import time
@@ -114,7 +115,7 @@ for _ in range(steps):
     grows.grow(number)
     grows.use()
     ended.append(time.perf_counter())
-durations = [later - earlier for earlier, later in zip(ended, ended[1:], strict=False)]
+durations = [later - earlier for earlier, later in itertools.pairwise(ended)]
 tenth = steps // 10
 first = statistics.median(durations[tenth : 2 * tenth])
 last = statistics.median(durations[-tenth:])
