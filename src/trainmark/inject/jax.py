@@ -1,27 +1,36 @@
 """What is observed of JAX.
 
 A step is a call of the outermost jitted function that is given its own earlier results and changes
-them. An evaluation that is given its own metrics changes these alone.
+them. An evaluation that is given its own metrics changes these alone. A function that computes
+gradients is a step, too, if its weights are changed outside of jitted functions.
 
 ``lax.scan`` in such a function counts as one step. Where gradients come from another jitted
-function, that one shows the loss and the examples. Loops that apply gradients outside of a jitted
-function need the hook.
+function, that one shows the loss and the examples.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib
 import os
 import sys
-import threading
 import weakref
-from collections.abc import Callable, Generator
-from types import MethodType
+from collections.abc import Generator
 from typing import Any
 
+from .jax_between import Between
+from .jax_calls import Call, at, is_float, sizes
+from .jax_compiles import Compiles
+from .jax_functions import Function, Functions
+from .jax_gradients import Gradients, is_of
+from .jax_moved import Moved
+from .jax_training import Training, Weights, batch_of
+from .jax_trials import Trials
+from .jax_weights import any_changed, copies_to_recognise, state_changed
 from .observer import Observer
-from .patch import Kind, inside, note, replace, time_reads
+from .patch import inside, time_reads
+from .places import users_place
 
 _READS = (
     "item",
@@ -32,14 +41,17 @@ _READS = (
     "__int__",
     "__bool__",
     "__format__",
+    "__str__",
 )
 """Methods of an array that wait for its value."""
 _MOST_CALLS = 50
 """Number of calls without its own results after which a function is never taken for a step."""
-_MOST_TRIES = 5
-"""Number of calls with its own results after which a function that changed none is no step."""
-_MOST_COMPARED_BYTES = 1 << 28
-"""Most bytes of a call's results that are compared with what it was given."""
+_TRIED_CALLS = frozenset((1, 2, 3, 4, 5, 8, 12, 20, 30, 49))
+"""Numbers of earlier calls after which we look whether a function changes its own results. The
+learning rate, and so all changes, may be zero in the first steps."""
+_LATEST = 8
+"""Number of a function's latest calls whose results it may be given; several networks may train in
+turns."""
 
 
 def install(jax: Any, observer: Observer) -> None:
@@ -47,155 +59,31 @@ def install(jax: Any, observer: Observer) -> None:
     steps = _Steps(jax, observer)
     observer.describe["jax"] = steps.describe
     observer.read_losses["jax"] = _read_losses
-    observer.attempt("jax.jit", steps.follow)
+    observer.trainings.weights_of["jax"] = steps.weights_of
+    observer.attempt("jax.jit", steps.functions.follow)
     observer.attempt("JAX tracebacks", _leave_out_of_tracebacks)
     arrays: Any = importlib.import_module("jax._src.array")
-    reads = functools.partial(time_reads, arrays.ArrayImpl, _READS, observer)
+    synchronised = steps.between.synchronised
+    reads = functools.partial(
+        time_reads, arrays.ArrayImpl, _READS, observer, synchronised=synchronised
+    )
     observer.attempt("jax.Array reads", reads)
+    observer.attempt("jax.vjp", steps.follow_gradients)
+    observer.attempt("JAX compiling", steps.follow_compiles)
+    observer.attempt("JAX operations", steps.follow_operations)
 
 
 def _leave_out_of_tracebacks() -> None:
     """Let JAX leave out our frames where it leaves out its own, and where it looks for a caller."""
+    folder = os.path.dirname(__file__)
     for name in ("traceback_util", "source_info_util"):
-        importlib.import_module(f"jax._src.{name}").register_exclusion(__file__)
+        module = importlib.import_module(f"jax._src.{name}")
+        for file in ("jax.py", "jax_functions.py"):
+            module.register_exclusion(os.path.join(folder, file))
 
 
 def _read_losses(kept: list[Any]) -> list[float]:
-    return [float(each) for each in kept]
-
-
-class _Call:
-    """Leaves of the arguments and the results of a call; without the arrays, which may be large.
-
-    Args:
-        given: the leaves of the arguments.
-        returned: the leaves of the results, with their paths.
-    """
-
-    def __init__(self, given: list[Any], returned: list[tuple[str, Any]]) -> None:
-        self.sizes = _sizes(given)
-        self._given = [_weakly(each) for each in given]
-        self.examples = [_examples(each) for each in given]
-        self._returned = [(weakref.ref(each), id(each)) for _, each in returned]
-        numbers = [
-            at
-            for at, (_, each) in enumerate(returned)
-            if each.shape == () and "float" in str(each.dtype)
-        ]
-        numbers.sort(key=lambda at: "loss" not in returned[at][0])
-        self.losses = {at: returned[at][1] for at in numbers}
-
-    def was_given(self, array: Any) -> bool:
-        """Whether an array was among the arguments."""
-        return any(given() is array for given in self._given)
-
-    def returned(self) -> dict[int, int]:
-        """Return the positions of the results that still exist, by their ids."""
-        return {key: at for at, (each, key) in enumerate(self._returned) if each() is not None}
-
-
-class _Training:
-    """What a step computes.
-
-    Args:
-        loss: position of the loss among the results.
-        batch: position of the batch among the arguments.
-
-    Attributes:
-        weight: position of a weight among the results of the step.
-    """
-
-    def __init__(self, loss: int | None, batch: int | None) -> None:
-        self._loss = loss
-        self._batch = batch
-        self.loss: Any = None
-        self.examples: int | None = None
-        self.weight: int | None = None
-
-    def called(self, given: list[Any], returned: list[Any]) -> None:
-        """Keep loss and number of examples of a call."""
-        self.loss = _at(returned, self._loss)
-        self.examples = _examples(_at(given, self._batch))
-
-    def called_earlier(self, call: _Call) -> None:
-        """Keep those of an earlier call."""
-        self.loss = None if self._loss is None else call.losses.get(self._loss)
-        self.examples = _at(call.examples, self._batch)
-
-
-def _nothing() -> Any:
-    return None
-
-
-def _weakly(thing: Any) -> Callable[[], Any]:
-    """Return a weak reference, or what returns None for what can't have any, such as a number."""
-    try:
-        return weakref.ref(thing)
-    except TypeError:
-        return _nothing
-
-
-def _at(values: list[Any], position: int | None) -> Any:
-    return None if position is None or position >= len(values) else values[position]
-
-
-def _examples(array: Any) -> int | None:
-    return (getattr(array, "shape", ()) or (None,))[0]
-
-
-def _sizes(leaves: list[Any]) -> list[tuple[int, int]]:
-    """Return id and size of each leaf; the size of numbers is 0."""
-    return [(id(each), each.size if getattr(each, "shape", ()) else 0) for each in leaves]
-
-
-def _caller(frame: Any) -> Any:
-    """Return the frame that called the function of a frame, beyond JAX's filter of tracebacks."""
-    while frame.f_back.f_code.co_filename.endswith("traceback_util.py"):
-        frame = frame.f_back
-    return frame.f_back
-
-
-class _Function:
-    """A function of the user's, which may be compiled again and again."""
-
-
-class _Jitted:
-    """Stands for a jitted function, and shows its calls; everything else is that function's.
-
-    Jitted functions are written in C, which neither tells of their calls nor can be derived from.
-    """
-
-    def __init__(self, jitted: Any, call: Callable[..., Any], function: _Function) -> None:
-        functools.update_wrapper(self, jitted)
-        self.__wrapped__ = jitted.__wrapped__
-        self._jitted = jitted
-        self._calls = call
-        self._function = function
-
-    def __call__(self, /, *args: Any, **more: Any) -> Any:
-        return self._calls(self._function, self._jitted, args, more)
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return type(self._jitted)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._jitted, name)
-
-    def __get__(self, thing: Any, kind: Any = None) -> Any:
-        return self if thing is None else MethodType(self, thing)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return self._jitted.__reduce_ex__(protocol)
-
-    def __repr__(self) -> str:
-        return repr(self._jitted)
-
-    def __eq__(self, other: Any) -> bool:
-        return bool(self._jitted == getattr(other, "_jitted", other))
-
-    def __hash__(self) -> int:
-        return hash(self._jitted)
+    return [float("nan") if each is None else float(each) for each in kept]
 
 
 class _Steps:
@@ -204,114 +92,260 @@ class _Steps:
     def __init__(self, jax: Any, observer: Observer) -> None:
         self._jax = jax
         self._observer = observer
-        self._inside = threading.local()
+        self.functions = Functions(jax, observer, self._look_before, self._look_after)
+        self.between = Between(observer)
+        self._gradients = Gradients(jax, self._current, observer.guarded(self._eager_gradient))
+        self._compiles = Compiles(observer, self._current, self._is_step)
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._calls: weakref.WeakKeyDictionary[Any, list[_Call]] = weakref.WeakKeyDictionary()
-        self._steps: weakref.WeakKeyDictionary[Any, _Training] = weakref.WeakKeyDictionary()
-        self._losses: weakref.WeakKeyDictionary[Any, _Training] = weakref.WeakKeyDictionary()
+        self._calls: weakref.WeakKeyDictionary[Any, list[Call]] = weakref.WeakKeyDictionary()
+        self._firsts: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
+        self._steps: weakref.WeakKeyDictionary[Any, Training] = weakref.WeakKeyDictionary()
+        self._losses: weakref.WeakKeyDictionary[Any, Training] = weakref.WeakKeyDictionary()
+        self._moved: weakref.WeakKeyDictionary[Any, Moved] = weakref.WeakKeyDictionary()
+        self._eager: dict[str, Function] = {}
+        self._eager_shapes: set[tuple[int, ...]] = set()
         self._weight: Any = None
         self._described: dict[str, str] = {}
         self._device: Any = None
         self._given: list[Any] = []
         self._fed_back: dict[int, int] = {}
-        self._tries: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._functions: dict[Any, tuple[weakref.ref[_Jitted], _Function]] = {}
-        self._made = observer.guarded(observer.places.made)
-        self._before = observer.guarded(self._look_before)
-        self._after = observer.guarded(self._look_after)
+        self._has_moved = False
+        self._may_evaluate = False
+        self._weights: Weights | None = None
+        self._continues: weakref.WeakKeyDictionary[Any, Weights] = weakref.WeakKeyDictionary()
 
-    def follow(self) -> None:
-        """Wrap what ``jax.jit`` returns, and calls of what was compiled ahead of time."""
-        library = os.path.dirname(self._jax.__file__) + os.sep
+    def follow_gradients(self) -> None:
+        """Observe what computes gradients."""
+        api: Any = importlib.import_module("jax._src.api")
+        name = "_vjp" if hasattr(api, "_vjp") else "vjp"
+        inside(api, name, self._gradients.differentiates, self._observer)
 
-        def jit(found: Any) -> Any:
-            if _caller(sys._getframe(2)).f_code.co_filename.startswith(library):
-                return found
-            if hasattr(found, "lower"):
-                return self._wrapped(found)
+    def follow_compiles(self) -> None:
+        """Let JAX report when it compiles."""
+        reported = self._observer.guarded(self._compiles.reported)
+        self._jax.monitoring.register_event_duration_secs_listener(reported)
 
-            def decorate(function: Any) -> Any:
-                return self._wrapped(found(function))
+    def follow_operations(self) -> None:
+        """Observe operations outside of jitted functions, when they are compiled."""
+        pjit: Any = importlib.import_module("jax._src.pjit")
 
-            return decorate
+        def computes(arguments: dict[str, Any]) -> Generator[None, Any, None]:
+            if not self.functions.is_inside:
+                name = getattr(arguments["fun"], "__name__", "")
+                self.between.computes(name, arguments["args_flat"])
+            yield from ()
 
-        def calls(arguments: dict[str, Any]) -> Generator[None, Any, None]:
-            if self._is_inside():
-                return
-            compiled = arguments["self"]
-            self._inside.call = True
-            try:
-                self._before(compiled, arguments["args"], arguments["kwargs"])
-                found = yield
-            finally:
-                self._inside.call = False
-            self._after(compiled, found)
+        inside(pjit, "_run_python_pjit", computes, self._observer)
 
-        replace(self._jax, "jit", jit)
-        note(self._jax.stages, "Wrapped", Kind.STAND_IN)
-        inside(self._jax.stages.Compiled, "__call__", calls, self._observer)
+    def _current(self) -> Any:
+        return self.functions.current
 
-    def _is_inside(self) -> bool:
-        """Whether a call is a part of another one, or of a step that Keras reports."""
-        return getattr(self._inside, "call", False) or self._observer.is_led
+    def _is_step(self, function: Any) -> bool:
+        return function is not None and function in self._steps
 
-    def _wrapped(self, jitted: Any) -> Any:
-        code = getattr(jitted.__wrapped__, "__code__", None)
-        earlier, function = self._functions.get(code, (_nothing, _Function()))
-        if earlier() is not None:  # two functions with the same code, such as of a factory
-            function = _Function()
-        call = _Jitted(jitted, self._call, function)
-        if code is not None:
-            self._functions[code] = weakref.ref(call), function
-        self._made(function, sys._getframe(1))
-        return call
+    def weights_of(self, function: Any) -> list[Any]:
+        """Return what stands for the weights of a step, of those that continue a training."""
+        return [self._steps[function].weights] if function in self._steps else []
 
-    def _call(self, function: Any, jitted: Callable[..., Any], args: Any, more: Any) -> Any:
-        if self._is_inside():
-            return jitted(*args, **more)
-        self._inside.call = True
-        try:
-            self._before(function, args, more)
-            found = jitted(*args, **more)
-        finally:
-            self._inside.call = False
-        self._after(function, found)
-        return found
+    # Calls of jitted functions
 
     def _look_before(self, function: Any, args: Any, more: Any) -> None:
-        """Take a function that receives its own earlier outputs for the training step."""
+        """Look whether a function receives its own earlier outputs."""
         given = self._given = self._jax.tree_util.tree_leaves((args, more))
         self._fed_back = {}
-        if function in self._losses or function in self._steps:
+        self._has_moved = False
+        self._may_evaluate = False
+        training = self._steps.get(function)
+        if training is not None:
+            if self.between.step_begins():
+                self._compiles.evaluated()
+            training.trials.before(given)
+            self._has_moved = training.moved is None or training.moved.are_new(given)
+        if training is not None or function in self._losses:
             self._observer.evaluated()
-        elif self._weight is not None and any(each is self._weight for each in given):
+        elif self._is_known(given) and not self._gradients.shapes_of(function):
+            self._may_evaluate = self._observer.evaluates_since is None
             self._observer.evaluating()
-        if function in self._steps or function not in self._calls:
+        if training is None and function not in self._losses:
+            self._look_for_step(function, given)
+
+    def _look_for_step(self, function: Any, given: list[Any]) -> None:
+        """Look whether a function may be a step, before it is called."""
+        if function not in self._counts:
+            self._firsts[function] = copies_to_recognise(given)
+        calls = self._calls.get(function)
+        if calls is None:
             return
-        state = self._calls[function][-1].returned()
+        calls[-1].is_followed_by(given)
+        state: dict[int, int] = {}
+        for call in calls[-_LATEST:]:
+            state.update(call.returned())
         self._fed_back = {at: state[id(each)] for at, each in enumerate(given) if id(each) in state}
+        shapes = self._gradients.shapes_of(function)
+        if shapes and not self._is_known(given):
+            moved = self._moved.setdefault(function, Moved())
+            self._has_moved = moved.called(given, shapes)
+
+    def _is_known(self, given: list[Any]) -> bool:
+        """Whether a function is given the weights of a known step."""
+        return self._weight is not None and any(each is self._weight for each in given)
+
+    def _look_after(self, function: Any, found: Any) -> None:
+        given = self._given
+        self._given = []
+        leaves = self._jax.tree_util.tree_leaves(found)
+        if not leaves or isinstance(leaves[0], self._jax.core.Tracer):
+            return
+        if self._may_evaluate and self._gradients.shapes_of(function):
+            self._observer.evaluates_since = None  # its first call has shown that it trains
+        if function in self._steps:
+            pass
+        elif self._fed_back and self._changes(function, given, leaves):
+            self._found_step(function, given)
+            self._has_moved = True
+        elif self._has_moved:
+            self._found_gradients(function, given)
+        if function in self._losses:
+            self._losses[function].called(given, leaves)
+        training = self._steps.get(function)
+        if training is not None:
+            training.trials.after(leaves)
+            if training.weight is not None:
+                self._weight = at(leaves, training.weight)
+                self._weights = training.weights
+            if self._has_moved:
+                self._step(function)
+            self.between.step_ended(leaves)
+            self._compiles.step_ended()
+        elif function not in self._losses:
+            self._note(function, given, found)
+
+    # What is a step
+
+    def _changes(self, function: Any, given: list[Any], returned: list[Any]) -> bool:
+        """Whether a call has changed weights among its own earlier results."""
+        if self._counts.get(function, 0) not in _TRIED_CALLS:
+            return False
+        pairs = [
+            (given[at], returned[to]) for at, to in self._fed_back.items() if to < len(returned)
+        ]
+        pairs = [pair for pair in pairs if is_float(pair[0])]
+        shapes = self._shapes(function, given)
+        of_weights = [pair for pair in pairs if is_of(pair[0], shapes)]
+        if of_weights:
+            return any_changed(of_weights)
+        weight = self._weight
+        if weight is not None and self._is_known(given):
+            pairs = [pair for pair in pairs if pair[0].shape == weight.shape]
+        return state_changed(pairs, self._constants(function, given))
+
+    def _shapes(self, function: Any, given: list[Any]) -> set[tuple[int, ...]]:
+        """Return the shapes of the weights that a function may change, as far as they are known.
+
+        They are those that it computes gradients of, or those of gradients that it is given.
+        """
+        shapes = self._gradients.shapes_of(function) or self._eager_shapes
+        if shapes:
+            return shapes
+        ids: set[int] = set()
+        for other, calls in self._calls.items():
+            if self._gradients.shapes_of(other):
+                ids |= calls[-1].returned().keys()
+        return {tuple(each.shape) for each in given if id(each) in ids}
+
+    def _constants(self, function: Any, given: list[Any]) -> int:
+        """Return how many arrays a function was given again, next to others that differ.
+
+        These are the weights that an evaluation is given, next to its batch.
+        """
+        earlier = self._calls[function][-1]
+        others = [each for at, each in enumerate(given) if at not in self._fed_back]
+        arrays = [each for each in others if hasattr(each, "shape") and each.shape]
+        same = sum(map(earlier.was_given, arrays))
+        return same if same < len(arrays) else 0
 
     def _found_step(self, function: Any, given: list[Any]) -> None:
         """A function was given its own results and has changed them: it is a step."""
-        state = self._calls[function][-1].returned()
+        fed_back = {at: to for at, to in self._fed_back.items() if is_float(given[at])}
         ids = {id(each) for each in given}
         computes = self._source(function, ids)
         calls = self._calls[computes]
         itself = computes is function
+        own = self._calls[function]
+        # A call whose weights were given again has only warmed up, or its result was rejected.
+        late = [at for at, call in enumerate(own) if not fed_back.keys() <= call.repeated]
+        state = {id(given[at]) for at in self._fed_back}
+        shapes = {given[at].shape for at in fed_back}
         loss = next((at for at, each in calls[-1].losses.items() if id(each) not in ids), None)
-        sizes = _sizes(given) if itself else calls[-1].sizes
-        batches = [(size, -at) for at, (key, size) in enumerate(sizes) if size and key not in state]
-        training = _Training(loss, -max(batches)[1] if batches else None)
+        if itself:
+            batch = batch_of(sizes(given), state, shapes)
+        else:
+            batch = batch_of(calls[-1].sizes, state, shapes)
+        first = self._firsts.get(function, {})
+        trials = Trials(self._observer, weakref.ref(function), first, fed_back, own)
+        training = Training(loss, batch, trials, self._weights_of_first(function))
         self._steps[function] = self._losses[computes] = training
-        weights = [each for each in given if id(each) in state and "float" in str(each.dtype)]
+        weights = [(given[at], to) for at, to in fed_back.items()]
         if weights:
-            self._device = next(iter(weights[0].sharding.device_set))
-            self._described = {"precision": str(weights[0].dtype), "device": str(self._device)}
-            training.weight = state[id(weights[0])]
+            weight, training.weight = weights[0]
+            self._describe(weight)
         self._observer.places.made_at("step", function)
-        training.called_earlier(calls[-1] if itself else calls[0])
-        self._step(function)  # this reports the first step, late
+        earlier = own if itself else calls[:-1]
+        of_late = [earlier[at] for at in late] if len(earlier) == len(own) else []
+        self._step_late(function, len(late), of_late)
         training.called_earlier(calls[-1])
+        self._forget(function)
+        self._forget(computes)
+
+    def _found_gradients(self, function: Any, given: list[Any]) -> None:
+        """A function computes gradients of weights that are changed outside of it."""
+        calls = self._calls[function]
+        moved = self._moved[function]
+        shapes = self._gradients.shapes_of(function)
+        loss = next(iter(calls[-1].losses), None)
+        batch = batch_of(sizes(given), (), shapes)
+        trials = Trials(self._observer, weakref.ref(function), {}, {}, [])
+        training = Training(loss, batch, trials, self._weights_of_first(function), moved)
+        self._steps[function] = self._losses[function] = training
+        weight = next(each for each in given if is_float(each) and is_of(each, shapes))
+        self._describe(weight)
+        self._observer.places.made_at("step", function)
+        position = next(at for at, each in enumerate(given) if each is weight)
+        late = [call for call in calls if position not in call.repeated]
+        self._step_late(function, len(late), late)
+        self._forget(function)
+
+    def _eager_gradient(self, given: list[Any], value: Any) -> None:
+        """A gradient is computed outside of jitted functions."""
+        if self._observer.is_led:
+            return
+        place = users_place(sys._getframe(1)) or ""
+        function = self._eager.setdefault(place, Function())
+        shapes = {tuple(each.shape) for each in given if is_float(each)}
+        self._eager_shapes |= shapes
+        training = self._steps.get(function)
+        if training is None:
+            if self._is_known(given):
+                return
+            moved = self._moved.setdefault(function, Moved())
+            if not moved.called(given, shapes):
+                return
+            trials = Trials(self._observer, weakref.ref(function), {}, {}, [])
+            training = Training(0, None, trials, Weights(), moved)
+            self._steps[function] = training
+            self._describe(given[0])
+            self._observer.places.setdefault("step", place)
+            self._observer.places.setdefault("eager", place)
+            self._step_late(function, moved.steps - 1, [])
+        elif training.moved is None or not training.moved.are_new(given):
+            return
+        self._observer.evaluated()
+        training.called([], self._jax.tree_util.tree_leaves(value))
+        self._step(function)
+
+    def _weights_of_first(self, function: Any) -> Weights:
+        """Return what stands for the weights that a function was first given."""
+        return self._continues.get(function) or Weights()
 
     def _source(self, function: Any, ids: set[int]) -> Any:
         """Return the function that computes the loss.
@@ -327,84 +361,73 @@ class _Steps:
                 return other
         return function
 
-    def _look_after(self, function: Any, found: Any) -> None:
-        given = self._given
-        self._given = []
-        leaves = self._jax.tree_util.tree_leaves(found)
-        if not leaves or isinstance(leaves[0], self._jax.core.Tracer):
-            return
-        if self._fed_back and self._changes(function, given, leaves):
-            self._found_step(function, given)
-        if function in self._losses:
-            self._losses[function].called(given, leaves)
-        if function in self._steps:
-            self._weight = _at(leaves, self._steps[function].weight)
-            self._step(function)
-        elif function not in self._losses:
-            self._note(function, given, found)
-
-    def _changes(self, function: Any, given: list[Any], returned: list[Any]) -> bool:
-        """Whether a call has changed weights among its own earlier results.
-
-        Evaluations are often given weights and metrics, and return both; then the weights are the
-        same, and the metrics have fewer dimensions.
-        """
-        tries = self._tries[function] = self._tries.get(function, 0) + 1
-        if tries > _MOST_TRIES:
-            return False
-        pairs = [
-            (given[at], returned[to]) for at, to in self._fed_back.items() if to < len(returned)
-        ]
-        pairs = [pair for pair in pairs if "float" in str(pair[0].dtype)]
-        weight = self._weight
-        if weight is not None and any(each is weight for each in given):
-            pairs = [pair for pair in pairs if pair[0].shape == weight.shape]
-        if any(before.is_deleted() for before, _ in pairs):  # it was donated, to be changed
-            return True
-        pairs.sort(key=lambda pair: (-min(pair[0].ndim, 2), pair[0].size))
-        left = _MOST_COMPARED_BYTES
-        unchanged = self._constants(function, given)
-        for before, after in pairs:
-            left -= before.nbytes
-            if left < 0 or not before.is_fully_addressable:
-                return True
-            if before.shape != after.shape or (before._value != after._value).any():
-                return before.ndim > 1 or not unchanged
-            unchanged += before.ndim > 0
-        return False
-
-    def _constants(self, function: Any, given: list[Any]) -> int:
-        """Return how many arrays a function was given again, next to others that differ.
-
-        These are the weights that an evaluation is given, next to its batch.
-        """
-        earlier = self._calls[function][-1]
-        others = [each for at, each in enumerate(given) if at not in self._fed_back]
-        arrays = [each for each in others if hasattr(each, "shape") and each.shape]
-        same = sum(map(earlier.was_given, arrays))
-        return same if same < len(arrays) else 0
-
     def _note(self, function: Any, given: list[Any], found: Any) -> None:
-        """Keep the last two calls of a function, unless it is called often and does not step."""
+        """Keep the calls of a function, unless it is called often and does not step."""
         count = self._counts[function] = self._counts.get(function, 0) + 1
+        if count == 1 and self._weights is not None and self._is_known(given):
+            self._continues[function] = self._weights
         if count > _MOST_CALLS:
-            self._calls.pop(function, None)
+            self._forget(function)
             return
         tree = self._jax.tree_util
         returned = [
             (tree.keystr(path), each) for path, each in tree.tree_flatten_with_path(found)[0]
         ]
-        self._calls[function] = [*self._calls.get(function, [])[-1:], _Call(given, returned)]
+        self._calls.setdefault(function, []).append(Call(given, returned))
+
+    def _forget(self, function: Any) -> None:
+        """Forget the calls of a function, since it is known what it is."""
+        for each in (self._calls, self._firsts, self._continues):
+            each.pop(function, None)
+
+    # Steps
+
+    def _step_late(self, function: Any, number: int, calls: list[Call]) -> None:
+        """Report steps that were not known as such when they happened.
+
+        Args:
+            number: how many.
+            calls: those that have computed their losses; empty if they are unknown.
+        """
+        if not number:
+            return
+        training = self._steps[function]
+        losses = [training.loss_of(call) for call in calls]
+        if losses and all(each is not None for each in losses):
+            self._observer.loss(losses)
+        examples = [training.examples_of(call) for call in calls]
+        total = sum(each or 0 for each in examples) or None
+        self._report(function, number, total)
+        atexit.register(self._observer.guarded(self.between.finish))
 
     def _step(self, function: Any) -> None:
         training = self._steps[function]
         if training.loss is not None:
             self._observer.loss(training.loss)
-        self._observer.stepped(function, "jax", examples=training.examples)
+        self._report(function, 1, training.examples)
+
+    def _report(self, function: Any, steps: int, examples: int | None) -> None:
+        """Report steps; what the hook itself compiles is not the script's."""
+        self._compiles.are_ours = True
+        self._observer.stepped(function, "jax", steps=steps, examples=examples)
+        self._compiles.are_ours = False
+
+    def _describe(self, weight: Any) -> None:
+        """Keep what the weights are."""
+        devices = getattr(getattr(weight, "sharding", None), "device_set", ())
+        self._device = next(iter(devices), None)
+        device = {"device": str(self._device)} if devices else {}
+        self._described = {"precision": str(weight.dtype), **device}
 
     def describe(self) -> dict[str, Any]:
         """Return what it computes with."""
-        return {**self._described, "device_peak_bytes": self._peak_bytes()}
+        return {
+            **self._described,
+            "device_peak_bytes": self._peak_bytes(),
+            "compile_seconds": self._compiles.seconds,
+            "step_compiles": self._compiles.of_step,
+            "between_seconds": self.between.seconds,
+        }
 
     def _peak_bytes(self) -> int | None:
         """Return the peak of the memory in use on the device.

@@ -409,10 +409,15 @@ class Observer:
             self.places.keep("evaluation", sys._getframe(1))
         self._forget_loaded()
 
-    def evaluated(self, loss: float | None = None, accuracy: float | None = None) -> None:
-        """An evaluation has ended, with these results."""
+    def evaluated(
+        self,
+        loss: float | None = None,
+        accuracy: float | None = None,
+        ended: float | None = None,
+    ) -> None:
+        """An evaluation has ended, now or at ``ended``, with these results."""
         if self.evaluates_since is not None:
-            self._evaluated(clock(), loss, accuracy)
+            self._evaluated(ended or clock(), loss, accuracy)
         self._since = self._since._replace(waited=0.0, loaded=0)
 
     def epoch(self, loss: float | None = None, accuracy: float | None = None) -> None:
@@ -425,7 +430,8 @@ class Observer:
     def loss(self, value: Any) -> None:
         """A loss is about to be differentiated.
 
-        It is a number, or anything that ``read_losses`` converts later.
+        It is a number, or anything that ``read_losses`` converts later; a list if several steps are
+        reported at once.
 
         A step's loss is the sum of those since the previous step of any optimiser. Of those that a
         closure computes for one step, only the first counts.
@@ -711,7 +717,8 @@ class Observer:
             self._epoch.loss += steps * loss
             self._epoch.losses += steps
         if loss is not None and (self.steps <= _MOST_LOSSES or self.steps % _THEN_EVERY == 0):
-            (self._losses if is_read else self._unread).extend([loss] * steps)
+            of_steps = loss if isinstance(loss, list) else [loss] * steps
+            (self._losses if is_read else self._unread).extend(of_steps)
         if is_first:  # its duration is unknown
             now = clock()  # our own start is no part of the second one
             self._forward.stepped(0.0)

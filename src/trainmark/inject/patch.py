@@ -140,7 +140,11 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def time_reads(
-    kind: Any, names: Iterable[str], observer: Observer, copies: Iterable[str] = ()
+    kind: Any,
+    names: Iterable[str],
+    observer: Observer,
+    copies: Iterable[str] = (),
+    synchronised: Callable[..., None] | None = None,
 ) -> None:
     """Time the methods that wait for a value, or copy one to another device.
 
@@ -148,9 +152,10 @@ def time_reads(
         kind: the class of the arrays.
         names: methods that wait.
         copies: methods that copy; they wait if the copy is on the host.
+        synchronised: is told of each read; by default, the observer is.
     """
     for name in names:
-        reads = _Reads(name, observer)
+        reads = _Reads(name, observer, synchronised or observer.synchronised)
         if isinstance(getattr(kind, name), FunctionType):
             inside(kind, name, reads.inside, observer)
         else:
@@ -202,9 +207,9 @@ class _Sampled:
 class _Reads(_Sampled):
     """Reports how long users wait in a method of an array."""
 
-    def __init__(self, name: str, observer: Observer) -> None:
+    def __init__(self, name: str, observer: Observer, synchronised: Callable[..., None]) -> None:
         super().__init__(name, observer)
-        self._synchronised = observer.guarded(observer.synchronised)
+        self._synchronised = observer.guarded(synchronised)
         self._running: set[Any] = set()
 
     def inside(self, _: Any) -> Generator[None, Any, None]:

@@ -39,6 +39,10 @@ class Observed:
             part of ``seconds``, too.
         no_grad_seconds: from forward passes without gradients in training mode to the next one with
             gradients; a part of the steps, as for an agent that collects what it learns from.
+        compile_seconds: compiling after the first step, which JAX does when shapes change.
+        between_seconds: from the end of a call of a jitted step to the next one, without
+            evaluation; a part of the steps.
+        step_compiles: how often the step was compiled after the first step.
         epochs: number of epochs whose end was seen; null with several trainings.
         evaluations: number of evaluations; null if no call of the network was seen.
         no_grad_passes: number of forward passes without gradients that may be a part of steps.
@@ -83,6 +87,9 @@ class Observed:
     evaluation_seconds: float | None = None
     evaluation_in_steps_seconds: float | None = None
     no_grad_seconds: float | None = None
+    compile_seconds: float | None = None
+    between_seconds: float | None = None
+    step_compiles: int = 0
     epochs: int | None = None
     evaluations: int | None = 0
     no_grad_passes: int = 0

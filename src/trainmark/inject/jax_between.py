@@ -1,0 +1,151 @@
+"""What happens between two steps of JAX: evaluations that are not jitted, and everything else.
+
+Operations outside of jitted functions run in C. Only the first one of each kind and shape passes
+through Python, where it is compiled. If it multiplies weights of the last step with other arrays,
+an evaluation goes on, and we keep the line of the script. A later pause between two steps is an
+evaluation, too, if it is much longer than usual and ends with a read that was first seen in an
+evaluation.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+from .observer import Observer, clock
+from .places import is_users_file, line_of, place_of, users_place
+
+_PRODUCTS = ("dot", "matmul", "einsum", "conv", "take", "gather")
+"""In the names of operations in which networks apply weights to their input. Sums, such as a moving
+average of weights, are none."""
+_LONG = 5.0
+"""Duration of an evaluation, as a multiple of what usually passes between two steps."""
+_FEWEST_GAPS = 3
+"""Number of times between two steps after which we know what is usual."""
+
+
+_MOST_GAPS = 100
+"""Number of times between two steps over which what is usual is averaged."""
+
+
+class Between:
+    """The time from the end of a step to the next one.
+
+    Attributes:
+        seconds: how long all of them took, without evaluations.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._began = 0.0
+        self._ended = 0.0
+        self._call_seconds = 0.0
+        self._weights: list[Any] = []
+        self._loop: list[Any] = []
+        self._place = ""
+        self._is_evaluation = False
+        self._usual = 0.0
+        self._gaps = 0
+        self._read_at = 0.0
+        self._places: set[tuple[Any, int]] = set()
+        self._usual_places: set[tuple[Any, int]] = set()
+        self._of_evaluations: set[tuple[Any, int]] = set()
+        self.seconds = 0.0
+
+    def step_begins(self) -> bool:
+        """A step is about to be called; return whether an evaluation came before it."""
+        now = clock()
+        began = self._began
+        self._began = 0.0
+        self._ended = now
+        has_evaluated = bool(began) and self._gap(began, now)
+        self._weights = []
+        return has_evaluated
+
+    def step_ended(self, weights: list[Any]) -> None:
+        """A step was called, and has returned these arrays."""
+        if not self._loop:
+            self._loop = _codes(sys._getframe(1))
+        self._weights = weights
+        self._began = clock()
+        self._call_seconds = self._began - self._ended
+        self._is_evaluation = False
+        self._places = set()
+
+    def computes(self, name: str, arrays: list[Any]) -> None:
+        """An operation outside of jitted functions is compiled.
+
+        Args:
+            name: its name.
+            arrays: its operands.
+        """
+        if not self._began or not any(each in name for each in _PRODUCTS):
+            return
+        weights = {id(each) for each in self._weights}
+        used = [id(each) in weights for each in arrays]
+        if any(used) and not all(used):
+            self._is_evaluation = True
+            self._place = self._place or self._line(sys._getframe(1))
+
+    def synchronised(self, call: str, seconds: float, frame: FrameType, times: int = 1) -> None:
+        """The user's code of ``frame`` has read an array."""
+        if self._began:
+            self._places.add((frame.f_code, line_of(frame)))
+            self._read_at = clock()
+        self._observer.synchronised(call, seconds, frame, times)
+
+    def _gap(self, began: float, now: float) -> bool:
+        """The time between two steps has passed; return whether that was an evaluation."""
+        evaluates_since = self._observer.evaluates_since
+        if evaluates_since is not None:  # a jitted evaluation
+            self.seconds += max(evaluates_since - began, 0.0)
+            return True
+        if self._evaluated(began, now):
+            return True
+        self.seconds += now - began
+        self._gaps += 1
+        self._usual += (now - began - self._usual) / min(self._gaps, _MOST_GAPS)
+        self._usual_places |= self._places
+        return False
+
+    def finish(self) -> None:
+        """The script ends; the last step may have been followed by an evaluation."""
+        if self._began and self._observer.evaluates_since is None:
+            self._evaluated(self._began, clock())
+        self._began = 0.0
+        self._weights = []
+
+    def _evaluated(self, began: float, now: float) -> bool:
+        """Report an evaluation, if that is what has happened between two steps."""
+        ended = self._read_at if self._read_at > began else now
+        is_known = self._is_evaluation or bool(self._of_evaluations & self._places)
+        if not is_known or self._gaps < _FEWEST_GAPS or ended - began < _LONG * self._usual:
+            return False
+        self._of_evaluations |= self._places - self._usual_places
+        # What is still queued of the step is computed first.
+        start = min(began + max(self._usual, self._call_seconds), ended)
+        self.seconds += start - began + now - ended
+        self._observer.places.setdefault("evaluation", self._place)
+        self._observer.evaluating(start)
+        self._observer.evaluated(ended=ended)
+        return True
+
+    def _line(self, frame: FrameType | None) -> str:
+        """Return the line, in the function with the loop over steps, that has led to a frame."""
+        innermost = users_place(frame) or ""
+        while frame is not None:
+            if frame.f_code in self._loop:
+                return place_of(frame.f_code.co_filename, line_of(frame))
+            frame = frame.f_back
+        return innermost
+
+
+def _codes(frame: FrameType | None) -> list[Any]:
+    """Return the user's code on the stack, the innermost first."""
+    found = []
+    while frame is not None:
+        if is_users_file(frame.f_code.co_filename):
+            found.append(frame.f_code)
+        frame = frame.f_back
+    return found

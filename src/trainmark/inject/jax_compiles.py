@@ -1,0 +1,80 @@
+"""When JAX compiles in the middle of a training, and at which line of the script."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .observer import Observer, clock
+from .places import users_place
+
+_COMPILING = "/jax/core/compile/"
+"""Start of the names of events that JAX reports when it has traced, lowered or compiled."""
+
+_MOST_SPANS = 1_000
+"""Most spans of time that may lie inside of a later one."""
+
+
+class Compiles:
+    """The time that JAX compiles, from the first step that was reported on.
+
+    Args:
+        current: returns the jitted function whose call goes on; None outside of all calls.
+        is_step: whether a function is a step.
+
+    Attributes:
+        seconds: how long it took, without that of evaluations.
+        of_step: how often a step was compiled.
+        are_ours: whether trainmark itself compiles now.
+    """
+
+    def __init__(
+        self,
+        observer: Observer,
+        current: Callable[[], Any],
+        is_step: Callable[[Any], bool],
+    ) -> None:
+        self._observer = observer
+        self._current = current
+        self._is_step = is_step
+        self._spans: list[tuple[float, float]] = []
+        self._places: dict[str, float] = {}
+        self.seconds = 0.0
+        self.of_step = 0
+        self.are_ours = False
+        self._before_gap = 0.0
+
+    def step_ended(self) -> None:
+        """A step was called."""
+        self._before_gap = self.seconds
+
+    def evaluated(self) -> None:
+        """There was an evaluation since the last step, which has compiled for itself."""
+        self.seconds = self._before_gap
+
+    def reported(self, event: str, seconds: float, **_: Any) -> None:
+        """JAX reports an event, which took until now."""
+        if not event.startswith(_COMPILING) or not self._observer.speaks:
+            return
+        if self.are_ours or self._observer.evaluates_since is not None:
+            return
+        now = clock()
+        more = self._outermost(now - seconds, now)
+        self.seconds += more
+        place = users_place(sys._getframe(1))
+        if place:
+            self._places[place] = self._places.get(place, 0.0) + more
+            self._observer.places["compile"] = max(self._places, key=self._places.__getitem__)
+        if "backend_compile" in event and self._is_step(self._current()):
+            self.of_step += 1
+
+    def _outermost(self, start: float, now: float) -> float:
+        """Return the seconds of a span that spans before it, inside of it, do not have."""
+        inner = 0.0
+        while self._spans and self._spans[-1][0] >= start:
+            began, ended = self._spans.pop()
+            inner += ended - began
+        self._spans.append((start, now))
+        del self._spans[:-_MOST_SPANS]
+        return max(now - start - inner, 0.0)

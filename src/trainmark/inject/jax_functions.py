@@ -1,0 +1,157 @@
+"""Jitted functions of the user's, whose calls are shown to what observes them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Generator
+from types import MethodType
+from typing import Any
+
+from .observer import Observer
+from .patch import Kind, inside, note, replace
+
+
+class Function:
+    """A function of the user's, which may be compiled again and again."""
+
+
+class Functions:
+    """Follows the calls of jitted functions, except for those inside of others.
+
+    Args:
+        before: is given the function and its arguments, before a call.
+        after: is given the function and its result, after a call.
+    """
+
+    def __init__(
+        self,
+        jax: Any,
+        observer: Observer,
+        before: Callable[..., None],
+        after: Callable[..., None],
+    ) -> None:
+        self._jax = jax
+        self._observer = observer
+        self._inside = threading.local()
+        self._known: dict[Any, tuple[Callable[[], Any], Function]] = {}
+        self._made = observer.guarded(observer.places.made)
+        self._before = observer.guarded(before)
+        self._after = observer.guarded(after)
+
+    @property
+    def current(self) -> Any:
+        """The function whose call goes on; None outside of all calls."""
+        return getattr(self._inside, "function", None)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a call is a part of another one, or of a step that Keras reports."""
+        return self.current is not None or self._observer.is_led
+
+    def follow(self) -> None:
+        """Wrap what ``jax.jit`` returns, and calls of what was compiled ahead of time."""
+        library = os.path.dirname(self._jax.__file__) + os.sep
+
+        def jit(found: Any) -> Any:
+            if _caller(sys._getframe(2)).f_code.co_filename.startswith(library):
+                return found
+            if hasattr(found, "lower"):
+                return self._wrapped(found)
+
+            def decorate(function: Any) -> Any:
+                return self._wrapped(found(function))
+
+            return decorate
+
+        def calls(arguments: dict[str, Any]) -> Generator[None, Any, None]:
+            if self.is_inside:
+                return
+            compiled = arguments["self"]
+            self._inside.function = compiled
+            try:
+                self._before(compiled, arguments["args"], arguments["kwargs"])
+                found = yield
+            finally:
+                self._inside.function = None
+            self._after(compiled, found)
+
+        replace(self._jax, "jit", jit)
+        note(self._jax.stages, "Wrapped", Kind.STAND_IN)
+        inside(self._jax.stages.Compiled, "__call__", calls, self._observer)
+
+    def _wrapped(self, jitted: Any) -> Any:
+        code = getattr(jitted.__wrapped__, "__code__", None)
+        earlier, function = self._known.get(code, (_nothing, Function()))
+        if earlier() is not None:  # two functions with the same code, such as of a factory
+            function = Function()
+        call = _Jitted(jitted, self._call, function)
+        if code is not None:
+            self._known[code] = weakref.ref(call), function
+        self._made(function, sys._getframe(1))
+        return call
+
+    def _call(self, function: Any, jitted: Callable[..., Any], args: Any, more: Any) -> Any:
+        if self.is_inside:
+            return jitted(*args, **more)
+        self._inside.function = function
+        try:
+            self._before(function, args, more)
+            found = jitted(*args, **more)
+        finally:
+            self._inside.function = None
+        self._after(function, found)
+        return found
+
+
+class _Jitted:
+    """Stands for a jitted function, and shows its calls; everything else is that function's.
+
+    Jitted functions are written in C, which neither tells of their calls nor can be derived from.
+    """
+
+    def __init__(self, jitted: Any, call: Callable[..., Any], function: Function) -> None:
+        functools.update_wrapper(self, jitted)
+        self.__wrapped__ = jitted.__wrapped__
+        self._jitted = jitted
+        self._calls = call
+        self._function = function
+
+    def __call__(self, /, *args: Any, **more: Any) -> Any:
+        return self._calls(self._function, self._jitted, args, more)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self._jitted)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jitted, name)
+
+    def __get__(self, thing: Any, kind: Any = None) -> Any:
+        return self if thing is None else MethodType(self, thing)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._jitted.__reduce_ex__(protocol)
+
+    def __repr__(self) -> str:
+        return repr(self._jitted)
+
+    def __eq__(self, other: Any) -> bool:
+        return bool(self._jitted == getattr(other, "_jitted", other))
+
+    def __hash__(self) -> int:
+        return hash(self._jitted)
+
+
+def _nothing() -> Any:
+    return None
+
+
+def _caller(frame: Any) -> Any:
+    """Return the frame that called the function of a frame, beyond JAX's filter of tracebacks."""
+    while frame.f_back.f_code.co_filename.endswith("traceback_util.py"):
+        frame = frame.f_back
+    return frame.f_back

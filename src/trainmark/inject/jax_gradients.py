@@ -1,0 +1,56 @@
+"""Which functions of JAX compute gradients, and of arrays of which shapes.
+
+A jitted function shows this only while it is traced, in its first call.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Generator
+from typing import Any
+
+from .jax_calls import is_float
+
+
+class Gradients:
+    """The shapes of what was differentiated.
+
+    Args:
+        current: returns the jitted function whose call goes on; None outside of all calls.
+        eager: is given the arrays and the value of a function that is differentiated outside of
+            jitted functions.
+    """
+
+    def __init__(
+        self, jax: Any, current: Callable[[], Any], eager: Callable[[list[Any], Any], None]
+    ) -> None:
+        self._jax = jax
+        self._current = current
+        self._eager = eager
+        self._shapes: weakref.WeakKeyDictionary[Any, set[tuple[int, ...]]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def differentiates(self, arguments: dict[str, Any]) -> Generator[None, Any, None]:
+        """Observe ``jax.vjp``, which ``jax.grad`` and its relatives call."""
+        leaves = self._jax.tree_util.tree_leaves(arguments["primals"])
+        shapes = {tuple(each.shape) for each in leaves if is_float(each)}
+        function = self._current()
+        if function is not None:
+            self._shapes.setdefault(function, set()).update(shapes)
+            return
+        tracer = self._jax.core.Tracer
+        if not leaves or any(isinstance(each, tracer) for each in leaves):
+            return
+        found = yield
+        self._eager(leaves, found[0])
+
+    def shapes_of(self, function: Any) -> set[tuple[int, ...]]:
+        """Return the shapes that a function differentiates; empty if it was never seen to."""
+        return self._shapes.get(function, set())
+
+
+def is_of(array: Any, shapes: set[tuple[int, ...]]) -> bool:
+    """Whether an array may be a weight that is differentiated, perhaps one of an ensemble."""
+    shape = tuple(array.shape)
+    return any(each and shape[-len(each) :] == each for each in shapes)

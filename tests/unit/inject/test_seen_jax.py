@@ -1,0 +1,82 @@
+"""What is a step, an evaluation and a training, in scripts with JAX that are unlike others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.slow import slow
+from tests.unit.inject.test_seen import SCRIPTS, seen
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "warmed up",
+        "no change at first",
+        "few weights",
+        slow("norms"),
+        slow("passed through"),
+        slow("decayed outside"),
+        "applied outside",
+        "not jitted",
+    ],
+)
+def test_each_step_counts_with_its_loss(tmp_path: Path, name: str) -> None:
+    found = seen(tmp_path, "jax_steps", name)
+    assert found["steps"] == 20
+    if name != "not jitted":
+        assert found["examples_per_step"] == 8
+        assert len(found["losses"]) == 20
+    assert found["losses"][-1] < found["losses"][0]
+
+
+def test_gradients_of_two_batches_are_one_step(tmp_path: Path) -> None:
+    found = seen(tmp_path, "jax_steps", "added up")
+    assert (found["steps"], found["evaluations"]) == (20, 0)
+
+
+def test_gradients_of_the_input_are_no_training(tmp_path: Path) -> None:
+    from tests.observed import observed
+
+    run = observed(SCRIPTS / "jax_steps.py", "saliency", folder=tmp_path)
+    assert (run.code, run.steps) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["seeds", "donated", slow("same start"), slow("factory")])
+def test_weights_of_their_own_are_another_training(tmp_path: Path, name: str) -> None:
+    found = seen(tmp_path, "jax_trials", name)
+    assert (found["steps"], found["training_starts"]) == (30, [0, 10, 20])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "optimiser anew",
+        slow("restored"),
+        slow("averaged"),
+        "clients",
+        slow("in turns"),
+        slow("line search"),
+    ],
+)
+def test_weights_that_may_go_on_are_one_training(tmp_path: Path, name: str) -> None:
+    found = seen(tmp_path, "jax_trials", name)
+    assert found["steps"] >= 29
+    assert found["training_starts"] == [0]
+
+
+def test_an_evaluation_that_is_not_jitted_is_no_step(tmp_path: Path) -> None:
+    found = seen(tmp_path, "jax_evaluated", "accuracy")
+    assert (found["steps"], found["evaluations"]) == (60, 2)
+    assert found["places"]["evaluation"].endswith("jax_evaluated.py:38")
+    assert found["evaluation_seconds"] > 0
+    assert found["compile_seconds"] < found["evaluation_seconds"]
+
+
+@pytest.mark.parametrize("name", ["norms", "every step", "pauses"])
+def test_what_else_is_between_steps_is_no_evaluation(tmp_path: Path, name: str) -> None:
+    found = seen(tmp_path, "jax_evaluated", name)
+    assert (found["steps"], found["evaluations"]) == (60, 0)
+    assert 0 < found["between_seconds"] <= found["seconds"]
