@@ -157,8 +157,8 @@ class _Steps:
         self._may_evaluate = False
         training = self._steps.get(function)
         if training is not None:
-            if self.between.step_begins():
-                self._compiles.evaluated()
+            has_evaluated = self.between.step_begins()
+            self._compiles.step_begins(has_evaluated=has_evaluated)
             training.trials.before(given)
             self._has_moved = training.moved is None or training.moved.are_new(given)
         if training is not None or function in self._losses:
@@ -216,7 +216,6 @@ class _Steps:
             if self._has_moved:
                 self._step(function)
             self.between.step_ended(leaves)
-            self._compiles.step_ended()
         elif function not in self._losses:
             self._note(function, given, found)
 
@@ -277,10 +276,10 @@ class _Steps:
         state = {id(given[at]) for at in self._fed_back}
         shapes = {given[at].shape for at in fed_back}
         loss = next((at for at, each in calls[-1].losses.items() if id(each) not in ids), None)
-        if itself:
-            batch = batch_of(sizes(given), state, shapes)
-        else:
-            batch = batch_of(calls[-1].sizes, state, shapes)
+        arrays = sizes(given) if itself else calls[-1].sizes
+        batch = batch_of(arrays, state, shapes)
+        if batch is None and self._gradients.shapes_of(computes):
+            batch = batch_of(arrays, state, ())  # it has the shape of some weights
         first = self._firsts.get(function, {})
         trials = Trials(self._observer, weakref.ref(function), first, fed_back, own)
         training = Training(loss, batch, trials, self._weights_of_first(function))
@@ -310,6 +309,7 @@ class _Steps:
         weight = next(each for each in given if is_float(each) and is_of(each, shapes))
         self._describe(weight)
         self._observer.places.made_at("step", function)
+        self._observer.places.made_at("outside", function)
         position = next(at for at, each in enumerate(given) if each is weight)
         late = [call for call in calls if position not in call.repeated]
         self._step_late(function, len(late), late)

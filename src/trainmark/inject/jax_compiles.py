@@ -43,15 +43,14 @@ class Compiles:
         self.seconds = 0.0
         self.of_step = 0
         self.are_ours = False
-        self._before_gap = 0.0
+        self._between: list[tuple[str, float]] = []
 
-    def step_ended(self) -> None:
-        """A step was called."""
-        self._before_gap = self.seconds
-
-    def evaluated(self) -> None:
-        """There was an evaluation since the last step, which has compiled for itself."""
-        self.seconds = self._before_gap
+    def step_begins(self, *, has_evaluated: bool) -> None:
+        """A step is about to be called; an evaluation before it has compiled for itself."""
+        if not has_evaluated:
+            for place, seconds in self._between:
+                self._add(place, seconds)
+        self._between.clear()
 
     def reported(self, event: str, seconds: float, **_: Any) -> None:
         """JAX reports an event, which took until now."""
@@ -61,13 +60,18 @@ class Compiles:
             return
         now = clock()
         more = self._outermost(now - seconds, now)
-        self.seconds += more
-        place = users_place(sys._getframe(1))
-        if place:
-            self._places[place] = self._places.get(place, 0.0) + more
-            self._observer.places["compile"] = max(self._places, key=self._places.__getitem__)
-        if "backend_compile" in event and self._is_step(self._current()):
+        place = users_place(sys._getframe(1)) or ""
+        if not self._is_step(self._current()):
+            self._between.append((place, more))
+            return
+        self._add(place, more)
+        if "backend_compile" in event:
             self.of_step += 1
+
+    def _add(self, place: str, seconds: float) -> None:
+        self.seconds += seconds
+        self._places[place] = self._places.get(place, 0.0) + seconds
+        self._observer.places["compile"] = max(self._places, key=self._places.__getitem__)
 
     def _outermost(self, start: float, now: float) -> float:
         """Return the seconds of a span that spans before it, inside of it, do not have."""

@@ -84,20 +84,29 @@ class Functions:
         inside(self._jax.stages.Compiled, "__call__", calls, self._observer)
 
     def _wrapped(self, jitted: Any) -> Any:
-        code = getattr(jitted.__wrapped__, "__code__", None)
-        earlier, function = self._known.get(code, (_nothing, Function()))
-        if earlier() is not None:  # two functions with the same code, such as of a factory
-            function = Function()
-        call = _Jitted(jitted, self._call, function)
-        if code is not None:
-            self._known[code] = weakref.ref(call), function
+        function = Function()
         self._made(function, sys._getframe(1))
-        return call
+        return _Jitted(jitted, self._call, function)
 
-    def _call(self, function: Any, jitted: Callable[..., Any], args: Any, more: Any) -> Any:
+    def _known_as(self, stand_in: _Jitted, jitted: Any, function: Function) -> Function:
+        """Return the function that a jitted one is, when it is first called.
+
+        A loop may define and jit the same one in each turn. Two that exist at the same time are
+        different ones, such as those of a factory.
+        """
+        code = getattr(jitted.__wrapped__, "__code__", None)
+        if code is None:
+            return function
+        earlier, known = self._known.get(code, (_nothing, function))
+        if earlier() is None:
+            function = known
+        self._known[code] = weakref.ref(stand_in), function
+        return function
+
+    def _call(self, stand_in: _Jitted, jitted: Any, args: Any, more: Any) -> Any:
         if self.is_inside:
             return jitted(*args, **more)
-        self._inside.function = function
+        function = self._inside.function = stand_in.trainmark_function(self._known_as)
         try:
             self._before(function, args, more)
             found = jitted(*args, **more)
@@ -119,9 +128,17 @@ class _Jitted:
         self._jitted = jitted
         self._calls = call
         self._function = function
+        self._was_called = False
 
     def __call__(self, /, *args: Any, **more: Any) -> Any:
-        return self._calls(self._function, self._jitted, args, more)
+        return self._calls(self, self._jitted, args, more)
+
+    def trainmark_function(self, known_as: Callable[..., Function]) -> Function:
+        """Return which function it is."""
+        if not self._was_called:
+            self._was_called = True
+            self._function = known_as(self, self._jitted, self._function)
+        return self._function
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:

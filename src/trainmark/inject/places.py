@@ -38,7 +38,8 @@ class Places(dict):  # type: ignore[type-arg]
     """Where things are made or happen for the first time, each ``file:line``.
 
     Names are loader, optimizer, model, forward, backward, evaluation, no_grad, save, fit and
-    step.
+    step; in JAX also compile, eager (gradients outside of jitted functions) and outside (the
+    function whose weights are changed outside of it).
     """
 
     def __init__(self) -> None:

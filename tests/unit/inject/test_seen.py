@@ -196,9 +196,16 @@ def test_an_evaluation_that_is_given_its_own_metrics_is_no_step(tmp_path: Path) 
     assert found["losses"][-1] < found["losses"][0]
 
 
-def test_a_function_that_is_jitted_in_a_loop_is_one(tmp_path: Path) -> None:
-    found = seen(tmp_path, "jax_in_a_loop")
+@pytest.mark.parametrize(
+    ("name", "compiles"), [("jax_in_a_loop", 0), ("jax_defined_in_a_loop", 10)]
+)
+def test_a_function_that_is_jitted_in_a_loop_is_one(
+    tmp_path: Path, name: str, compiles: int
+) -> None:
+    found = seen(tmp_path, name)
     assert (found["steps"], found["examples_per_step"]) == (12, 16)
+    assert found["step_compiles"] == compiles
+    assert (found["compile_seconds"] > 0) == bool(compiles)
 
 
 @pytest.mark.parametrize(
