@@ -12,6 +12,8 @@ A ``diagnosis`` is not a valid training.
 """
 NOT_ENOUGH_TIME = "not enough time"
 """Why an experiment was left out; begins the reason."""
+EVERY_CHANGE = "all"
+"""Stands for all changes, where none was tried for the same reason."""
 ScriptPart = Literal[
     "loader", "sync", "evaluation", "save", "optimizer", "threads", "precision", "model", "line"
 ]

@@ -156,6 +156,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     from trainmark.report.changes_table import answers, changes_table, shares
     from trainmark.report.charts.gains import gains
     from trainmark.report.files import in_format_of, require_drawable
+    from trainmark.report.jax_steps import jax_steps
     from trainmark.study.explain import own_script
     from trainmark.study.options import working_folder
 
@@ -206,6 +207,9 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         interrupted=found.interrupted,
     )
     observed = dataclasses.replace(found.observed, losses=[], changed={})
+    if observed.framework == "jax":
+        after_growth = int(found.grows is not None)
+        sentences_shown[after_growth:after_growth] = jax_steps(observed)
     parts = dict(found.parts or shares(observed))
     data = {**vars(found), "observed": observed, "shares": parts, "sentences": sentences_shown}
     data.pop("parts")

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from trainmark import units
 from trainmark.analysis.changes import SAMPLED, Curve, Finding
-from trainmark.analysis.experiments import NOT_ENOUGH_TIME, experiment, words
+from trainmark.analysis.experiments import EVERY_CHANGE, NOT_ENOUGH_TIME, experiment, words
 from trainmark.record.growth import Growth
 from trainmark.record.observed import Observed
 from trainmark.report.growth import growth_sentence
@@ -60,7 +60,9 @@ def changes_table(
     of_time = ", ".join(
         f"{what} {units.percent(share, 0)}" for what, share in parts.items() if share > 0.01
     )
-    reasons = "; ".join(f"{change} ({why})" for change, why in left_out.items())
+    reasons = "; ".join(
+        f"{change} ({why})" for change, why in left_out.items() if change != EVERY_CHANGE
+    )
     return table_of(
         findings,
         (
@@ -176,6 +178,8 @@ def _inside(line: str, inside: Mapping[str, float]) -> list[str]:
 
 
 def _nothing_measured(left_out: Mapping[str, str]) -> str:
+    if EVERY_CHANGE in left_out:
+        return f"No change was tried, since {left_out[EVERY_CHANGE]}."
     reasons = set(left_out.values())
     late = {reason for reason in reasons if reason.startswith(NOT_ENOUGH_TIME)}
     if late:

@@ -11,7 +11,13 @@ from trainmark.report.growth import growth_sentence
 
 _LEAST_SHARE = 0.01
 """Smallest share of the time that a sentence names."""
-_QUEUED = {"forward and loss", "backward", "optimizer", "without gradients"}
+_QUEUED = {
+    "forward and loss",
+    "backward",
+    "optimizer",
+    "without gradients",
+    "calls of the step",
+}
 """Parts that are only queued for a GPU, which computes them later."""
 
 
@@ -46,6 +52,9 @@ def parts(seen: Observed) -> list[Part]:
         ("saving", seen.saving_seconds, "save"),
         ("evaluation", seen.evaluation_seconds, "evaluation"),
         ("without gradients", seen.no_grad_seconds, "no_grad"),
+        ("calls of the step", _seconds_of_calls(seen), "step"),
+        ("between steps", seen.between_seconds, ""),
+        ("compiling", seen.compile_seconds, "compile"),
     )
     return [
         Part(name, seconds / whole, seen.places.get(place, ""))
@@ -68,13 +77,29 @@ def own_steps(seen: Observed) -> list[str]:
         sentences.append(f"The first loss was {first}, the last one that was kept {last}.")
     if seen.ranks > 1:
         sentences.append(f"Examples and losses are those of rank 0 of {seen.ranks:,}.")
-    named = [part for part in parts(seen) if part.share >= _LEAST_SHARE]
-    named.sort(key=lambda part: -part.share)
-    if named:
-        sentences.append(f"Where the time goes: {', '.join(map(_words, named))}.")
+    of_time = where_time_goes(seen)
+    if of_time:
+        sentences.append(of_time)
     for name, why in seen.unknown.items():
         sentences.append(f"{name.replace('_', ' ').capitalize()}: unknown, since {why}.")
     return sentences
+
+
+def where_time_goes(seen: Observed) -> str:
+    """Return the sentence that names the parts of the time; empty if none is known."""
+    named = [part for part in parts(seen) if part.share >= _LEAST_SHARE]
+    named.sort(key=lambda part: -part.share)
+    if not named:
+        return ""
+    return f"Where the time goes: {', '.join(map(_words, named))}."
+
+
+def _seconds_of_calls(seen: Observed) -> float | None:
+    """Return how long the calls of a jitted step took, without compiling; None if unknown."""
+    if seen.between_seconds is None or not seen.between_seconds:
+        return None
+    others = seen.between_seconds + (seen.compile_seconds or 0.0)
+    return max(seen.seconds - others, 0.0)
 
 
 def _words(part: Part) -> str:

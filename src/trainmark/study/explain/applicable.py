@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS, experiment
+from trainmark.analysis.experiments import (
+    EVERY_CHANGE,
+    EXPERIMENTS,
+    OF_KERAS,
+    ONLY_KERAS,
+    experiment,
+)
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.observed import IN_EVERY_STEP, Observed
 from trainmark.units import percent
@@ -16,10 +22,7 @@ _MOST_WORKERS = 8
 """Maximum number of loader processes that is tried."""
 _LARGE_SHARE = 0.25
 """Share of the time from which on changes to a part of the script are tried first."""
-_WHY_NOT_JAX = (
-    "JAX is not supported yet; try donated buffers (donate_argnums) and several steps "
-    "per call (lax.scan)"
-)
+_WHY_NOT_JAX = "trainmark can't change scripts with JAX yet"
 _SLOW_SECONDS = 300.0
 """With at least this time, changes that start slowly are tried."""
 
@@ -37,7 +40,7 @@ def choose(
             first.
     """
     if seen.framework == "jax":
-        return [], {"all": _WHY_NOT_JAX}, {}
+        return [], {EVERY_CHANGE: _WHY_NOT_JAX}, {}
     if only:
         return _with_values(only, seen, facts), {}, {}
     own = [name for name in EXPERIMENTS if name not in ONLY_KERAS]

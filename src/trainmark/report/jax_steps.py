@@ -1,0 +1,94 @@
+"""What to say about the steps of a script with JAX, to which no changes are made yet.
+
+Everything is observed, so no sentence promises a gain.
+"""
+
+from __future__ import annotations
+
+from trainmark import units
+from trainmark.record.observed import Observed
+from trainmark.report.own_steps import where_time_goes
+
+_LEAST_SHARE = 0.01
+"""Smallest share of the time for which compiling is worth a sentence."""
+_MUCH = 0.1
+"""Smallest share of the time for which the time between steps is worth a sentence."""
+_NEARLY_EVERY = 0.9
+"""Share of the steps in which a line must read results, so that it does in nearly every step."""
+
+
+def jax_steps(seen: Observed) -> list[str]:
+    """Return what was observed, the most important first."""
+    sentences = [
+        where_time_goes(seen),
+        _compiling(seen),
+        *_not_jitted(seen),
+        *_reads(seen),
+        _between(seen),
+    ]
+    return [each for each in sentences if each]
+
+
+def _compiling(seen: Observed) -> str:
+    seconds = seen.compile_seconds or 0.0
+    share = _share(seconds, seen)
+    if share < _LEAST_SHARE:
+        return ""
+    took = f"which took {units.seconds(seconds)}, {units.percent(share, 0)} of the time"
+    where = _in_brackets(seen, "compile")
+    if not seen.step_compiles:
+        return f"JAX compiled other functions after the first step{where}, {took}."
+    times = seen.step_compiles
+    often = "once more" if times == 1 else f"{times:,} more times"
+    return (
+        f"JAX compiled the step {often} after the first step{where}, {took}. It does so for each "
+        "new shape or type of an argument, such as a smaller last batch, and for each new function "
+        "that is passed to jax.jit."
+    )
+
+
+def _not_jitted(seen: Observed) -> list[str]:
+    sentences = []
+    if "eager" in seen.places:
+        place = seen.places["eager"]
+        sentences.append(
+            f"The gradients at {place} are computed outside of jax.jit, one operation at a time. "
+            "A jitted function can compute them and change the weights."
+        )
+    if "outside" in seen.places:
+        place = seen.places["outside"]
+        sentences.append(
+            f"The weights are changed or copied outside of the jitted function at {place}, one "
+            "operation at a time. That function can do this, too."
+        )
+    return sentences
+
+
+def _reads(seen: Observed) -> list[str]:
+    often = [
+        read for read, times in seen.syncs.items() if times >= _NEARLY_EVERY * (seen.steps - 1)
+    ]
+    return [
+        f"{place} reads a result in nearly every step, by {call}. Python then waits for the step "
+        "before it prepares the next one."
+        for place, _, call in (read.rpartition(" ") for read in often)
+    ]
+
+
+def _between(seen: Observed) -> str:
+    share = _share(seen.between_seconds or 0.0, seen)
+    if share < _MUCH:
+        return ""
+    return (
+        f"{units.percent(share, 0)} of the time passes between the calls of the step: in Python, "
+        "in operations that are not jitted, and in waiting for results."
+    )
+
+
+def _share(seconds: float, seen: Observed) -> float:
+    return seconds / seen.all_seconds if seen.all_seconds > 0 else 0.0
+
+
+def _in_brackets(seen: Observed, place: str) -> str:
+    found = seen.places.get(place)
+    return f" ({found})" if found else ""
