@@ -93,6 +93,8 @@ class Between:
         if self._began:
             self._places.add((frame.f_code, line_of(frame)))
             self._read_at = clock()
+            if self._evaluates(self._read_at - self._began):
+                seconds = 0.0  # the read is a part of the evaluation
         self._observer.synchronised(call, seconds, frame, times)
 
     def _gap(self, began: float, now: float) -> bool:
@@ -119,8 +121,7 @@ class Between:
     def _evaluated(self, began: float, now: float) -> bool:
         """Report an evaluation, if that is what has happened between two steps."""
         ended = self._read_at if self._read_at > began else now
-        is_known = self._is_evaluation or bool(self._of_evaluations & self._places)
-        if not is_known or self._gaps < _FEWEST_GAPS or ended - began < _LONG * self._usual:
+        if not self._evaluates(ended - began):
             return False
         self._of_evaluations |= self._places - self._usual_places
         # What is still queued of the step is computed first.
@@ -130,6 +131,12 @@ class Between:
         self._observer.evaluating(start)
         self._observer.evaluated(ended=ended)
         return True
+
+    def _evaluates(self, seconds: float) -> bool:
+        """Whether the time since the last step, of so many seconds, was an evaluation."""
+        if not self._is_evaluation and not self._of_evaluations & self._places:
+            return False
+        return self._gaps >= _FEWEST_GAPS and seconds > _LONG * self._usual
 
     def _line(self, frame: FrameType | None) -> str:
         """Return the line, in the function with the loop over steps, that has led to a frame."""

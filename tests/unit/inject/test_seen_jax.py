@@ -72,7 +72,8 @@ def test_an_evaluation_that_is_not_jitted_is_no_step(tmp_path: Path) -> None:
     assert (found["steps"], found["evaluations"]) == (60, 2)
     assert found["places"]["evaluation"].endswith("jax_evaluated.py:38")
     assert found["evaluation_seconds"] > 0
-    assert found["compile_seconds"] < found["evaluation_seconds"]
+    assert found["compile_seconds"] == 0
+    assert found["sync_seconds"] < found["evaluation_seconds"] / 10
 
 
 @pytest.mark.parametrize("name", ["norms", "every step", "pauses"])

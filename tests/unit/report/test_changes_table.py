@@ -110,7 +110,11 @@ def test_without_a_winner_the_answer_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("left_out", "words"),
-    [({}, "No changes were tried."), ({"pin": "exit code 1"}, "No change could be measured.")],
+    [
+        ({}, "No changes were tried."),
+        ({"pin": "exit code 1"}, "No change could be measured."),
+        ({"all": "it uses JAX"}, "No change was tried, since it uses JAX."),
+    ],
 )
 def test_without_a_finding_the_answer_says_if_anything_was_tried(
     left_out: dict[str, str], words: str
