@@ -6,9 +6,9 @@ import math
 from collections.abc import Collection
 from typing import Any
 
-from .jax_calls import Call, at, rows
-from .jax_moved import Moved
-from .jax_trials import Trials
+from .calls import Call, at, rows
+from .moved import Moved
+from .trials import Trials
 
 
 class Weights:

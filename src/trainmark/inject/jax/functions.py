@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator
 from types import MethodType
 from typing import Any
 
-from .observer import Observer
-from .patch import Kind, inside, note, replace
+from ..observer import Observer
+from ..patch import Kind, inside, note, replace
 
 
 class Function:

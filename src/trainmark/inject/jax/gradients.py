@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Generator
 from typing import Any
 
-from .jax_calls import is_float
+from .calls import is_float
 
 
 class Gradients:

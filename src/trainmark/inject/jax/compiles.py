@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from .observer import Observer, clock
-from .places import users_place
+from ..observer import Observer, clock
+from ..places import users_place
 
 _COMPILING = "/jax/core/compile/"
 """Start of the names of events that JAX reports when it has traced, lowered or compiled."""

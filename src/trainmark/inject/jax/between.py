@@ -10,11 +10,13 @@ evaluation.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from .observer import Observer, clock
-from .places import is_users_file, line_of, place_of, users_place
+from ..observer import Observer, clock
+from ..places import is_users_file, line_of, place_of, users_place
+from .calls import weakly
 
 _PRODUCTS = ("dot", "matmul", "einsum", "conv", "take", "gather")
 """In the names of operations in which networks apply weights to their input. Sums, such as a moving
@@ -23,8 +25,6 @@ _LONG = 5.0
 """Duration of an evaluation, as a multiple of what usually passes between two steps."""
 _FEWEST_GAPS = 3
 """Number of times between two steps after which we know what is usual."""
-
-
 _MOST_GAPS = 100
 """Number of times between two steps over which what is usual is averaged."""
 
@@ -41,7 +41,7 @@ class Between:
         self._began = 0.0
         self._ended = 0.0
         self._call_seconds = 0.0
-        self._weights: list[Any] = []
+        self._weights: list[Callable[[], Any]] = []
         self._loop: list[Any] = []
         self._place = ""
         self._is_evaluation = False
@@ -67,7 +67,7 @@ class Between:
         """A step was called, and has returned these arrays."""
         if not self._loop:
             self._loop = _codes(sys._getframe(1))
-        self._weights = weights
+        self._weights = [weakly(each) for each in weights]
         self._began = clock()
         self._call_seconds = self._began - self._ended
         self._is_evaluation = False
@@ -82,7 +82,7 @@ class Between:
         """
         if not self._began or not any(each in name for each in _PRODUCTS):
             return
-        weights = {id(each) for each in self._weights}
+        weights = {id(each()) for each in self._weights}
         used = [id(each) in weights for each in arrays]
         if any(used) and not all(used):
             self._is_evaluation = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .jax_calls import is_float
+from .calls import is_float
 
 _MOST_COMPARED_BYTES = 1 << 28
 """Most bytes of a call's results that are compared with what it was given."""

@@ -6,9 +6,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .jax_calls import Call, nothing
-from .jax_weights import begins_anew, copied, is_readable
-from .observer import Observer
+from ..observer import Observer
+from .calls import Call, nothing
+from .weights import begins_anew, copied, is_readable
 
 _FEWEST_STEPS = 3
 """Fewest steps of a training. A line search, for example, makes one step from the same weights

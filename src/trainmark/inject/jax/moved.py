@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .jax_calls import is_float, nothing, weakly
-from .jax_gradients import is_of
-from .jax_weights import copied, has_moved, is_readable
+from .calls import is_float, nothing, weakly
+from .gradients import is_of
+from .weights import copied, has_moved, is_readable
 
 _FEWEST_MOVES = 3
 """Number of times in a row that weights must have moved a little."""

@@ -19,18 +19,18 @@ import weakref
 from collections.abc import Generator
 from typing import Any
 
-from .jax_between import Between
-from .jax_calls import Call, at, is_float, sizes
-from .jax_compiles import Compiles
-from .jax_functions import Function, Functions
-from .jax_gradients import Gradients, is_of
-from .jax_moved import Moved
-from .jax_training import Training, Weights, batch_of
-from .jax_trials import Trials
-from .jax_weights import any_changed, copies_to_recognise, state_changed
-from .observer import Observer
-from .patch import inside, time_reads
-from .places import users_place
+from ..observer import Observer
+from ..patch import inside, time_reads
+from ..places import users_place
+from .between import Between
+from .calls import Call, at, is_float, sizes
+from .compiles import Compiles
+from .functions import Function, Functions
+from .gradients import Gradients, is_of
+from .moved import Moved
+from .training import Training, Weights, batch_of
+from .trials import Trials
+from .weights import any_changed, copies_to_recognise, state_changed
 
 _READS = (
     "item",
@@ -75,11 +75,9 @@ def install(jax: Any, observer: Observer) -> None:
 
 def _leave_out_of_tracebacks() -> None:
     """Let JAX leave out our frames where it leaves out its own, and where it looks for a caller."""
-    folder = os.path.dirname(__file__)
+    folder = os.path.join(os.path.dirname(__file__), "")
     for name in ("traceback_util", "source_info_util"):
-        module = importlib.import_module(f"jax._src.{name}")
-        for file in ("jax.py", "jax_functions.py"):
-            module.register_exclusion(os.path.join(folder, file))
+        importlib.import_module(f"jax._src.{name}").register_exclusion(folder)
 
 
 def _read_losses(kept: list[Any]) -> list[float]:
