@@ -17,8 +17,9 @@ from __future__ import annotations
 import os
 
 from . import redirect, savers
-from .observer import FOLDER, PROCESS, Observer
+from .observer import FOLDER, Observer
 from .overlay import ORIGINAL, Overlay
+from .processes import PROCESS
 from .watch import watch_frameworks
 
 METRIC = "TRAINMARK_METRIC"

@@ -22,12 +22,14 @@ from typing import Any
 from . import best_threads
 from .amounts import Amounts, Since
 from .evaluators import EarlyPasses, Evaluators
+from .first_turn import FirstTurn
 from .forward_time import ForwardTime
 from .hooks import HOOK, hook_of_script, load_hook
 from .inside import Observes
 from .leaving import leave
 from .passes import Passes, TrainingData
 from .places import Places, is_users_file, users_place
+from .processes import Processes
 from .sources import Sources
 from .step_times import StepTimes
 from .tally import Tally
@@ -36,20 +38,6 @@ from .unseen_learning import why_unseen
 
 FOLDER = "TRAINMARK_OBSERVER"
 """Environment variable: a folder in which the processes of a command agree on their roles."""
-STEPS = "TRAINMARK_STEPS"
-"""Environment variable: the step after which the training ends."""
-PROCESS = "TRAINMARK_PROCESS"
-"""Environment variable: the id of the first Python process of the command, which its children
-inherit."""
-_POLL_SECONDS = 0.1
-"""Time between two looks of a process that waits to be ended."""
-_SILENT_POLLS = 100
-"""Number of looks without a report of the training that is reported, after which that one has
-ended by itself."""
-_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-"""Environment variables with the rank of this process among several."""
-_WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-"""Environment variables with the number of ranks."""
 _MOST_LOSSES = 2_000
 """Steps from the start whose losses are all kept."""
 _THEN_EVERY = 100
@@ -113,23 +101,17 @@ class Observer:
     """
 
     def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._claimed = os.path.join(folder, "claimed")
+        self._processes = Processes(folder)
         self._role = _UNDECIDED
         self._hook: Any = None
         self._pace: Any = None
         self._own_epochs = False
-        self._last_step = int(os.environ.get(STEPS) or 0)
-        self._first_process = int(os.environ.get(PROCESS) or os.getpid())
-        self._ranks = any(int(os.environ.get(name) or 1) > 1 for name in _WORLDS)
         self.framework = ""
         self.describe: dict[str, Callable[[], dict[str, Any]]] = {}
         self.read_losses: dict[str, Callable[[list[Any]], list[float]]] = {}
         self.networks_unseen: set[str] = set()
         self.threads: dict[str, best_threads.Settable] = {}
-        self._search: best_threads.Search | None = None
-        self._had_turn = False
-        self._search_steps = 0
+        self._first_turn = FirstTurn(folder)
         self.is_led = False
         self.also_report: Callable[[bool], list[dict[str, Any]]] = _no_messages
         self.injected: list[str] = []
@@ -484,9 +466,7 @@ class Observer:
             return
         if self._role == _SPEAKS:
             self._take_turns()
-        if (self._last_step and self.steps >= self._last_step) or (
-            self._ranks and self._is_told_to_end()
-        ):
+        if self._processes.ends_after(self.steps):
             self.end()
 
     def skipped(self) -> None:
@@ -544,24 +524,10 @@ class Observer:
         """
         speaks = self.speaks
         self._finish(early=True)
-        if os.getpid() != self._first_process:
-            self._wait_to_be_ended(speaks)
+        if not self._processes.is_first:
+            self._processes.wait_to_be_ended(self._hook, speaks=speaks)
         os.environ.pop(HOOK, None)  # a hook that is loaded now must not report
         leave(self._hook)
-
-    def _wait_to_be_ended(self, speaks: bool) -> None:
-        silent = _SILENT_POLLS if speaks else 0
-        reported = None
-        while True:
-            if silent == _SILENT_POLLS:
-                hook = self._hook or load_hook()
-                hook._send({"event": "end", "t": clock()})
-            silent += 1
-            time.sleep(_POLL_SECONDS)
-            last = reported
-            reported = os.stat(self._claimed).st_mtime_ns
-            if last != reported and silent < _SILENT_POLLS:
-                silent = 0
 
     # Private
 
@@ -672,16 +638,8 @@ class Observer:
     def _claim(self, framework: str) -> None:
         """Decide on this process's role, at its first step."""
         self.framework = framework
-        if any(os.environ.get(rank, "0") != "0" for rank in _RANKS):
+        if not self._processes.claims():
             self._role = _FOLLOWS
-            return
-        try:
-            os.close(os.open(self._claimed, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        except OSError:
-            self._role = _FOLLOWS
-            self._ranks = True  # this may be a rank without rank variables: all end together
-            with open(self._claimed, "a") as file:
-                file.write("followed")
             return
         self._role = _SPEAKS
         own = hook_of_script()
@@ -730,13 +688,13 @@ class Observer:
             self._pace.goes_on()
             # The script's own hook has begun a turn.
             if self._pace._turns is not None and not self._pace._over:
-                self._set_threads()
+                self._begin_turn()
         else:
             seconds = now - self._mark - since.apart
             self._forward.stepped(seconds)
             self._tally.stepped(counts=True)
             self._epoch.amounts.add(since, steps)
-            if self._search is None:
+            if not self._first_turn.searches:
                 totals["seconds"] += seconds
                 if since.elements:
                     self._elements = since.elements
@@ -747,13 +705,7 @@ class Observer:
             self._epoch.waited += since.waited
             if step.seconds:
                 self._tally.add("optimizer", step.seconds)
-            if self._search is not None:
-                self._go_on_searching(self._search, seconds, now)
-            elif self._pace._turns is not None:
-                self._pace._mark += since.apart
-                self._pace._steps += steps - 1
-                self._pace._passes += self._passes_of_step
-                self._pace.stepped(now, self._hook.FEWEST_STEPS)
+            self._spend_turn(step, seconds, since.apart)
         self._passes_of_step = 0
         self._mark = now
         are_known = self._amounts.are_loaded and self.steps >= FEW
@@ -765,6 +717,25 @@ class Observer:
             self._due = now
             self._end_due_epoch()
 
+    def _spend_turn(self, step: Step, seconds: float, apart: float) -> None:
+        """Count a step towards the search for threads or, after that, towards the turn.
+
+        Args:
+            seconds: its duration.
+            apart: seconds of evaluations since the step before, which don't count.
+        """
+        if self._first_turn.searches:
+            found = self._first_turn.stepped(seconds)
+            if found is not None:
+                self._hook._send({"event": "threads", "t": step.ended, **found})
+            if not self._first_turn.searches:
+                self._pace.goes_on()
+        elif self._pace._turns is not None:
+            self._pace._mark += apart
+            self._pace._steps += step.steps - 1
+            self._pace._passes += self._passes_of_step
+            self._pace.stepped(step.ended, self._hook.FEWEST_STEPS)
+
     def _take_turns(self) -> None:
         """Pause if the turn is over; report now and then."""
         if self._pace._turns is not None and self._pace._over:
@@ -772,46 +743,18 @@ class Observer:
             self._pace.pause()
             if self._pace._target < 0:
                 self._ask_to_end()
-            self._set_threads()
+            self._begin_turn()
             self._mark = clock()
         elif self._mark >= self._report_at:
             self._report(reads=False)
 
-    def _set_threads(self) -> None:
-        """In the first turn, set the best number of CPU threads, or search for it.
-
-        It does nothing unless trainmark asks for this.
-        """
-        if self._had_turn:
-            return
-        self._had_turn = True
-        settable = self.threads.get(self.framework)
-        numbers = best_threads.wanted(self._folder)
-        if (
-            settable is None
-            or settable.fixed
-            or not numbers
-            or self._ranks
-            or best_threads.is_fixed_by_variable()
-        ):
-            return
-        if not str(self.describe[self.framework]().get("device")).startswith("cpu"):
-            return
-        if len(numbers) == 1:
-            settable.set(numbers[0])
-            return
-        most_steps = int(best_threads.MOST_SHARE * self._last_step) if self._last_step else None
-        self._search = best_threads.Search(settable, numbers, most_steps)
-
-    def _go_on_searching(self, search: best_threads.Search, seconds: float, now: float) -> None:
-        """Pass the duration of a step on to the search; when the search ends, the turn begins."""
-        search.stepped(seconds)
-        self._search_steps = search.steps
-        if search.over:
-            self._search = None
-            if search.result is not None:
-                self._hook._send({"event": "threads", "t": now, **search.result})
-            self._pace.goes_on()
+    def _begin_turn(self) -> None:
+        """A turn begins; in the first one, the best number of CPU threads is found."""
+        settable = None if self._processes.has_ranks else self.threads.get(self.framework)
+        device = None
+        if settable is not None:
+            device = self.describe[self.framework]().get("device")
+        self._first_turn.begin(settable, device, self._processes.last_step)
 
     def _trains_again(self, now: float) -> None:
         """An evaluation has ended; only the loader knows when."""
@@ -914,7 +857,7 @@ class Observer:
         losses = self._losses
         self._losses = []
         now = clock()
-        os.utime(self._claimed)  # others see that this training goes on
+        self._processes.goes_on()
         # The time between reports grows, since a long training must not send too much.
         self._report_at = now + 1.0 + self._tally.seconds["seconds"] / 1000
         for each in self.also_report(reads):
@@ -938,7 +881,7 @@ class Observer:
     def figures(self) -> dict[str, Any]:
         """Return what was observed so far, as it is reported."""
         steps = self.steps
-        untimed = self._first_steps + self._search_steps
+        untimed = self._first_steps + self._first_turn.steps
         amounts = self._amounts
         seconds = self._tally.seconds["seconds"] * (steps - 1) / max(steps - untimed, 1)
         examples = amounts.examples()
@@ -972,25 +915,10 @@ class Observer:
             **self.describe.get(self.framework, dict)(),
         }
 
-    def _is_told_to_end(self) -> bool:
-        """Whether the first rank has set the step after which all ranks end."""
-        try:
-            with open(os.path.join(self._folder, "last-step")) as file:
-                self._last_step = int(file.read())
-        except (OSError, ValueError):
-            return False
-        return self.steps >= self._last_step
-
     def _ask_to_end(self) -> None:
         """End now or, if other processes train, all after the next step; the slices are enough."""
         self._is_cut = True
-        self._last_step = self.steps + 1
-        path = os.path.join(self._folder, "last-step")
-        with open(path + ".new", "w") as file:
-            file.write(str(self._last_step))
-        # Trainings that the command starts later end, too
-        os.replace(path + ".new", path)
-        if not (self._ranks or os.path.getsize(self._claimed)):
+        if self._processes.tell_to_end(self.steps + 1):
             self.end()
 
 
