@@ -208,7 +208,9 @@ class _Pace:
         # Wait for the next slice, if this one is over.
         if self._turns is None or not self._over:
             return
-        _send({"event": "pause", "t": time.perf_counter(), "settled": _epochs > 0})
+        settled = _epochs > 0
+        now = time.perf_counter()
+        _send({"event": "pause", "t": now, "settled": settled, "counts_steps": True})
         try:
             lengths = [float(word) for word in self._turns.readline().split()]
             self._target, self._untimed_target, self._steps_a_second = (*lengths, 0.0)[:3]

@@ -243,7 +243,7 @@ def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]
         reference=reference,
         learning_unseen=_why_unseen(side),
         metric=metric,
-        epochs=max((record.epoch_count for record in records), default=0),
+        epochs=max((record.epoch_count or 0 for record in records), default=0),
         steps=max(map(_steps, records), default=0),
         by_steps=any(record.workload.view.schedule.steps for record in records),
         epoch_seconds=MedianInterval.of(side.known("epoch_seconds")),
@@ -353,8 +353,8 @@ def _held_against(
     # aren't comparable.
     same_length = side.group.key.train_examples == reference.group.key.train_examples
     work = _work(reference, side)
-    if work.caveat is not None:
-        caveats.add(work.caveat)
+    if not work.can_be_compared:
+        caveats.add(Caveat.UNEQUAL_WORK)
     differs = _known_to_differ(side.examples, reference.examples) or not work.can_be_compared
     if same_length and not differs:
         speedup, found = _by_runs(side, reference, margin)
@@ -368,6 +368,8 @@ def _held_against(
             if of_slices.at_least is None or not is_confirmed:
                 speedup = of_slices
                 found = its_caveats
+                if work.caveat is not None:
+                    found = found | {work.caveat}
         elif sliced is not None and sliced.too_disturbed:
             speedup = dataclasses.replace(speedup, verdict="unclear")
             found = found | {Caveat.TOO_DISTURBED}

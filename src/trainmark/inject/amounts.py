@@ -21,7 +21,8 @@ class Since(NamedTuple):
         odd: number of forward passes with gradients whose input shows no number of examples.
         again: number of these passes that came after another one, and before its backward pass.
         elements: number of elements of these inputs.
-        passes: number of forward passes with gradients.
+        passes: number of forward passes with gradients, without those of closures and those that
+            needed no look, because a loader counts the examples.
     """
 
     waited: float = 0.0

@@ -83,22 +83,29 @@ class EarlyPasses:
         """
         known = self._networks.get(id(network))
         if known is None or known.network() is not network:
-            known = self._networks[id(network)] = _Early(weakref.ref(network), now, loader)
+            key = id(network)
+            reference = weakref.ref(network, lambda _: self._networks.pop(key, None))
+            known = self._networks[key] = _Early(reference, now, loader)
         known.passes += 1
+        known.latest = now
 
-    def exhausted(self, loader: int) -> None:
+    def exhausted(self, loader: int, now: float) -> None:
         """A loader has no more batches."""
         for each in self._networks.values():
             if each.loader == loader:
                 each.loader = 0
+                each.latest = now
 
-    def began(self, networks: Iterable[object]) -> float | None:
-        """Return when one of these was evaluated first; None if none was, or not completely."""
+    def seconds(self, networks: Iterable[object]) -> float | None:
+        """Return how long one of these was evaluated, but for its last pass if there is no loader.
+
+        The result is None if none was evaluated, or not completely.
+        """
         for network in networks:
             known = self._networks.get(id(network))
             is_same = known is not None and known.network() is network
             if known is not None and is_same and known.passes > 1 and not known.loader:
-                return known.began
+                return known.latest - known.began
         return None
 
     def forget(self) -> None:
@@ -112,5 +119,6 @@ class _Early:
     def __init__(self, network: Callable[[], object], began: float, loader: int) -> None:
         self.network = network
         self.began = began
+        self.latest = began
         self.loader = loader
         self.passes = 0

@@ -13,9 +13,9 @@ import __future__
 
 import ast
 import inspect
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, Callable  # noqa: UP035  (Python 3.8 has no aliases of the other one)
 
 Observes = Callable[[Any], "Generator[None, Any, None]"]
 """Is given the arguments of a call by their names, and yields once: until the function has ended.

@@ -261,7 +261,7 @@ class Observer:
         """
         self._last_read = -1
         self._fetch = clock()
-        self._early.exhausted(loader)
+        self._early.exhausted(loader, self._fetch)
         if self._sources.current == loader:
             self._sources.current = 0
         if self.steps > steps_before and self._epoch.amounts.steps and not self.is_led:
@@ -306,7 +306,8 @@ class Observer:
             tokens: number of tokens of the batch, if it has any.
             elements: number of elements of the input; 0 if it is unknown.
             data: the tensor that the input is, or is a part of; None if it is unknown.
-            begins: whether the forward pass begins now.
+            begins: whether the forward pass begins now, and is one of the network that leads, not
+                of another one like it. Only these are timed and counted in every step.
         """
         if grad and (training or self._trains_in_eval):
             if self._odd_targets >= _MOST_ODD_TARGETS:
@@ -318,8 +319,8 @@ class Observer:
             self._sources.trains()
             if data is not None:
                 self._training_data.trained_on(data)
-            self._passes_of_step += 1
             if begins:
+                self._passes_of_step += 1
                 self._forward.begins(clock())
             if "forward" not in self.places:
                 caller = None if self.is_led else sys._getframe(1)
@@ -348,15 +349,15 @@ class Observer:
         """A network computes in evaluation mode, before it is known which one trains."""
         self._early.passed(network, self._sources.current, clock())
 
-    def network_found(self, networks: list[object]) -> None:
+    def network_found(self, framework: str, networks: list[object]) -> None:
         """The network that trains is known: the first of these, and what it wraps."""
         if not self.steps:  # otherwise, a step has called it in a way that can't be seen
-            self.networks_unseen.discard("torch")
-        began = self._early.began(networks)
+            self.networks_unseen.discard(framework)
+        seconds = self._early.seconds(networks)
         self._early.forget()
-        if began is not None:
+        if seconds is not None:
             self._tally.counts["evaluations"] += 1
-            self._tally.add("evaluation", clock() - began)
+            self._tally.add("evaluation", seconds)
 
     def forward_begins(self) -> None:
         """A forward pass begins whose input needs no look."""
@@ -586,8 +587,9 @@ class Observer:
         self.is_steady = False
         passes = self._passes = self._passes or Passes(clock())
         self.places.keep("no_grad", frame)
-        if not self._sources.current and self._training_data.is_other(data):
-            passes.read(data, users_place(frame) or "")
+        if not self._sources.current:
+            is_other = self._training_data.is_other(data)
+            passes.read(data if is_other else None, users_place(frame) or "")
         if not self._sources.current or self._sources.current in self._sources.of_steps:
             return
         if not passes.source:
@@ -733,7 +735,8 @@ class Observer:
         elif self._pace._turns is not None:
             self._pace._mark += apart
             self._pace._steps += step.steps - 1
-            self._pace._passes += self._passes_of_step
+            if hasattr(self._pace, "_passes"):  # older copies of the hook lack it
+                self._pace._passes += self._passes_of_step
             self._pace.stepped(step.ended, self._hook.FEWEST_STEPS)
 
     def _take_turns(self) -> None:
@@ -741,6 +744,7 @@ class Observer:
         if self._pace._turns is not None and self._pace._over:
             self._report()
             self._pace.pause()
+            self._mark = clock()
             if self._pace._target < 0:
                 self._ask_to_end()
             self._begin_turn()

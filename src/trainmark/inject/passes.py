@@ -59,17 +59,27 @@ class Passes:
         self.since = Since()
         self.opened = began
         self.place = ""
+        self._number = 0
         self._data: Callable[[], Any] = _nothing
 
     def read(self, data: object, place: str) -> None:
-        """A tensor that no step is computed from was read at this place."""
+        """One of them has read a tensor that no step is computed from, or something else.
+
+        Args:
+            data: the tensor; None for something else.
+            place: where that was.
+        """
         self.place = self.place or place
-        self._data = weakref.ref(data)
+        self._number += 1
+        if self._number == 1 and data is not None:
+            self._data = weakref.ref(data)
+        elif self._data() is not data:
+            self._data = _nothing
 
     @property
     def are_held_out(self) -> bool:
-        """Whether they read a tensor that no step is computed from, and that still exists.
+        """Whether all of them read one tensor that no step is computed from and that still exists.
 
-        What an agent sees, or what a network draws, is soon gone.
+        What an agent sees, or what a network draws, changes from pass to pass, and is soon gone.
         """
         return self._data() is not None

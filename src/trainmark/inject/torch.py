@@ -204,7 +204,7 @@ class _Network:
             self._root = module
             self._leave_others()
             wrapped = [module._modules.get(name) for name in ("_orig_mod", "module")]
-            self._observer.network_found([module, *wrapped])
+            self._observer.network_found("torch", [module, *wrapped])
             self._observer.places.made_at("model", module._modules.get("_orig_mod", module))
         self._forward(module, frame.f_locals["args"], frame.f_locals["kwargs"])
 
@@ -261,7 +261,8 @@ class _Network:
         rows = self._rows(tensor)
         data = None if tensor is None or tensor._base is None else tensor._base
         data = tensor if data is None else data
-        self._observer.forward(called.training, grad, rows, tokens, elements, data, begins=True)
+        leads = called is self._root
+        self._observer.forward(called.training, grad, rows, tokens, elements, data, begins=leads)
 
     def _rows(self, tensor: Any) -> int | None:
         """Return the number of examples in an input; None if its shape does not show it.

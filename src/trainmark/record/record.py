@@ -334,8 +334,6 @@ class Slice(Struct, frozen=True):
         seconds: duration of the timed steps.
         examples: number of examples of the timed steps; the number of epochs if a command does not
             report how many examples an epoch has.
-        passes: number of forward passes with gradients in the timed steps of an observed command;
-            null if they were not seen.
         others_share: share that processes outside all sides took. It may be wrong by a few percent,
             even below 0, since the system counts in ticks.
         stolen_share: share that the host of this virtual machine gave to others.
@@ -345,6 +343,8 @@ class Slice(Struct, frozen=True):
             threads.
         switches: how often per second these threads lost a core to another thread.
         pressure: share of the wall-clock time in which any thread of the machine waited for a core.
+        passes: number of forward passes with gradients in the timed steps of an observed command;
+            null if they were not seen.
     """
 
     block: int
@@ -783,6 +783,6 @@ class Record(Struct, frozen=True, kw_only=True):
     caveats: list[Caveat] = field(default_factory=list)
 
     @property
-    def epoch_count(self) -> int:
-        """Number of epochs; of an observed command, of those whose end was seen."""
-        return len(self.epochs) if self.observed is None else self.observed.epochs or 0
+    def epoch_count(self) -> int | None:
+        """Number of epochs; of an observed command, of those whose end was seen, if known."""
+        return len(self.epochs) if self.observed is None else self.observed.epochs

@@ -97,7 +97,7 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     tone = SPEED_TONES[these.speedup.verdict] if harmless.issuperset(caveats) else "doubtful"
     disturbed = Caveat.TOO_DISTURBED in caveats
     unit = "" if _is_trained(these, those) else " per step"
-    if Caveat.PER_PASS in caveats:
+    if Caveat.PER_PASS in caveats and these.speedup.of == "slice":
         unit = " per forward pass"
     accelerator = this if these.best_threads is None else that
     speed = _speed(this, that, these.speedup, unit, disturbed=disturbed)

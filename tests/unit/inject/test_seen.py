@@ -74,6 +74,13 @@ def test_what_comes_before_the_first_step(tmp_path: Path, passes: str, evaluatio
     found = seen(tmp_path, "evaluated_first", passes)
     assert (found["steps"], found["evaluations"]) == (5, evaluations)
     assert bool(found["evaluation_seconds"]) == bool(evaluations)
+    assert (found["evaluation_seconds"] or 0.0) < 0.9, "the script then sleeps for a second"
+
+
+def test_what_an_agent_has_seen_is_no_data_set(tmp_path: Path) -> None:
+    found = seen(tmp_path, "on_policy")
+    assert (found["steps"], found["evaluations"], found["no_grad_passes"]) == (20, 0, 28)
+    assert found["no_grad_seconds"] > 0
 
 
 def test_evaluations_are_unknown_if_no_call_was_seen(tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ class Reports:
         self.not_finite: str | None = None
         self.last_finite: float | None = None
         self.packages: dict[str, str] = {}
+        self.counts_steps = False
         self.language: str | None = None
         self.ended_early = False
 
@@ -160,6 +161,7 @@ class Reports:
             return ToBeEnded()
         elif event == "pause":
             self._windows.append((self._edge, now - self._edge))
+            self.counts_steps = message.get("counts_steps") is True
             found = Waiting(settled=message.get("settled") is True)
         elif event == "resume":
             self.paused_seconds += now - self._edge

@@ -73,7 +73,7 @@ def run_script(request: RunScript, send: Send, clock: Clock, turns: Turns) -> No
         with Supervisor(environment) as supervisor:
             processes = _CommandProcesses(supervisor.pid)
             if request.in_turns:
-                passing = turns, turns_pipe, processes
+                passing = turns, turns_pipe, processes, reports
                 threading.Thread(target=_pass_on, args=passing, daemon=True).start()
             send(Ready())
             started = supervisor.start(CommandRequest(request.argv, folder, writable))
@@ -200,7 +200,7 @@ def _copied(folder: Path, *, confined: bool) -> Path:
     return linked(folder, copy, whole=not confined)
 
 
-def _pass_on(turns: Turns, turns_pipe: int, processes: _CommandProcesses) -> None:
+def _pass_on(turns: Turns, turns_pipe: int, processes: _CommandProcesses, reports: Reports) -> None:
     """Resume the command when it is its turn."""
     while True:
         turn = turns.get()
@@ -210,7 +210,7 @@ def _pass_on(turns: Turns, turns_pipe: int, processes: _CommandProcesses) -> Non
             if turn["threads"]:  # before the command continues, since it then reads the file
                 (_folder() / best_threads.FILE).write_text(" ".join(map(str, turn["threads"])))
             line = f"{math.inf if turn['seconds'] is None else turn['seconds']} {turn['untimed']}"
-            if turn["steps_a_second"]:
+            if turn["steps_a_second"] and reports.counts_steps:
                 line += f" {turn['steps_a_second']}"
         os.write(turns_pipe, f"{line}\n".encode())
         processes.go_on()

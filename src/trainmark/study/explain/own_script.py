@@ -32,7 +32,7 @@ from trainmark.analysis.changes import (
     speedup,
 )
 from trainmark.analysis.experiments import EXPERIMENTS, NOT_ENOUGH_TIME, ScriptPart, experiment
-from trainmark.analysis.slices import steps_a_second
+from trainmark.analysis.slices import are_growing, steps_a_second
 from trainmark.analysis.statistics import Estimate
 from trainmark.analysis.work import of_steps
 from trainmark.errors import ExplanationFailed, UnknownName
@@ -447,6 +447,8 @@ class _Study:
         ratio = speedup(_in_turns(unchanged), _in_turns(records), per_example=is_batch)
         if not (is_batch or of_steps(unchanged, records).can_be_compared):
             why_not.append("a step then does another amount of work")
+        elif ratio is None and are_growing([*unchanged, *records]):
+            why_not.append("steps take longer and longer, and no equal numbers of them were timed")
         if why_not or ratio is None:
             why_not.append("it ended, or memory ran out, before it could be compared")
             self.left_out[change] = why_not[0]
@@ -599,7 +601,7 @@ class _Study:
         if self.interrupted or self.limit.is_reached:
             return
         number = next(self.rounds)
-        rate = steps_a_second([self.base, *self.records[UNCHANGED]])
+        rate = steps_a_second([self.base, *itertools.chain.from_iterable(self.records.values())])
         tasks = [self._task(side, blocks, number, rate) for side in dict.fromkeys(changes)]
         what = f"{many(len(changes) - 1, 'change')} against the unchanged script"
         watch = _StepWatch(self.report_time, self.host, what)

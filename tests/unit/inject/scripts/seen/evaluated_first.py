@@ -1,6 +1,7 @@
 """Passes in evaluation mode before the first step: an evaluation, a try, or another network's."""
 
 import sys
+import time
 
 import torch
 from torch import nn
@@ -24,6 +25,7 @@ with torch.no_grad():
     else:
         for _ in range(1 if how == "a try" else 3):
             first(data)
+time.sleep(1.0)  # such as a download
 network.train()
 optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
 for _ in range(5):
