@@ -355,7 +355,8 @@ class Observer:
             self.networks_unseen.discard(framework)
         seconds = self._early.seconds(networks)
         self._early.forget()
-        if seconds is not None:
+        builds_itself = "keras" in self.describe  # which calls the network, too
+        if seconds is not None and not builds_itself:
             self._tally.counts["evaluations"] += 1
             self._tally.add("evaluation", seconds)
 
