@@ -355,8 +355,8 @@ class Observer:
             self.networks_unseen.discard(framework)
         seconds = self._early.seconds(networks)
         self._early.forget()
-        builds_itself = "keras" in self.describe  # which calls the network, too
-        if seconds is not None and not builds_itself:
+        is_built_by_calls = "keras" in self.describe
+        if seconds is not None and not is_built_by_calls:
             self._tally.counts["evaluations"] += 1
             self._tally.add("evaluation", seconds)
 
@@ -402,6 +402,7 @@ class Observer:
         """An evaluation has ended, now or at ``ended``, with these results."""
         if self.evaluates_since is not None:
             self._evaluated(ended or clock(), loss, accuracy)
+        self._evaluators.forget()
         self._since = self._since._replace(waited=0.0, loaded=0)
 
     def epoch(self, loss: float | None = None, accuracy: float | None = None) -> None:
