@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 
@@ -91,6 +92,34 @@ def test_words_before_the_name_belong_to_it() -> None:
     assert last("loss", "Average loss: 0.5") == 0.5
 
 
+def test_with_other_capital_letters_longer_names_may_be_meant() -> None:
+    found = read("loss", "Loss: 1\nAverage loss: 2")
+    assert {*found.matches} == {"Loss", "Average loss"}
+
+
+def test_counts_and_levels_of_logging_belong_to_no_name() -> None:
+    lines = ["Epoch1 loss 0.3", "Epoch2 loss 0.2", "step10 loss 0.1", "INFO loss 0.05"]
+    (found,) = read("loss", "\n".join(lines)).matches.items()
+    assert (found[0], found[1].values) == ("loss", [0.3, 0.2, 0.1, 0.05])
+    lines = ["INFO train epoch1 loss 0.3", "INFO val epoch1 loss 0.4"]
+    assert {*read("loss", "\n".join(lines)).matches} == {"train loss", "val loss"}
+
+
+def test_a_number_may_tell_figures_apart() -> None:
+    found = read("accuracy", "top1 accuracy 0.5, top5 accuracy 0.9")
+    assert {*found.matches} == {"top1 accuracy", "top5 accuracy"}
+
+
+@pytest.mark.parametrize("printed", ["PRÄZISION: 0.5", "präzision: 0.5", "Präzision 0.5"])
+def test_a_name_may_have_any_letters(printed: str) -> None:
+    assert last("PRÄZISION", printed) == 0.5
+
+
+def test_in_a_long_line_the_values_next_to_the_name_are_found() -> None:
+    filler = "other 1 " * 10_000
+    assert last("loss", f"loss: 0.6 {filler}loss: 0.5 {filler}\n") == 0.5
+
+
 def test_of_many_values_the_best_and_the_last_are_known() -> None:
     values = [*range(3 * MOST_VALUES, 0, -1), 7]
     (series,) = read("loss", *(f"step {n}: loss {n}\n" for n in values)).matches.values()
@@ -104,8 +133,30 @@ def test_the_other_names_are_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["x" * 400_000, "a b " * 100_000, "loss " * 100_000, "1" * 200_000]
+    "text",
+    [
+        "x" * 400_000,
+        "a b " * 100_000,
+        "loss " * 100_000,
+        "loss 1 " * 15_000,
+        "1" * 200_000,
+        "loss" + " " * 100_000,
+        "loss" + " " * 100_000 + "x",
+        "loss: " + "1" * 100_000 + "x",
+        "loss: 1." + "1" * 100_000 + "x",
+        "loss: 1" + ",111" * 25_000 + "x",
+        "loss: 1e" + "1" * 100_000 + "x",
+        "loss: 1" + " " * 100_000,
+        "loss: 1/" + "1" * 100_000 + "x",
+        "loss: " + "a" * 100_000,
+        "loss: 1 step" + " " * 100_000,
+        "loss: 1 step " + "1" * 100_000 + ",",
+        "loss: 1 \x1b[" + "0" * 100_000,
+        "loss: 1 " + "\x1b]" * 50_000,
+    ],
 )
-def test_hostile_output_takes_no_time(text: str) -> None:
-    found = read("loss", text)
+def test_the_time_for_hostile_output_grows_with_its_length(text: str) -> None:
+    start = time.process_time()
+    found = read("loss", text, "\n")
     assert len(found.others()) <= 20
+    assert time.process_time() - start < 5
