@@ -1,31 +1,32 @@
 """Values of a figure that the script logs to a library, such as TensorBoard.
 
 The functions of a library are observed only after the script has imported it, and only if the user
-has named a figure (``trainmark measure --metric``). Tensors are kept as copies on their device, and
-are read when the observer reads its losses, so that nothing waits for a device meanwhile.
+has named a figure (``trainmark measure --metric``). Numbers are sent with the next report. Tensors
+are kept as copies on their device, and are read when the observer reads its losses, so that nothing
+waits for a device meanwhile.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Generator, Mapping
-from typing import Any
+from collections.abc import Generator, Mapping
+from typing import Any, Callable  # noqa: UP035  (Python 3.8 has no aliases of the other one)
 
 from .imports import after_import
 from .observer import Observer
 from .patch import inside
 
 _MOST_VALUES = 2_000
-"""Values from the first one on that are all kept."""
+"""Number of values, from the first one on, of which every one is kept."""
 _THEN_EVERY = 100
-"""Distance between those that are kept after these."""
+"""After these values, one in this many is kept."""
 _MOST_NAMES = 20
 """Most other names that are reported."""
 _VALUES_OF_LINE = 80
 """Most values in one line of a report; more are sent in several lines."""
 
-Read = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+Read = Callable[["Mapping[str, Any]"], "Mapping[str, Any]"]
 """Returns the figures that a call logs, given its arguments."""
 
 
@@ -55,6 +56,7 @@ class Logged:
         self._observer = observer
         self._series: dict[str, _Series] = {}
         self._others: dict[str, None] = {}
+        self._others_sent = 0
 
     def keep(self, source: str, figures: Mapping[str, Any]) -> None:
         """Keep what was logged.
@@ -68,9 +70,15 @@ class Logged:
                 if len(self._others) < _MOST_NAMES:
                     self._others[tag] = None
                 continue
-            series = self._series.setdefault(tag, _Series(source))
-            if series.source == source:
-                series.add(self._observer.steps, value)
+            series = self._series.get(tag)
+            if series is not None and series.source != source:
+                continue
+            kept = _kept(value)
+            if kept is None:
+                continue
+            if series is None:
+                series = self._series[tag] = _Series(source)
+            series.add(self._observer.steps, kept)
 
     def messages(self, reads: bool) -> list[dict[str, Any]]:
         """Return what is reported since the last call.
@@ -79,13 +87,9 @@ class Logged:
             reads: whether tensors may be read now, which may wait for a device.
         """
         others = list(self._others)
-        if not reads:
-            return []
-        if not self._series:
-            return [{"event": "logged", "tag": "", "others": others}] if others else []
         found: list[dict[str, Any]] = []
         for tag, series in self._series.items():
-            for values in series.read():
+            for values in series.read(reads):
                 found.append(
                     {
                         "event": "logged",
@@ -96,6 +100,9 @@ class Logged:
                         "others": others,
                     }
                 )
+        if not found and len(others) > self._others_sent:
+            found.append({"event": "logged", "tag": "", "others": others})
+        self._others_sent = len(others)
         return found
 
 
@@ -117,9 +124,8 @@ class _Series:
         self._lowest: tuple[int, float] | None = None
         self._highest: tuple[int, float] | None = None
 
-    def add(self, step: int, value: Any) -> None:
-        """Add a value, which may be a tensor."""
-        kept = _kept(value)
+    def add(self, step: int, kept: Any) -> None:
+        """Add a number, or a tensor to be read later."""
         if isinstance(kept, float):
             self._compare(step, kept)
         if self.count < _MOST_VALUES or self.count % _THEN_EVERY == 0:
@@ -141,39 +147,51 @@ class _Series:
             [step, _plain(value)] for step, value in filter(None, (self._lowest, self._highest))
         ]
 
-    def read(self) -> Generator[list[list[Any]], None, None]:
-        """Yield the values since the last call, in parts that fit into a line."""
-        unread = self._unread
-        self._unread = []
+    def read(self, reads: bool) -> Generator[list[list[Any]], None, None]:
+        """Yield the values since the last call, in parts that fit into a line.
+
+        Args:
+            reads: whether tensors may be read. Otherwise, the first one and all after it are left,
+                since values are sent in their order.
+        """
+        waiting = self._unread
         if self._last is not None:  # the last value counts most
-            unread.append(self._last)
+            waiting.append(self._last)
             self._last = None
         values: list[list[Any]] = []
-        for step, kept in unread:
+        taken = 0
+        for step, kept in waiting:
+            if not (reads or isinstance(kept, float)):
+                break
+            taken += 1
             number = _number(kept)
             if number is not None:
                 self._compare(step, number)
                 values.append([step, _plain(number)])
+        self._unread = waiting[taken:]
         while values:
             yield values[:_VALUES_OF_LINE]
             values = values[_VALUES_OF_LINE:]
 
 
 def _kept(value: Any) -> Any:
-    """Return a number, or what can be read later."""
-    if isinstance(value, (int, float)):
-        return float(value)
+    """Return a number, or a tensor of one element to be read later; None for anything else.
+
+    Nothing else is kept alive, such as an image or a large tensor.
+    """
     if hasattr(value, "detach"):
         # The script may change its tensor in place.
-        return value.detach().clone()
-    is_read_at_once = type(value).__module__ == "numpy"
-    return _number(value) if is_read_at_once else value
+        return value.detach().clone() if value.numel() == 1 else None
+    if hasattr(value, "block_until_ready"):  # an array of JAX, which never changes
+        return value if value.size == 1 else None
+    return _number(value)
 
 
 def _number(kept: Any) -> float | None:
-    """Return the number in what was kept; None for a text or for several numbers."""
+    """Return the number in a value; None for a text or for several numbers."""
     try:
-        return float(kept.tolist() if hasattr(kept, "tolist") else kept)
+        # Only what has one element has this shape, and its elements are not copied before.
+        return float(kept.reshape(()).tolist() if hasattr(kept, "reshape") else kept)
     # It may be anything, such as an image.
     except Exception:  # noqa: BLE001
         return None

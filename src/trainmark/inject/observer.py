@@ -866,7 +866,15 @@ class Observer:
         self._processes.goes_on()
         # The time between reports grows, since a long training must not send too much.
         self._report_at = now + 1.0 + self._tally.seconds["seconds"] / 1000
-        for each in self.also_report(reads):
+        try:
+            further = self.also_report(reads)
+        # What others add must not cost the observer's own report.
+        except Exception as error:  # noqa: BLE001
+            further = []
+            failure = f"not also_report: {type(error).__name__}: {error}"[:200]
+            if failure not in self.injected:
+                self.injected.append(failure)
+        for each in further:
             self._hook._send({**each, "t": now})
         self._hook._send({"event": "step_times", "t": now, "parts": self._times.parts()})
         versions = getattr(self._hook, "_versions", dict)  # older copies of the hook lack it

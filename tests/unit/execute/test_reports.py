@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from trainmark.execute.protocol.answers import (
     EpochEnded,
     Evaluated,
+    MetricLogged,
     SliceTimed,
     StepsObserved,
     ThreadsTried,
@@ -315,3 +316,11 @@ def test_a_search_for_the_number_of_threads_is_reported() -> None:
 def test_an_invalid_search_is_left_out(figures: dict[str, Any]) -> None:
     messages, reports = received(line("threads", 2.0, **figures))
     assert (messages, reports.left_out) == ([], 1)
+
+
+@pytest.mark.parametrize("others", [5, None, "lr", {"lr": 1}, True])
+def test_other_names_that_are_no_list_are_left_out(others: object) -> None:
+    messages, _ = received(
+        line("logged", 2.0, tag="loss", count=1, values=[[0, 0.5]], others=others)
+    )
+    assert messages == [MetricLogged("loss", 1, [(0, 0.5)], [], [])]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.observed import observed
@@ -31,10 +34,12 @@ def test_numbers_and_tensors_are_kept_with_their_step(
     run = observed(SCRIPT, library, folder=tmp_path)
     assert run.code == 0, run.err
     assert not [each for each in run.injected if each.startswith("not ")]
-    (message,) = logged(tmp_path)
-    assert (message["tag"], message["count"], message["others"]) == ("Val_loss", 6, ["rate"])
-    assert message["values"] == [[number, number] for number in range(1, 7)]
-    assert message["extremes"] == [[1, 1], [6, 6]]
+    messages = logged(tmp_path)
+    last = messages[-1]
+    assert (last["tag"], last["count"], last["others"]) == ("Val_loss", 6, ["rate"])
+    values = [value for each in messages for value in each["values"]]
+    assert values == [[number, number] for number in range(1, 7)]
+    assert last["extremes"] == [[1, 1], [6, 6]]
 
 
 def test_nothing_is_kept_unless_it_is_named(tmp_path: Path) -> None:
@@ -73,7 +78,83 @@ def test_of_many_values_the_last_and_the_lowest_are_known(keeping: Logged) -> No
     assert messages[-1]["extremes"][0] == [0, 0.0]
 
 
-def test_nothing_is_read_while_the_steps_are_timed(keeping: Logged) -> None:
+def test_numbers_are_sent_at_once_and_tensors_once_they_may_be_read(keeping: Logged) -> None:
+    torch = pytest.importorskip("torch")
     keeping.keep("wandb", {"loss": 0.5})
+    keeping.keep("wandb", {"loss": torch.tensor([0.25])})
+    keeping.keep("wandb", {"loss": 0.125})
+    (first,) = keeping.messages(False)
+    assert first["values"] == [[0, 0.5]]
     assert keeping.messages(False) == []
-    assert len(keeping.messages(True)) == 1
+    (second,) = keeping.messages(True)
+    assert second["values"] == [[0, 0.25], [0, 0.125]]
+
+
+def test_the_last_of_many_values_is_sent_in_its_order(keeping: Logged) -> None:
+    torch = pytest.importorskip("torch")
+    for number in range(2_050):
+        keeping.keep("wandb", {"loss": float(number)})
+    assert keeping.messages(False)[-1]["values"][-1] == [0, 2_049]
+    keeping.keep("wandb", {"loss": torch.tensor(7.0)})
+    assert keeping.messages(False) == []
+    keeping.keep("wandb", {"loss": 8.0})
+    assert keeping.messages(False) == []
+    assert keeping.messages(True)[-1]["values"] == [[0, 7.0], [0, 8.0]]
+
+
+def test_other_names_are_sent_next_to_a_figure_without_a_readable_value(keeping: Logged) -> None:
+    keeping.keep("wandb", {"loss": "n/a", "rate": 0.5})
+    (message,) = keeping.messages(True)
+    assert (message["tag"], message["others"]) == ("", ["rate"])
+    assert keeping.messages(True) == []
+
+
+class Figure:
+    """A large object that is no number."""
+
+
+class Meter:
+    """An object with a current value."""
+
+    value = 0.5
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def test_nothing_but_numbers_is_kept_alive(keeping: Logged) -> None:
+    figure, array = Figure(), np.zeros(1000)
+    alive: list[weakref.ref[Any]] = [weakref.ref(figure), weakref.ref(array)]
+    for value in (figure, array):
+        keeping.keep("wandb", {"loss": value})
+    del value, figure, array
+    gc.collect()
+    assert [each() for each in alive] == [None, None]
+    assert keeping.messages(True) == []
+
+
+def test_large_tensors_are_not_copied(keeping: Logged) -> None:
+    torch = pytest.importorskip("torch")
+    keeping.keep("wandb", {"loss": torch.zeros(1000)})
+    assert not keeping._series
+
+
+def test_a_meter_is_read_at_once(keeping: Logged) -> None:
+    meter = Meter()
+    keeping.keep("wandb", {"loss": meter})
+    meter.value = 0.25
+    keeping.keep("wandb", {"loss": np.array([0.125])})
+    keeping.keep("wandb", {"loss": np.float32(2)})
+    keeping.keep("wandb", {"loss": 10**400})
+    (message,) = keeping.messages(True)
+    assert message["values"] == [[0, 0.5], [0, 0.125], [0, 2]]
+    assert message["count"] == 3
+
+
+def test_an_array_of_jax_is_read_later(keeping: Logged) -> None:
+    jax = pytest.importorskip("jax")
+    keeping.keep("wandb", {"loss": jax.numpy.ones(5)})
+    keeping.keep("wandb", {"loss": jax.numpy.ones(1)})
+    assert keeping.messages(False) == []
+    (message,) = keeping.messages(True)
+    assert message["values"] == [[0, 1]]

@@ -61,6 +61,20 @@ def step(observer: Observer, leader: object, loss: float = 1.0) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_old_pythons_can_run_it(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 8))
+    of_abc = {
+        each.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == "collections.abc"
+        for each in node.names
+    }
+    aliases = [node.value for node in tree.body if isinstance(node, ast.Assign)]
+    evaluated = {
+        ast.unparse(part.value)
+        for alias in aliases
+        for part in ast.walk(alias)
+        if isinstance(part, ast.Subscript)
+    }
+    assert not evaluated & of_abc  # Callable[[], None]: from 3.9
     calls = [
         node.func.value
         for node in ast.walk(tree)
@@ -454,3 +468,17 @@ def test_a_broken_observer_stops_only_a_confined_command(tmp_path: Path) -> None
     )
     assert (experiment.returncode, experiment.stdout) == (1, "")
     assert "trainmark can't protect your files in Python 3" in experiment.stderr
+
+
+def test_a_report_is_sent_even_if_an_addition_to_it_fails(observer: Observer, pipe: Path) -> None:
+    def fails(reads: bool) -> list[dict[str, Any]]:
+        raise KeyError(reads)
+
+    observer.also_report = fails
+    leader = Optimiser()
+    step(observer, leader)
+    step(observer, leader)
+    observer._report()
+    *_, last = said(pipe, "observed")
+    assert last["steps"] == 2
+    assert last["injected"].count("not also_report: KeyError: True") == 1

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from trainmark.record.named_metric import WantedMetric
 
 MOST_VALUES = 2_000
-"""Values from the first one on that are all kept."""
+"""Number of values, from the first one on, of which every one is kept."""
 THEN_EVERY = 100
-"""Distance between those that are kept after these."""
-
-
+"""After these values, one in this many is kept."""
 _MOST_THINNED = 20_000
 """Most values of a series that arrives with gaps."""
 

@@ -237,7 +237,8 @@ class Reports:
         if not isinstance(tag, str) or (tag and count is None):
             self._leave_out(f"logged {_shown(tag)}, {_shown(message.get('count'))} values")
             return None
-        names = [each[:100] for each in others or () if isinstance(each, str)]
+        listed = others if isinstance(others, list) else ()
+        names = [each[:100] for each in listed if isinstance(each, str)]
         return MetricLogged(
             tag[:100],
             count or 0,
