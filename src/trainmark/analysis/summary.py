@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from trainmark.analysis.statistics import median
 from trainmark.record.caveats import Caveat
+from trainmark.record.ends_of_losses import ends_of_losses
 from trainmark.record.observed import LOSS_DID_NOT_FALL
 from trainmark.record.record import Epoch, Record, Slice
 
@@ -40,8 +41,8 @@ class RunSummary:
         weights_sha256: hash of the initial weights.
         metric: last value of the figure that ``measure --metric`` names; unknown if it is not
             finite, or the training did not run to its end.
-        loss_fell: whether the observed loss of a command fell; unknown if it need not fall, as that
-            of a GAN.
+        loss_fell: whether the observed loss of a command fell; unknown with too few losses, or if
+            it need not fall, as that of a GAN.
     """
 
     group: str
@@ -147,6 +148,8 @@ def _metric(record: Record) -> float | None:
 def _loss_fell(record: Record) -> bool | None:
     seen = record.observed
     if seen is None or not seen.losses:
+        return None
+    if ends_of_losses(record.epochs, seen.losses, seen.training_starts) is None:
         return None
     why = seen.unknown.get("learning")
     if why is None:

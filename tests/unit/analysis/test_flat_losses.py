@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.records import a_command
 from trainmark.analysis.answer import answering_pair
 from trainmark.analysis.comparison import compare
+from trainmark.analysis.summary import summarize
 from trainmark.record.caveats import Caveat
 from trainmark.record.observed import LOSS_DID_NOT_FALL, Observed
 from trainmark.record.record import Record
 from trainmark.report.chart_data import chart_data
 from trainmark.report.verdict import verdict
 
+FALLS = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]
 
-def run(side: str, round: int, why: str | None = None, seconds: float = 10.0) -> Record:
+
+def run(
+    side: str,
+    round: int,
+    why: str | None = None,
+    seconds: float = 10.0,
+    losses: list[float] | None = None,
+) -> Record:
     """A run whose loss fell, or says nothing about learning for a reason."""
     unknown = {} if why is None else {"learning": why}
     return a_command(
         side=side,
         round=round,
         process_seconds=seconds,
-        observed=Observed("torch", (), 20, 1.0, losses=[1.0, 0.5], unknown=unknown),
+        observed=Observed("torch", (), 20, 1.0, losses=losses or FALLS, unknown=unknown),
         caveats=[] if why is None else [Caveat.LEARNING_UNSEEN],
     )
 
@@ -46,6 +57,15 @@ def test_a_side_whose_loss_never_falls_next_to_one_that_learns() -> None:
     runs = [run("a", number) for number in range(4)]
     runs += [run("b", number, LOSS_DID_NOT_FALL, 5.0) for number in range(4)]
     assert "b: some runs did not learn train.py" in said(*runs)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_a_few_losses_do_not_show_whether_they_fall(number: int) -> None:
+    assert summarize(run("a", 0, losses=FALLS[:number])).loss_fell is None
+    runs = [run("a", round, losses=FALLS[:number]) for round in range(4)]
+    runs += [run("b", round, LOSS_DID_NOT_FALL, 5.0) for round in range(4)]
+    text = said(*runs)
+    assert "faster" in text and "learning is not judged" in text
 
 
 def test_losses_that_fall_in_some_runs_prove_nothing() -> None:

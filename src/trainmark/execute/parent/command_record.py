@@ -28,6 +28,7 @@ from trainmark.execute.protocol.answers import (
 )
 from trainmark.record import record as schema
 from trainmark.record.caveats import Caveat
+from trainmark.record.ends_of_losses import ends_of_losses
 from trainmark.record.growth import growth_of
 from trainmark.record.named_metric import NamedMetric
 from trainmark.record.observed import LOSS_DID_NOT_FALL, Observed
@@ -287,36 +288,29 @@ class CommandRecordBuilder(RecordBuilder):
             return False
         if outcome.status == "diverged":
             return True
-        first, last = self._ends_of_losses
-        if not math.isfinite(last):
+        ends = self._ends_of_losses
+        if ends is None:
+            return False
+        if not math.isfinite(ends[1]):
             return True
         is_reported = self._observed is None or self._observed.own_epochs
-        return is_reported and not self._shows_no_learning and not _fell(first, last)
+        return is_reported and not self._shows_no_learning and not _fell(*ends)
 
     def _is_flat(self, outcome: Outcome) -> bool:
         """Whether its observed loss is finite, but did not fall, for whatever reason."""
         is_open = self._is_judged(outcome) and not self._shows_no_learning
         if self._observed is None or not is_open or self._fails_to_learn(outcome):
             return False
-        return not _fell(*self._ends_of_losses)
+        ends = self._ends_of_losses
+        return ends is not None and not _fell(*ends)
 
     @property
-    def _ends_of_losses(self) -> tuple[float, float]:
-        """The loss in the beginning and at the end; infinite and 0 if it is unknown.
-
-        They are those of the first and the last epoch, or else the means of a fifth of the steps.
-        """
-        losses = [epoch.train_loss for epoch in self.epochs if epoch.train_loss is not None]
-        if len(losses) >= 2:
-            return losses[0], losses[-1]
-        starts = self._observed.training_starts[1:2] if self._observed else []
-        of_steps = self._losses[: starts[0]] if starts else self._losses
-        part = len(of_steps) // 5
-        if not part:
-            return math.inf, 0.0
-        return math.fsum(of_steps[:part]) / part, math.fsum(of_steps[-part:]) / part
+    def _ends_of_losses(self) -> tuple[float, float] | None:
+        """The loss in the beginning and at the end; None if it is unknown."""
+        starts = self._observed.training_starts if self._observed else ()
+        return ends_of_losses(self.epochs, self._losses, starts)
 
 
 def _fell(first: float, last: float) -> bool:
     """Whether a loss fell by enough to count as learning."""
-    return first == math.inf or last < first - NOT_LEARNING_MARGIN * abs(first)
+    return last < first - NOT_LEARNING_MARGIN * abs(first)
