@@ -266,7 +266,21 @@ def _alone(side: _Side, reference: int | None, peaks: Mapping[Place, PlacePeaks]
 
 def _metric(side: _Side) -> MetricResult | None:
     """Return the figure that --metric names; None without the option."""
-    return metric_of([record.named_metric for record in side.group.records])
+    records = side.group.records
+    by_budget = any(map(_ended_by_budget, records))
+    return metric_of([record.named_metric for record in records], by_budget=by_budget)
+
+
+def _ended_by_budget(record: Record) -> bool:
+    """Whether the budget ended the training of a command."""
+    metric = record.named_metric
+    if metric is None or metric.is_final or record.outcome.status != "ok":
+        return False
+    reason = record.outcome.reason
+    if reason is not None:
+        return reason.startswith("the budget of ")
+    # Trainings end after their last slice only with a budget. At --steps, the value is final.
+    return record.observed is not None and record.observed.ended_early
 
 
 def _why_unseen(side: _Side) -> str | None:

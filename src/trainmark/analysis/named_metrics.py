@@ -25,8 +25,15 @@ one, and 0.02 of a loss of 1 to 2.
 """
 
 
-def metric_of(found: Sequence[NamedMetric | None]) -> MetricResult | None:
-    """Return the figure of the runs of a side; None if they were not asked for the same one."""
+def metric_of(
+    found: Sequence[NamedMetric | None], *, by_budget: bool = False
+) -> MetricResult | None:
+    """Return the figure of the runs of a side; None if they were not asked for the same one.
+
+    Args:
+        found: the figure in each run.
+        by_budget: whether the budget ended one of them.
+    """
     known = [each for each in found if each is not None]
     if not known or len(known) < len(found):
         return None
@@ -51,6 +58,7 @@ def metric_of(found: Sequence[NamedMetric | None]) -> MetricResult | None:
         not_finite=len(final) - len(finite),
         lacking=len(lacking),
         unfinished=len(known) - len(final) - len(lacking),
+        by_budget=by_budget,
         example=lacking[0] if lacking else None,
     )
 
@@ -87,6 +95,8 @@ def compare_metrics(
     if (of_these.name, of_these.better) != (of_those.name, of_those.better):
         return unknown
     if not (of_these.is_comparable and of_those.is_comparable):
+        return unknown
+    if of_these.is_percentage is not of_those.is_percentage:
         return unknown
     is_lower = of_these.better == "lower"
     # The first minus the second is above 0 if these have learnt more.

@@ -103,6 +103,7 @@ class MetricResult:
         not_finite: number of runs whose last value is not finite.
         lacking: number of complete runs without a value.
         unfinished: number of runs that trainmark ended before the end of their training.
+        by_budget: whether the budget ended one of these.
         example: the figure in a run that lacks it; None if none does.
     """
 
@@ -119,6 +120,7 @@ class MetricResult:
     not_finite: int
     lacking: int
     unfinished: int
+    by_budget: bool = False
     example: NamedMetric | None = None
 
     @property

@@ -171,10 +171,14 @@ _OF_METRIC = "last value, mean over runs, with its 95 % interval."
 
 def _of_learning(groups: Sequence[GroupResult], margin: float) -> str:
     """Return what the column of learning holds."""
-    name = next((group.metric.name for group in groups if group.metric is not None), None)
-    if name is not None:
+    metrics = [group.metric for group in groups if group.metric is not None]
+    if metrics:
         within = f"{100 * METRIC_MARGIN:g} %"
-        return f"last {name} minus the reference's, with its 95 % interval; same: within ±{within}."
+        points = ", in points" if all(each.is_percentage for each in metrics) else ""
+        return (
+            f"last {metrics[0].name} minus the reference's{points}, with its 95 % interval; "
+            f"same: within ±{within}."
+        )
     text = any(group.tokens for group in groups)
     figure = "loss minus the reference's" if text else "accuracy minus the reference's, in points"
     return f"final {figure}, with its 95 % interval; same: within ±{margin:g}."
@@ -283,7 +287,9 @@ def _learning(row: GroupRow) -> Cell:
         return Cell(units.MISSING)
     if learning.better is not None:
         tone = _LEARNING_TONES[learning.verdict]
-        return learning_cell(learning, _without_interval(row.group), tone)
+        metric = row.group.metric
+        in_points = metric is not None and metric.is_percentage
+        return learning_cell(learning, _without_interval(row.group), tone, in_points=in_points)
     words = _lower if row.group.tokens else _points
     points = words(learning.difference)
     tone = _LEARNING_TONES[learning.verdict]

@@ -34,10 +34,8 @@ def final_sentence(of: MetricResult, side: str = "") -> str:
         runs = many(of.not_finite, "run")
         return f"{where}{of.name} is not a finite number at the end of {runs}."
     if of.mean is None:
-        return (
-            f"{where}{of.name} is not compared, since no training ran to its end; "
-            "--budget 0 trains to the end."
-        )
+        fix = "; --budget 0 trains to the end" if of.by_budget else ""
+        return f"{where}{of.name} is not compared, since no training ran to its end{fix}."
     interval = ""
     if of.low is not None:
         low = value_words(of.low, of)
@@ -72,7 +70,7 @@ def compared_words(learning: Learning, these: GroupResult, those: GroupResult) -
         return "; learning is not judged, since the sides were not asked for the same --metric"
     values = f"{value_words(a.mean, a)} and {value_words(b.mean, b)}"
     if learning.difference is None:
-        lacks = [_why_not(each) for each in (a, b)]
+        lacks = [*map(_why_not, (a, b)), _why_not_alike(a, b)]
         return f"; learning is not judged: {next(filter(None, lacks), 'the values do not match')}"
     if learning.verdict == "same":
         return f"; both learn the same ({a.name} {values})"
@@ -82,7 +80,9 @@ def compared_words(learning: Learning, these: GroupResult, those: GroupResult) -
         return f"; no clear difference in learning ({a.name} {values})"
     is_better = learning.difference > 0
     direction = a.better if is_better else _OPPOSITE[a.better]
-    by = value_words(abs(learning.difference), a)
+    by = units.significant(abs(learning.difference), 4)
+    if a.is_percentage:
+        by = f"{abs(learning.difference):.2f} points"
     link = "and" if is_better else "but"
     return f"; {link} its {a.name} is {by} {direction} ({values}; {a.better} is better)"
 
@@ -97,13 +97,24 @@ def _why_not(side: MetricResult) -> str | None:
     if side.not_finite:
         return f"{side.name} is not finite at the end of {many(side.not_finite, 'run')}"
     if side.mean is None:
-        return f"no training ran to its end, so {side.name} is not compared; --budget 0 does that"
+        fix = "; --budget 0 does that" if side.by_budget else ""
+        return f"no training ran to its end, so {side.name} is not compared{fix}"
     return None
 
 
-def signed(difference: float) -> str:
-    """Return a difference with its sign."""
+def _why_not_alike(a: MetricResult, b: MetricResult) -> str | None:
+    """Return why the values of two sides can't be compared; None if they can."""
+    if a.is_percentage is b.is_percentage:
+        return None
+    values = f"{value_words(a.mean, a)} and {value_words(b.mean, b)}"
+    return f"{a.name} is a percentage on one side alone ({values})"
+
+
+def signed(difference: float, *, in_points: bool = False) -> str:
+    """Return a difference with its sign; that of percentages as percentage points."""
     sign = "−" if difference < 0 else "+"
+    if in_points:
+        return f"{sign}{abs(difference):.2f}"
     return f"{sign}{units.significant(abs(difference), 4)}"
 
 
@@ -115,12 +126,15 @@ def metric_cell(of: MetricResult | None) -> Cell:
     return Cell(value_words(of.mean, of), bounds, value=of.mean)
 
 
-def learning_cell(learning: Learning, without_interval: str, tone: Tone) -> Cell:
+def learning_cell(
+    learning: Learning, without_interval: str, tone: Tone, *, in_points: bool = False
+) -> Cell:
     """Return the figure minus the reference's, and the verdict on it."""
     sign = -1.0 if learning.better == "lower" else 1.0
     difference = sign * (learning.difference or 0.0)
+    shown = signed(difference, in_points=in_points)
     if learning.low is None or learning.high is None:
-        return Cell(without_interval, signed(difference), tone, learning.difference)
+        return Cell(without_interval, shown, tone, learning.difference)
     low, high = sorted((sign * learning.low, sign * learning.high))
-    bounds = f"{signed(low)}…{signed(high)}"
-    return Cell(f"{signed(difference)} {learning.verdict}", bounds, tone, learning.difference)
+    bounds = f"{signed(low, in_points=in_points)}…{signed(high, in_points=in_points)}"
+    return Cell(f"{shown} {learning.verdict}", bounds, tone, learning.difference)

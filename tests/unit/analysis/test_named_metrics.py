@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.records import a_command
 from trainmark.analysis.comparison import compare
 from trainmark.record.caveats import Caveat
 from trainmark.record.named_metric import NamedMetric
-from trainmark.record.record import Record
+from trainmark.record.record import Outcome, Record
 from trainmark.report.chart_data import chart_data
 from trainmark.report.csv_text import to_csv
 from trainmark.report.metric_words import final_sentence
@@ -97,6 +98,40 @@ def test_learning_is_not_judged_without_all_values(
 def test_different_figures_are_not_compared() -> None:
     text = said(*side("a", A), *side("b", A, better="higher"))
     assert "learning is not judged" in text
+
+
+def test_a_difference_of_percentages_is_in_points() -> None:
+    runs = side("a", (90.0, 90.1, 89.9), better="higher", is_percentage=True)
+    runs += side("b", (92.5, 92.6, 92.4), better="higher", is_percentage=True)
+    assert "and its val_loss is 2.50 points higher (92.50 % and 90.00 %;" in said(*runs)
+    table = tables_of(compare(runs))[0]
+    assert "+2.50 differs" in [cell.text for row in table.rows for cell in row.cells]
+    assert "minus the reference's, in points" in " ".join(table.legend())
+
+
+def test_a_percentage_and_a_share_are_not_compared() -> None:
+    runs = side("a", (0.9, 0.91, 0.89), better="higher")
+    runs += side("b", (92.5, 92.6, 92.4), better="higher", is_percentage=True)
+    why = "val_loss is a percentage on one side alone (92.50 % and 0.9000)"
+    assert f"learning is not judged: {why}" in said(*runs)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "by_budget"),
+    [
+        (Outcome("ok", "the budget of 90 s ended it"), True),
+        (Outcome("ok", "its session was stopped"), False),
+        (Outcome("diverged", "the loss is not finite"), False),
+    ],
+)
+def test_a_budget_is_only_named_if_there_was_one(outcome: Outcome, by_budget: bool) -> None:
+    ended = [
+        structs.replace(record, outcome=outcome) for record in side("a", (0.5,), is_final=False)
+    ]
+    (group,) = compare(ended).groups
+    assert group.metric is not None
+    assert "no training ran to its end" in final_sentence(group.metric)
+    assert ("--budget" in final_sentence(group.metric)) is by_budget
 
 
 def test_one_side_says_its_last_and_best_value() -> None:
