@@ -179,11 +179,15 @@ def _kept(value: Any) -> Any:
 
     Nothing else is kept alive, such as an image or a large tensor.
     """
-    if hasattr(value, "detach"):
-        # The script may change its tensor in place.
-        return value.detach().clone() if value.numel() == 1 else None
-    if hasattr(value, "block_until_ready"):  # an array of JAX, which never changes
-        return value if value.size == 1 else None
+    try:
+        if hasattr(value, "detach"):
+            # The script may change its tensor in place.
+            return value.detach().clone() if value.numel() == 1 else None
+        if hasattr(value, "block_until_ready"):  # an array of JAX, which never changes
+            return value if value.size == 1 else None
+    # It may be anything that has such a name.
+    except Exception:  # noqa: BLE001
+        return None
     return _number(value)
 
 

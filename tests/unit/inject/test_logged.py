@@ -55,7 +55,7 @@ def keeping(tmp_path: Path) -> Logged:
 
 
 def test_what_is_no_number_is_left_out(keeping: Logged) -> None:
-    for value in ("n/a", None, [1, 2], object(), 0.5):
+    for value in ("n/a", None, [1, 2], object(), Detached(), 0.5):
         keeping.keep("wandb", {"loss": value, 7: 1.0})
     (message,) = keeping.messages(True)
     assert message["values"] == [[0, 0.5]]
@@ -111,6 +111,13 @@ def test_other_names_are_sent_next_to_a_figure_without_a_readable_value(keeping:
 
 class Figure:
     """A large object that is no number."""
+
+
+class Detached:
+    """An object that is no tensor, although it has a method of one."""
+
+    def detach(self) -> None:
+        """Return nothing."""
 
 
 class Meter:
