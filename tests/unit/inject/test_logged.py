@@ -130,7 +130,8 @@ class Meter:
 
 
 def test_nothing_but_numbers_is_kept_alive(keeping: Logged) -> None:
-    figure, array = Figure(), np.zeros(1000)
+    figure = Figure()
+    array = np.zeros(1000)
     alive: list[weakref.ref[Any]] = [weakref.ref(figure), weakref.ref(array)]
     for value in (figure, array):
         keeping.keep("wandb", {"loss": value})
