@@ -98,6 +98,7 @@ class Observer:
         also_report: returns further messages for a report, given whether tensors may be read.
         is_led: whether a framework that is built on another one reports the steps itself, as Keras
             does in ``fit``.
+        examples_unknown: why a framework can't know the number of examples; empty if it can.
     """
 
     def __init__(self, folder: str) -> None:
@@ -113,6 +114,7 @@ class Observer:
         self.threads: dict[str, best_threads.Settable] = {}
         self._first_turn = FirstTurn(folder)
         self.is_led = False
+        self.examples_unknown = ""
         self.also_report: Callable[[bool], list[dict[str, Any]]] = _no_messages
         self.injected: list[str] = []
         self.places = Places()
@@ -903,6 +905,7 @@ class Observer:
         unseen: dict[str, None] = {}
         why = amounts.unknown()
         if why:
+            why = self.examples_unknown or why
             unknown["examples_per_step"] = why
         if self.framework in self.networks_unseen and not self._tally.counts["evaluations"]:
             unseen["evaluations"] = None

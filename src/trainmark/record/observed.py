@@ -41,7 +41,7 @@ class Observed:
             gradients; a part of the steps, as for an agent that collects what it learns from.
         compile_seconds: compiling after the first step, which JAX does when shapes change.
         between_seconds: from the end of a call of a jitted step to the next one, without
-            evaluation; a part of the steps.
+            evaluation and compiling; a part of the steps.
         step_compiles: how often the step was compiled after the first step.
         epochs: number of epochs whose end was seen; null with several trainings.
         evaluations: number of evaluations; null if no call of the network was seen.
@@ -53,6 +53,7 @@ class Observed:
         places: file and line of the loader, the optimiser, the model, the forward and the backward
             pass, the evaluation and the save.
         syncs: how often each line of the script read a tensor.
+        step_reads: in how many steps each line read an array, outside of evaluations; of JAX alone.
         threads: CPU threads of the framework.
         precision: type of the weights, or that of autocast.
         device: device of the weights.
@@ -98,6 +99,7 @@ class Observed:
     losses: list[float] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)
     syncs: dict[str, int] = field(default_factory=dict)
+    step_reads: dict[str, int] = field(default_factory=dict)
     threads: int | None = None
     precision: str | None = None
     device: str | None = None

@@ -70,14 +70,66 @@ def test_weights_that_may_go_on_are_one_training(tmp_path: Path, name: str) -> N
 def test_an_evaluation_that_is_not_jitted_is_no_step(tmp_path: Path) -> None:
     found = seen(tmp_path, "jax_evaluated", "accuracy")
     assert (found["steps"], found["evaluations"]) == (60, 2)
-    assert found["places"]["evaluation"].endswith("jax_evaluated.py:38")
+    assert found["places"]["evaluation"].endswith("jax_evaluated.py:40")
     assert found["evaluation_seconds"] > 0
     assert found["compile_seconds"] == 0
     assert found["sync_seconds"] < found["evaluation_seconds"] / 10
 
 
-@pytest.mark.parametrize("name", ["norms", "every step", "pauses"])
+@pytest.mark.parametrize("name", ["norms", "every step", "pauses", "printed"])
 def test_what_else_is_between_steps_is_no_evaluation(tmp_path: Path, name: str) -> None:
     found = seen(tmp_path, "jax_evaluated", name)
     assert (found["steps"], found["evaluations"]) == (60, 0)
     assert 0 < found["between_seconds"] <= found["seconds"]
+    if name == "every step":
+        assert 57 <= max(found["step_reads"].values()) <= 59
+
+
+@pytest.mark.parametrize(
+    "name", ["gradients of a jitted function", "traced between", "static arguments"]
+)
+def test_calls_that_are_traced_or_static_are_passed_on(tmp_path: Path, name: str) -> None:
+    found = seen(tmp_path, "jax_calls", name)
+    assert (found["steps"], found["evaluations"]) == (20, name == "static arguments")
+    assert "eager" not in found["places"]
+    assert found["losses"][-1] < found["losses"][0]
+
+
+def test_the_thread_that_computes_gradients_is_observed(tmp_path: Path) -> None:
+    found = seen(tmp_path, "jax_calls", "another thread")
+    assert (found["steps"], found["examples_per_step"]) == (20, 8)
+
+
+def test_losses_that_were_donated_are_left_out(tmp_path: Path) -> None:
+    found = seen(tmp_path, "jax_calls", "donated losses")
+    assert (found["steps"], found["losses"]) == (20, [])
+
+
+def test_weights_are_not_kept_alive(tmp_path: Path) -> None:
+    assert seen(tmp_path, "jax_calls", "not kept")["printed"] == [0]
+
+
+@pytest.mark.parametrize(
+    ("name", "evaluations"),
+    [
+        ("environment", 0),
+        ("clusters", 0),
+        ("metrics of evaluations", 2),
+        ("averages", 2),
+        slow("metrics in the loop", 2),
+        ("two networks", 2),
+    ],
+)
+def test_other_functions_with_a_state_are_no_steps(
+    tmp_path: Path, name: str, evaluations: int
+) -> None:
+    found = seen(tmp_path, "jax_others", name)
+    assert (found["steps"], found["training_starts"]) == (20, [0])
+    assert found["evaluations"] == evaluations
+    assert found["places"]["step"].endswith("jax_others.py:55")
+
+
+def test_examples_of_a_loop_over_batches_are_unknown(tmp_path: Path) -> None:
+    found = seen(tmp_path, "jax_others", "scan")
+    assert (found["steps"], found["examples_per_step"]) == (20, None)
+    assert "loops over batches" in found["unknown"]["examples_per_step"]

@@ -10,6 +10,7 @@ evaluation.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -18,11 +19,13 @@ from ..observer import Observer, clock
 from ..places import is_users_file, line_of, place_of, users_place
 from .calls import weakly
 
-_PRODUCTS = ("dot", "matmul", "einsum", "conv", "take", "gather")
+_PRODUCTS = ("dot", "matmul", "einsum", "conv")
 """In the names of operations in which networks apply weights to their input. Sums, such as a moving
-average of weights, are none."""
+average of weights, are none; a part of the weights that is printed is none, either."""
 _LONG = 5.0
 """Duration of an evaluation, as a multiple of what usually passes between two steps."""
+_MOST_READS = 10
+"""Most lines with reads in a report."""
 _FEWEST_GAPS = 3
 """Number of times between two steps after which we know what is usual."""
 _MOST_GAPS = 100
@@ -32,18 +35,27 @@ _MOST_GAPS = 100
 class Between:
     """The time from the end of a step to the next one.
 
+    Args:
+        compiling: returns how long JAX has compiled since the last step.
+
     Attributes:
-        seconds: how long all of them took, without evaluations.
+        seconds: how long all of them took, without evaluations and without compiling.
     """
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: Observer, compiling: Callable[[], float]) -> None:
         self._observer = observer
+        self._compiling = compiling
         self._began = 0.0
         self._ended = 0.0
         self._call_seconds = 0.0
         self._weights: list[Callable[[], Any]] = []
         self._loop: list[Any] = []
         self._place = ""
+        self._read: set[tuple[Any, int, str]] = set()
+        self._reads: Counter[tuple[Any, int, str]] = Counter()
+        self._all_read = True
+        self._steps = 0
+        self._steps_all_read = 0
         self._is_evaluation = False
         self._usual = 0.0
         self._gaps = 0
@@ -59,12 +71,17 @@ class Between:
         began = self._began
         self._began = 0.0
         self._ended = now
+        if began:
+            self._steps += 1
+            if self._all_read:
+                self._steps_all_read += 1
+                self._reads.update(self._read)
         has_evaluated = bool(began) and self._gap(began, now)
         self._weights = []
         return has_evaluated
 
     def step_ended(self, weights: list[Any]) -> None:
-        """A step was called, and has returned these arrays."""
+        """A step was called, and has returned these weights."""
         if not self._loop:
             self._loop = _codes(sys._getframe(1))
         self._weights = [weakly(each) for each in weights]
@@ -72,6 +89,7 @@ class Between:
         self._call_seconds = self._began - self._ended
         self._is_evaluation = False
         self._places = set()
+        self._read = set()
 
     def computes(self, name: str, arrays: list[Any]) -> None:
         """An operation outside of jitted functions is compiled.
@@ -91,25 +109,38 @@ class Between:
     def synchronised(self, call: str, seconds: float, frame: FrameType, times: int = 1) -> None:
         """The user's code of ``frame`` has read an array."""
         if self._began:
-            self._places.add((frame.f_code, line_of(frame)))
+            place = (frame.f_code, line_of(frame))
+            self._places.add(place)
             self._read_at = clock()
             if self._evaluates(self._read_at - self._began):
                 seconds = 0.0  # the read is a part of the evaluation
+            elif self._observer.evaluates_since is None:
+                self._read.add((*place, call))
+            self._all_read = self._all_read and times == 1  # later, only some are sampled
         self._observer.synchronised(call, seconds, frame, times)
 
     def _gap(self, began: float, now: float) -> bool:
         """The time between two steps has passed; return whether that was an evaluation."""
         evaluates_since = self._observer.evaluates_since
         if evaluates_since is not None:  # a jitted evaluation
-            self.seconds += max(evaluates_since - began, 0.0)
+            self.seconds += max(evaluates_since - began - self._compiling(), 0.0)
             return True
         if self._evaluated(began, now):
             return True
-        self.seconds += now - began
+        seconds = max(now - began - self._compiling(), 0.0)
+        self.seconds += seconds
         self._gaps += 1
-        self._usual += (now - began - self._usual) / min(self._gaps, _MOST_GAPS)
+        self._usual += (seconds - self._usual) / min(self._gaps, _MOST_GAPS)
         self._usual_places |= self._places
         return False
+
+    def step_reads(self) -> dict[str, int]:
+        """Return the lines that read arrays outside of evaluations, and after how many steps."""
+        found = {}
+        for (code, line, call), steps in self._reads.most_common(_MOST_READS):
+            share = steps / max(self._steps_all_read, 1)
+            found[f"{place_of(code.co_filename, line)} {call}"] = round(share * self._steps)
+        return found
 
     def finish(self) -> None:
         """The script ends; the last step may have been followed by an evaluation."""
@@ -136,6 +167,7 @@ class Between:
         """Whether the time since the last step, of so many seconds, was an evaluation."""
         if not self._is_evaluation and not self._of_evaluations & self._places:
             return False
+        seconds -= self._compiling()
         return self._gaps >= _FEWEST_GAPS and seconds > _LONG * self._usual
 
     def _line(self, frame: FrameType | None) -> str:

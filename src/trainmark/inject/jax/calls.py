@@ -2,9 +2,58 @@
 
 from __future__ import annotations
 
+import importlib
 import weakref
 from collections.abc import Callable
 from typing import Any
+
+
+class _NoArray:
+    """Stands for an argument that is no array, such as a static one.
+
+    It lacks attributes by which a user's object may look like an array, and weak references.
+    """
+
+    __slots__ = ()
+
+
+_NO_ARRAY = _NoArray()
+
+
+class Arrays:
+    """Decides what is an array, of JAX or NumPy."""
+
+    def __init__(self, jax: Any) -> None:
+        self._tracer: Any = jax.core.Tracer
+        self._kinds: Any = (jax.Array, importlib.import_module("numpy").ndarray)
+
+    def has_tracers(self, leaves: list[Any]) -> bool:
+        """Whether JAX traces a call, such as one inside of ``jax.grad`` or ``jax.vmap``."""
+        return any(issubclass(kind, self._tracer) for kind in set(map(type, leaves)))
+
+    def only(self, leaves: list[Any]) -> list[Any]:
+        """Return leaves in which everything that is no array is replaced."""
+        kinds = {kind for kind in set(map(type, leaves)) if issubclass(kind, self._kinds)}
+        return [each if type(each) in kinds else _NO_ARRAY for each in leaves]
+
+
+class Now:
+    """A call that goes on, of one thread.
+
+    Attributes:
+        function: what is called.
+        given: the leaves of its arguments.
+        fed_back: for positions of arguments, those of the earlier results that they are.
+        has_moved: whether it is given other weights than in the call before.
+        may_evaluate: whether an evaluation has begun with it.
+    """
+
+    def __init__(self, function: Any, given: list[Any]) -> None:
+        self.function = function
+        self.given = given
+        self.fed_back: dict[int, int] = {}
+        self.has_moved = False
+        self.may_evaluate = False
 
 
 class Call:

@@ -26,6 +26,7 @@ class Compiles:
     Attributes:
         seconds: how long it took, without that of evaluations.
         of_step: how often a step was compiled.
+        between: how long it took since the last step, without steps and evaluations.
         are_ours: whether trainmark itself compiles now.
     """
 
@@ -44,6 +45,7 @@ class Compiles:
         self.of_step = 0
         self.are_ours = False
         self._between: list[tuple[str, float]] = []
+        self.between = 0.0
 
     def step_begins(self, *, has_evaluated: bool) -> None:
         """A step is about to be called; an evaluation before it has compiled for itself."""
@@ -51,6 +53,7 @@ class Compiles:
             for place, seconds in self._between:
                 self._add(place, seconds)
         self._between.clear()
+        self.between = 0.0
 
     def reported(self, event: str, seconds: float, **_: Any) -> None:
         """JAX reports an event, which took until now."""
@@ -63,6 +66,7 @@ class Compiles:
         place = users_place(sys._getframe(1)) or ""
         if not self._is_step(self._current()):
             self._between.append((place, more))
+            self.between += more
             return
         self._add(place, more)
         if "backend_compile" in event:

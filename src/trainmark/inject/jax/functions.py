@@ -13,6 +13,7 @@ from typing import Any
 
 from ..observer import Observer
 from ..patch import Kind, inside, note, replace
+from .calls import Arrays, Now
 
 
 class Function:
@@ -23,8 +24,9 @@ class Functions:
     """Follows the calls of jitted functions, except for those inside of others.
 
     Args:
-        before: is given the function and its arguments, before a call.
-        after: is given the function and its result, after a call.
+        before: is shown a call before it begins.
+        after: is shown a call and its result.
+        computes_gradients: whether a function was seen to compute gradients.
     """
 
     def __init__(
@@ -33,10 +35,14 @@ class Functions:
         observer: Observer,
         before: Callable[..., None],
         after: Callable[..., None],
+        computes_gradients: Callable[[Any], Any],
     ) -> None:
         self._jax = jax
         self._observer = observer
+        self._arrays = Arrays(jax)
         self._inside = threading.local()
+        self._thread = 0
+        self._computes_gradients = computes_gradients
         self._known: dict[Any, tuple[Callable[[], Any], Function]] = {}
         self._made = observer.guarded(observer.places.made)
         self._before = observer.guarded(before)
@@ -46,6 +52,24 @@ class Functions:
     def current(self) -> Any:
         """The function whose call goes on; None outside of all calls."""
         return getattr(self._inside, "function", None)
+
+    @property
+    def was_traced(self) -> bool:
+        """Whether a jitted function was traced from outside, since :meth:`nothing_traced`."""
+        return getattr(self._inside, "was_traced", False)
+
+    def nothing_traced(self) -> None:
+        """A gradient is about to be computed, perhaps of a jitted function."""
+        self._inside.was_traced = False
+
+    def follow_thread(self) -> None:
+        """Observe this thread from now on."""
+        self._thread = threading.get_ident()
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether this thread is observed."""
+        return self._thread == threading.get_ident()
 
     @property
     def is_inside(self) -> bool:
@@ -70,14 +94,12 @@ class Functions:
         def calls(arguments: dict[str, Any]) -> Generator[None, Any, None]:
             if self.is_inside:
                 return
-            compiled = arguments["self"]
-            self._inside.function = compiled
+            now = self._begins(arguments["self"], arguments["args"], arguments["kwargs"])
             try:
-                self._before(compiled, arguments["args"], arguments["kwargs"])
                 found = yield
             finally:
                 self._inside.function = None
-            self._after(compiled, found)
+            self._ended(now, found)
 
         replace(self._jax, "jit", jit)
         note(self._jax.stages, "Wrapped", Kind.STAND_IN)
@@ -106,14 +128,44 @@ class Functions:
     def _call(self, stand_in: _Jitted, jitted: Any, args: Any, more: Any) -> Any:
         if self.is_inside:
             return jitted(*args, **more)
-        function = self._inside.function = stand_in.trainmark_function(self._known_as)
+        function = stand_in.trainmark_function(self._known_as)
+        now = self._begins(function, args, more)
         try:
-            self._before(function, args, more)
             found = jitted(*args, **more)
         finally:
             self._inside.function = None
-        self._after(function, found)
+        self._ended(now, found)
         return found
+
+    def _begins(self, function: Any, args: Any, more: Any) -> Now | None:
+        """A call is about to begin; return what is kept of it, None if JAX traces it."""
+        self._inside.function = function
+        try:
+            leaves = self._jax.tree_util.tree_leaves((args, more))
+        except Exception:  # noqa: BLE001  (the call raises it, too)
+            return None
+        if self._arrays.has_tracers(leaves):
+            self._inside.was_traced = True
+            return None
+        now = Now(function, self._arrays.only(leaves))
+        if self._is_of_thread(function):
+            self._before(now)
+        return now
+
+    def _ended(self, now: Now | None, found: Any) -> None:
+        """A call has ended; its first one has shown whether it computes gradients."""
+        if now is not None and self._is_of_thread(now.function):
+            self._after(now, found)
+
+    def _is_of_thread(self, function: Any) -> bool:
+        """Whether this thread is observed.
+
+        It is the one that was the last to call a function which computes gradients. Before there is
+        such a function, it is the one that calls a function first.
+        """
+        if not self._thread or self._computes_gradients(function):
+            self.follow_thread()
+        return self.is_followed
 
 
 class _Jitted:

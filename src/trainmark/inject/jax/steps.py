@@ -16,21 +16,23 @@ import importlib
 import os
 import sys
 import weakref
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Callable, Generator
+from types import FrameType
 from typing import Any
 
 from ..observer import Observer
 from ..patch import inside, time_reads
 from ..places import users_place
 from .between import Between
-from .calls import Call, at, is_float, sizes
+from .calls import Call, Now, at, is_float, sizes, weakly
 from .compiles import Compiles
 from .functions import Function, Functions
 from .gradients import Gradients, is_of
 from .moved import Moved
 from .training import Training, Weights, batch_of
 from .trials import Trials
-from .weights import any_changed, copies_to_recognise, state_changed
+from .weights import any_changed, copies_to_recognise, is_readable, state_changed
 
 _READS = (
     "item",
@@ -63,7 +65,7 @@ def install(jax: Any, observer: Observer) -> None:
     observer.attempt("jax.jit", steps.functions.follow)
     observer.attempt("JAX tracebacks", _leave_out_of_tracebacks)
     arrays: Any = importlib.import_module("jax._src.array")
-    synchronised = steps.between.synchronised
+    synchronised = steps.synchronised
     reads = functools.partial(
         time_reads, arrays.ArrayImpl, _READS, observer, synchronised=synchronised
     )
@@ -81,7 +83,12 @@ def _leave_out_of_tracebacks() -> None:
 
 
 def _read_losses(kept: list[Any]) -> list[float]:
-    return [float("nan") if each is None else float(each) for each in kept]
+    """Return the numbers; a loss that was donated, or is on other machines, is left out."""
+    return [float(each) for each in kept if each is not None and is_readable(each)]
+
+
+def _size_of_first(pair: tuple[Any, int]) -> tuple[int, int]:
+    return pair[0].ndim, pair[0].size
 
 
 class _Steps:
@@ -90,9 +97,12 @@ class _Steps:
     def __init__(self, jax: Any, observer: Observer) -> None:
         self._jax = jax
         self._observer = observer
-        self.functions = Functions(jax, observer, self._look_before, self._look_after)
-        self.between = Between(observer)
         self._gradients = Gradients(jax, self._current, observer.guarded(self._eager_gradient))
+        self.functions = Functions(
+            jax, observer, self._look_before, self._look_after, self._gradients.shapes_of
+        )
+        self._gradients.begins_eagerly = self.functions.nothing_traced
+        self.between = Between(observer, self._compiling)
         self._compiles = Compiles(observer, self._current, self._is_step)
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._calls: weakref.WeakKeyDictionary[Any, list[Call]] = weakref.WeakKeyDictionary()
@@ -102,13 +112,10 @@ class _Steps:
         self._moved: weakref.WeakKeyDictionary[Any, Moved] = weakref.WeakKeyDictionary()
         self._eager: dict[str, Function] = {}
         self._eager_shapes: set[tuple[int, ...]] = set()
-        self._weight: Any = None
+        self._known: weakref.WeakKeyDictionary[Any, Callable[[], Any]] = weakref.WeakKeyDictionary()
+        self._averages: weakref.WeakSet[Any] = weakref.WeakSet()
         self._described: dict[str, str] = {}
         self._device: Any = None
-        self._given: list[Any] = []
-        self._fed_back: dict[int, int] = {}
-        self._has_moved = False
-        self._may_evaluate = False
         self._weights: Weights | None = None
         self._continues: weakref.WeakKeyDictionary[Any, Weights] = weakref.WeakKeyDictionary()
 
@@ -117,6 +124,9 @@ class _Steps:
         api: Any = importlib.import_module("jax._src.api")
         name = "_vjp" if hasattr(api, "_vjp") else "vjp"
         inside(api, name, self._gradients.differentiates, self._observer)
+        loops: Any = importlib.import_module("jax._src.lax.control_flow.loops")
+        for loop in ("scan", "while_loop"):
+            inside(loops, loop, self._gradients.loops, self._observer)
 
     def follow_compiles(self) -> None:
         """Let JAX report when it compiles."""
@@ -128,12 +138,20 @@ class _Steps:
         pjit: Any = importlib.import_module("jax._src.pjit")
 
         def computes(arguments: dict[str, Any]) -> Generator[None, Any, None]:
-            if not self.functions.is_inside:
+            if self.functions.is_followed and not self.functions.is_inside:
                 name = getattr(arguments["fun"], "__name__", "")
                 self.between.computes(name, arguments["args_flat"])
             yield from ()
 
         inside(pjit, "_run_python_pjit", computes, self._observer)
+
+    def synchronised(self, call: str, seconds: float, frame: FrameType, times: int = 1) -> None:
+        """The user's code of ``frame`` has read an array."""
+        if self.functions.is_followed:
+            self.between.synchronised(call, seconds, frame, times)
+
+    def _compiling(self) -> float:
+        return self._compiles.between
 
     def _current(self) -> Any:
         return self.functions.current
@@ -147,28 +165,42 @@ class _Steps:
 
     # Calls of jitted functions
 
-    def _look_before(self, function: Any, args: Any, more: Any) -> None:
+    def _look_before(self, now: Now) -> None:
         """Look whether a function receives its own earlier outputs."""
-        given = self._given = self._jax.tree_util.tree_leaves((args, more))
-        self._fed_back = {}
-        self._has_moved = False
-        self._may_evaluate = False
+        function = now.function
+        given = now.given
         training = self._steps.get(function)
         if training is not None:
             has_evaluated = self.between.step_begins()
             self._compiles.step_begins(has_evaluated=has_evaluated)
             training.trials.before(given)
-            self._has_moved = training.moved is None or training.moved.are_new(given)
+            now.has_moved = training.moved is None or training.moved.are_new(given)
         if training is not None or function in self._losses:
             self._observer.evaluated()
-        elif self._is_known(given) and not self._gradients.shapes_of(function):
-            self._may_evaluate = self._observer.evaluates_since is None
+        elif (
+            self._is_known(given)
+            and not self._gradients.shapes_of(function)
+            and function not in self._averages
+        ):
+            now.may_evaluate = self._observer.evaluates_since is None
             self._observer.evaluating()
         if training is None and function not in self._losses:
-            self._look_for_step(function, given)
+            self._look_for_step(now)
 
-    def _look_for_step(self, function: Any, given: list[Any]) -> None:
+    def _is_average(self, function: Any, returned: list[Any]) -> bool:
+        """Whether a function that is given weights returns an array of their shape.
+
+        It averages the weights, for example.
+        """
+        shapes = {each.shape for each in self._weights_now() if each.ndim > 1}
+        if any(each.shape in shapes for each in returned):
+            self._averages.add(function)
+        return function in self._averages
+
+    def _look_for_step(self, now: Now) -> None:
         """Look whether a function may be a step, before it is called."""
+        function = now.function
+        given = now.given
         if function not in self._counts:
             self._firsts[function] = copies_to_recognise(given)
         calls = self._calls.get(function)
@@ -178,30 +210,38 @@ class _Steps:
         state: dict[int, int] = {}
         for call in calls[-_LATEST:]:
             state.update(call.returned())
-        self._fed_back = {at: state[id(each)] for at, each in enumerate(given) if id(each) in state}
+        now.fed_back = {at: state[id(each)] for at, each in enumerate(given) if id(each) in state}
         shapes = self._gradients.shapes_of(function)
         if shapes and not self._is_known(given):
             moved = self._moved.setdefault(function, Moved())
-            self._has_moved = moved.called(given, shapes)
+            now.has_moved = moved.called(given, shapes)
+
+    def _weights_now(self) -> list[Any]:
+        """Return a weight of each known step, of those that still exist."""
+        found = [weight() for weight in self._known.values()]
+        return [weight for weight in found if weight is not None]
 
     def _is_known(self, given: list[Any]) -> bool:
         """Whether a function is given the weights of a known step."""
-        return self._weight is not None and any(each is self._weight for each in given)
+        weights = self._weights_now()
+        return any(each is weight for weight in weights for each in given)
 
-    def _look_after(self, function: Any, found: Any) -> None:
-        given = self._given
-        self._given = []
+    def _look_after(self, now: Now, found: Any) -> None:
+        function = now.function
+        given = now.given
         leaves = self._jax.tree_util.tree_leaves(found)
-        if not leaves or isinstance(leaves[0], self._jax.core.Tracer):
+        if not leaves:
             return
-        if self._may_evaluate and self._gradients.shapes_of(function):
+        if now.may_evaluate and (
+            self._gradients.shapes_of(function) or self._is_average(function, leaves)
+        ):
             self._observer.evaluates_since = None  # its first call has shown that it trains
         if function in self._steps:
             pass
-        elif self._fed_back and self._changes(function, given, leaves):
-            self._found_step(function, given)
-            self._has_moved = True
-        elif self._has_moved:
+        elif now.fed_back and self._changes(now, leaves):
+            self._found_step(now)
+            now.has_moved = True
+        elif now.has_moved:
             self._found_gradients(function, given)
         if function in self._losses:
             self._losses[function].called(given, leaves)
@@ -209,61 +249,76 @@ class _Steps:
         if training is not None:
             training.trials.after(leaves)
             if training.weight is not None:
-                self._weight = at(leaves, training.weight)
+                self._known[function] = weakly(at(leaves, training.weight))
                 self._weights = training.weights
-            if self._has_moved:
+            if now.has_moved:
                 self._step(function)
-            self.between.step_ended(leaves)
+            self.between.step_ended(training.weights_among(leaves))
         elif function not in self._losses:
             self._note(function, given, found)
 
     # What is a step
 
-    def _changes(self, function: Any, given: list[Any], returned: list[Any]) -> bool:
+    def _changes(self, now: Now, returned: list[Any]) -> bool:
         """Whether a call has changed weights among its own earlier results."""
+        function = now.function
+        given = now.given
         if self._counts.get(function, 0) not in _TRIED_CALLS:
             return False
-        pairs = [
-            (given[at], returned[to]) for at, to in self._fed_back.items() if to < len(returned)
-        ]
+        pairs = [(given[at], returned[to]) for at, to in now.fed_back.items() if to < len(returned)]
         pairs = [pair for pair in pairs if is_float(pair[0])]
-        shapes = self._shapes(function, given)
+        shapes = self._shapes(now)
         of_weights = [pair for pair in pairs if is_of(pair[0], shapes)]
         if of_weights:
             return any_changed(of_weights)
-        weight = self._weight
-        if weight is not None and self._is_known(given):
-            pairs = [pair for pair in pairs if pair[0].shape == weight.shape]
-        return state_changed(pairs, self._constants(function, given))
+        if isinstance(function, Function) and not self._gradients.shapes_of(function):
+            return False  # an environment, metrics or an average, for example
+        return state_changed(pairs, self._constants(now))
 
-    def _shapes(self, function: Any, given: list[Any]) -> set[tuple[int, ...]]:
+    def _shapes(self, now: Now) -> set[tuple[int, ...]]:
         """Return the shapes of the weights that a function may change, as far as they are known.
 
         They are those that it computes gradients of, or those of gradients that it is given.
         """
-        shapes = self._gradients.shapes_of(function) or self._eager_shapes
+        function = now.function
+        shapes = self._gradients.shapes_of(function)
         if shapes:
             return shapes
+        if not any(map(self._gradients.shapes_of, self._steps)):
+            shapes = self._gradients.all_shapes() | self._eager_shapes
+            # Gradients of several batches may be added up outside of jitted functions.
+            if self._is_given_twice(now, shapes):
+                return shapes
+        given = now.given
         ids: set[int] = set()
         for other, calls in self._calls.items():
             if self._gradients.shapes_of(other):
                 ids |= calls[-1].returned().keys()
         return {tuple(each.shape) for each in given if id(each) in ids}
 
-    def _constants(self, function: Any, given: list[Any]) -> int:
+    def _is_given_twice(self, now: Now, shapes: set[tuple[int, ...]]) -> bool:
+        """Whether a function is given weights of its own, and as many gradients of them."""
+        own = Counter(now.given[at].shape for at in now.fed_back)
+        every = Counter(each.shape for each in now.given if is_float(each))
+        weights = [shape for shape in own if shape in shapes]
+        return bool(weights) and all(every[shape] >= 2 * own[shape] for shape in weights)
+
+    def _constants(self, now: Now) -> int:
         """Return how many arrays a function was given again, next to others that differ.
 
         These are the weights that an evaluation is given, next to its batch.
         """
-        earlier = self._calls[function][-1]
-        others = [each for at, each in enumerate(given) if at not in self._fed_back]
+        earlier = self._calls[now.function][-1]
+        others = [each for at, each in enumerate(now.given) if at not in now.fed_back]
         arrays = [each for each in others if hasattr(each, "shape") and each.shape]
         same = sum(map(earlier.was_given, arrays))
         return same if same < len(arrays) else 0
 
-    def _found_step(self, function: Any, given: list[Any]) -> None:
+    def _found_step(self, now: Now) -> None:
         """A function was given its own results and has changed them: it is a step."""
-        fed_back = {at: to for at, to in self._fed_back.items() if is_float(given[at])}
+        function = now.function
+        given = now.given
+        fed_back = {at: to for at, to in now.fed_back.items() if is_float(given[at])}
         ids = {id(each) for each in given}
         computes = self._source(function, ids)
         calls = self._calls[computes]
@@ -271,12 +326,15 @@ class _Steps:
         own = self._calls[function]
         # A call whose weights were given again has only warmed up, or its result was rejected.
         late = [at for at, call in enumerate(own) if not fed_back.keys() <= call.repeated]
-        state = {id(given[at]) for at in self._fed_back}
+        state = {id(given[at]) for at in now.fed_back}
         shapes = {given[at].shape for at in fed_back}
         loss = next((at for at, each in calls[-1].losses.items() if id(each) not in ids), None)
         arrays = sizes(given) if itself else calls[-1].sizes
         batch = batch_of(arrays, state, shapes)
-        if batch is None and self._gradients.shapes_of(computes):
+        if self._gradients.are_in_loop(computes):
+            batch = None
+            self._observer.examples_unknown = "the step loops over batches"
+        elif batch is None and self._gradients.shapes_of(computes):
             batch = batch_of(arrays, state, ())  # it has the shape of some weights
         first = self._firsts.get(function, {})
         trials = Trials(self._observer, weakref.ref(function), first, fed_back, own)
@@ -284,7 +342,8 @@ class _Steps:
         self._steps[function] = self._losses[computes] = training
         weights = [(given[at], to) for at, to in fed_back.items()]
         if weights:
-            weight, training.weight = weights[0]
+            weight, training.weight = max(weights, key=_size_of_first)
+            training.positions = sorted(fed_back.values())
             self._describe(weight)
         self._observer.places.made_at("step", function)
         earlier = own if itself else calls[:-1]
@@ -301,6 +360,9 @@ class _Steps:
         shapes = self._gradients.shapes_of(function)
         loss = next(iter(calls[-1].losses), None)
         batch = batch_of(sizes(given), (), shapes)
+        if self._gradients.are_in_loop(function):
+            batch = None
+            self._observer.examples_unknown = "the step loops over batches"
         trials = Trials(self._observer, weakref.ref(function), {}, {}, [])
         training = Training(loss, batch, trials, self._weights_of_first(function), moved)
         self._steps[function] = self._losses[function] = training
@@ -317,6 +379,7 @@ class _Steps:
         """A gradient is computed outside of jitted functions."""
         if self._observer.is_led:
             return
+        self.functions.follow_thread()
         place = users_place(sys._getframe(1)) or ""
         function = self._eager.setdefault(place, Function())
         shapes = {tuple(each.shape) for each in given if is_float(each)}
@@ -333,7 +396,8 @@ class _Steps:
             self._steps[function] = training
             self._describe(given[0])
             self._observer.places.setdefault("step", place)
-            self._observer.places.setdefault("eager", place)
+            kind = "outside" if self.functions.was_traced else "eager"
+            self._observer.places.setdefault(kind, place)
             self._step_late(function, moved.steps - 1, [])
         elif training.moved is None or not training.moved.are_new(given):
             return
@@ -412,7 +476,7 @@ class _Steps:
 
     def _describe(self, weight: Any) -> None:
         """Keep what the weights are."""
-        devices = getattr(getattr(weight, "sharding", None), "device_set", ())
+        devices = getattr(getattr(weight, "sharding", None), "addressable_devices", ())
         self._device = next(iter(devices), None)
         device = {"device": str(self._device)} if devices else {}
         self._described = {"precision": str(weight.dtype), **device}
@@ -425,6 +489,7 @@ class _Steps:
             "compile_seconds": self._compiles.seconds,
             "step_compiles": self._compiles.of_step,
             "between_seconds": self.between.seconds,
+            "step_reads": self.between.step_reads(),
         }
 
     def _peak_bytes(self) -> int | None:

@@ -27,6 +27,7 @@ class Training:
 
     Attributes:
         weight: position of a weight among the results of the step.
+        positions: those of all weights, and of other arrays that the next step is given.
     """
 
     def __init__(
@@ -45,11 +46,16 @@ class Training:
         self.loss: Any = None
         self.examples: int | None = None
         self.weight: int | None = None
+        self.positions: list[int] = []
 
     def called(self, given: list[Any], returned: list[Any]) -> None:
         """Keep loss and number of examples of a call."""
         self.loss = at(returned, self._loss)
         self.examples = rows(at(given, self._batch))
+
+    def weights_among(self, returned: list[Any]) -> list[Any]:
+        """Return the weights among the results of a step."""
+        return [returned[at] for at in self.positions if at < len(returned)]
 
     def called_earlier(self, call: Call) -> None:
         """Keep those of an earlier call."""

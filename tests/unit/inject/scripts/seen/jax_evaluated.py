@@ -29,7 +29,9 @@ for number in range(60):
     elif name == "every step":
         float(jnp.mean(jnp.tanh(inputs @ weights)))
     elif number % 20 == 19:
-        if name == "pauses":
+        if name == "printed":
+            float(jnp.take(weights, jnp.array([1, 2, 3])).sum())
+        elif name == "pauses":
             time.sleep(0.1)
             float(loss)
         elif number == 39:
