@@ -37,7 +37,7 @@ def _compiling(seen: Observed) -> str:
     took = f"which took {units.seconds(seconds)}, {units.percent(share, 0)} of the time"
     where = _in_brackets(seen, "compile")
     if not seen.step_compiles:
-        return f"JAX compiled other functions after the first step{where}, {took}."
+        return f"JAX compiled after the first step{where}, {took}."
     times = seen.step_compiles
     often = "once more" if times == 1 else f"{times:,} more times"
     return (
@@ -52,21 +52,20 @@ def _not_jitted(seen: Observed) -> list[str]:
     if "eager" in seen.places:
         place = seen.places["eager"]
         sentences.append(
-            f"The gradients at {place} are computed outside of jax.jit, one operation at a time. "
-            "A jitted function can compute them and change the weights."
+            f"The gradients at {place} are computed outside of jax.jit, one operation at a time."
         )
     if "outside" in seen.places:
         place = seen.places["outside"]
         sentences.append(
-            f"The weights are changed or copied outside of the jitted function at {place}, one "
-            "operation at a time. That function can do this, too."
+            "The weights are changed or copied outside of jitted functions, one operation at a "
+            f"time; their gradients are computed at {place}."
         )
     return sentences
 
 
 def _reads(seen: Observed) -> list[str]:
     often = [
-        read for read, times in seen.syncs.items() if times >= _NEARLY_EVERY * (seen.steps - 1)
+        read for read, steps in seen.step_reads.items() if steps >= _NEARLY_EVERY * (seen.steps - 1)
     ]
     return [
         f"{place} reads a result in nearly every step, by {call}. Python then waits for the step "

@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
 
 def parts(seen: Observed) -> list[Part]:
-    """Return the observed parts of the time of all steps and evaluations; they may overlap.
+    """Return the observed parts of the time of all steps and evaluations.
 
     What is queued for a GPU is left out; the script waits for it where it reads results.
     """
@@ -53,7 +53,7 @@ def parts(seen: Observed) -> list[Part]:
         ("evaluation", seen.evaluation_seconds, "evaluation"),
         ("without gradients", seen.no_grad_seconds, "no_grad"),
         ("calls of the step", _seconds_of_calls(seen), "step"),
-        ("between steps", seen.between_seconds, ""),
+        ("between steps", _seconds_between(seen), ""),
         ("compiling", seen.compile_seconds, "compile"),
     )
     return [
@@ -98,8 +98,22 @@ def _seconds_of_calls(seen: Observed) -> float | None:
     """Return how long the calls of a jitted step took, without compiling; None if unknown."""
     if seen.between_seconds is None or not seen.between_seconds:
         return None
-    others = seen.between_seconds + (seen.compile_seconds or 0.0)
-    return max(seen.seconds - others, 0.0)
+    others = (seen.between_seconds, seen.compile_seconds, seen.evaluation_in_steps_seconds)
+    return max(seen.seconds - sum(each or 0.0 for each in others), 0.0)
+
+
+def _seconds_between(seen: Observed) -> float | None:
+    """Return how long what has no other name took between jitted steps; None if unknown."""
+    if seen.between_seconds is None:
+        return None
+    named = (
+        seen.sync_seconds,
+        seen.loader_wait_seconds,
+        seen.copy_seconds,
+        seen.saving_seconds,
+        seen.no_grad_seconds,
+    )
+    return max(seen.between_seconds - sum(each or 0.0 for each in named), 0.0)
 
 
 def _words(part: Part) -> str:
