@@ -405,6 +405,7 @@ class Observer:
         if self.evaluates_since is not None:
             self._evaluated(ended or clock(), loss, accuracy)
         self._evaluators.forget()
+        self._sources.current = 0
         self._since = self._since._replace(waited=0.0, loaded=0)
 
     def epoch(self, loss: float | None = None, accuracy: float | None = None) -> None:
