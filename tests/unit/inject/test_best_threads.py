@@ -14,7 +14,8 @@ from trainmark.execute.parent.process import THREAD_VARIABLES
 from trainmark.execute.worker import threads as of_workloads
 from trainmark.inject import best_threads
 from trainmark.inject.best_threads import MOST_SECONDS, Search, Settable
-from trainmark.inject.observer import STEPS, Observer
+from trainmark.inject.observer import Observer
+from trainmark.inject.processes import STEPS
 
 DEFAULT = 1
 MOST_STEPS_TAKEN = 1_000_000

@@ -23,6 +23,7 @@ from trainmark.inject.observer import FOLDER, Observer
 from trainmark.inject.overlay import ORIGINAL
 from trainmark.inject.patch import time_reads
 from trainmark.inject.places import line_of
+from trainmark.inject.processes import STEPS
 
 FILES = sorted(Path(trainmark.inject.__file__).parent.rglob("*.py"))
 
@@ -390,7 +391,7 @@ def test_a_training_in_a_thread_can_be_ended(pipe: Path) -> None:
         "print('it went on')\n"
     )
     words = [sys.executable, "-c", code]
-    environment = {**os.environ, module.STEPS: "2"}
+    environment = {**os.environ, STEPS: "2"}
     assert (
         subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
         == ""
@@ -414,7 +415,7 @@ def test_files_that_the_script_holds_open_are_written_at_the_end(pipe: Path) -> 
         "    observer.stepped(observer, 'fake')\n"
     )
     words = [sys.executable, "-c", code]
-    environment = {**os.environ, module.STEPS: "3"}
+    environment = {**os.environ, STEPS: "3"}
     subprocess.run(words, env=environment, cwd=pipe.parent, check=True, timeout=60)
     assert (pipe.parent / "log.csv").read_text().split() == ["0", "1", "2"]
 
