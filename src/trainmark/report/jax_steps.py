@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trainmark import units
 from trainmark.record.observed import Observed
-from trainmark.report.own_steps import where_time_goes
+from trainmark.report.own_steps import seconds_between, where_time_goes
 
 _LEAST_SHARE = 0.01
 """Smallest share of the time for which compiling is worth a sentence."""
@@ -75,12 +75,12 @@ def _reads(seen: Observed) -> list[str]:
 
 
 def _between(seen: Observed) -> str:
-    share = _share(seen.between_seconds or 0.0, seen)
+    share = _share(seconds_between(seen) or 0.0, seen)
     if share < _MUCH:
         return ""
     return (
-        f"{units.percent(share, 0)} of the time passes between the calls of the step: in Python, "
-        "in operations that are not jitted, and in waiting for results."
+        f"{units.percent(share, 0)} of the time passes between the calls of the step, in Python "
+        "and in operations that are not jitted."
     )
 
 

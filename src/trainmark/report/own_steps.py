@@ -53,7 +53,7 @@ def parts(seen: Observed) -> list[Part]:
         ("evaluation", seen.evaluation_seconds, "evaluation"),
         ("without gradients", seen.no_grad_seconds, "no_grad"),
         ("calls of the step", _seconds_of_calls(seen), "step"),
-        ("between steps", _seconds_between(seen), ""),
+        ("between steps", seconds_between(seen), ""),
         ("compiling", seen.compile_seconds, "compile"),
     )
     return [
@@ -102,7 +102,7 @@ def _seconds_of_calls(seen: Observed) -> float | None:
     return max(seen.seconds - sum(each or 0.0 for each in others), 0.0)
 
 
-def _seconds_between(seen: Observed) -> float | None:
+def seconds_between(seen: Observed) -> float | None:
     """Return how long what has no other name took between jitted steps; None if unknown."""
     if seen.between_seconds is None:
         return None

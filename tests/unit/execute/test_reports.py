@@ -263,6 +263,13 @@ def test_what_the_observer_saw_is_passed_on() -> None:
     assert (epoch.seconds, epoch.start, reports.left_out) == (1.5, 1.0, 0)
 
 
+def test_reads_of_steps_are_numbers() -> None:
+    reads = {"a.py:3 float()": 6, "a.py:4 float()": "six"}
+    (seen,), _ = received(line("observed", 2.0, **SEEN, step_reads=reads))
+    assert isinstance(seen, StepsObserved)
+    assert seen.step_reads == {"a.py:3 float()": 6}
+
+
 def test_a_training_that_waits_to_be_ended_ends_early() -> None:
     seen = {"framework": "torch", "injected": [], "steps": 7, "seconds": 1.0}
     messages, reports = received(line("observed", 2.0, losses=[1.0], **seen), line("end", 3.0))

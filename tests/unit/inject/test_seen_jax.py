@@ -112,7 +112,7 @@ def test_weights_are_not_kept_alive(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "evaluations"),
     [
-        ("environment", 0),
+        ("environment", 18),
         ("clusters", 0),
         ("metrics of evaluations", 2),
         ("averages", 2),

@@ -55,6 +55,10 @@ def test_much_time_between_steps_is_a_sentence() -> None:
     assert between.startswith("40 % of the time passes between the calls of the step")
 
 
+def test_reads_are_no_other_time_between_steps() -> None:
+    assert len(jax_steps(replace(SEEN, between_seconds=4.0, sync_seconds=3.5))) == 1
+
+
 def test_what_is_not_jitted_has_its_line() -> None:
     places = {"eager": "train.py:7", "outside": "train.py:9"}
     _, eager, outside = jax_steps(replace(SEEN, places=places))

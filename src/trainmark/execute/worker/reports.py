@@ -28,6 +28,8 @@ _MOST_LINE_BYTES = 1 << 20
 """Most bytes of a line that is not complete yet, so that it can't fill the memory."""
 _MOST_EPOCHS = 100_000
 """Most epochs that a command can report, so that a record has a limit."""
+_COUNTED = ("syncs", "step_reads")
+"""Figures of observed steps that hold a number for each line of the script."""
 _MOST_THREADS = 100
 """Maximum number of entries in a report of a threads search."""
 _MOST_LEFT_OUT = 10_000
@@ -196,7 +198,7 @@ class Reports:
         fields = dict[str, Any]()
         for name, value in message.items():
             if isinstance(value, dict):
-                of = int if name == "syncs" else str
+                of = int if name in _COUNTED else str
                 fields[name] = {
                     str(key)[:200]: each for key, each in value.items() if isinstance(each, of)
                 }
