@@ -86,7 +86,8 @@ def test_what_else_is_between_steps_is_no_evaluation(tmp_path: Path, name: str) 
 
 
 @pytest.mark.parametrize(
-    "name", ["gradients of a jitted function", "traced between", "static arguments"]
+    "name",
+    ["gradients of a jitted function", "traced between", "lowered first", "static arguments"],
 )
 def test_calls_that_are_traced_or_static_are_passed_on(tmp_path: Path, name: str) -> None:
     found = seen(tmp_path, "jax_calls", name)

@@ -51,6 +51,10 @@ elif name == "traced between":
             jax.make_jaxpr(step)(weights, inputs, targets)
             jax.vmap(jitted_loss, (None, 0, 0))(weights, inputs, targets)
         weights, loss = step(weights, inputs, targets)
+elif name == "lowered first":
+    step.lower(weights, inputs, targets).compile().cost_analysis()
+    for _ in range(20):
+        weights, loss = step(weights, inputs, targets)
 elif name == "static arguments":
     static = functools.partial(jax.jit, static_argnums=0)
     step = static(lambda _, *args: step_of(*args))
