@@ -1,4 +1,4 @@
-"""``trainmark measure --metric``: what can't be read, and what is said about a figure."""
+"""``trainmark measure --metric``: what can't be read, and the sentences about a figure."""
 
 from __future__ import annotations
 

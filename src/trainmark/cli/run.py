@@ -190,7 +190,7 @@ def _show(
 
 
 def _of_metric(comparison: Comparison) -> Iterator[tuple[GroupResult, str]]:
-    """Yield what is to be said about the figure that --metric names, for each side."""
+    """Yield a sentence about the figure that --metric names, for each side."""
     from trainmark.report.labels import labels
     from trainmark.report.metric_words import final_sentence
 

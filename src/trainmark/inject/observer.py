@@ -815,7 +815,7 @@ class Observer:
         hook = self._hook
         if loss is None and epoch.losses:
             loss = epoch.loss / epoch.losses
-        # Steps that had to wait may be older than what was told already.
+        # Steps that had to wait may be older than what was reported already.
         if self._own_epochs or ended < self._told_until:
             return
         self._told_until = ended

@@ -152,7 +152,7 @@ def time_reads(
         kind: the class of the arrays.
         names: methods that wait.
         copies: methods that copy; they wait if the copy is on the host.
-        synchronised: is told of each read; by default, the observer is.
+        synchronised: is called at each read; by default, that is the observer's method.
     """
     for name in names:
         reads = _Reads(name, observer, synchronised or observer.synchronised)

@@ -68,7 +68,7 @@ class Processes:
         os.utime(self._claimed)
 
     def ends_after(self, steps: int) -> bool:
-        """Whether the training ends after so many steps."""
+        """Whether the training ends after this number of steps."""
         if self.last_step and steps >= self.last_step:
             return True
         return self.has_ranks and self._is_told_to_end(steps)

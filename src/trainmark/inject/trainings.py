@@ -52,8 +52,8 @@ class Trainings:
         leader: returns the optimiser whose steps count; None before the first step.
         starts: number of steps before each training. One that changes weights of an earlier one
             continues it.
-        alternations: number of steps of the leader before which others have stepped, each on a loss
-            of its own.
+        alternations: number of steps of the leader before which others have stepped, each on
+            another loss.
         weights_of: for each framework, returns the weights of an optimiser.
     """
 

@@ -1,4 +1,4 @@
-"""What is said about the figure that ``measure --metric`` names."""
+"""The sentences about the figure that ``measure --metric`` names."""
 
 from __future__ import annotations
 

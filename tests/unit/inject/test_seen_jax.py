@@ -45,7 +45,7 @@ def test_gradients_of_the_input_are_no_training(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["seeds", "donated", slow("same start"), slow("factory")])
-def test_weights_of_their_own_are_another_training(tmp_path: Path, name: str) -> None:
+def test_other_weights_are_another_training(tmp_path: Path, name: str) -> None:
     found = seen(tmp_path, "jax_trials", name)
     assert (found["steps"], found["training_starts"]) == (30, [0, 10, 20])
 

@@ -1,4 +1,4 @@
-"""What is said about a script with JAX: where its time goes and why, without a promise."""
+"""The sentences about a script with JAX: where its time goes and why, without a promise."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from ..patch import around
 from . import Change, lines
 
 _KEPT = "lines", "samples", "early", "late"
-"""Of what is sampled: the lines of the script. Parts of a step are hidden in compiled functions."""
+"""Lines of the script alone. Parts of a step are hidden in compiled functions."""
 
 
 def facts(change: Change) -> None:

@@ -164,7 +164,7 @@ class Between:
         return True
 
     def _evaluates(self, seconds: float) -> bool:
-        """Whether the time since the last step, of so many seconds, was an evaluation."""
+        """Whether the time since the last step was an evaluation, if it lasted this long."""
         if not self._is_evaluation and not self._of_evaluations & self._places:
             return False
         seconds -= self._compiling()

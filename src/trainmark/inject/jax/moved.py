@@ -26,7 +26,7 @@ class Moved:
     """The weights that a function was given in its calls.
 
     Attributes:
-        steps: number of calls in a row with weights of their own.
+        steps: number of calls in a row that each had new weights.
     """
 
     def __init__(self) -> None:

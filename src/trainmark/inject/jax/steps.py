@@ -52,7 +52,7 @@ _TRIED_CALLS = frozenset((1, 2, 3, 4, 5, 8, 12, 20, 30, 49))
 """Numbers of earlier calls after which we look whether a function changes its own results. The
 learning rate, and so all changes, may be zero in the first steps."""
 _LATEST = 8
-"""Number of a function's latest calls whose results it may be given; several networks may train in
+"""Number of a function's latest calls whose results it may be given; several networks may take
 turns."""
 
 
@@ -160,7 +160,7 @@ class _Steps:
         return function is not None and function in self._steps
 
     def weights_of(self, function: Any) -> list[Any]:
-        """Return what stands for the weights of a step, of those that continue a training."""
+        """Return the weights of a step, as a thing that those of a continued training share."""
         return [self._steps[function].weights] if function in self._steps else []
 
     # Calls of jitted functions
@@ -297,7 +297,7 @@ class _Steps:
         return {tuple(each.shape) for each in given if id(each) in ids}
 
     def _is_given_twice(self, now: Now, shapes: set[tuple[int, ...]]) -> bool:
-        """Whether a function is given weights of its own, and as many gradients of them."""
+        """Whether a function is given its weights, and as many gradients of them."""
         own = Counter(now.given[at].shape for at in now.fed_back)
         every = Counter(each.shape for each in now.given if is_float(each))
         weights = [shape for shape in own if shape in shapes]
@@ -406,7 +406,7 @@ class _Steps:
         self._step(function)
 
     def _weights_of_first(self, function: Any) -> Weights:
-        """Return what stands for the weights that a function was first given."""
+        """Return the weights that a function was first given, as a thing that others share."""
         return self._continues.get(function) or Weights()
 
     def _source(self, function: Any, ids: set[int]) -> Any:

@@ -24,7 +24,7 @@ _MOST_KNOWN = 1_000
 class Trials:
     """The trainings of one step, which are one after the other.
 
-    Where several networks train in turns, or where weights are mixed outside of the step, we can't
+    Where several networks take turns, or where weights are mixed outside of the step, we can't
     know, and say that it is one training.
 
     Args:
@@ -74,7 +74,7 @@ class Trials:
         found, number = self._known.get(id(array), (nothing, 0))
         if found() is array:
             if number != self._number:
-                self._give_up()  # several networks train in turns
+                self._give_up()  # several networks take turns
             return
         self._look_closely([given[at] for at in self._positions])
 

@@ -73,7 +73,7 @@ def has_moved(before: list[Any], after: list[Any]) -> bool:
 def copies_to_recognise(leaves: list[Any]) -> dict[int, Any]:
     """Return copies of the small arrays of a call, by their positions.
 
-    By some of them, a training is recognised; which of them are weights shows later.
+    A training is recognised by some of them; which of them are weights shows later.
     """
     small = [
         position
