@@ -53,7 +53,7 @@ def test_a_tensor_that_is_soon_gone_is_no_data_set(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by", ["loaders", "functions"])
 def test_validation_and_test_are_two_evaluations(tmp_path: Path, by: str) -> None:
-    found = seen(tmp_path, "validation_and_test", by)
+    found = seen(tmp_path, "validated_and_tested", by)
     assert found["evaluations"] == 10
     assert found["epochs"] == (5 if by == "loaders" else 0)
     # The first ones come before the second step, and the last ones after the last step.
