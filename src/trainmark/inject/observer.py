@@ -298,6 +298,7 @@ class Observer:
         data: object = None,
         *,
         begins: bool = False,
+        repeats: bool = False,
     ) -> None:
         """The network is about to compute a batch.
 
@@ -327,14 +328,17 @@ class Observer:
             if "forward" not in self.places:
                 caller = None if self.is_led else sys._getframe(1)
                 self._forward_place = users_place(caller) or ""
-            seen = Since(
-                rows=examples or 0,
-                tokens=tokens or 0,
-                odd=examples is None,
-                again=self._awaits_loss,
-                elements=elements,
-                passes=1,
-            )
+            if repeats and self._awaits_loss:  # an actor and a critic, or two passes with dropout
+                seen = Since(passes=1)
+            else:
+                seen = Since(
+                    rows=examples or 0,
+                    tokens=tokens or 0,
+                    odd=examples is None,
+                    again=self._awaits_loss,
+                    elements=elements,
+                    passes=1,
+                )
             self._awaits_loss = True
             if self.step_began:  # a closure may be called several times for one step
                 self._closure_passes += 1

@@ -14,6 +14,7 @@ from . import accelerator
 from .best_threads import Settable
 from .identity import Identities
 from .inside import leave
+from .last_input import LastInput
 from .observer import FEW, Observer, clock
 from .patch import (
     Kind,
@@ -122,6 +123,7 @@ class _Network:
         self._observer = observer
         self._root: Any = None
         self._autocast: Any = None
+        self._last_input = LastInput()
         self._tensor = torch.Tensor
         self._has_tokens = False
         self._most_ranks = 1
@@ -261,8 +263,16 @@ class _Network:
         rows = self._rows(tensor)
         data = None if tensor is None or tensor._base is None else tensor._base
         data = tensor if data is None else data
-        leads = called is self._root
-        self._observer.forward(called.training, grad, rows, tokens, elements, data, begins=leads)
+        self._observer.forward(
+            called.training,
+            grad,
+            rows,
+            tokens,
+            elements,
+            data,
+            begins=called is self._root,
+            repeats=self._last_input.is_this_too(tensor),
+        )
 
     def _rows(self, tensor: Any) -> int | None:
         """Return the number of examples in an input; None if its shape does not show it.

@@ -181,7 +181,12 @@ def test_each_backward_pass_adds_examples(tmp_path: Path) -> None:
     assert (found["steps"], found["examples_per_step"]) == (30, 64)
 
 
-@pytest.mark.parametrize("passes", ["time", "triplet"])
+def test_two_networks_that_compute_one_tensor_compute_the_same_examples(tmp_path: Path) -> None:
+    found = seen(tmp_path, "several_passes", "one tensor")
+    assert (found["steps"], found["examples_per_step"]) == (30, 32)
+
+
+@pytest.mark.parametrize("passes", ["time", "triplet", "in place"])
 def test_passes_before_one_backward_pass_may_be_of_the_same_examples(
     tmp_path: Path, passes: str
 ) -> None:

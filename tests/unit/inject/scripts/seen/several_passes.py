@@ -1,4 +1,4 @@
-"""Several forward passes before a backward pass: of the same examples, or of one time step each."""
+"""Several forward passes before a backward pass: of the same examples, others, or time steps."""
 
 import sys
 
@@ -7,6 +7,7 @@ from torch import nn
 
 torch.manual_seed(0)
 network = nn.Linear(8, 8)
+critic = nn.Linear(8, 8)
 optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
 for step in range(30):
     state = torch.randn(32, 8)
@@ -15,6 +16,13 @@ for step in range(30):
             state = torch.tanh(network(state))
     elif sys.argv[1] == "triplet":
         state = network(state) + network(torch.randn(32, 8)) - network(torch.randn(32, 8))
+    elif sys.argv[1] == "one tensor":
+        state = network(state) - critic(state)
+    elif sys.argv[1] == "in place":
+        # Frozen weights need no input for their gradients, so that it may change.
+        critic.weight.requires_grad_(False)
+        changed = critic(state)
+        state = changed + network(state.normal_())
     else:
         network(torch.randn(32, 8)).square().mean().backward()
         state = network(state)
