@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 import os
+import pickle
 import random
 import string
 import struct
@@ -95,6 +96,83 @@ def _citations(folder: Path) -> None:
     (target / "cora.content").write_text("\n".join(lines) + "\n")
     cites = (f"{drawn.randrange(papers)}\t{drawn.randrange(papers)}" for _ in range(5429))
     (target / "cora.cites").write_text("\n".join(dict.fromkeys(cites)) + "\n")
+
+
+def _planetoid(folder: Path) -> None:
+    """A graph of Cora's size in the files that PyTorch Geometric reads."""
+    import numpy as np
+    from scipy import sparse
+
+    random = np.random.Generator(np.random.PCG64(0))
+    papers = 2708
+    words = 1433
+    classes = 7
+    known = papers - 1000
+    of = np.arange(papers) % classes
+    has = (random.random((papers, words)) < 0.006) | (np.arange(words) // 200 == of[:, None])
+    labels = np.eye(classes, dtype=np.int32)[of]
+    features = sparse.csr_matrix(has.astype(np.float32))
+    ends = random.integers(0, papers, (5429, 2)).tolist()
+    graph: dict[int, list[int]] = {paper: [] for paper in range(papers)}
+    for one, other in ends:
+        graph[one].append(other)
+        graph[other].append(one)
+    parts = {"x": features[:140], "y": labels[:140]}
+    parts |= {"allx": features[:known], "ally": labels[:known]}
+    parts |= {"tx": features[known:], "ty": labels[known:], "graph": graph}
+    target = folder.parent / "data" / "Planetoid" / "Cora" / "raw"
+    target.mkdir(parents=True, exist_ok=True)
+    for name, part in parts.items():
+        (target / f"ind.cora.{name}").write_bytes(pickle.dumps(part))
+    tested = "\n".join(map(str, range(known, papers)))
+    (target / "ind.cora.test.index").write_text(f"{tested}\n")
+
+
+def _molecules(folder: Path) -> None:
+    """188 rings of 10 to 28 atoms with a class each, in the files of MUTAG."""
+    drawn = random.Random(0)
+    target = folder.parent / "data" / "TU" / "MUTAG" / "raw"
+    target.mkdir(parents=True, exist_ok=True)
+    bonds: list[str] = []
+    graphs: list[int] = []
+    atoms: list[int] = []
+    classes: list[int] = []
+    for graph in range(188):
+        first = len(atoms) + 1
+        count = drawn.randint(10, 28)
+        kind = drawn.choice((1, -1))
+        classes.append(kind)
+        for atom in range(count):
+            here = first + atom
+            there = first + (atom + 1) % count
+            bonds += [f"{here}, {there}", f"{there}, {here}"]
+            graphs.append(graph + 1)
+            atoms.append(drawn.randrange(7) if kind == 1 else drawn.randrange(3))
+    lines = {
+        "A": bonds,
+        "graph_indicator": graphs,
+        "graph_labels": classes,
+        "node_labels": atoms,
+        "edge_labels": [0] * len(bonds),
+    }
+    for name, values in lines.items():
+        (target / f"MUTAG_{name}.txt").write_text("\n".join(map(str, values)) + "\n")
+
+
+def _adults(folder: Path) -> None:
+    """3,000 rows with the columns of ADULT_SAMPLE, some of them without a number."""
+    drawn = random.Random(0)
+    target = folder / "stand_in_fastai" / "data" / "adult_sample"
+    target.mkdir(parents=True, exist_ok=True)
+    names = ("workclass", "education", "marital-status", "occupation", "relationship", "race")
+    lines = [",".join(("age", "fnlwgt", "education-num", *names, "salary"))]
+    for _ in range(3000):
+        age = drawn.randint(17, 90)
+        years = "" if drawn.random() < 0.02 else f"{drawn.randint(1, 16)}.0"
+        kinds = [f"{name} {drawn.randrange(8)}" for name in names]
+        salary = ">=50k" if age + drawn.randint(-20, 20) > 50 else "<50k"
+        lines.append(",".join((str(age), str(drawn.randint(12285, 900000)), years, *kinds, salary)))
+    (target / "adult.csv").write_text("\n".join(lines) + "\n")
 
 
 def _digits(_folder: Path) -> None:
@@ -208,6 +286,9 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "texts": _texts,
     "characters": _characters,
     "citations": _citations,
+    "planetoid": _planetoid,
+    "molecules": _molecules,
+    "adults": _adults,
     "digits": _digits,
     "llama": _llama,
 }

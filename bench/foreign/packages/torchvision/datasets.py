@@ -65,6 +65,19 @@ class MNIST(_Drawn):
 
     image_shape = 28, 28
 
+    @property
+    def train_data(self) -> Any:
+        """The images, as old scripts name them."""
+        return self.data
+
+    @property
+    def train_labels(self) -> Any:
+        """Their labels, as old scripts name them."""
+        return self.targets
+
+    test_data = train_data
+    test_labels = train_labels
+
 
 class FashionMNIST(MNIST):
     """As MNIST."""

@@ -91,15 +91,15 @@ class Pad:
 class RandomCrop:
     """A part at a random place."""
 
-    def __init__(self, size: int, padding: int = 0) -> None:
-        self.size = size
+    def __init__(self, size: int | tuple[int, int], padding: int = 0) -> None:
+        self.height, self.width = (size, size) if isinstance(size, int) else size
         self.padding = padding
 
     def __call__(self, image: Image.Image) -> Image.Image:
         image = ImageOps.expand(image, self.padding)
-        left = int(torch.randint(image.width - self.size + 1, ()))
-        top = int(torch.randint(image.height - self.size + 1, ()))
-        return image.crop((left, top, left + self.size, top + self.size))
+        left = int(torch.randint(image.width - self.width + 1, ()))
+        top = int(torch.randint(image.height - self.height + 1, ()))
+        return image.crop((left, top, left + self.width, top + self.height))
 
 
 class RandomHorizontalFlip:
