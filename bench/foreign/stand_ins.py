@@ -12,7 +12,7 @@ import string
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 TEXT = Path("shakespeare/input.txt")
@@ -101,7 +101,6 @@ def _citations(folder: Path) -> None:
 def _planetoid(folder: Path) -> None:
     """A graph of Cora's size in the files that PyTorch Geometric reads."""
     import numpy as np
-    from scipy import sparse
 
     random = np.random.Generator(np.random.PCG64(0))
     papers = 2708
@@ -111,7 +110,7 @@ def _planetoid(folder: Path) -> None:
     of = np.arange(papers) % classes
     has = (random.random((papers, words)) < 0.006) | (np.arange(words) // 200 == of[:, None])
     labels = np.eye(classes, dtype=np.int32)[of]
-    features = sparse.csr_matrix(has.astype(np.float32))
+    features = has.astype(np.float32)
     ends = random.integers(0, papers, (5429, 2)).tolist()
     graph: dict[int, list[int]] = {paper: [] for paper in range(papers)}
     for one, other in ends:
@@ -148,7 +147,7 @@ def _molecules(folder: Path) -> None:
             bonds += [f"{here}, {there}", f"{there}, {here}"]
             graphs.append(graph + 1)
             atoms.append(drawn.randrange(7) if kind == 1 else drawn.randrange(3))
-    lines = {
+    lines: dict[str, Sequence[object]] = {
         "A": bonds,
         "graph_indicator": graphs,
         "graph_labels": classes,

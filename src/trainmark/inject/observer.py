@@ -99,6 +99,7 @@ class Observer:
         is_led: whether a framework that is built on another one reports the steps itself, as Keras
             does in ``fit``.
         examples_unknown: why a framework can't know the number of examples; empty if it can.
+        look_for_last_step: reports a step that has ended without telling, if there is one.
     """
 
     def __init__(self, folder: str) -> None:
@@ -115,6 +116,7 @@ class Observer:
         self._first_turn = FirstTurn(folder)
         self.is_led = False
         self.examples_unknown = ""
+        self.look_for_last_step: Callable[[], None] = _nothing
         self.also_report: Callable[[bool], list[dict[str, Any]]] = _no_messages
         self.injected: list[str] = []
         self.places = Places()
@@ -843,6 +845,8 @@ class Observer:
             return
         if self._own_epochs and self._hook._epochs == 0:
             self._own_epochs = False
+        if not early:
+            self.look_for_last_step()
         while not early and self.trainings.end():
             self._lead_another(self.framework)
         self._end_passes(evaluates=True)

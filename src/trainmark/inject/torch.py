@@ -8,10 +8,11 @@ import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import accelerator
 from .best_threads import Settable
+from .by_hand import StepsByHand
 from .identity import Identities
 from .inside import leave
 from .last_input import LastInput
@@ -54,16 +55,18 @@ _SCALES: list[Any] = []
 
 def install(torch: Any, observer: Observer) -> None:
     """Observe the trainings of this process."""
-    network = _Network(torch, observer)
+    by_hand = StepsByHand(torch, observer)
+    network = _Network(torch, observer, by_hand)
+    observer.look_for_last_step = by_hand.look
     observer.describe["torch"] = network.describe
     observer.networks_unseen.add("torch")
     observer.trainings.weights_of["torch"] = _weights_of
     observer.read_losses["torch"] = network.read_losses
     patches: dict[str, Callable[[Any, Observer], object]] = {
-        "optimizer steps": _steps,
-        "Tensor.backward": _losses,
+        "optimizer steps": functools.partial(_steps, by_hand=by_hand),
+        "Tensor.backward": functools.partial(_losses, by_hand=by_hand),
         "GradScaler": _scalers,
-        "DataLoader": _loaders,
+        "DataLoader": functools.partial(_loaders, by_hand=by_hand),
         "module places": _places,
         "tensor reads": _reads,
         "threads": _threads,
@@ -118,9 +121,10 @@ class _Hooks(OrderedDict):  # type: ignore[type-arg]
 class _Network:
     """The outermost module that is trained."""
 
-    def __init__(self, torch: Any, observer: Observer) -> None:
+    def __init__(self, torch: Any, observer: Observer, by_hand: StepsByHand) -> None:
         self._torch = torch
         self._observer = observer
+        self._by_hand = by_hand
         self._root: Any = None
         self._autocast: Any = None
         self._last_input = LastInput()
@@ -191,6 +195,7 @@ class _Network:
         if root is not None:
             is_known = not self._has_tokens and self._observer.is_steady and trains
             if is_known and module is root and frame.f_code is self._call:
+                self._by_hand.look()
                 self._observer.forward_begins()
             if is_known or not self._is_root(module) or self._is_inside(module, frame):
                 return
@@ -244,6 +249,7 @@ class _Network:
     def _forward(self, called: Any, args: Any, more: Any) -> None:
         if args and getattr(args[0], "is_meta", False):  # only shapes are computed
             return
+        self._by_hand.look()
         if args and isinstance(args[0], self._tensor):
             tensor = args[0]
         else:
@@ -333,7 +339,7 @@ def _saves(torch: Any, observer: Observer) -> None:
     time_saves(torch, ("save",), observer)
 
 
-def _steps(_: Any, observer: Observer) -> None:
+def _steps(_: Any, observer: Observer, by_hand: StepsByHand) -> None:
     optimizer: Any = importlib.import_module("torch.optim.optimizer")
     optimizer.register_optimizer_step_pre_hook(observer.guarded(observer.stepping))
 
@@ -345,13 +351,21 @@ def _steps(_: Any, observer: Observer) -> None:
         note(optimizer, name, Kind.HOOK)
     keep_places(optimizer.Optimizer, observer)
 
+    def made(_: dict[str, Any]) -> Generator[None, Any, None]:
+        by_hand.end()
+        yield
 
-def _losses(torch: Any, observer: Observer) -> None:
+    inside(optimizer.Optimizer, "__init__", made, observer)
+
+
+def _losses(torch: Any, observer: Observer, by_hand: StepsByHand) -> None:
     running: list[Any] = []
     item = torch.Tensor.item
 
     @observer.guarded
     def keep(loss: Any) -> None:
+        by_hand.look()
+        by_hand.differentiates(loss)
         if loss.numel() != 1:
             return
         if not loss.is_cpu:
@@ -429,49 +443,76 @@ def _scalers(torch: Any, observer: Observer) -> None:
     inside(torch.amp.GradScaler, "step", steps, observer)
 
 
-def _loaders(torch: Any, observer: Observer) -> None:
+class _Opening(NamedTuple):
+    """The beginning of an iteration of a loader.
+
+    Args:
+        steps: number of steps before it.
+        length: number of batches; None if it is unknown.
+        examples: number of examples of a batch, as its sampler knows it; None if it does not.
+        last_examples: that of the last batch.
+        loader: number of the loader; 0 if it is unknown.
+    """
+
+    steps: int = 0
+    length: int | None = None
+    examples: int | None = None
+    last_examples: int | None = None
+    loader: int = 0
+
+
+def _loaders(torch: Any, observer: Observer, by_hand: StepsByHand) -> None:
     module: Any = importlib.import_module("torch.utils.data.dataloader")
     keep_places(module.DataLoader, observer)
 
     @observer.guarded
     def fetched(iterator: Any, start: float, batch: Any) -> None:
-        steps_before, length, examples, loader = getattr(iterator, "_trainmark", (0, 0, None, 0))
-        is_last = iterator._num_yielded == length
+        opening = getattr(iterator, "_trainmark", _Opening())
+        is_last = iterator._num_yielded == opening.length
+        examples = opening.examples
         if is_last or examples is None or iterator._num_yielded == 1:
             first = _first_tensor(torch.Tensor, batch)
-            expected = examples
-            examples = first.size(0) if first is not None and first.dim() else None
+            if first is not None:
+                examples = first.size(0) if first.dim() else None
+            elif is_last:  # an object of a library, as a batch of graphs is
+                examples = opening.last_examples
             # The loader's batches are not those of its sampler.
-            if expected is not None and examples != expected:
-                iterator._trainmark = steps_before, length, None, loader
-        observer.fetched(start, examples, loader)
+            if opening.examples is not None and examples != opening.examples:
+                iterator._trainmark = opening._replace(examples=None)
+        observer.fetched(start, examples, opening.loader)
         if is_last:
-            observer.read_out(steps_before)
+            observer.read_out(opening.steps)
 
     @observer.guarded
     def exhausted(iterator: Any) -> None:
-        opened_at = getattr(iterator, "_trainmark", (observer.steps, 0, None, 0))
-        observer.exhausted(opened_at[0], loader=opened_at[-1])
+        opening = getattr(iterator, "_trainmark", _Opening(observer.steps))
+        observer.exhausted(opening.steps, loader=opening.loader)
 
     @observer.guarded
     def opened(loader: Any, iterator: Any, start: float) -> None:
         ours = {type(loader.sampler).__module__, type(loader.batch_sampler).__module__} <= _SAMPLERS
         # The length of other loaders is only asked if the user has asked for it, too.
         known = ours or getattr(loader, "_IterableDataset_len_called", None) is not None
-        iterator._trainmark = (
-            observer.steps,
-            length_of(loader) if known else None,
-            loader.batch_size if ours else None,
-            observer.number_of(loader),
-        )
+        opening = _Opening(observer.steps, loader=observer.number_of(loader))
+        if known:
+            opening = opening._replace(length=length_of(loader))
+        if ours and loader.batch_size:
+            rest = (length_of(loader.sampler) or 0) % loader.batch_size
+            opening = opening._replace(
+                examples=loader.batch_size,
+                last_examples=loader.batch_size if loader.drop_last or not rest else rest,
+            )
+        iterator._trainmark = opening
         observer.opened(loader, start)
 
     def opens(arguments: dict[str, Any]) -> Generator[None, Any, None]:
+        by_hand.look()
         start = clock()
         iterator = yield
         opened(arguments["self"], iterator, start)
 
     def advances(arguments: dict[str, Any]) -> Generator[None, Any, None]:
+        by_hand.look()
         start = clock()
         try:
             batch = yield

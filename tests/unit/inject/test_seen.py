@@ -32,6 +32,14 @@ def test_passes_without_gradients_belong_to_the_steps(tmp_path: Path) -> None:
     assert found["places"]["no_grad"].endswith("rollout.py:15")
 
 
+def test_batches_that_are_objects_have_as_many_examples_as_the_sampler_draws(
+    tmp_path: Path,
+) -> None:
+    found = seen(tmp_path, "object_batches")
+    assert found["steps"] == 12
+    assert found["examples_per_step"] == pytest.approx(10 / 3)
+
+
 @pytest.mark.parametrize("loaders", ["kept", "made anew"])
 def test_another_loader_is_an_evaluation(tmp_path: Path, loaders: str) -> None:
     found = seen(tmp_path, "tested_while_training", loaders)

@@ -116,8 +116,10 @@ def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[s
     if facts.get("accumulates", 1) <= 1:
         no_accumulation = "the script doesn't accumulate gradients"
     of_torch = ""
-    if not facts.get("handwritten"):
-        of_torch = f"{facts.get('optimizer')} is a PyTorch optimiser"
+    if "optimizer" not in facts:
+        of_torch = "the weights are changed without an optimiser of PyTorch"
+    elif not facts.get("handwritten"):
+        of_torch = f"{facts['optimizer']} is a PyTorch optimiser"
     return {
         "workers": no_workers,
         "batch": no_loader,

@@ -83,13 +83,18 @@ def facts(change: Change) -> None:
         accumulated[batches.pop() if len(batches) == 1 else 1] += 1
         found["accumulates"] = accumulated.most_common(1)[0][0]
         of_step.clear()
-        if "optimizer" not in found:
-            group = optimizer.param_groups[0]
-            found["optimizer"] = type(optimizer).__name__
-            found["handwritten"] = is_handwritten(optimizer)
-            found.update((flag, group[flag]) for flag in ("fused", "foreach") if flag in group)
+        if "stack" not in found:
+            found.update(_described(optimizer))
             found["stack"] = lines.stack(change.observer)
             lines.sample(change.observer, on_sampled)
+
+    def counted(
+        real: Callable[..., Any], leader: Any, framework: str, *args: Any, **more: Any
+    ) -> None:
+        real(leader, framework, *args, **more)
+        # The weights may be changed without an optimiser of PyTorch.
+        if framework == "torch" and not isinstance(leader, torch.optim.Optimizer):
+            stepped(leader)
 
     with_loader(built)
     latest = around_modules(call)
@@ -97,3 +102,14 @@ def facts(change: Change) -> None:
     around(torch.Tensor, "backward", differentiates)
     around(dataloader._BaseDataLoaderIter, "__next__", fetches)
     register_optimizer_step_post_hook(stepped)
+    around(change.observer, "stepped", counted)
+
+
+def _described(optimizer: Any) -> dict[str, Any]:
+    """Return what is known of an optimiser; nothing if it is not one of PyTorch."""
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        return {}
+    group = optimizer.param_groups[0]
+    flags = {flag: group[flag] for flag in ("fused", "foreach") if flag in group}
+    name = type(optimizer).__name__
+    return {"optimizer": name, "handwritten": is_handwritten(optimizer), **flags}
