@@ -14,6 +14,7 @@ class Evaluators:
 
     def __init__(self) -> None:
         self._loaders: set[int] = set()
+        self._codes_of_loaders: set[CodeType | None] = set()
         self._code: CodeType | None = None
         self._callers: list[tuple[tuple[str, int], ...]] = []
         self._alternating: set[tuple[tuple[str, int], ...]] = set()
@@ -29,21 +30,21 @@ class Evaluators:
             loader: number of the loader that is read; 0 if there is none.
             frame: the call of the network.
         """
+        if loader in self._loaders:
+            return 0
+        code, callers = _users(frame)
         if loader:
-            is_new = bool(self._loaders) and loader not in self._loaders
+            is_new = bool(self._loaders)
             self._loaders.add(loader)
+            self._codes_of_loaders.add(code)
             return int(is_new)
-        code = None
-        lines = []
-        while frame is not None:
-            if is_users_file(frame.f_code.co_filename):
-                code = code or frame.f_code
-                lines.append((frame.f_code.co_filename, frame.f_lineno or 0))
-            frame = frame.f_back
+        # A loader that is read ahead has ended when its last batch is computed.
+        if code in self._codes_of_loaders:
+            return 0
         if code is not self._code:
-            self.forget()
+            self._forget_callers()
             self._code = code
-        return self._called_on(tuple(lines[1:]))
+        return self._called_on(callers)
 
     def _called_on(self, lines: tuple[tuple[str, int], ...]) -> int:
         """Return how many more evaluations there are than before this call on these lines."""
@@ -60,9 +61,25 @@ class Evaluators:
     def forget(self) -> None:
         """Forget what has evaluated so far, since a step follows."""
         self._loaders.clear()
+        self._codes_of_loaders.clear()
+        self._forget_callers()
+
+    def _forget_callers(self) -> None:
         self._code = None
         self._callers = []
         self._alternating = set()
+
+
+def _users(frame: FrameType | None) -> tuple[CodeType | None, tuple[tuple[str, int], ...]]:
+    """Return the user's innermost code on the stack, and the lines on which it was called."""
+    code = None
+    lines = []
+    while frame is not None:
+        if is_users_file(frame.f_code.co_filename):
+            code = code or frame.f_code
+            lines.append((frame.f_code.co_filename, frame.f_lineno or 0))
+        frame = frame.f_back
+    return code, tuple(lines[1:])
 
 
 class EarlyPasses:

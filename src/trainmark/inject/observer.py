@@ -27,7 +27,7 @@ from .forward_time import ForwardTime
 from .hooks import HOOK, hook_of_script, load_hook
 from .inside import Observes
 from .leaving import leave
-from .passes import Passes, TrainingData
+from .passes import Passes, Predictions, TrainingData
 from .places import Places, is_users_file, users_place
 from .processes import Processes
 from .sources import Sources
@@ -128,6 +128,7 @@ class Observer:
         self._amounts = Amounts()
         self._times = StepTimes()
         self._passes: Passes | None = None
+        self._predictions = Predictions()
         self._training_data = TrainingData()
         self._held_out_places: set[str] = set()
         self._elements = 0.0
@@ -240,6 +241,8 @@ class Observer:
             loader: the number of the loader; 0 if it is unknown.
         """
         self._fetch = start
+        if loader in self._sources.of_steps:
+            self._predictions.fetches(start)
         self._since = self._since.plus(waited=clock() - start, loaded=examples or 0)
         self._tally.seconds.setdefault("loader_wait", 0.0)
         self._sources.current = loader
@@ -321,6 +324,7 @@ class Observer:
             self._end_passes()
             if self.evaluates_since is not None:
                 self._trains_again(clock())
+            self._look_for_predictions()
             self._sources.trains()
             if data is not None:
                 self._training_data.trained_on(data)
@@ -370,6 +374,7 @@ class Observer:
 
     def forward_begins(self) -> None:
         """A forward pass begins whose input needs no look."""
+        self._look_for_predictions()
         self._passes_of_step += 1
         self._forward.begins(clock())
 
@@ -431,6 +436,7 @@ class Observer:
         closure computes for one step, only the first counts.
         """
         self._forward.ends(clock())
+        self._predictions.forget()
         self._awaits_loss = False
         if self._forward_place:  # a call that builds a network has no backward pass
             self.places.setdefault("forward", self._forward_place)
@@ -563,6 +569,7 @@ class Observer:
         number = self.trainings.number_of(optimizer)
         step = Step(number, now, seconds, self._loss, steps, examples, since)
         self._since = Since()
+        self._predictions.forget()
         self._awaits_loss = False
         self._loss = None
         self.step_began = 0.0
@@ -608,6 +615,21 @@ class Observer:
             passes.opened = self._opened or passes.began
             passes.place = users_place(frame) or ""
         passes.since = self._since
+
+    def _look_for_predictions(self) -> None:
+        """A pass with gradients begins; earlier ones may have been an evaluation.
+
+        A script may evaluate with gradients, and in training mode.
+        """
+        if not self._sources.current:
+            if self._amounts.are_loaded:
+                self._predictions.passed(clock(), users_place(sys._getframe(2)) or "")
+            return
+        found = self._predictions.found()
+        if found is not None:
+            self.places.setdefault("evaluation", found.place)
+            self.evaluates_since = found.began
+            self._evaluated(found.ended)
 
     def _close_passes(self) -> None:
         """Forward passes without gradients, if there were any, were a part of the step."""

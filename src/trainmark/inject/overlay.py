@@ -25,6 +25,8 @@ ORIGINAL = "TRAINMARK_ORIGINAL"
 """Environment variable: the user's folder."""
 COPY = "TRAINMARK_COPY"
 """Environment variable: its copy, in which the command runs."""
+ABOVE = "TRAINMARK_ABOVE"
+"""Environment variable: a folder above the copy that stands for the one as far above the user's."""
 ELSEWHERE = "TRAINMARK_ELSEWHERE"
 """Environment variable: the folder with what is written outside of the copy."""
 WRITABLE = "TRAINMARK_WRITABLE"
@@ -56,7 +58,10 @@ class Overlay:
     def __init__(self, environment: Any) -> None:
         self._original = _folder(environment[ORIGINAL])
         self._copy = _folder(environment[COPY])
-        self._beside = os.path.dirname(self._copy[:-1]) + os.sep
+        self._above_copy = _folder(environment[ABOVE])
+        self._above_original = self._original
+        for _ in range(self._copy.count(os.sep) - self._above_copy.count(os.sep)):
+            self._above_original = _folder(os.path.dirname(self._above_original[:-1]))
         self._elsewhere = real_path(environment[ELSEWHERE])
         writable = filter(None, environment[WRITABLE].split(os.pathsep))
         self._writable = (*map(_folder, writable), *_SYSTEM)
@@ -232,7 +237,7 @@ class Overlay:
         absolute += os.sep
         if absolute.startswith(self._copy):
             return False
-        return absolute.startswith((self._original, self._beside))
+        return absolute.startswith((self._original, self._above_copy))
 
     def _real(self, name: str, *, follows: bool = True) -> str:
         """Return the real path of the file that the script sees at a path."""
@@ -319,9 +324,9 @@ class Overlay:
     def _outside(self, real: str) -> str:
         """Return the user's path for one next to the copy, such as ``../data``; else the path."""
         inside = real + os.sep
-        if inside.startswith(self._copy) or not inside.startswith(self._beside):
+        if inside.startswith(self._copy) or not inside.startswith(self._above_copy):
             return real
-        return os.path.dirname(self._original[:-1]) + os.sep + real[len(self._beside) :]
+        return self._above_original + real[len(self._above_copy) :]
 
     def _is_copied(self, place: str) -> bool:
         """Whether the copy alone says what is at ``place``, since its folder was copied."""

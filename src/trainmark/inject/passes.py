@@ -1,14 +1,15 @@
-"""Forward passes without gradients in training mode: an evaluation, or a part of the step.
+"""Forward passes in training mode without a backward pass: an evaluation, or a part of a step.
 
-Many scripts never set their network to evaluation mode, and others compute without gradients as a
-part of training, as to collect what they learn from. What the passes read tells the difference.
+Many scripts never set their network to evaluation mode, some never turn gradients off, and others
+compute without gradients as a part of training, as to collect what they learn from. What the passes
+read tells the difference.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .amounts import Since
 
@@ -83,3 +84,53 @@ class Passes:
         What an agent sees, or what a network draws, changes from pass to pass, and is soon gone.
         """
         return self._data() is not None
+
+
+class Prediction(NamedTuple):
+    """Forward passes with gradients between two steps.
+
+    Args:
+        began: when the first of them began.
+        ended: when the batch of the next step was asked for.
+        place: where the first of them is.
+    """
+
+    began: float
+    ended: float
+    place: str
+
+
+class Predictions:
+    """Forward passes with gradients that no loss follows, where a loader delivers the batches.
+
+    They come before the batch of the next step is asked for, which has a forward pass, too. Without
+    the latter, the batch was only asked for ahead.
+    """
+
+    def __init__(self) -> None:
+        self._began = 0.0
+        self._place = ""
+        self._found: Prediction | None = None
+
+    def passed(self, now: float, place: str) -> None:
+        """A pass begins before a batch is asked for."""
+        if not self._began:
+            self._began = now
+            self._place = place
+
+    def fetches(self, now: float) -> None:
+        """A batch for a step is asked for."""
+        if self._began:
+            self._found = Prediction(self._began, now, self._place)
+            self._began = 0.0
+
+    def found(self) -> Prediction | None:
+        """Return what came before this pass, which has a batch; None if it was no prediction."""
+        found = self._found
+        self.forget()
+        return found
+
+    def forget(self) -> None:
+        """A loss is differentiated, or a step has ended."""
+        self._began = 0.0
+        self._found = None

@@ -94,7 +94,28 @@ def _number_of_cell(name: str) -> int:
 @functools.lru_cache(maxsize=None)  # noqa: UP033  (Python 3.8)
 def is_users_file(name: str) -> bool:
     """Whether a file is neither of a package nor of the standard library."""
-    return not any(each in name for each in _NOT_IN) and not name.startswith(_NOT_THE_USERS)
+    if any(each in name for each in _NOT_IN) or name.startswith(_NOT_THE_USERS):
+        return False
+    return not _is_generated(name)
+
+
+def _is_generated(name: str) -> bool:
+    """Whether a library has written a file for itself, such as one of compiled code.
+
+    These are among temporary files, in a folder without anything of the script.
+    """
+    temporary = _as_prefix(os.environ.get("TMPDIR") or "/tmp")
+    if not name.startswith(temporary) or is_cell(name):
+        return False
+    main = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+    of_script = {_AT_START, _as_prefix(os.path.dirname(main))}
+    of_path = {_as_prefix(each) for each in sys.path} - {temporary}
+    return not any(name.startswith(each) for each in (of_script | of_path) - {""})
+
+
+def _as_prefix(folder: str) -> str:
+    """Return the beginning of all paths in a folder."""
+    return os.path.join(os.path.abspath(folder), "") if folder else ""
 
 
 def line_of(frame: FrameType) -> int:

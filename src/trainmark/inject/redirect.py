@@ -64,6 +64,28 @@ def install(overlay: Overlay) -> None:
         if hasattr(os, name):
             replaced.append(_replace(name, by))
     _replace_in_modules(replaced)
+    sys.path_hooks.insert(0, functools.partial(_finder, overlay))
+
+
+def _finder(overlay: Overlay, entry: str) -> Any:
+    """Return what finds modules where an entry of ``sys.path`` leads, as above the copy.
+
+    Python's import asks the system itself.
+
+    Raises:
+        ImportError: the entry leads where it says, or nothing can be found there.
+    """
+    place = overlay.reading(entry)
+    if place == entry:
+        raise ImportError(entry)
+    for hook in sys.path_hooks:
+        if getattr(hook, "func", None) is _finder:
+            continue
+        try:
+            return hook(place)
+        except ImportError:
+            continue
+    raise ImportError(entry)
 
 
 class Replaced:

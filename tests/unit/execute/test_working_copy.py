@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.execute.protocol.wire import SCRATCH
+from trainmark.execute.protocol.copies import place_of_copy, without_copy
 from trainmark.execute.worker import script, working_copy
 
 
@@ -99,23 +99,46 @@ def test_scratch_folders_are_not_copied_into_a_working_copy(tmp_path: Path) -> N
     assert [each.name for each in copy.iterdir()] == ["mine.py"]
 
 
-def test_neighbours_of_the_folder_are_linked_next_to_the_copy(tmp_path: Path) -> None:
-    for name in ("mine", "data", "trainmark-scratch-1"):
-        (tmp_path / "home" / name).mkdir(parents=True)
-    (tmp_path / "home" / "data" / "digits").write_text("1")
-    copy = tmp_path / "copies" / "mine"
-    copy.mkdir(parents=True)
-    working_copy.link_neighbours(tmp_path / "home" / "mine", copy)
-    assert (copy / ".." / "data" / "digits").read_text() == "1"
-    assert {each.name for each in copy.parent.iterdir()} == {"mine", "data"}
+def test_neighbours_of_the_folder_and_of_those_above_it_are_linked(tmp_path: Path) -> None:
+    top = tmp_path / "a" / "b" / "c" / "d"
+    folder = top / "home" / "mine"
+    for each in (folder, top / "home" / "data", top / "home" / "trainmark-scratch-1", top / "data"):
+        each.mkdir(parents=True, exist_ok=True)
+        (each / "which").write_text(str(each))
+    place = place_of_copy(folder, tmp_path / "scratch")
+    place.copy.mkdir(parents=True)
+    working_copy.link_neighbours(folder, place)
+    for path in ("data", "../data"):
+        found = place.copy / ".." / path / "which"
+        assert found.read_text() == os.path.normpath(folder / ".." / path)
+    assert {each.name for each in place.copy.parent.iterdir()} == {"mine", "data"}
+    assert place.copy.relative_to(place.root) == Path("c", "d", "home", "mine")
+
+
+def test_a_folder_of_the_root_has_the_root_above_its_copy(tmp_path: Path) -> None:
+    place = place_of_copy(Path("/mine"), tmp_path)
+    assert place.copy == place.root / "mine"
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ('File "/tmp/trainmark-scratch-1/copy-1/mine/a/b.py", line 1', 'File "a/b.py", line 1'),
+        ("/tmp/trainmark-scratch-1/copy-3/c/d/mine/b.py: no", "b.py: no"),
+        ("in /tmp/trainmark-scratch-1/copy-3/c/d", "in /tmp/trainmark-scratch-1/copy-3/c/d"),
+    ],
+)
+def test_a_user_reads_paths_in_the_folder_and_not_in_the_copy(printed: str, shown: str) -> None:
+    assert without_copy(printed) == shown
 
 
 @pytest.mark.parametrize(("confined", "beside"), [(True, {"mine", "data"}), (False, {"mine"})])
 def test_a_command_that_can_write_through_links_gets_no_links(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confined: bool, beside: set[str]
+    tmp_path: Path, confined: bool, beside: set[str]
 ) -> None:
     for name in ("home/mine", "home/data", "scratch"):
         (tmp_path / name).mkdir(parents=True)
-    monkeypatch.setenv(SCRATCH, str(tmp_path / "scratch"))
-    copy = script._copied(tmp_path / "home" / "mine", confined=confined)
-    assert {each.name for each in copy.parent.iterdir()} == beside
+    folder = tmp_path / "home" / "mine"
+    place = place_of_copy(folder, tmp_path / "scratch")
+    script._copied(folder, place, confined=confined)
+    assert {each.name for each in place.copy.parent.iterdir()} == beside

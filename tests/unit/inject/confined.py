@@ -14,6 +14,7 @@ _PROGRAM = """
 import os, sys
 from pathlib import Path
 from trainmark import landlock
+from trainmark.execute.protocol.copies import place_of_copy
 from trainmark.execute.worker.confinement import confined_environment, writable_folders
 from trainmark.execute.worker.supervisor import CommandRequest, Supervisor
 from trainmark.execute.worker.working_copy import link_neighbours, linked
@@ -22,12 +23,13 @@ from trainmark.inject import site
 scratch = Path(sys.argv[1])
 original = Path.cwd()
 is_confined = landlock.is_sufficient()
-copy = scratch / "copy" / original.name
-copy.parent.mkdir()
+place = place_of_copy(original, scratch)
+copy = place.copy
+copy.parent.mkdir(parents=True)
 if is_confined:
-    link_neighbours(original, copy)
+    link_neighbours(original, place)
 linked(original, copy, whole=not is_confined)
-environment = confined_environment(os.environ, scratch, str(original), copy)
+environment = confined_environment(os.environ, scratch, str(original), place)
 environment["PYTHONPATH"] = os.pathsep.join([*site.__path__, environment.get("PYTHONPATH", "")])
 writable = writable_folders(environment, scratch, str(original)) if is_confined else None
 with Supervisor(environment) as supervisor:

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -211,6 +212,68 @@ def test_the_folders_around_the_copy_are_listed(
     words = [sys.executable, "-c", script]
     found = run_confined(words, home / "project", tmp_path / "scratch", by_kernel=by_kernel)
     assert found.stdout == "['data', 'elsewhere', 'project'] True\n", found.stderr
+
+
+IMPORTS = {
+    "the folder above": ("..", "import far.near; print(far.near.NAME)"),
+    "two folders above": ("../..", "import top; print(top.NAME)"),
+    "from its own path": ("{here}/..", "from far import near; print(near.NAME)"),
+    "a package around it": ("../..", "from home.far.near import NAME; print(NAME)"),
+    "a module of the package that lies in the copy": (
+        "../..",
+        "from home.project.own import NAME; print(NAME)",
+    ),
+    "an archive": ("../packed.zip", "import packed; print(packed.NAME)"),
+    "the absolute original": ("{original}", "import own; print(own.NAME)"),
+    "another folder": ("{original}/../../../elsewhere", "import other; print(other.NAME)"),
+    "after a change of folder": (
+        "",
+        "import os; os.chdir('..'); import far.near as n; print(n.NAME)",
+    ),
+    "a file": (
+        "",
+        "from importlib.util import module_from_spec as make, spec_from_file_location as find\n"
+        "spec = find('top', '../../top.py'); top = make(spec); spec.loader.exec_module(top)\n"
+        "print(top.NAME)",
+    ),
+    "a file that is run": ("", "import runpy; print(runpy.run_path('../../top.py')['NAME'])"),
+    "a process": (
+        "",
+        "import subprocess\n"
+        "program = 'import sys; sys.path.append(\"../..\"); import top; print(top.NAME)'\n"
+        "subprocess.run([sys.executable, '-c', program], check=True)",
+    ),
+}
+
+
+@pytest.mark.parametrize("by_kernel", WAYS)
+@pytest.mark.parametrize("how", IMPORTS)
+def test_modules_above_the_copy_are_imported(tmp_path: Path, how: str, by_kernel: bool) -> None:
+    top = tmp_path / "repository"
+    project = top / "home" / "project"
+    names = {
+        top / "top.py": "top",
+        top / "home" / "far" / "near.py": "near",
+        project / "own.py": "own",
+        tmp_path / "elsewhere" / "other.py": "other",
+    }
+    for file, name in names.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"NAME = {name!r}")
+    with zipfile.ZipFile(top / "home" / "packed.zip", "w") as packed:
+        packed.writestr("packed.py", "NAME = 'packed'")
+    entry, statements = IMPORTS[how]
+    script = (
+        "import os, sys\n"
+        f"entry = {entry!r}.format(here=os.path.abspath('.'), original={str(project)!r})\n"
+        "sys.path += [entry] if entry else []\n"
+        f"{statements}\n"
+    )
+    before = files(top)
+    words = [sys.executable, "-c", script]
+    found = run_confined(words, project, tmp_path / "scratch", by_kernel=by_kernel)
+    assert found.stdout.strip() in {*names.values(), "packed"}, found.stderr
+    assert files(top) == before
 
 
 @pytest.mark.parametrize("by_kernel", WAYS)

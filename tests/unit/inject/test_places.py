@@ -59,3 +59,36 @@ def test_a_notebook_that_is_executed(tmp_path: Path) -> None:
     subprocess.run(words, env={**os.environ, NOTEBOOK: "small.ipynb"}, check=True)
     (output,) = nbformat.read(file, 4).cells[1].outputs
     assert output["data"]["text/plain"] == "'small.ipynb, cell 2, line 1'"
+
+
+GENERATED = """
+import importlib.util, os, sys, tempfile
+from pathlib import Path
+
+from trainmark.inject.places import is_users_file
+
+Path("own").mkdir()
+elsewhere = Path(tempfile.mkdtemp())
+sys.path.append(str(elsewhere))
+top = Path(tempfile.gettempdir())
+names = ["train.py", "own/model.py", elsewhere / "mine.py", top / "made.py", top / "made/by.py"]
+print([is_users_file(os.path.abspath(name)) for name in names])
+"""
+
+
+def test_code_that_a_library_has_generated_is_not_the_users(tmp_path: Path) -> None:
+    folder = tmp_path / "temporary" / "project"
+    folder.mkdir(parents=True)
+    environment = {**os.environ, "TMPDIR": str(folder.parent)}
+    words = [sys.executable, "-c", GENERATED]
+    found = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+    assert found.stdout == "[True, True, True, False, False]\n", found.stderr
+
+
+def test_everything_in_the_folder_for_temporary_files_is_the_users_if_the_script_starts_there(
+    tmp_path: Path,
+) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    words = [sys.executable, "-c", GENERATED]
+    found = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert found.stdout == "[True, True, True, True, True]\n", found.stderr

@@ -32,6 +32,20 @@ def test_passes_without_gradients_belong_to_the_steps(tmp_path: Path) -> None:
     assert found["places"]["no_grad"].endswith("rollout.py:15")
 
 
+@pytest.mark.parametrize(
+    ("words", "evaluations"),
+    [("", 0), ("predicts", 8), ("predicts ahead", 8), ("twice", 0), ("ahead", 0)],
+)
+def test_passes_with_gradients_that_no_loss_follows_are_evaluations(
+    tmp_path: Path, words: str, evaluations: int
+) -> None:
+    found = seen(tmp_path, "predicts_with_gradients", *words.split())
+    assert (found["steps"], found["examples_per_step"]) == (80, 4)
+    assert found["evaluations"] == evaluations
+    place = found["places"].get("evaluation", "")
+    assert place.endswith("predicts_with_gradients.py:35") == bool(evaluations)
+
+
 def test_batches_that_are_objects_have_as_many_examples_as_the_sampler_draws(
     tmp_path: Path,
 ) -> None:
@@ -59,11 +73,11 @@ def test_a_tensor_that_is_soon_gone_is_no_data_set(tmp_path: Path) -> None:
     assert (found["steps"], found["evaluations"], found["no_grad_passes"]) == (20, 0, 19)
 
 
-@pytest.mark.parametrize("by", ["loaders", "functions"])
+@pytest.mark.parametrize("by", ["loaders", "loaders, ahead", "functions"])
 def test_validation_and_test_are_two_evaluations(tmp_path: Path, by: str) -> None:
     found = seen(tmp_path, "validated_and_tested", by)
     assert found["evaluations"] == 10
-    assert found["epochs"] == (5 if by == "loaders" else 0)
+    assert found["epochs"] == (0 if by == "functions" else 5)
     # The first ones come before the second step, and the last ones after the last step.
     assert 0 < found["evaluation_in_steps_seconds"] < found["evaluation_seconds"]
 

@@ -23,9 +23,9 @@ from trainmark.backends.inductor import CACHE_VARIABLE
 from trainmark.execute.parent.check import read
 from trainmark.execute.parent.undisturbed import undisturbed
 from trainmark.execute.protocol.answers import Answer, Diverged, Done, Failed, Waiting
+from trainmark.execute.protocol.copies import without_copy
 from trainmark.execute.protocol.wire import (
     SCRATCH,
-    SCRATCH_PREFIX,
     Channel,
     position,
     shared_page,
@@ -38,8 +38,6 @@ from trainmark.scratch import compile_cache, scratch_folder
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "worker" / "bootstrap.py"
 TAIL_BYTES = 8_192
 """Bytes from the end of a process's output that are kept."""
-_PATH_OF_COPY = rf"[^\s'\"]*/{SCRATCH_PREFIX}[^\s/]+/copy/[^\s/]+/"
-"""Matches the path of a copied working folder in what a process prints."""
 _MOST_READS = 1_000
 """Most reads of the output of a command that has ended, whose children may print forever."""
 LOOK_EVERY_SECONDS = 0.1
@@ -282,7 +280,7 @@ class Worker:
 
     def _ending(self, status: EndStatus, reason: str | None) -> Ending:
         # The user does not know the copy of the working folder.
-        return Ending(status, reason, re.sub(_PATH_OF_COPY, "", self._last_lines()))
+        return Ending(status, reason, without_copy(self._last_lines()))
 
 
 class Listener:

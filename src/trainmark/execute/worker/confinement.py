@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trainmark.backends.inductor import CACHE_VARIABLE
-from trainmark.inject.overlay import COPIED_AT, COPY, ELSEWHERE, ORIGINAL, WRITABLE
+from trainmark.execute.protocol.copies import Place
+from trainmark.inject.overlay import ABOVE, COPIED_AT, COPY, ELSEWHERE, ORIGINAL, WRITABLE
 
 _CACHES = {
     "TORCHINDUCTOR_CACHE_DIR": "/tmp/torchinductor_{user}",
@@ -30,7 +31,7 @@ OUTSIDE = "outside"
 
 
 def confined_environment(
-    environment: Mapping[str, str], scratch: Path, original: str, copy: Path
+    environment: Mapping[str, str], scratch: Path, original: str, place: Place
 ) -> dict[str, str]:
     """Return the environment of a command that runs in a copy of the user's folder.
 
@@ -38,16 +39,17 @@ def confined_environment(
         environment: that of the unconfined command.
         scratch: folder of this run, which is removed at its end.
         original: the user's folder.
-        copy: its copy.
+        place: that of its copy.
     """
     temporary = scratch / "tmp"
     temporary.mkdir(exist_ok=True)
     found = {
         **environment,
         "TMPDIR": str(temporary),
-        "PWD": str(copy),
+        "PWD": str(place.copy),
         ORIGINAL: original,
-        COPY: str(copy),
+        COPY: str(place.copy),
+        ABOVE: str(place.root),
         COPIED_AT: str(time.time()),
         ELSEWHERE: str(scratch / OUTSIDE),
     }

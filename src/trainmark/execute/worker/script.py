@@ -29,6 +29,7 @@ from trainmark.execute.protocol.answers import (
     Ready,
     Waiting,
 )
+from trainmark.execute.protocol.copies import Place, place_of_copy
 from trainmark.execute.protocol.wire import SCRATCH, Send, signal_name
 from trainmark.execute.protocol.worker_commands import RunScript, Stop
 from trainmark.execute.worker import lifeline
@@ -137,10 +138,11 @@ def _confined(
     if request.scratch is None:
         return None, environment, None
     original = request.scratch
-    copy = _copied(Path(original), confined=request.confined)
-    environment = confined_environment(environment, _folder(), original, copy)
+    place = place_of_copy(Path(original), _folder())
+    _copied(Path(original), place, confined=request.confined)
+    environment = confined_environment(environment, _folder(), original, place)
     writable = writable_folders(environment, _folder(), original) if request.confined else None
-    return str(copy), environment, writable
+    return str(place.copy), environment, writable
 
 
 def _keep_outputs(request: RunScript, copy: str, outputs: str) -> None:
@@ -191,13 +193,12 @@ def _injection(environment: Mapping[str, str], request: RunScript) -> dict[str, 
     }
 
 
-def _copied(folder: Path, *, confined: bool) -> Path:
-    """Copy the working folder to where it is removed at the end; returns the copy."""
-    copy = _folder() / "copy" / folder.name  # a separate folder, since its name may be a pipe's
-    copy.parent.mkdir()
+def _copied(folder: Path, place: Place, *, confined: bool) -> None:
+    """Copy the working folder to where it is removed at the end."""
+    place.copy.parent.mkdir(parents=True)
     if confined:  # otherwise the command could write through links
-        link_neighbours(folder, copy)
-    return linked(folder, copy, whole=not confined)
+        link_neighbours(folder, place)
+    linked(folder, place.copy, whole=not confined)
 
 
 def _pass_on(turns: Turns, turns_pipe: int, processes: _CommandProcesses, reports: Reports) -> None:

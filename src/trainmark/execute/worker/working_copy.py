@@ -10,6 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
+from trainmark.execute.protocol.copies import Place
 from trainmark.execute.protocol.wire import SCRATCH_PREFIX
 from trainmark.execute.protocol.worker_commands import ENVIRONMENTS
 from trainmark.inject.overlay import NOT_COPIED
@@ -52,13 +53,22 @@ class _Copied:
         return True
 
 
-def link_neighbours(folder: Path, copy: Path) -> None:
-    """Link the neighbours of a folder next to its copy, where a script looks for ``../data``."""
-    for path in itertools.islice(
-        folder.parent.iterdir() if os.access(folder.parent, os.R_OK) else (), _MOST_FILES
-    ):
-        if path.name != folder.name and not path.name.startswith(SCRATCH_PREFIX):
-            (copy.parent / path.name).symlink_to(path.absolute())
+def link_neighbours(folder: Path, place: Place) -> None:
+    """Link what is next to a folder, and next to those above it, where a script looks for it.
+
+    Args:
+        folder: the user's folder.
+        place: that of its copy.
+    """
+    copy = place.copy
+    while copy != place.root:
+        above = folder.parent
+        entries = above.iterdir() if os.access(above, os.R_OK) else ()
+        for path in itertools.islice(entries, _MOST_FILES):
+            if path.name != folder.name and not path.name.startswith(SCRATCH_PREFIX):
+                (copy.parent / path.name).symlink_to(path.absolute())
+        folder = above
+        copy = copy.parent
 
 
 def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bool = False) -> Path:
