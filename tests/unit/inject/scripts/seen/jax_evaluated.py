@@ -22,6 +22,8 @@ def step(weights, x):
     return weights - 0.1 * gradient, loss
 
 
+evaluated = jax.jit(loss_of)
+
 for number in range(60):
     weights, loss = step(weights, inputs)
     if name == "norms":
@@ -34,6 +36,9 @@ for number in range(60):
         elif name == "pauses":
             time.sleep(0.1)
             float(loss)
+        elif name == "plotted":
+            float(evaluated(weights, inputs))
+            time.sleep(0.5)
         elif number == 39:
             time.sleep(0.1)
         else:
