@@ -14,7 +14,7 @@ from foreign.trials import Trial
 _PLACE = re.compile(r"(?P<file>[\w./-]+\.py):(?P<first>\d+)(?:-(?P<last>\d+))?")
 _NEARLY = 0.01
 """Share by which a mean number of examples may differ: the first step may be left out."""
-_NOTHING = "No change makes this script clearly faster"
+_NOTHING = "None of the changes tried makes this script clearly faster"
 
 
 @dataclass(frozen=True)

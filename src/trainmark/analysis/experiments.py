@@ -55,7 +55,7 @@ EXPERIMENTS = {
     "line": Experiment(
         "line",
         "this code removed, estimated from samples",
-        "Speed up this code, or move it out of the training step.",
+        "Speed up this code.",
         "diagnosis",
     ),
     "torch-optimizer": Experiment(

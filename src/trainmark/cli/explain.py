@@ -205,6 +205,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         grows_at=found.grows_at,
         learning_unseen=found.observed.unknown.get("learning"),
         interrupted=found.interrupted,
+        is_queued=found.observed.framework == "jax",
     )
     observed = dataclasses.replace(found.observed, losses=[], changed={})
     if observed.framework == "jax":

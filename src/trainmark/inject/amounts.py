@@ -100,7 +100,7 @@ class Amounts:
             return "several forward passes come before a backward pass, of the same examples or not"
         ((rows, often),) = self._rows.most_common(1)
         if not rows:
-            return "no loader and no network was seen"
+            return "neither a loader nor a call of a network was seen in its steps"
         if often < _NEARLY_ALL * self.steps:
             least = min(self._rows)
             most = max(self._rows)

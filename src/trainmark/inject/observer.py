@@ -143,6 +143,7 @@ class Observer:
         self._closure_passes = 0
         self._closure_since = Since()
         self._closure_has_loss = False
+        self._has_further_losses = False
         self._mark = 0.0
         self._report_at = 0.0
         self._opened = 0.0
@@ -304,6 +305,7 @@ class Observer:
         *,
         begins: bool = False,
         repeats: bool = False,
+        moved: bool = False,
     ) -> None:
         """The network is about to compute a batch.
 
@@ -316,6 +318,8 @@ class Observer:
             data: the tensor that the input is, or is a part of; None if it is unknown.
             begins: whether the forward pass begins now, and is one of the network that leads, not
                 of another one like it. Only these are timed and counted in every step.
+            repeats: whether the input is the very tensor of the forward pass before, unchanged.
+            moved: whether the weights have changed since that pass.
         """
         if grad and (training or self._trains_in_eval):
             if self._odd_targets >= _MOST_ODD_TARGETS:
@@ -331,7 +335,11 @@ class Observer:
             if begins:
                 self._passes_of_step += 1
                 self._forward.begins(clock())
-            if "forward" not in self.places:
+            # Weights that are moved for a moment, as sharpness-aware minimisation does, have a loss
+            # that is not the script's.
+            if repeats and moved and self._loss is not None:
+                self._has_further_losses = True
+            if "forward" not in self.places or self.steps < FEW:
                 caller = None if self.is_led else sys._getframe(1)
                 self._forward_place = users_place(caller) or ""
             if repeats and self._awaits_loss:  # an actor and a critic, or two passes with dropout
@@ -439,7 +447,7 @@ class Observer:
         self._predictions.forget()
         self._awaits_loss = False
         if self._forward_place:  # a call that builds a network has no backward pass
-            self.places.setdefault("forward", self._forward_place)
+            self.places.keep_further("forward", self._forward_place)
             self._forward_place = ""
         # The network trains in evaluation mode, such as with frozen layers.
         if self.evaluates_since is not None:
@@ -447,7 +455,7 @@ class Observer:
             self.evaluates_since = None
         self._opened = 0.0
         self._close_passes()
-        if self._closure_has_loss:
+        if self._closure_has_loss or (self._has_further_losses and self._loss is not None):
             return
         self._closure_has_loss = bool(self.step_began)
         self._loss = value if self._loss is None else self._loss + value
@@ -940,7 +948,7 @@ class Observer:
             unknown["examples_per_step"] = why
         if self.framework in self.networks_unseen and not self._tally.counts["evaluations"]:
             unseen["evaluations"] = None
-            unknown["evaluations"] = "no call of the network was seen"
+            unknown["evaluations"] = "no call of the network was seen in its steps"
         why_not_judged = why_unseen(self.trainings, amounts, steps)
         if why_not_judged:
             unknown["learning"] = why_not_judged

@@ -19,6 +19,8 @@ NOTEBOOK = "TRAINMARK_NOTEBOOK"
 """Environment variable: the notebook that is executed, if it is one."""
 _KERNEL = os.sep + "ipykernel_"
 """In the name that Jupyter gives to a cell, as if it were a file."""
+_MOST_PLACES = 4
+"""Most places at which the same happens."""
 _NOT_IN = ("-packages", "__autograph_generated")
 
 
@@ -38,8 +40,9 @@ class Places(dict):  # type: ignore[type-arg]
     """Where things are made or happen for the first time, each ``file:line``.
 
     Names are loader, optimizer, model, forward, backward, evaluation, no_grad, save, fit and
-    step; in JAX also compile, eager (gradients outside of jitted functions) and outside (the
-    function whose weights are changed outside of it).
+    step. Further lines of the first steps are forward_2, backward_3 and so on. In JAX there are
+    also compile, eager (gradients outside of jitted functions) and outside (the function whose
+    weights are changed outside of it).
     """
 
     def __init__(self) -> None:
@@ -50,6 +53,13 @@ class Places(dict):  # type: ignore[type-arg]
         """Keep where something happens for the first time."""
         if what not in self:
             self[what] = users_place(frame) or ""
+
+    def keep_further(self, what: str, place: str) -> None:
+        """Keep a place, also if something happens at another one, too."""
+        names = (what, *(f"{what}_{number}" for number in range(2, _MOST_PLACES + 1)))
+        for name in names:
+            if self.setdefault(name, place) == place:
+                return
 
     def made(self, thing: object, frame: FrameType | None) -> None:
         """Keep where a thing was made, for :meth:`made_at`."""

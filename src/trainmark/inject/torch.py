@@ -29,6 +29,7 @@ from .patch import (
     time_reads,
     time_saves,
 )
+from .places import users_place
 
 _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
 """Methods of a tensor that wait for its value."""
@@ -128,6 +129,7 @@ class _Network:
         self._root: Any = None
         self._autocast: Any = None
         self._last_input = LastInput()
+        self._weight_version = 0
         self._tensor = torch.Tensor
         self._has_tokens = False
         self._most_ranks = 1
@@ -267,6 +269,9 @@ class _Network:
         grad = self._torch.is_grad_enabled()
         elements = 0 if tensor is None else tensor.numel()
         rows = self._rows(tensor)
+        weight: Any = next(called.parameters(), None)
+        version = self._weight_version
+        self._weight_version = 0 if weight is None else weight._version
         data = None if tensor is None or tensor._base is None else tensor._base
         data = tensor if data is None else data
         self._observer.forward(
@@ -278,6 +283,7 @@ class _Network:
             data,
             begins=called is self._root,
             repeats=self._last_input.is_this_too(tensor),
+            moved=self._weight_version != version,
         )
 
     def _rows(self, tensor: Any) -> int | None:
@@ -373,9 +379,10 @@ def _losses(torch: Any, observer: Observer, by_hand: StepsByHand) -> None:
             observer.loss(loss / _SCALES[0].to(loss.device) if _SCALES else loss)
         else:
             observer.loss(item(loss) / (item(_SCALES[0]) if _SCALES else 1.0))
-        if "backward" not in observer.places:
-            observer.places.keep("backward", sys._getframe(1))
         if observer.steps < FEW:
+            place = users_place(sys._getframe(1))
+            if place:
+                observer.places.keep_further("backward", place)
             rows = _target_rows(loss)
             if rows:
                 observer.compared(rows)

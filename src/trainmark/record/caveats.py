@@ -45,7 +45,8 @@ class Caveat(str, Enum):
     UNKNOWN_PEAK = "unknown-peak", "the peak of the device could not be measured"
     ONE_EPOCH = (
         "one-epoch",
-        "a single epoch, or steps without epochs, so its time includes the warm-up",
+        "a single epoch, or none was recognised, so its time is that of the whole training, with "
+        "the warm-up",
     )
     SIDE_BY_SIDE = (
         "side-by-side",
@@ -83,13 +84,13 @@ class Caveat(str, Enum):
     )
     LEARNING_UNSEEN = (
         "learning-unseen",
-        "the loss does not show whether it learns, as of a GAN or an agent, so learning is not "
-        "judged; measure's --metric NAME names a figure that does",
+        "the loss does not show whether it learns, so learning is not judged; measure's --metric "
+        "NAME names a figure that does",
     )
     RANDOM_DATA = "random-data", "the data are random, so learning is not judged"
     NO_EPOCHS = (
         "no-epochs",
-        "the command reported no epochs, so whole processes are compared, including start-up",
+        "neither steps nor epochs were seen, so whole processes are compared, including start-up",
     )
     ODD_REPORTS = "odd-reports", "some reports of the command were not understood and are left out"
     GROWING = (

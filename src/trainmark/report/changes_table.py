@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -19,6 +20,8 @@ _MOST_LINES = 3
 """Maximum number of slow lines that the last sentence names."""
 _LEAST_SHARE = 0.1
 """Share of the time from which on a line counts as slow."""
+_PORT_IN_USE = ("EADDRINUSE", "Address already in use", "address already in use")
+"""In the error of a script that listens on a port on which another one listens."""
 _MAY_HELP = 1.1
 """A change whose interval reaches above this is unclear; the others are not worth it."""
 _LEARNING: dict[Curve, str] = {
@@ -94,6 +97,7 @@ def answers(
     grows_at: str | None = None,
     learning_unseen: str | None = None,
     interrupted: bool = False,
+    is_queued: bool = False,
 ) -> list[str]:
     """Return what to do first, then the other sentences about the findings.
 
@@ -109,6 +113,7 @@ def answers(
         grows_at: the line that most of this is due to.
         learning_unseen: why the losses do not show whether the script learns.
         interrupted: whether Ctrl-C has ended the measurements.
+        is_queued: whether lines only queue their work, so that others wait for it.
     """
     winners = [each for each in findings if each.wins and each.fresh]
     unclear = [
@@ -126,7 +131,7 @@ def answers(
         sentences.append(noisy)
     elif not sentences and findings:
         untried = f", but {late} more had no time (increase --seconds)" if late else ""
-        sentences.append(f"No change makes this script clearly faster{untried}.")
+        sentences.append(f"None of the changes tried makes this script clearly faster{untried}.")
     elif not sentences and interrupted:
         sentences.append("Interrupted before a change was measured.")
     elif not sentences:
@@ -160,7 +165,8 @@ def answers(
     if learning_unseen is not None and any(each.learning == "unseen" for each in findings):
         sentences.append(f"Learning is not judged: {learning_unseen}.")
     if slow:
-        sentences.append(f"Your slowest lines: {', '.join(slow[:_MOST_LINES])}.")
+        waiting = ", with the time that they wait for work of earlier ones" if is_queued else ""
+        sentences.append(f"Your slowest lines{waiting}: {', '.join(slow[:_MOST_LINES])}.")
         sentences += _inside(next(iter(lines)), inside)
     if grows is not None:
         sentences.insert(0, growth_sentence(grows, grows_at))
@@ -184,6 +190,15 @@ def _nothing_measured(left_out: Mapping[str, str]) -> str:
     late = {reason for reason in reasons if reason.startswith(NOT_ENOUGH_TIME)}
     if late:
         return f"No change could be measured: {max(late)}."
+    failed = [why for why in left_out.values() if "--only" not in why]
+    if any(sign in why for why in failed for sign in _PORT_IN_USE):
+        return (
+            "No change could be measured: the script listens on a fixed port, so only one of it "
+            "can run at a time."
+        )
+    if failed:
+        ((why, _),) = Counter(failed).most_common(1)
+        return f"No change could be measured: {why}."
     return "No change could be measured." if left_out else "No changes were tried."
 
 
@@ -198,7 +213,7 @@ def _advice(found: Finding) -> str:
     text = words(about.advice, found.change).removesuffix(".")
     if found.kind == "diagnosis":
         if found.proof == SAMPLED:
-            return f"{text}{where}. The gain is about {times(found)}."
+            return f"{text}{where}. Without it, the script would be about {times(found)} faster."
         # Not "at most": a cure may also remove work around what the experiment left out. Without
         # evaluation, one script was 1.82 times as fast; with fewer evaluations, 2.07 times.
         return f"{text}{where}. Without this, the script was {times(found)} faster."
@@ -206,11 +221,17 @@ def _advice(found: Finding) -> str:
 
 
 def _names(found: Iterable[Finding]) -> str:
-    return ", ".join(each.change for each in found)
+    return ", ".join(map(_name, found))
 
 
 def _names_with_times(found: Iterable[Finding]) -> str:
-    return ", ".join(f"{each.change} {times(each)}" for each in found)
+    return ", ".join(f"{_name(each)} {times(each)}" for each in found)
+
+
+def _name(found: Finding) -> str:
+    """Return the name of a change; that of larger batches would be taken for their size."""
+    name, _, value = found.change.partition("=")
+    return f"{found.change} ({value}× larger batches)" if name == "batch" else found.change
 
 
 def _learns(found: Finding) -> str:

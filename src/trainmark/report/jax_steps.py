@@ -79,8 +79,8 @@ def _between(seen: Observed) -> str:
     if share < _MUCH:
         return ""
     return (
-        f"{units.percent(share, 0)} of the time passes between the calls of the step, in Python "
-        "and in operations that are not jitted."
+        f"{units.percent(share, 0)} of the time passes outside of the jitted step: in Python, "
+        "also in that of libraries around jax.jit, and in operations that are not jitted."
     )
 
 

@@ -16,7 +16,7 @@ _QUEUED = {
     "backward",
     "optimizer",
     "without gradients",
-    "calls of the step",
+    "jitted step",
 }
 """Parts that are only queued for a GPU, which computes them later."""
 
@@ -52,15 +52,26 @@ def parts(seen: Observed) -> list[Part]:
         ("saving", seen.saving_seconds, "save"),
         ("evaluation", seen.evaluation_seconds, "evaluation"),
         ("without gradients", seen.no_grad_seconds, "no_grad"),
-        ("calls of the step", _seconds_of_calls(seen), "step"),
-        ("between steps", seconds_between(seen), ""),
+        ("jitted step", _seconds_of_calls(seen), "step"),
+        ("outside of the jitted step", seconds_between(seen), ""),
         ("compiling", seen.compile_seconds, "compile"),
     )
     return [
-        Part(name, seconds / whole, seen.places.get(place, ""))
+        Part(name, seconds / whole, _places(seen, place))
         for name, seconds, place in observed
         if seconds is not None and whole > 0 and not (seen.on_gpu and name in _QUEUED)
     ]
+
+
+def _places(seen: Observed, name: str) -> str:
+    """Return where something happens in a step, if that is known; it may be on several lines."""
+    further = f"{name}_"
+    found = [
+        place
+        for each, place in seen.places.items()
+        if each == name or (each.startswith(further) and each[len(further) :].isdigit())
+    ]
+    return ", ".join(found) if name else ""
 
 
 def own_steps(seen: Observed) -> list[str]:

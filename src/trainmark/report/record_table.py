@@ -262,7 +262,7 @@ _OBSERVED_PARTS = (
     ("saving_seconds", "saving", "save"),
     ("sync_seconds", "sync", ""),
     ("no_grad_seconds", "without gradients", "no_grad"),
-    ("between_seconds", "between steps", ""),
+    ("between_seconds", "outside of the jitted step", ""),
     ("compile_seconds", "compiling", "compile"),
 )
 """The observed parts of a step: the field, its name, and the place in the script, if any."""

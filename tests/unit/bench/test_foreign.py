@@ -71,7 +71,7 @@ def test_an_answer_is_useful_if_it_names_the_line_and_a_cure(sentence: str, usef
 
 def test_that_nothing_helps_is_useful_where_nothing_does() -> None:
     truth = Truth("torch", (1, 1), None, (0, 0), cures=("nothing",))
-    assert is_useful(truth, ["No change makes this script clearly faster."])
+    assert is_useful(truth, ["None of the changes tried makes this script clearly faster."])
     assert not is_useful(truth, ["Use bf16 (train.py:12)."])
 
 

@@ -46,6 +46,15 @@ def test_passes_with_gradients_that_no_loss_follows_are_evaluations(
     assert place.endswith("predicts_with_gradients.py:35") == bool(evaluations)
 
 
+def test_the_loss_at_other_weights_is_not_that_of_the_step(tmp_path: Path) -> None:
+    found = seen(tmp_path, "sharpness_aware")
+    assert (found["steps"], found["examples_per_step"], found["evaluations"]) == (20, 4, 0)
+    assert found["losses"] == pytest.approx(found["printed"])
+    names = ("forward", "forward_2", "backward", "backward_2")
+    lines = [found["places"][name].rpartition(":")[2] for name in names]
+    assert lines == ["12", "20", "13", "20"]
+
+
 def test_batches_that_are_objects_have_as_many_examples_as_the_sampler_draws(
     tmp_path: Path,
 ) -> None:

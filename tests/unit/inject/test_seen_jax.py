@@ -76,6 +76,15 @@ def test_an_evaluation_that_is_not_jitted_is_no_step(tmp_path: Path) -> None:
     assert found["sync_seconds"] < found["evaluation_seconds"] / 10
 
 
+@pytest.mark.parametrize("kind", ["jitted", "not jitted"])
+def test_steps_that_are_queued_are_no_part_of_the_evaluation_that_waits_for_them(
+    tmp_path: Path, kind: str
+) -> None:
+    found = seen(tmp_path, "jax_queued", kind)
+    assert (found["steps"], found["evaluations"]) == (40, 4)
+    assert found["evaluation_seconds"] < found["seconds"] / 2
+
+
 def test_what_follows_the_last_read_of_an_evaluation_is_no_part_of_it(tmp_path: Path) -> None:
     found = seen(tmp_path, "jax_evaluated", "plotted")
     assert (found["steps"], found["evaluations"]) == (60, 3)

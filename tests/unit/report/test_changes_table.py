@@ -78,7 +78,7 @@ def test_a_batch_that_learns_no_more_per_second_is_not_advised(
     learning: Curve,
 ) -> None:
     first, *rest = answers([found("batch=8", 1.4, 1.6, learning)], None, {})
-    assert first == "No change makes this script clearly faster."
+    assert first == "None of the changes tried makes this script clearly faster."
     assert any("in the same time" in each for each in rest)
 
 
@@ -104,7 +104,7 @@ def test_without_a_winner_the_answer_says_so() -> None:
     first, *rest = answers(
         [found("fused", 0.9, 1.05)], None, {"train.py:3": 0.7, "train.py:4": 0.05}
     )
-    assert first.startswith("No change makes")
+    assert first.startswith("None of the changes tried makes")
     assert rest[-1] == "Your slowest lines: train.py:3 70 %."
 
 
@@ -112,7 +112,13 @@ def test_without_a_winner_the_answer_says_so() -> None:
     ("left_out", "words"),
     [
         ({}, "No changes were tried."),
-        ({"pin": "exit code 1"}, "No change could be measured."),
+        ({"pin": "exit code 1"}, "No change could be measured: exit code 1."),
+        ({"fp16": "meant for GPUs; use --only fp16"}, "No change could be measured."),
+        (
+            {"pin": "exit code 1", "fused": "exit code 1: bind: Address already in use"},
+            "No change could be measured: the script listens on a fixed port, so only one of it "
+            "can run at a time.",
+        ),
         ({"all": "it uses JAX"}, "No change was tried, since it uses JAX."),
     ],
 )
@@ -136,6 +142,17 @@ def test_a_line_that_calls_a_library_is_resolved() -> None:
     assert resolved == (
         "a.py:5 calls a library: 50 % in MLP.forward, models/gpt2.py:7; 30 % in backward."
     )
+
+
+def test_lines_that_only_queue_their_work_may_wait_for_others() -> None:
+    assert answers([], None, {"a.py:5": 1.0}, is_queued=True)[-1] == (
+        "Your slowest lines, with the time that they wait for work of earlier ones: a.py:5 100 %."
+    )
+
+
+def test_a_larger_batch_is_not_taken_for_a_size() -> None:
+    unclear = [found("batch=8", 0.85, 2.76), found("fused", 0.85, 2.76)]
+    assert "batch=8 (8× larger batches) 1.53× [0.850, 2.76], fused" in answers(unclear, None, {})[0]
 
 
 def test_what_was_measured_once_is_not_advised() -> None:

@@ -24,7 +24,7 @@ SEEN = Observed(
 
 def test_calls_of_the_step_are_a_part_of_the_time() -> None:
     assert jax_steps(SEEN) == [
-        "Where the time goes: calls of the step 95 % (train.py:9), between steps 5 %."
+        "Where the time goes: jitted step 95 % (train.py:9), outside of the jitted step 5 %."
     ]
 
 
@@ -52,7 +52,7 @@ def test_reads_in_every_step_are_named_and_rare_ones_are_not() -> None:
 
 def test_much_time_between_steps_is_a_sentence() -> None:
     _, between = jax_steps(replace(SEEN, between_seconds=4.0))
-    assert between.startswith("40 % of the time passes between the calls of the step")
+    assert between.startswith("40 % of the time passes outside of the jitted step")
 
 
 def test_reads_are_no_other_time_between_steps() -> None:
@@ -80,6 +80,6 @@ def test_no_time_is_counted_twice() -> None:
         evaluation_in_steps_seconds=2.0,
     )
     shares = {part.name: part.share for part in parts(seen)}
-    assert shares["between steps"] == pytest.approx(0.1)
-    assert shares["calls of the step"] == pytest.approx(0.1)
+    assert shares["outside of the jitted step"] == pytest.approx(0.1)
+    assert shares["jitted step"] == pytest.approx(0.1)
     assert sum(shares.values()) == pytest.approx(1.0)

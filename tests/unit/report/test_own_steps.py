@@ -32,6 +32,11 @@ def test_the_largest_parts_come_first_with_their_lines() -> None:
     ]
 
 
+def test_what_is_on_several_lines_names_them() -> None:
+    places = {"backward": "a.py:9", "backward_2": "a.py:20", "backward_of": "a.py:1"}
+    assert "backward 40 % (a.py:9, a.py:20)," in own_steps(replace(SEEN, places=places))[1]
+
+
 def test_the_time_to_queue_something_on_a_gpu_says_nothing() -> None:
     on_gpu = replace(SEEN, device="cuda:0", sync_seconds=2.0, no_grad_seconds=1.0)
     assert [part.name for part in parts(on_gpu)] == ["loader wait", "waiting for the GPU"]

@@ -61,6 +61,8 @@ class Between:
         self._gaps = 0
         self._read_at = 0.0
         self._evaluates_at = 0.0
+        self._drained_at = 0.0
+        self._drained = 0.0
         self._places: set[tuple[Any, int]] = set()
         self._usual_places: set[tuple[Any, int]] = set()
         self._of_evaluations: set[tuple[Any, int]] = set()
@@ -89,11 +91,14 @@ class Between:
         self._began = clock()
         self._call_seconds = self._began - self._ended
         self._is_evaluation = False
+        self._drained_at = 0.0
+        self._drained = 0.0
         self._places = set()
         self._read = set()
 
     def evaluates(self) -> None:
-        """A jitted function that evaluates is called."""
+        """A jitted function that evaluates is about to be called."""
+        self._drain()
         self._evaluates_at = clock()
 
     def computes(self, name: str, arrays: list[Any]) -> None:
@@ -110,6 +115,27 @@ class Between:
         if any(used) and not all(used):
             self._is_evaluation = True
             self._place = self._place or self._line(sys._getframe(1))
+
+    def reading(self, frame: FrameType) -> None:
+        """The user's code of ``frame`` is about to read an array."""
+        if self._is_evaluation or (frame.f_code, line_of(frame)) in self._of_evaluations:
+            self._drain()
+
+    def _drain(self) -> None:
+        """Wait for the steps that are queued, so that they are no part of the evaluation.
+
+        The evaluation would wait for them, since it uses their weights.
+        """
+        if self._drained_at or not self._began:
+            return
+        start = clock()
+        for weight in self._weights:
+            found = weight()
+            if found is not None and not found.is_deleted():
+                found.block_until_ready()
+                break
+        self._drained_at = clock()
+        self._drained = self._drained_at - start
 
     def synchronised(self, call: str, seconds: float, frame: FrameType, times: int = 1) -> None:
         """The user's code of ``frame`` has read an array."""
@@ -129,7 +155,8 @@ class Between:
         evaluates_since = self._observer.evaluates_since
         if evaluates_since is not None:
             ended = self._end_jitted(now)
-            self.seconds += max(evaluates_since - began + now - ended - self._compiling(), 0.0)
+            others = self._drained + self._compiling()
+            self.seconds += max(evaluates_since - began + now - ended - others, 0.0)
             return True
         if self._evaluated(began, now):
             return True
@@ -172,9 +199,10 @@ class Between:
         if not self._evaluates(ended - began):
             return False
         self._of_evaluations |= self._places - self._usual_places
-        # What is still queued of the step is computed first.
-        start = min(began + max(self._usual, self._call_seconds), ended)
-        self.seconds += start - began + now - ended
+        # What is still queued of the steps is computed first.
+        queued_until = began + max(self._usual, self._call_seconds)
+        start = min(self._drained_at or queued_until, ended)
+        self.seconds += max(start - began + now - ended - self._drained, 0.0)
         self._observer.places.setdefault("evaluation", self._place)
         self._observer.evaluating(start)
         self._observer.evaluated(ended=ended)

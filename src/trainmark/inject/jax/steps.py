@@ -65,9 +65,13 @@ def install(jax: Any, observer: Observer) -> None:
     observer.attempt("jax.jit", steps.functions.follow)
     observer.attempt("JAX tracebacks", _leave_out_of_tracebacks)
     arrays: Any = importlib.import_module("jax._src.array")
-    synchronised = steps.synchronised
     reads = functools.partial(
-        time_reads, arrays.ArrayImpl, _READS, observer, synchronised=synchronised
+        time_reads,
+        arrays.ArrayImpl,
+        _READS,
+        observer,
+        synchronised=steps.synchronised,
+        reading=steps.reading,
     )
     observer.attempt("jax.Array reads", reads)
     observer.attempt("jax.vjp", steps.follow_gradients)
@@ -145,6 +149,11 @@ class _Steps:
 
         inside(pjit, "_run_python_pjit", computes, self._observer)
 
+    def reading(self, frame: FrameType) -> None:
+        """The user's code of ``frame`` is about to read an array."""
+        if self.functions.is_followed:
+            self.between.reading(frame)
+
     def synchronised(self, call: str, seconds: float, frame: FrameType, times: int = 1) -> None:
         """The user's code of ``frame`` has read an array."""
         if self.functions.is_followed:
@@ -183,8 +192,8 @@ class _Steps:
             and function not in self._averages
         ):
             now.may_evaluate = self._observer.evaluates_since is None
-            self._observer.evaluating()
             self.between.evaluates()
+            self._observer.evaluating()
         if training is None and function not in self._losses:
             self._look_for_step(now)
 

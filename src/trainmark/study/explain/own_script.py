@@ -314,8 +314,7 @@ class _Study:
         if self.interrupted and (seen is None or seen.steps < 2):
             raise KeyboardInterrupt
         record = watch.records[0]
-        was_cut = record.outcome.reason == self.limit.reason
-        why = None if was_cut else _why(record)
+        why = None if self._is_cut(record) else _why(record)
         if seen is None or seen.steps < 2 or why is not None:
             steps = many(0 if seen is None else seen.steps, "training step")
             raise ExplanationFailed(
@@ -332,8 +331,14 @@ class _Study:
         self.records[UNCHANGED] = []
         return seen, json.loads(seen.changed.get("facts", "{}"))
 
+    def _is_cut(self, record: Record) -> bool:
+        """Whether the time limit has ended a process."""
+        return record.outcome.reason == self.limit.reason
+
     def _more_time(self, watch: _StepWatch) -> str:
         """Return how many seconds a script needs that had no time for two steps, if known."""
+        if not watch.has_stepped and not self._is_cut(watch.records[0]):
+            return "It has ended by itself; docs/measure.md says what counts as a step."
         if not watch.has_stepped:
             return "Use a larger --seconds if it only starts slowly."
         # The unchanged script starts once alone, and once next to a change.

@@ -1,0 +1,28 @@
+"""Steps are queued without a read. A short evaluation, jitted or not, waits for all of them."""
+
+import sys
+
+import jax
+import jax.numpy as jnp
+
+inputs = jax.random.normal(jax.random.key(0), (1200, 600))
+few = inputs[:4]
+weights = 0.01 * jnp.ones((600, 600))
+
+
+def loss_of(weights, x):
+    for _ in range(6):
+        x = jnp.tanh(x @ weights)
+    return jnp.mean((x - 0.1) ** 2)
+
+
+@jax.jit
+def step(weights, x):
+    return weights - 0.1 * jax.grad(loss_of)(weights, x)
+
+
+evaluated = jax.jit(loss_of) if sys.argv[1] == "jitted" else loss_of
+for number in range(40):
+    weights = step(weights, inputs)
+    if number % 10 == 9:
+        float(evaluated(weights, few))
