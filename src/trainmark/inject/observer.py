@@ -495,6 +495,12 @@ class Observer:
         if self._processes.ends_after(self.steps):
             self.end()
 
+    def waited_for_steps(self, seconds: float) -> None:
+        """The script has waited this long for steps that were queued, after the last of them."""
+        if self._role == _SPEAKS and self.steps > self._first_steps:
+            self._tally.seconds["seconds"] += seconds
+            self._mark += seconds
+
     def skipped(self) -> None:
         """A step was skipped, such as by a gradient scaler."""
         self._tally.counts["skipped"] += 1

@@ -85,6 +85,19 @@ def test_steps_that_are_queued_are_no_part_of_the_evaluation_that_waits_for_them
     assert found["evaluation_seconds"] < found["seconds"] / 2
 
 
+@pytest.mark.parametrize("kind", ["read at the end", "not read"])
+def test_steps_that_are_queued_until_the_end_take_as_long_as_they_do(
+    tmp_path: Path, kind: str
+) -> None:
+    found = seen(tmp_path, "jax_queued", kind)
+    assert (found["steps"], found["evaluations"]) == (40, 0)
+    # The script's own process would only have queued them.
+    assert found["between_seconds"] < found["seconds"] / 10
+    if kind == "read at the end":
+        (taken,) = found["printed"]
+        assert found["seconds"] > taken / 2
+
+
 def test_what_follows_the_last_read_of_an_evaluation_is_no_part_of_it(tmp_path: Path) -> None:
     found = seen(tmp_path, "jax_evaluated", "plotted")
     assert (found["steps"], found["evaluations"]) == (60, 3)

@@ -63,6 +63,7 @@ class Between:
         self._evaluates_at = 0.0
         self._drained_at = 0.0
         self._drained = 0.0
+        self._first_read: float | None = None
         self._places: set[tuple[Any, int]] = set()
         self._usual_places: set[tuple[Any, int]] = set()
         self._of_evaluations: set[tuple[Any, int]] = set()
@@ -93,6 +94,7 @@ class Between:
         self._is_evaluation = False
         self._drained_at = 0.0
         self._drained = 0.0
+        self._first_read = None
         self._places = set()
         self._read = set()
 
@@ -140,6 +142,8 @@ class Between:
     def synchronised(self, call: str, seconds: float, frame: FrameType, times: int = 1) -> None:
         """The user's code of ``frame`` has read an array."""
         if self._began:
+            if self._first_read is None:
+                self._first_read = seconds
             place = (frame.f_code, line_of(frame))
             self._places.add(place)
             self._read_at = clock()
@@ -176,11 +180,16 @@ class Between:
         return found
 
     def finish(self) -> None:
-        """The script ends; the last step may have been followed by an evaluation."""
+        """The script ends; the last step may have been followed by an evaluation.
+
+        Without one, steps may have been queued until a result was read, or still are.
+        """
         if self._observer.evaluates_since is not None:
             self._end_jitted(clock())
-        elif self._began:
-            self._evaluated(self._began, clock())
+        elif self._began and not self._evaluated(self._began, clock()):
+            self._drain()
+            self._drained += self._first_read or 0.0
+        self._observer.waited_for_steps(self._drained)
         self._began = 0.0
         self._weights = []
 
