@@ -1,7 +1,7 @@
 """Steps of scripts that change their weights without an optimiser of PyTorch.
 
 Some libraries have other optimisers, such as fastai, and some scripts compute
-``weight -= rate * weight.grad``. PyTorch tells nobody. What shows such a step is that a weight has
+``weight -= rate * weight.grad``. PyTorch does not see it. What shows such a step is that a weight has
 other values than before its backward pass.
 """
 

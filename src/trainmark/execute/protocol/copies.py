@@ -29,7 +29,8 @@ class Place(NamedTuple):
 def place_of_copy(folder: Path, scratch: Path) -> Place:
     """Return where the copy of a folder goes.
 
-    So many folders above it are imitated that ``../../data`` leads to what stands for the user's.
+    It is as deep as the user's, at least by a few folders, so that ``../../data`` leads to a place
+    where the user's can be linked.
 
     Args:
         folder: the user's folder.

@@ -89,7 +89,7 @@ def facts(change: Change) -> None:
             lines.sample(change.observer, on_sampled)
 
     def counted(
-        real: Callable[..., Any], leader: Any, framework: str, *args: Any, **more: Any
+        real: Callable[..., Any], /, leader: Any, framework: str, *args: Any, **more: Any
     ) -> None:
         real(leader, framework, *args, **more)
         # The weights may be changed without an optimiser of PyTorch.

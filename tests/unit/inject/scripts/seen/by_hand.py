@@ -1,4 +1,4 @@
-"""Trainings without an optimiser of PyTorch: what changes the weights tells nobody."""
+"""Trainings without an optimiser of PyTorch."""
 
 import sys
 
