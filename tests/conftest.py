@@ -25,6 +25,15 @@ with pytest.MonkeyPatch.context() as patch:
 
 from trainmark.data.locate import Located, locate  # noqa: E402
 
+LONG = ("tests/unit/inject/test_seen", "tests/unit/inject/test_hostile_scripts")
+"""Beginnings of the files of small tests that take longest."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the long files, so that all workers of pytest end at about the same time."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
 # A process in the background is often started with these signals ignored, and so would be all
 # processes that the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,8 +1,8 @@
 """Steps of scripts that change their weights without an optimiser of PyTorch.
 
 Some libraries have other optimisers, such as fastai, and some scripts compute
-``weight -= rate * weight.grad``. PyTorch does not see it. What shows such a step is that a weight has
-other values than before its backward pass.
+``weight -= rate * weight.grad``. PyTorch does not see it. What shows such a step is that a weight
+has other values than before its backward pass.
 """
 
 from __future__ import annotations

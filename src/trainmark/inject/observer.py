@@ -740,6 +740,8 @@ class Observer:
                 self._begin_turn()
         else:
             seconds = now - self._mark - since.apart
+            self._epoch.apart += self._epoch.after_step
+            self._epoch.after_step = 0.0
             self._forward.stepped(seconds)
             self._tally.stepped(counts=True)
             self._epoch.amounts.add(since, steps)
@@ -828,7 +830,7 @@ class Observer:
         else:
             self._since = self._since.plus(apart=end - start)
             if self._epoch.amounts.steps:
-                self._epoch.apart += end - start
+                self._epoch.after_step += end - start
             elif self._tested_at is not None and not self._own_epochs:
                 self._hook._send({**self._hook._figures(loss, accuracy), "event": "test", "t": end})
                 self._told_until = end
@@ -861,8 +863,9 @@ class Observer:
         if self._own_epochs or ended < self._told_until:
             return
         self._told_until = ended
-        if epoch.apart:
-            hook._send({"event": "evaluated", "t": ended, "seconds": epoch.apart})
+        apart = epoch.apart + (epoch.after_step if ended > self._mark else 0.0)
+        if apart:
+            hook._send({"event": "evaluated", "t": ended, "seconds": apart})
         if "loader_wait" in self._tally.seconds:
             hook._waited = epoch.waited
         # The first step is left out, since its batch may have been loaded unseen.
@@ -985,10 +988,14 @@ class Observer:
 
 
 class _Epoch:
-    """What an epoch has so far; ``losses`` is the number of those whose sum is ``loss``."""
+    """What an epoch has so far.
+
+    ``losses`` is the number of those whose sum is ``loss``. Evaluations took the seconds ``apart``
+    before its last step, and ``after_step`` since then, which may be no part of the epoch.
+    """
 
     losses = 0
-    loss = apart = waited = 0.0
+    loss = apart = after_step = waited = 0.0
 
     def __init__(self) -> None:
         self.amounts = Amounts()

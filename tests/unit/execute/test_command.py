@@ -244,3 +244,13 @@ def test_the_id_of_a_record_is_short_enough_for_a_file_name() -> None:
     values = {f"v{number}": (f"/{number}" + "x" * 90,) for number in range(6)}
     (task,) = command_in_rounds(measured, sides(measured, (), values), 1, Settings())
     assert len(CommandRecordBuilder(task.first, read_machine_state({}), "01234567").id) <= 210
+
+
+def test_the_notebook_that_exists_names_a_command_and_not_the_one_that_it_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("python", "-m", "nbconvert", "--execute", "--output", "made.ipynb", "train.ipynb")
+    assert name_of(words) == "made.ipynb"
+    (tmp_path / "train.ipynb").touch()
+    assert name_of(words) == "train.ipynb"

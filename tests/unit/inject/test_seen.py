@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,15 @@ def test_passes_with_gradients_that_no_loss_follows_are_evaluations(
     assert found["evaluations"] == evaluations
     place = found["places"].get("evaluation", "")
     assert place.endswith("predicts_with_gradients.py:35") == bool(evaluations)
+
+
+def test_an_evaluation_after_the_last_step_is_no_part_of_the_training(tmp_path: Path) -> None:
+    found = seen(tmp_path, "evaluated_last")
+    assert (found["steps"], found["evaluations"]) == (40, 4)
+    pipe = tmp_path / "of the observer" / "pipe"
+    messages = [json.loads(line) for line in pipe.read_text().splitlines()]
+    (apart,) = (each["seconds"] for each in messages if each["event"] == "evaluated")
+    assert 0.3 <= apart < found["evaluation_seconds"] - 2 + 0.01
 
 
 def test_the_loss_at_other_weights_is_not_that_of_the_step(tmp_path: Path) -> None:

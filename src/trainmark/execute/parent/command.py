@@ -433,6 +433,6 @@ def _launched(words: Sequence[str]) -> Sequence[str]:
 
 
 def _script(words: Sequence[str]) -> str | None:
-    return next(
-        (word for word in words[1:] if re.search(r"\.(py|jl|R|sh|js|m|ipynb)$", word)), None
-    )
+    """Return the script of a command; one that exists goes before what it may write."""
+    found = [word for word in words[1:] if re.search(r"\.(py|jl|R|sh|js|m|ipynb)$", word)]
+    return next((word for word in found if Path(word).is_file()), next(iter(found), None))

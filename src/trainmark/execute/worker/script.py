@@ -189,8 +189,15 @@ def _injection(environment: Mapping[str, str], request: RunScript) -> dict[str, 
         "TRAINMARK_STEPS": str(request.most_steps or 0),
         "TRAINMARK_METRIC": request.metric or "",
         "TRAINMARK_PROCESS": "",  # trainmark itself may be observed
-        "TRAINMARK_NOTEBOOK": next((word for word in request.argv if word.endswith(".ipynb")), ""),
+        "TRAINMARK_NOTEBOOK": _notebook(request),
     }
+
+
+def _notebook(request: RunScript) -> str:
+    """Return the notebook that a command executes, rather than the one that it writes."""
+    found = [word for word in request.argv if word.endswith(".ipynb")]
+    folder = Path(request.scratch or ".")
+    return next((word for word in found if (folder / word).is_file()), next(iter(found), ""))
 
 
 def _copied(folder: Path, place: Place, *, confined: bool) -> None:

@@ -28,6 +28,14 @@ _MOST_READS = 10
 """Most lines with reads in a report."""
 _FEWEST_GAPS = 3
 """Number of times between two steps after which we know what is usual."""
+_WAITED = 0.001
+"""Seconds from which on a wait for steps has shown where the evaluation begins."""
+_QUEUED_SECONDS = 0.1
+"""How much work of steps may be queued. An evaluation, or the end of the script, would wait for it,
+and nothing would show how much of that time is theirs. To wait costs the time in which one step is
+queued, about a thousandth of this."""
+_MOST_QUEUED = 1000
+"""Most steps that may be queued."""
 _MOST_GAPS = 100
 """Number of times between two steps over which what is usual is averaged."""
 
@@ -60,10 +68,13 @@ class Between:
         self._usual = 0.0
         self._gaps = 0
         self._read_at = 0.0
-        self._evaluates_at = 0.0
+        self._returned_at = 0.0
         self._drained_at = 0.0
         self._drained = 0.0
         self._first_read: float | None = None
+        self._queue = 0
+        self._may_queue = 1
+        self._queue_began = 0.0
         self._places: set[tuple[Any, int]] = set()
         self._usual_places: set[tuple[Any, int]] = set()
         self._of_evaluations: set[tuple[Any, int]] = set()
@@ -89,6 +100,7 @@ class Between:
         if not self._loop:
             self._loop = _codes(sys._getframe(1))
         self._weights = [weakly(each) for each in weights]
+        self._wait_now_and_then(weights)
         self._began = clock()
         self._call_seconds = self._began - self._ended
         self._is_evaluation = False
@@ -98,10 +110,25 @@ class Between:
         self._places = set()
         self._read = set()
 
-    def evaluates(self) -> None:
+    def _wait_now_and_then(self, weights: list[Any]) -> None:
+        """Wait for the steps that are queued if they may be much work."""
+        self._queue += 1
+        if self._queue < self._may_queue or not weights:
+            return
+        weights[0].block_until_ready()
+        now = clock()
+        seconds = now - self._queue_began
+        self._may_queue = min(max(int(self._queue * _QUEUED_SECONDS / seconds), 1), _MOST_QUEUED)
+        self._queue = 0
+        self._queue_began = now
+
+    def jitted_evaluation_begins(self) -> None:
         """A jitted function that evaluates is about to be called."""
         self._drain()
-        self._evaluates_at = clock()
+
+    def jitted_evaluation_returned(self) -> None:
+        """A jitted function that evaluates has returned."""
+        self._returned_at = clock()
 
     def computes(self, name: str, arrays: list[Any]) -> None:
         """An operation outside of jitted functions is compiled.
@@ -196,9 +223,9 @@ class Between:
     def _end_jitted(self, now: float) -> float:
         """End an evaluation by jitted functions; return when that was.
 
-        It has ended with the last read of an array. What follows may be a plot of the results.
+        It has ended with the last read of an array, or has returned. What follows may be a plot.
         """
-        ended = self._read_at if self._read_at > self._evaluates_at else now
+        ended = max(self._read_at, self._returned_at) or now
         self._observer.evaluated(ended=ended)
         return ended
 
@@ -210,7 +237,7 @@ class Between:
         self._of_evaluations |= self._places - self._usual_places
         # What is still queued of the steps is computed first.
         queued_until = began + max(self._usual, self._call_seconds)
-        start = min(self._drained_at or queued_until, ended)
+        start = min(max(self._drained_at if self._drained > _WAITED else 0.0, queued_until), ended)
         self.seconds += max(start - began + now - ended - self._drained, 0.0)
         self._observer.places.setdefault("evaluation", self._place)
         self._observer.evaluating(start)

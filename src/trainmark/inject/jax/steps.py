@@ -192,7 +192,7 @@ class _Steps:
             and function not in self._averages
         ):
             now.may_evaluate = self._observer.evaluates_since is None
-            self.between.evaluates()
+            self.between.jitted_evaluation_begins()
             self._observer.evaluating()
         if training is None and function not in self._losses:
             self._look_for_step(now)
@@ -240,6 +240,8 @@ class _Steps:
         function = now.function
         given = now.given
         leaves = self._jax.tree_util.tree_leaves(found)
+        if self._observer.evaluates_since is not None:
+            self.between.jitted_evaluation_returned()
         if not leaves:
             return
         if now.may_evaluate and (
