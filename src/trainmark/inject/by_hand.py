@@ -14,6 +14,8 @@ from .observer import Observer
 
 _MOST_NODES = 40
 """Number of operators before a loss among which a weight is looked for."""
+_MOST_WAITING = 8
+"""Most weights whose changes are waited for. A script may make new ones in every step."""
 _MOST_COPIED = 4096
 """Most numbers of a weight that are compared one by one. So small a weight is kept until then, as a
 function may have returned whose last step is still to be seen."""
@@ -45,13 +47,12 @@ class StepsByHand:
         found = self._weight_of(loss)
         if found is None:
             return
-        weight = next((each for each in self._weights if each() is found), None)
-        if weight is None:
-            weight = _Weight(self._torch, found)
-            self._weights = [*(each for each in self._weights if each() is not None), weight]
-        if weight not in self._waiting:
-            weight.keep()
-            self._waiting.append(weight)
+        if found not in self._weights:
+            alive = [each for each in self._weights if each() is not None]
+            self._weights = [*alive, found][-_MOST_WAITING:]
+        if found not in self._waiting:
+            found.keep()
+            self._waiting = [*self._waiting, found][-_MOST_WAITING:]
 
     def look(self) -> None:
         """Report the steps that have ended.
@@ -65,13 +66,15 @@ class StepsByHand:
             self._waiting.remove(each)
             self._observer.stepped(each, "torch")
 
-    def _weight_of(self, loss: Any) -> Any:
-        """Return the weight that is nearest to a loss; None without one.
+    def _weight_of(self, loss: Any) -> _Weight | None:
+        """Return a weight that a loss depends on; None without one.
 
-        A parameter of a module goes before another tensor: the latter may be an image whose
-        gradients are of interest.
+        It is one that is known, else the farthest from the loss that is small: heads of a network
+        may take turns, on a body that they share. A parameter of a module goes before another
+        tensor, which may be an image whose gradients are of interest.
         """
-        other = None
+        parameters: list[Any] = []
+        others: list[Any] = []
         waiting = [loss.grad_fn]
         for _ in range(_MOST_NODES):
             if not waiting:
@@ -81,10 +84,18 @@ class StepsByHand:
                 continue
             found = getattr(node, "variable", None)
             if isinstance(found, self._torch.nn.Parameter):
-                return found
-            other = found if other is None else other
+                parameters.append(found)
+            elif found is not None:
+                others.append(found)
             waiting += [each for each, _ in node.next_functions]
-        return other
+        candidates = parameters or others
+        for each in self._weights:
+            if any(each() is candidate for candidate in candidates):
+                return each
+        if not candidates:
+            return None
+        small = [each for each in candidates if each.numel() <= _MOST_COPIED]
+        return _Weight(self._torch, (small or candidates)[-1])
 
 
 class _Weight:

@@ -144,6 +144,7 @@ class Observer:
         self._closure_since = Since()
         self._closure_has_loss = False
         self._has_further_losses = False
+        self._waited_for_steps = 0.0
         self._mark = 0.0
         self._report_at = 0.0
         self._opened = 0.0
@@ -252,6 +253,8 @@ class Observer:
         """The iteration of a loader has begun, which took from ``start`` until now."""
         self._end_read_epoch()
         self._opened = start
+        if self._sources.number_of(loader) in self._sources.of_steps:
+            self._predictions.fetches(start)
         self._since = self._since.plus(waited=clock() - start)
         if "loader" not in self.places:
             self._loader_place = self.places.place_of(loader) or self._loader_place
@@ -337,7 +340,7 @@ class Observer:
                 self._forward.begins(clock())
             # Weights that are moved for a moment, as sharpness-aware minimisation does, have a loss
             # that is not the script's.
-            if repeats and moved and self._loss is not None:
+            if repeats and moved and self._loss is not None and not self.step_began:
                 self._has_further_losses = True
             if "forward" not in self.places or self.steps < FEW:
                 caller = None if self.is_led else sys._getframe(1)
@@ -495,11 +498,14 @@ class Observer:
         if self._processes.ends_after(self.steps):
             self.end()
 
+    def wait_for_devices(self) -> None:
+        """Wait for everything that is queued."""
+        if self._role == _SPEAKS:
+            self._hook._synchronize()
+
     def waited_for_steps(self, seconds: float) -> None:
-        """The script has waited this long for steps that were queued, after the last of them."""
-        if self._role == _SPEAKS and self.steps > self._first_steps:
-            self._tally.seconds["seconds"] += seconds
-            self._mark += seconds
+        """The script ends, and has waited this long for steps that were queued."""
+        self._waited_for_steps = seconds
 
     def skipped(self) -> None:
         """A step was skipped, such as by a gradient scaler."""
@@ -594,6 +600,7 @@ class Observer:
 
     def _lead_another(self, framework: str) -> None:
         """Let another optimiser lead, and count its steps so far."""
+        self._has_further_losses = False
         optimizer, waiting = self.trainings.next_leader(self.steps, framework)
         if self._role == _UNDECIDED:
             self._claim(framework)
@@ -636,12 +643,17 @@ class Observer:
         A script may evaluate with gradients, and in training mode.
         """
         if not self._sources.current:
-            if self._amounts.are_loaded:
-                self._predictions.passed(clock(), users_place(sys._getframe(2)) or "")
+            self._predictions.passed(clock(), self.steps, sys._getframe(2))
             return
         found = self._predictions.found()
-        if found is not None:
+        if found is not None and self._amounts.are_loaded:
             self.places.setdefault("evaluation", found.place)
+            self._since = self._since._replace(
+                rows=0, tokens=0, odd=0, again=0, elements=0, passes=0
+            )
+            self._awaits_loss = False
+            self._passes_of_step = 0
+            self._forward.interrupted()
             self.evaluates_since = found.began
             self._evaluated(found.ended)
 
@@ -888,6 +900,9 @@ class Observer:
             self.look_for_last_step()
         while not early and self.trainings.end():
             self._lead_another(self.framework)
+        if self.steps > self._first_steps:
+            self._tally.seconds["seconds"] += self._waited_for_steps
+            self._mark += self._waited_for_steps
         self._end_passes(evaluates=True)
         if self.evaluates_since is not None:
             self._trains_again(clock())

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, NamedTuple
 
 from .amounts import Since
+from .places import users_place
 
 
 def _nothing() -> Any:
@@ -92,7 +94,7 @@ class Prediction(NamedTuple):
     Args:
         began: when the first of them began.
         ended: when the batch of the next step was asked for.
-        place: where the first of them is.
+        place: where the first of them is, as ``file:line``.
     """
 
     began: float
@@ -104,19 +106,27 @@ class Predictions:
     """Forward passes with gradients that no loss follows, where a loader delivers the batches.
 
     They come before the batch of the next step is asked for, which has a forward pass, too. Without
-    the latter, the batch was only asked for ahead.
+    the latter, the batch was only asked for ahead. What every step does is a part of the step.
     """
 
     def __init__(self) -> None:
         self._began = 0.0
         self._place = ""
+        self._steps = -1
+        self._steps_before = -1
         self._found: Prediction | None = None
 
-    def passed(self, now: float, place: str) -> None:
-        """A pass begins before a batch is asked for."""
-        if not self._began:
+    def passed(self, now: float, steps: int, frame: FrameType) -> None:
+        """A pass begins before a batch is asked for, after a number of steps."""
+        if self._began:
+            return
+        if steps != self._steps:
+            self._steps_before = self._steps
+            self._steps = steps
+        is_usual = self._steps_before == steps - 1
+        if not is_usual:
             self._began = now
-            self._place = place
+            self._place = users_place(frame) or ""
 
     def fetches(self, now: float) -> None:
         """A batch for a step is asked for."""

@@ -13,7 +13,7 @@ import opcode
 import sys
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from types import FrameType, FunctionType
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from .inside import Observes, observe_inside, replace_result
@@ -145,7 +145,6 @@ def time_reads(
     observer: Observer,
     copies: Iterable[str] = (),
     synchronised: Callable[..., None] | None = None,
-    reading: Callable[[FrameType], None] | None = None,
 ) -> None:
     """Time the methods that wait for a value, or copy one to another device.
 
@@ -153,11 +152,10 @@ def time_reads(
         kind: the class of the arrays.
         names: methods that wait.
         copies: methods that copy; they wait if the copy is on the host.
-        synchronised: is called after each read; by default, that is the observer's method.
-        reading: is called before each read, with the frame that reads.
+        synchronised: is called at each read; by default, that is the observer's method.
     """
     for name in names:
-        reads = _Reads(name, observer, synchronised or observer.synchronised, reading)
+        reads = _Reads(name, observer, synchronised or observer.synchronised)
         if isinstance(getattr(kind, name), FunctionType):
             inside(kind, name, reads.inside, observer)
         else:
@@ -209,16 +207,9 @@ class _Sampled:
 class _Reads(_Sampled):
     """Reports how long users wait in a method of an array."""
 
-    def __init__(
-        self,
-        name: str,
-        observer: Observer,
-        synchronised: Callable[..., None],
-        reading: Callable[[FrameType], None] | None,
-    ) -> None:
+    def __init__(self, name: str, observer: Observer, synchronised: Callable[..., None]) -> None:
         super().__init__(name, observer)
         self._synchronised = observer.guarded(synchronised)
-        self._reading = None if reading is None else observer.guarded(reading)
         self._running: set[Any] = set()
 
     def inside(self, _: Any) -> Generator[None, Any, None]:
@@ -226,8 +217,6 @@ class _Reads(_Sampled):
         frame = sys._getframe(3)
         times = self.stands_for(frame)
         if times:
-            if self._reading is not None:
-                self._reading(frame)
             start = clock()
             yield
             self._synchronised(self.word, clock() - start, frame, times)
@@ -239,8 +228,6 @@ class _Reads(_Sampled):
         times = self.stands_for(frame)
         if not times:
             return method
-        if self._reading is not None:
-            self._reading(frame)
         start = clock()
 
         def ended(running: Any) -> None:

@@ -21,7 +21,7 @@ _KERNEL = os.sep + "ipykernel_"
 """In the name that Jupyter gives to a cell, as if it were a file."""
 _MOST_PLACES = 4
 """Most places at which the same happens."""
-_NOT_IN = ("-packages", "__autograph_generated")
+_NOT_IN = ("-packages", "__autograph_generated", "torchinductor")
 
 
 def _working_folder() -> str:

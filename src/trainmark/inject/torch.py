@@ -129,7 +129,7 @@ class _Network:
         self._root: Any = None
         self._autocast: Any = None
         self._last_input = LastInput()
-        self._weight_version = 0
+        self._weight_state = (0, 0)
         self._tensor = torch.Tensor
         self._has_tokens = False
         self._most_ranks = 1
@@ -270,8 +270,10 @@ class _Network:
         elements = 0 if tensor is None else tensor.numel()
         rows = self._rows(tensor)
         weight: Any = next(called.parameters(), None)
-        version = self._weight_version
-        self._weight_version = 0 if weight is None else weight._version
+        before = self._weight_state
+        # Inference tensors don't count their changes.
+        version = 0 if weight is None or weight.is_inference() else weight._version
+        self._weight_state = (id(weight), version)
         data = None if tensor is None or tensor._base is None else tensor._base
         data = tensor if data is None else data
         self._observer.forward(
@@ -283,7 +285,7 @@ class _Network:
             data,
             begins=called is self._root,
             repeats=self._last_input.is_this_too(tensor),
-            moved=self._weight_version != version,
+            moved=before[0] == id(weight) and before[1] != version,
         )
 
     def _rows(self, tensor: Any) -> int | None:

@@ -36,7 +36,15 @@ def test_only_the_steps_of_an_optimizer_count_if_there_is_one(tmp_path: Path) ->
     assert seen(tmp_path, "by_hand", "climbs")["steps"] == 20
 
 
-def test_gradients_alone_are_no_steps(tmp_path: Path) -> None:
+def test_heads_that_take_turns_on_one_body_are_one_training(tmp_path: Path) -> None:
+    found = seen(tmp_path, "by_hand", "heads")
+    assert (found["steps"], found["training_starts"]) == (40, [0])
+    assert "learning" not in found["unknown"]
+    assert found["losses"] == pytest.approx(found["printed"])
+
+
+@pytest.mark.parametrize("how", ["gradients", "new tensors"])
+def test_gradients_alone_are_no_steps(tmp_path: Path, how: str) -> None:
     pytest.importorskip("torch")
-    run = observed(SCRIPTS / "by_hand.py", "gradients", folder=tmp_path)
+    run = observed(SCRIPTS / "by_hand.py", how, folder=tmp_path)
     assert (run.code, run.steps) == (0, 0)

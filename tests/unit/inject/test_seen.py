@@ -47,6 +47,19 @@ def test_passes_with_gradients_that_no_loss_follows_are_evaluations(
     assert place.endswith("predicts_with_gradients.py:35") == bool(evaluations)
 
 
+def test_what_every_step_computes_before_its_batch_is_a_part_of_it(tmp_path: Path) -> None:
+    found = seen(tmp_path, "predicts_with_gradients", "residual")
+    assert (found["steps"], found["evaluations"]) == (20, 0)
+
+
+@pytest.mark.parametrize("name", ["inference_copy", "closures_then_accumulated"])
+def test_losses_and_evaluations_of_other_weights(tmp_path: Path, name: str) -> None:
+    found = seen(tmp_path, name)
+    assert found["steps"] == 40
+    assert found["evaluations"] == (4 if name == "inference_copy" else 0)
+    assert found["losses"][-1] == pytest.approx(found["printed"][-1])
+
+
 def test_an_evaluation_after_the_last_step_is_no_part_of_the_training(tmp_path: Path) -> None:
     found = seen(tmp_path, "evaluated_last")
     assert (found["steps"], found["evaluations"]) == (40, 4)

@@ -18,6 +18,7 @@ from typing import Any
 from ..observer import Observer, clock
 from ..places import is_users_file, line_of, place_of, users_place
 from .calls import weakly
+from .queue import Queue
 
 _PRODUCTS = ("dot", "matmul", "einsum", "conv")
 """In the names of operations in which networks apply weights to their input. Sums, such as a moving
@@ -28,14 +29,6 @@ _MOST_READS = 10
 """Most lines with reads in a report."""
 _FEWEST_GAPS = 3
 """Number of times between two steps after which we know what is usual."""
-_WAITED = 0.001
-"""Seconds from which on a wait for steps has shown where the evaluation begins."""
-_QUEUED_SECONDS = 0.1
-"""How much work of steps may be queued. An evaluation, or the end of the script, would wait for it,
-and nothing would show how much of that time is theirs. To wait costs the time in which one step is
-queued, about a thousandth of this."""
-_MOST_QUEUED = 1000
-"""Most steps that may be queued."""
 _MOST_GAPS = 100
 """Number of times between two steps over which what is usual is averaged."""
 
@@ -69,12 +62,8 @@ class Between:
         self._gaps = 0
         self._read_at = 0.0
         self._returned_at = 0.0
-        self._drained_at = 0.0
-        self._drained = 0.0
-        self._first_read: float | None = None
-        self._queue = 0
-        self._may_queue = 1
-        self._queue_began = 0.0
+        self._is_jitted_evaluation = False
+        self._queue = Queue()
         self._places: set[tuple[Any, int]] = set()
         self._usual_places: set[tuple[Any, int]] = set()
         self._of_evaluations: set[tuple[Any, int]] = set()
@@ -100,31 +89,18 @@ class Between:
         if not self._loop:
             self._loop = _codes(sys._getframe(1))
         self._weights = [weakly(each) for each in weights]
-        self._wait_now_and_then(weights)
+        if weights:
+            self._queue.added(weights[0], self._ended)
         self._began = clock()
         self._call_seconds = self._began - self._ended
         self._is_evaluation = False
-        self._drained_at = 0.0
-        self._drained = 0.0
-        self._first_read = None
+        self._is_jitted_evaluation = False
         self._places = set()
         self._read = set()
 
-    def _wait_now_and_then(self, weights: list[Any]) -> None:
-        """Wait for the steps that are queued if they may be much work."""
-        self._queue += 1
-        if self._queue < self._may_queue or not weights:
-            return
-        weights[0].block_until_ready()
-        now = clock()
-        seconds = now - self._queue_began
-        self._may_queue = min(max(int(self._queue * _QUEUED_SECONDS / seconds), 1), _MOST_QUEUED)
-        self._queue = 0
-        self._queue_began = now
-
     def jitted_evaluation_begins(self) -> None:
         """A jitted function that evaluates is about to be called."""
-        self._drain()
+        self._is_jitted_evaluation = True
 
     def jitted_evaluation_returned(self) -> None:
         """A jitted function that evaluates has returned."""
@@ -145,34 +121,14 @@ class Between:
             self._is_evaluation = True
             self._place = self._place or self._line(sys._getframe(1))
 
-    def reading(self, frame: FrameType) -> None:
-        """The user's code of ``frame`` is about to read an array."""
-        if self._is_evaluation or (frame.f_code, line_of(frame)) in self._of_evaluations:
-            self._drain()
-
-    def _drain(self) -> None:
-        """Wait for the steps that are queued, so that they are no part of the evaluation.
-
-        The evaluation would wait for them, since it uses their weights.
-        """
-        if self._drained_at or not self._began:
-            return
-        start = clock()
-        for weight in self._weights:
-            found = weight()
-            if found is not None and not found.is_deleted():
-                found.block_until_ready()
-                break
-        self._drained_at = clock()
-        self._drained = self._drained_at - start
-
     def synchronised(self, call: str, seconds: float, frame: FrameType, times: int = 1) -> None:
         """The user's code of ``frame`` has read an array."""
         if self._began:
-            if self._first_read is None:
-                self._first_read = seconds
             place = (frame.f_code, line_of(frame))
             self._places.add(place)
+            is_known = self._is_evaluation or place in self._of_evaluations
+            if not is_known and self._observer.evaluates_since is None:
+                self._queue.was_read(seconds)
             self._read_at = clock()
             if self._evaluates(self._read_at - self._began):
                 seconds = 0.0  # the read is a part of the evaluation
@@ -185,8 +141,8 @@ class Between:
         """The time between two steps has passed; return whether that was an evaluation."""
         evaluates_since = self._observer.evaluates_since
         if evaluates_since is not None:
-            ended = self._end_jitted(now)
-            others = self._drained + self._compiling()
+            ended = self._end_jitted(evaluates_since, now)
+            others = self._compiling()
             self.seconds += max(evaluates_since - began + now - ended - others, 0.0)
             return True
         if self._evaluated(began, now):
@@ -207,26 +163,35 @@ class Between:
         return found
 
     def finish(self) -> None:
-        """The script ends; the last step may have been followed by an evaluation.
-
-        Without one, steps may have been queued until a result was read, or still are.
-        """
-        if self._observer.evaluates_since is not None:
-            self._end_jitted(clock())
-        elif self._began and not self._evaluated(self._began, clock()):
-            self._drain()
-            self._drained += self._first_read or 0.0
-        self._observer.waited_for_steps(self._drained)
+        """The script ends; the last step may have been followed by an evaluation."""
+        began = self._began
+        if not began:
+            return
         self._began = 0.0
         self._weights = []
+        now = clock()
+        # Python may crash if it ends while something is computed that an observer has seen.
+        self._observer.wait_for_devices()
+        self._observer.waited_for_steps(max(self._queue.empty_at() - began, 0.0))
+        evaluates_since = self._observer.evaluates_since
+        if evaluates_since is not None:
+            self._end_jitted(evaluates_since, now)
+        else:
+            self._evaluated(began, now)
 
-    def _end_jitted(self, now: float) -> float:
-        """End an evaluation by jitted functions; return when that was.
+    def _end_jitted(self, began: float, now: float) -> float:
+        """End an evaluation that has begun; return when that was.
 
-        It has ended with the last read of an array, or has returned. What follows may be a plot.
+        It has ended with the last read of an array, or when the jitted function has returned. What
+        follows may be a plot. Steps that are queued are computed first.
         """
-        ended = max(self._read_at, self._returned_at) or now
+        ended = now
+        if self._is_jitted_evaluation:
+            ended = max(self._read_at, self._returned_at)
+            ended = ended if ended > began else now
+            self._observer.evaluates_since = min(max(began, self._queue.empty_at()), ended)
         self._observer.evaluated(ended=ended)
+        self._queue.is_empty(ended)
         return ended
 
     def _evaluated(self, began: float, now: float) -> bool:
@@ -235,13 +200,14 @@ class Between:
         if not self._evaluates(ended - began):
             return False
         self._of_evaluations |= self._places - self._usual_places
-        # What is still queued of the steps is computed first.
-        queued_until = began + max(self._usual, self._call_seconds)
-        start = min(max(self._drained_at if self._drained > _WAITED else 0.0, queued_until), ended)
-        self.seconds += max(start - began + now - ended - self._drained, 0.0)
+        # Steps that are queued are computed first.
+        after = max(self._usual, self._call_seconds)
+        start = min(max(began + after, self._queue.empty_at()), ended)
+        self.seconds += min(after, start - began) + now - ended
         self._observer.places.setdefault("evaluation", self._place)
         self._observer.evaluating(start)
         self._observer.evaluated(ended=ended)
+        self._queue.is_empty(ended)
         return True
 
     def _evaluates(self, seconds: float) -> bool:

@@ -71,7 +71,6 @@ def install(jax: Any, observer: Observer) -> None:
         _READS,
         observer,
         synchronised=steps.synchronised,
-        reading=steps.reading,
     )
     observer.attempt("jax.Array reads", reads)
     observer.attempt("jax.vjp", steps.follow_gradients)
@@ -148,11 +147,6 @@ class _Steps:
             yield from ()
 
         inside(pjit, "_run_python_pjit", computes, self._observer)
-
-    def reading(self, frame: FrameType) -> None:
-        """The user's code of ``frame`` is about to read an array."""
-        if self.functions.is_followed:
-            self.between.reading(frame)
 
     def synchronised(self, call: str, seconds: float, frame: FrameType, times: int = 1) -> None:
         """The user's code of ``frame`` has read an array."""

@@ -62,6 +62,19 @@ elif sys.argv[1] == "climbs":
         loss = network(batch).square().mean()
         loss.backward()
         optimizer.step()
+elif sys.argv[1] == "heads":
+    body = nn.Linear(8, 8)
+    heads = [nn.Linear(8, 1), nn.Linear(8, 1)]
+    for number in range(40):
+        loss = heads[number % 2](torch.tanh(body(torch.randn(16, 8)))).square().mean()
+        loss.backward()
+        print(loss.item())
+        changed([*body.parameters(), *heads[number % 2].parameters()])
+elif sys.argv[1] == "new tensors":
+    weight = torch.ones(100, requires_grad=True)
+    for _ in range(3000):
+        (weight - 1).square().sum().backward()
+        weight = (weight - 0.1 * weight.grad).detach().requires_grad_()
 elif sys.argv[1] == "gradients":
     network = nn.Linear(8, 1)
     for _ in range(20):
