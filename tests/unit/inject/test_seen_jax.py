@@ -82,7 +82,14 @@ def test_steps_that_are_queued_are_no_part_of_the_evaluation_that_waits_for_them
 ) -> None:
     found = seen(tmp_path, "jax_queued", kind)
     assert (found["steps"], found["evaluations"]) == (40, 4)
-    assert 0 < found["evaluation_seconds"] < found["seconds"] / 2
+    assert found["evaluation_seconds"] < found["seconds"] / 2
+
+
+@pytest.mark.parametrize("kind", ["jitted", "not jitted"])
+def test_a_long_evaluation_is_no_part_of_the_steps(tmp_path: Path, kind: str) -> None:
+    found = seen(tmp_path, "jax_queued", kind, "long")
+    assert (found["steps"], found["evaluations"]) == (40, 4)
+    assert found["evaluation_seconds"] > found["seconds"] / 10
 
 
 @pytest.mark.parametrize("kind", ["read at the end", "not read"])

@@ -170,14 +170,15 @@ class Between:
         self._began = 0.0
         self._weights = []
         now = clock()
-        # Python may crash if it ends while something is computed that an observer has seen.
-        self._observer.wait_for_devices()
         self._observer.waited_for_steps(max(self._queue.empty_at() - began, 0.0))
         evaluates_since = self._observer.evaluates_since
         if evaluates_since is not None:
             self._end_jitted(evaluates_since, now)
         else:
             self._evaluated(began, now)
+        # Python may crash if it ends while something is computed that an observer has seen. To wait
+        # compiles an operation, which would be taken for a part of the evaluation.
+        self._observer.wait_for_devices()
 
     def _end_jitted(self, began: float, now: float) -> float:
         """End an evaluation that has begun; return when that was.

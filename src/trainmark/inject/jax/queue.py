@@ -6,6 +6,7 @@ for all steps that are queued, and nothing shows how much of that time is theirs
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..observer import clock
@@ -24,22 +25,28 @@ class Queue:
     """
 
     def __init__(self) -> None:
-        self._probes: list[float] = []
-        self._seconds = 0.0
+        self._probes = 0
+        self._taken = math.inf
+        self._call = math.inf
         self._steps = 0
         self._called = 0.0
         self._empty_at = 0.0
+
+    @property
+    def _seconds(self) -> float:
+        """How long a step is computed after its call. Other programs only make it longer."""
+        return max(self._taken - self._call, 0.0) if self._probes > 1 else 0.0
 
     def added(self, result: Any, called: float) -> None:
         """A step was called, and has just returned this array."""
         self._steps += 1
         self._called = called
-        if len(self._probes) < _PROBES:
-            returned = clock()
+        self._call = min(self._call, clock() - called)
+        if self._probes < _PROBES:
             result.block_until_ready()
             now = clock()
-            self._probes.append(now - returned)
-            self._seconds = sorted(self._probes)[len(self._probes) // 2]
+            self._probes += 1
+            self._taken = min(self._taken, now - called)
             self.is_empty(now)
 
     def is_empty(self, now: float) -> None:

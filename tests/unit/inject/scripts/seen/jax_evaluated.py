@@ -40,6 +40,6 @@ for number in range(60):
             float(evaluated(weights, inputs))
             time.sleep(0.5)
         elif number == 39:
-            time.sleep(0.1)
+            time.sleep(0.02)
         else:
             float(loss_of(weights, many))
