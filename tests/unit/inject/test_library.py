@@ -32,6 +32,14 @@ def test_the_framework_alone() -> None:
     assert compute() is None
 
 
+def test_our_own_functions_around_the_framework_are_no_library() -> None:
+    source = "def outer(call):\n    return call()\n"
+    outer = defined(source, "trainmark/inject/changes/torch/outermost.py")["outer"]
+    assert outer(compute) is None
+    loop = defined("def train(outer, call):\n    return outer(call)\n", "trainer/loop.py")["train"]
+    assert loop(outer, compute) == "train, trainer/loop.py:1"
+
+
 def test_a_function_of_the_user_below_a_library() -> None:
     def step() -> str | None:
         return compute()

@@ -11,12 +11,13 @@ from typing import Any
 from ..places import is_users_file
 
 _PACKAGES = ("site-packages", "dist-packages")
-_FRAMEWORK = "torch"
-"""The framework's own functions are named by the part of the step that they belong to."""
+_LEFT_OUT = ("torch", "trainmark")
+"""Packages whose functions are not named. Those of the framework belong to a part of the step, and
+trainmark's stand around them while a change is tried."""
 
 
 def function_of(frame: Any) -> str | None:
-    """Return the innermost function of a library, other than the framework, and where it begins.
+    """Return the innermost function of a library, other than those left out, and where it begins.
 
     It is ``GPT2MLP.forward, transformers/models/gpt2/modeling_gpt2.py:365``. The result is None if
     the user's own code comes first, or if there is no such function.
@@ -29,7 +30,7 @@ def function_of(frame: Any) -> str | None:
         if is_users_file(code.co_filename):
             return None
         file = _in_package(code.co_filename)
-        if file and file.split("/", 1)[0] != _FRAMEWORK:
+        if file and file.split("/", 1)[0] not in _LEFT_OUT:
             return f"{getattr(code, 'co_qualname', code.co_name)}, {file}:{code.co_firstlineno}"
         frame = frame.f_back
     return None
