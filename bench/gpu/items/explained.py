@@ -120,7 +120,7 @@ class Explained:
         if not ran.printed:
             return Outcome([], ran.problems or ["explain printed nothing"])
         found = json.loads(ran.printed)
-        findings = [*found["findings"], *filter(None, [found["combination"]])]
+        findings = [*found["findings"], *found["stack"][-1:]]
         rows = [_finding(each) for each in findings]
         about = {
             "script": self.script.file,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from trainmark.analysis.causes import Found
 from trainmark.analysis.experiments import Kind, ScriptPart
 from trainmark.analysis.slices import compare_slices
 from trainmark.analysis.statistics import WHOLE, Estimate, paired_difference
@@ -48,6 +49,9 @@ _MUCH_MORE = 2.0
 """Ratio of gains (logarithms) from which on a larger batch comes before all other changes."""
 _MOST = 0.5
 """Share of a diagnosis's gain (logarithms) that a change must reach to be named instead of it."""
+_QUANTILE = 1.96
+_LARGEST_SHARE = 0.98
+"""Largest share that samples can show: a few of them may belong to the line next to it."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class Finding:
         place: ``file:line`` in the script; None if unknown.
         memory: peak memory of the device, or of the host if the script trains on the CPU, as a
             multiple of the unchanged script's; None if unknown.
+        cause: the known cause that it is about; None if there is none.
     """
 
     change: str
@@ -74,6 +79,12 @@ class Finding:
     proof: str
     place: str | None
     memory: float | None = None
+    cause: Found | None = None
+
+    @property
+    def about(self) -> str:
+        """What it is about: a part of the script, or else a cause."""
+        return self.part or self.change
 
     @property
     def wins(self) -> bool:
@@ -100,10 +111,10 @@ class Finding:
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings, those to name first at the top.
 
-    A change to make comes before the diagnosis of the same part of the script if it gives most of
-    what the diagnosis shows. A larger batch makes everything cheaper that happens once a step, so
-    it comes before other changes only if they don't explain what it gives, and if it learns more in
-    the same time. Among those that win, harmful ones come last.
+    A change to make, or a known cause, comes before the diagnosis of the same part of the script if
+    it gives most of what the diagnosis shows. A larger batch makes everything cheaper that happens
+    once a step, so it comes before other changes only if they don't explain what it gives, and if
+    it learns more in the same time. Among those that win, harmful ones come last.
     """
     every = list(findings)
     usual = [each for each in every if each.wins and each.kind != "learning" and not each.harms]
@@ -117,11 +128,33 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
         if found.kind == "learning":
             first = found.learning == "better" and _gain(found) > _MUCH_MORE * others
             return 0 if first else 1, -_gain(found), 0.0
-        most = max(_gain(each) for each in usual if each.part == found.part)
+        most = max(_gain(each) for each in usual if each.about == found.about)
         explains = found.kind == "change" and _gain(found) >= _MOST * most
+        if found.proof == SAMPLED and found.cause is not None:
+            explains = _share(_gain(found)) >= _MOST * _share(most)
         return 0, -most, -_gain(found) - (most if explains else 0.0)
 
     return sorted(every, key=order)
+
+
+def sampled(share: float, samples: int) -> Estimate:
+    """Return the speed-up if a share of the time were gone, with a 95 % interval (Wilson).
+
+    Args:
+        share: share of the samples; it may not be all of them.
+        samples: how many there are.
+    """
+    share = min(share, _LARGEST_SHARE)
+    square = _QUANTILE**2 / samples
+    middle = (share + square / 2) / (1 + square)
+    half = _QUANTILE * math.sqrt(share * (1 - share) / samples + square / (4 * samples))
+    half /= 1 + square
+    return Estimate(share, middle - half, min(middle + half, _LARGEST_SHARE)).mapped(_without)
+
+
+def _without(share: float) -> float:
+    """Return the speed-up of a step without this share of its time."""
+    return 1 / (1 - share)
 
 
 def candidates(findings: Iterable[Finding]) -> list[Finding]:
@@ -140,6 +173,11 @@ def candidates(findings: Iterable[Finding]) -> list[Finding]:
 
     fairer = [replace(each, speedup=each.speedup.mapped(scaled)) for each in every]
     return [each for each in ranked(fairer) if each.speedup.value > SMALLEST_GAIN]
+
+
+def _share(gain: float) -> float:
+    """Return the share of the time that was saved, for the logarithm of a speed-up."""
+    return 1 - math.exp(-gain)
 
 
 def _gain(found: Finding) -> float:

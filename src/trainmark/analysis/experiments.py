@@ -15,7 +15,16 @@ NOT_ENOUGH_TIME = "not enough time"
 EVERY_CHANGE = "all"
 """Stands for all changes, where none was tried for the same reason."""
 ScriptPart = Literal[
-    "loader", "sync", "evaluation", "save", "optimizer", "threads", "precision", "model", "line"
+    "loader",
+    "sync",
+    "evaluation",
+    "save",
+    "optimizer",
+    "threads",
+    "precision",
+    "model",
+    "line",
+    "switch",
 ]
 
 
@@ -36,6 +45,47 @@ class Experiment:
 
 
 EXPERIMENTS = {
+    "no-anomaly": Experiment(
+        "switch",
+        "without anomaly detection",
+        "Turn anomaly detection off: it is meant for debugging.",
+    ),
+    "no-deterministic": Experiment(
+        "switch",
+        "algorithms whose results differ from run to run",
+        "Turn deterministic algorithms off where runs need not repeat each other bit by bit.",
+    ),
+    "no-gc": Experiment(
+        "switch", "without gc.collect()", "Call gc.collect() once per epoch, or not at all."
+    ),
+    "no-empty-cache": Experiment(
+        "switch",
+        "without torch.cuda.empty_cache()",
+        "Call torch.cuda.empty_cache() rarely, or not at all.",
+    ),
+    "no-eager": Experiment(
+        "switch", "compiled steps", "Remove run_eagerly=True: it is meant for debugging."
+    ),
+    "direct-call": Experiment(
+        "switch",
+        "the model called instead of predict()",
+        "Call the model itself, model(x, training=False), instead of predict() for a single batch.",
+    ),
+    "no-checkpointing": Experiment(
+        "switch",
+        "activations kept instead of computed twice",
+        "Turn activation checkpointing off if there is memory for it.",
+    ),
+    "persistent-workers": Experiment(
+        "loader",
+        "worker processes kept from epoch to epoch",
+        "Keep the loader's processes: DataLoader(..., persistent_workers=True).",
+    ),
+    "no-workers": Experiment(
+        "loader",
+        "loading in the training process",
+        "Load batches in the training process: DataLoader(..., num_workers=0).",
+    ),
     "same-batch": Experiment(
         "loader",
         "the first batch in every step, without loading",
@@ -147,6 +197,18 @@ EXPERIMENTS = {
 }
 """Experiments by name. If there is no time for all of them, the last ones are left out. Changes to
 a slow part come first."""
+CURES_OF_KERAS = ("no-eager", "direct-call")
+OF_CAUSES = (
+    "no-anomaly",
+    "no-deterministic",
+    "no-gc",
+    "no-empty-cache",
+    "no-checkpointing",
+    "persistent-workers",
+    "no-workers",
+    *CURES_OF_KERAS,
+)
+"""Experiments that are tried only if there is evidence of what they cure."""
 ONLY_KERAS = ("steps-per-execution", "jit", "mixed-bf16")
 OF_KERAS = ("same-batch", "no-saves", "fp32", *ONLY_KERAS)
 

@@ -197,9 +197,10 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         )
     sentences_shown = answers(
         found.findings,
-        found.combination,
+        found.stack,
         found.lines,
         found.left_out,
+        causes=found.causes,
         inside=found.inside,
         grows=found.grows,
         grows_at=found.grows_at,

@@ -110,8 +110,10 @@ def growth(parts: Sequence[Sequence[float]]) -> Growth | None:
         duration - each_seconds * (step - steps[0])
         for step, duration in zip(steps, seconds, strict=True)
     )
+    # What begins to grow after some steps has a trend that begins below nothing.
+    first_seconds = max(first_seconds, min(seconds))
     whole = each_seconds * (steps[-1] - steps[0])
-    if first_seconds <= 0 or whole < _LEAST_GROWTH * first_seconds:
+    if whole < _LEAST_GROWTH * first_seconds:
         return None
     between = (medians[1] - medians[0], medians[2] - medians[1])
     if min(between) < _LEAST_SHARE_OF_A_THIRD * whole or _trend(seconds) < _LEAST_TREND:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from trainmark import units
+from trainmark.analysis.causes import Found
 from trainmark.analysis.changes import SAMPLED, Curve, Finding
-from trainmark.analysis.experiments import EVERY_CHANGE, NOT_ENOUGH_TIME, experiment, words
+from trainmark.analysis.experiments import (
+    EVERY_CHANGE,
+    NOT_ENOUGH_TIME,
+    experiment,
+    words,
+)
 from trainmark.record.growth import Growth
 from trainmark.record.observed import Observed
 from trainmark.report.growth import growth_sentence
@@ -24,6 +31,8 @@ _PORT_IN_USE = ("EADDRINUSE", "Address already in use", "address already in use"
 """In the error of a script that listens on a port on which another one listens."""
 _MAY_HELP = 1.1
 """A change whose interval reaches above this is unclear; the others are not worth it."""
+_MORE_MEMORY = 1.05
+"""Multiple of the unchanged script's memory from which on the answer says it."""
 _LEARNING: dict[Curve, str] = {
     "same": " and learns the same",
     "better": ", and the loss falls faster",
@@ -88,10 +97,11 @@ def changes_table(
 
 def answers(
     findings: Sequence[Finding],
-    combination: Finding | None,
+    stack: Sequence[Finding],
     lines: Mapping[str, float],
     left_out: Mapping[str, str] = MappingProxyType({}),
     *,
+    causes: Sequence[Found] = (),
     inside: Mapping[str, float] = MappingProxyType({}),
     grows: Growth | None = None,
     grows_at: str | None = None,
@@ -105,9 +115,11 @@ def answers(
 
     Args:
         findings: what each change gives.
-        combination: several changes together, if they are worth it.
+        stack: the first of several changes that are worth it together, then with the second one,
+            and so on; empty if there are none.
         lines: share of the time of each line.
         left_out: why changes were not tried, or failed.
+        causes: known causes of slow steps of which there is evidence.
         inside: share of the time of each function of a library that the slowest line calls.
         grows: by how much each step takes longer than the one before.
         grows_at: the line that most of this is due to.
@@ -116,15 +128,20 @@ def answers(
         is_queued: whether lines only queue their work, so that others wait for it.
     """
     winners = [each for each in findings if each.wins and each.fresh]
-    unclear = [
-        each for each in findings if not each.wins and (each.speedup.high or math.inf) > _MAY_HELP
-    ]
+    unclear = [each for each in findings if not (each.wins or _is_idle(each))]
     uncertain = _names_with_times(unclear)
     noisy = f"Too noisy to tell (stop other programs, or increase --seconds): {uncertain}."
-    once = _names_with_times(each for each in findings if each.wins and not each.fresh)
+    together = stack[-1].change.split("+") if stack else []
+    alone = [each for each in findings if each.change not in together]
+    helpful = [each for each in alone if each.helps and (each.fresh or each.cause)]
+    once = _names_with_times(
+        each for each in alone if each.wins and not each.fresh and each not in helpful
+    )
     unconfirmed = f"Measured only once, so not confirmed: {once}."
     late = sum(why.startswith(NOT_ENOUGH_TIME) for why in left_out.values())
-    sentences = [_advice(each) for each in winners if each.helps]
+    sentences = [_stacked(stack, findings)] if stack else []
+    sentences += [_advice(each) for each in helpful]
+    sentences += [_unmeasured(each, findings) for each in causes if _costs_unknown(each, findings)]
     if not sentences and once:
         sentences.append(unconfirmed)
     elif not sentences and unclear:
@@ -136,11 +153,6 @@ def answers(
         sentences.append("Interrupted before a change was measured.")
     elif not sentences:
         sentences.append(_nothing_measured(left_out))
-    if combination is not None:
-        sentences.append(
-            f"The combination {combination.change} is {times(combination)} "
-            f"faster{_learns(combination)}."
-        )
     sentences += [
         f"{each.change} is {times(each)} faster{_learns(each)}."
         for each in winners
@@ -208,9 +220,10 @@ def shares(observed: Observed) -> dict[str, float]:
 
 
 def _advice(found: Finding) -> str:
-    about = experiment(found.change)
     where = f" ({found.place})" if found.place else ""
-    text = words(about.advice, found.change).removesuffix(".")
+    if found.cause is not None:
+        return _cure(found, found.cause, where)
+    text = words(experiment(found.change).advice, found.change).removesuffix(".")
     if found.kind == "diagnosis":
         if found.proof == SAMPLED:
             return f"{text}{where}. Without it, the script would be about {times(found)} faster."
@@ -218,6 +231,66 @@ def _advice(found: Finding) -> str:
         # evaluation, one script was 1.82 times as fast; with fewer evaluations, 2.07 times.
         return f"{text}{where}. Without this, the script was {times(found)} faster."
     return f"{text}{where}. This is {times(found)} faster{_learns(found)}."
+
+
+def _stacked(stack: Sequence[Finding], findings: Sequence[Finding]) -> str:
+    """Return several changes, what they give together, and what each adds to those before it."""
+    whole = stack[-1]
+    names = whole.change.split("+")
+    places = {each.change: each.place for each in findings}
+    advice = [
+        words(experiment(name).advice, name).removesuffix(".")
+        + (f" ({places[name]})" if places.get(name) else "")
+        for name in names
+    ]
+    ratios = [each.speedup.value for each in stack]
+    added = [later / earlier for earlier, later in itertools.pairwise(ratios)]
+    adds = [f"{name} adds {gain:.2f}×" for name, gain in zip(names[1:], added, strict=True)]
+    return (
+        f"Make {len(names)} changes: {'; '.join(advice)}. Together, the script is {times(whole)} "
+        f"faster{_learns(whole)}: {names[0]} alone gives {ratios[0]:.2f}×, {', '.join(adds)}."
+    )
+
+
+def _cure(found: Finding, cause: Found, where: str) -> str:
+    """Return what is known of a cause, and what cures it."""
+    if found.proof == SAMPLED:
+        share = "" if cause.share is None else f": {units.percent(cause.share, 0)} of the time"
+        promise = f" Without it, the script would be about {times(found)} faster."
+        return f"{cause.seen}{where}{share}. {cause.cure}.{promise if cause.is_removed else ''}"
+    advice = words(experiment(found.change).advice, found.change).removesuffix(".")
+    once = "" if found.fresh else " (measured only once)"
+    if found.kind == "diagnosis":
+        return (
+            f"{cause.seen}{where}. {advice}. Without this, the script was {times(found)} "
+            f"faster{once}."
+        )
+    memory = ""
+    if found.memory is not None and found.memory > _MORE_MEMORY:
+        memory = f" It then takes {found.memory:.2f} times the memory."
+    return (
+        f"{cause.seen}{where}. {advice}. This is {times(found)} faster{_learns(found)}{once}."
+        f"{memory}"
+    )
+
+
+def _costs_unknown(cause: Found, findings: Sequence[Finding]) -> bool:
+    """Whether nothing shows what a cause costs."""
+    about = [each for each in findings if each.cause is not None and each.cause.name == cause.name]
+    return not any(each.wins or _is_idle(each) for each in about)
+
+
+def _is_idle(found: Finding) -> bool:
+    """Whether a change certainly gives little or nothing."""
+    return not found.wins and (found.speedup.high or math.inf) <= _MAY_HELP
+
+
+def _unmeasured(cause: Found, findings: Sequence[Finding]) -> str:
+    """Return what is known of a cause that nothing shows the cost of."""
+    where = f" ({cause.place})" if cause.place else ""
+    tried = any(each.cause is not None and each.cause.name == cause.name for each in findings)
+    why = "is too noisy to tell" if tried else "was not measured"
+    return f"{cause.seen}{where}. {cause.cure}. What it costs {why}."
 
 
 def _names(found: Iterable[Finding]) -> str:
@@ -248,6 +321,8 @@ def _change(found: Finding) -> Cell:
 
 
 def _speedup(found: Finding) -> Cell:
+    if found.cause is not None and found.proof == SAMPLED and not found.cause.is_removed:
+        return Cell(f"≤ {found.speedup.high:.2f}×", value=found.speedup.value)
     tone: Tone = "good" if found.wins and not found.harms else "plain"
     return Cell(times(found), tone=tone, value=found.speedup.value)
 
@@ -265,4 +340,6 @@ def _memory(found: Finding) -> Cell:
 
 
 def _description(found: Finding) -> Cell:
+    if found.cause is not None and found.change == found.cause.name:
+        return Cell(found.cause.seen, tone="dim")
     return Cell(words(experiment(found.change).does, found.change), tone="dim")

@@ -38,6 +38,15 @@ def test_a_linear_growth_is_found(each: float, steps: int) -> None:
         assert found.seconds_at(steps) == pytest.approx(0.004 * (1 + each * steps), rel=0.2)
 
 
+@pytest.mark.parametrize("begins", [20, 60])
+def test_a_growth_that_begins_later_is_found(begins: int) -> None:
+    for seed in range(5):
+        found = growth(parts(lambda step: 0.006 + 0.003 * max(step - begins, 0), 320, seed=seed))
+        assert found is not None
+        assert found.each_seconds == pytest.approx(0.003, rel=0.2)
+        assert found.first_seconds > 0
+
+
 NO_GROWTH: dict[str, Callable[[int], float]] = {
     "steady": lambda _: 0.004,
     "warms up": lambda step: 0.004 + 0.02 * (step < 30),

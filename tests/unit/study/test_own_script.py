@@ -555,9 +555,38 @@ def test_what_wins_is_measured_again_and_combined() -> None:
         "bf16": True,
         "foreach": False,
     }
-    assert found.combination is not None
-    assert found.combination.change == "fused+bf16"
-    assert found.combination.speedup.value == pytest.approx(2.5, rel=0.02)
+    assert [each.change for each in found.stack] == ["fused", "fused+bf16"]
+    assert found.stack[-1].speedup.value == pytest.approx(2.5, rel=0.02)
+
+
+def test_where_time_is_short_changes_are_only_stacked() -> None:
+    host = FakeHost(
+        changes={
+            "fused": Behaviour(0.5),
+            "bf16": Behaviour(0.8),
+            "fused+bf16": Behaviour(0.4),
+        }
+    )
+    found = explained(host, "fused", "bf16", "foreach", seconds=16.0)
+    assert host.rounds[1:3] == [["", "fused", "fused+bf16"]] * 2
+    assert found.stack[-1].change == "fused+bf16"
+    assert not next(each.fresh for each in found.findings if each.change == "bf16")
+
+
+def test_what_adds_nothing_is_not_stacked() -> None:
+    host = FakeHost(
+        changes={
+            "fused": Behaviour(0.5),
+            "bf16": Behaviour(0.8),
+            "fused+bf16": Behaviour(0.495),
+        }
+    )
+    found = explained(host, "fused", "bf16", "foreach")
+    assert found.stack == ()
+    assert {each.change for each in found.findings if each.fresh and each.wins} == {
+        "fused",
+        "bf16",
+    }
 
 
 def test_what_ctrl_c_leaves_of_the_screening_counts() -> None:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from ..patch import around
-from . import Change, lines
+import jax
 
-_KEPT = "lines", "samples", "early", "late"
-"""Lines of the script alone. Parts of a step are hidden in compiled functions."""
+from ..patch import around
+from . import Change
+from .facts import facts_of
+
+_KEPT = "lines", "samples", "early", "late", "known", "known_at"
+"""Facts of the script's lines. Parts of a step are hidden in compiled functions."""
 
 
 def facts(change: Change) -> None:
     """Report the user's lines that take the most time, from the first step on."""
-    observer = change.observer
-    has_begun = False
-
-    def on_sampled(sampled: dict[str, Any]) -> None:
-        kept = {name: sampled[name] for name in _KEPT if name in sampled}
-        observer.changed("facts", json.dumps(kept))
+    every = facts_of(change.observer)
+    switches = every.switches
+    switches.watch("disable_jit", lambda: bool(jax.config.jax_disable_jit))
+    switches.watch("debug_nans", lambda: bool(jax.config.jax_debug_nans))
+    switches.watch("x64", lambda: bool(jax.config.jax_enable_x64))
 
     def stepped(real: Any, /, *args: Any, **more: Any) -> None:
-        nonlocal has_begun
         real(*args, **more)
-        if not has_begun:
-            has_begun = True
-            lines.sample(observer, on_sampled)
+        every.begin(kept=_KEPT)
+        switches.stepped()
 
-    around(observer, "stepped", stepped)
+    around(change.observer, "stepped", stepped)

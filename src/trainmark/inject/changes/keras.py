@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import keras
 
 from ..patch import around
 from . import Change
+from .facts import facts_of
 
 _POLICIES = {"mixed-bf16": "mixed_bfloat16", "fp32": "float32"}
 _SETTERS = (
@@ -21,10 +23,66 @@ _SETTERS = (
     (keras.mixed_precision, "set_global_policy"),
 )
 _ENGINE = keras.backend.backend()
+_BATCH = 32
+"""Examples in a batch of ``predict``, where the script does not say how many."""
 
 
 def _keep(*_: Any) -> None:
     """Replace a setter, and keep what is set."""
+
+
+def facts(change: Change) -> None:
+    """Report what the plan of the experiments depends on."""
+    every = facts_of(change.observer)
+    switches = every.switches
+    every.calls.count("predict", keras.Model, "predict")
+    every.calls.count("predict", keras.Model, "predict_on_batch")
+    eager: list[bool] = []
+
+    def compiled(real: Callable[..., Any], model: Any, /, *args: Any, **more: Any) -> None:
+        real(model, *args, **more)
+        eager[:] = [bool(model.run_eagerly)]
+
+    around(keras.Model, "compile", compiled)
+    switches.watch("run_eagerly", lambda: any(eager))
+    switches.set_by("run_eagerly", keras.Model, "compile")
+
+    def stepped(real: Any, /, *args: Any, **more: Any) -> None:
+        real(*args, **more)
+        if _ENGINE == "tensorflow":
+            every.begin()
+            switches.stepped()
+
+    around(change.observer, "stepped", stepped)
+
+
+def direct_call(change: Change) -> None:
+    """Call the model instead of its method predict, which makes a loop around each call."""
+
+    def call(real: Callable[..., Any], model: Any, /, *args: Any, **more: Any) -> Any:
+        bound = inspect.signature(real).bind(model, *args, **more)
+        given = bound.arguments
+        x: Any = given.get("x")
+        size = given.get("batch_size") or _BATCH
+        others = given.keys() - {"self", "x", "batch_size", "verbose"}
+        if others or type(x).__name__ != "ndarray" or len(x) > size:
+            return real(model, *args, **more)
+        change.took("the model is called instead of predict()")
+        out = model(x, training=False)
+        return keras.tree.map_structure(keras.ops.convert_to_numpy, out)
+
+    around(keras.Model, "predict", call)
+
+
+def no_eager(change: Change) -> None:
+    """Compile the step of a model that asks for none."""
+
+    def compiled(model: Any) -> None:
+        if model.run_eagerly:
+            model.run_eagerly = False
+            change.took("the step is compiled")
+
+    _after_compile(change, compiled)
 
 
 def same_batch(change: Change) -> None:

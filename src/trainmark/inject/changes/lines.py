@@ -14,10 +14,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from .known import names_of
 from .library import function_of
 
+EVALUATION = "evaluation"
+"""Name of the part for samples during an evaluation."""
+LOADER = "loader"
+"""Name of the part in which batches are loaded."""
 _PARTS = {
-    "torch/utils/data/dataloader.py": "loader",
+    "torch/utils/data/dataloader.py": LOADER,
     "torch/autograd/__init__.py": "backward",
     "torch/autograd/graph.py": "backward",
     "torch/optim/optimizer.py": "optimizer",
@@ -26,8 +31,6 @@ _PARTS = {
     "torch/nn/functional.py": "forward",
 }
 """What PyTorch does while its own file is on the stack; the innermost one tells."""
-_EVALUATION = "evaluation"
-"""Name of the part for samples during an evaluation."""
 _OWN = "your own code"
 """Name of the part for samples outside PyTorch's own functions."""
 _SWITCH_SECONDS = 0.0001
@@ -50,11 +53,13 @@ class _Sample(NamedTuple):
         part: the part of the step.
         inside: the function of a library below that line, or the part that a library calls; None
             if the line calls no library but the framework.
+        known: names of known functions that it is in.
     """
 
     place: str | None
     part: str
     inside: str | None
+    known: set[str]
 
 
 def stack(observer: Any) -> list[str]:
@@ -66,51 +71,90 @@ def stack(observer: Any) -> list[str]:
     ]
 
 
-def sample(observer: Any, on_sampled: Callable[[dict[str, Any]], None]) -> None:
+def sample(
+    observer: Any,
+    on_sampled: Callable[[dict[str, Any]], None],
+    is_evaluated: Callable[[], bool] = bool,
+) -> None:
     """Start to sample the calling thread.
 
     Calls ``on_sampled`` now and then with the number of ``samples``, the shares of ``lines``, of
     ``parts`` of the step, and of lines in the user's ``own`` code, outside of those parts; with the
     lines that run in ``loading``; with the shares of lines in the first and in the last third of
     the samples, ``early`` and ``late``; and with the shares of what runs ``inside`` of the slowest
-    line, which has called a library.
+    line, which has called a library. ``known`` has the share of each known function that a sample
+    was in, and ``known_at`` the line below which it mostly was.
+
+    Args:
+        observer: knows which code is the user's, and whether it evaluates.
+        on_sampled: called with what is known.
+        is_evaluated: tells whether what is being loaded is for an evaluation.
     """
     thread = threading.get_ident()
+    samples = _Samples()
 
     def run() -> None:
-        counts: dict[str, Counter[str]] = {name: Counter() for name in ("lines", "parts", "own")}
-        loading: set[str] = set()
-        times: list[Counter[str]] = []
-        below: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for pause in _pauses():
             time.sleep(pause)
-            place, part, inside = _now(observer, thread)
-            if place is None:
-                continue
-            if sum(counts["lines"].values()) % _IN_A_PART == 0:
-                times.append(Counter())
-            times[-1][place] += 1
-            counts["lines"][place] += 1
-            counts["parts"][part] += 1
-            if inside is not None:
-                below[place][inside] += 1
-            if part == _OWN:
-                counts["own"][place] += 1
-            elif part == "loader":
-                loading.add(place)
-            total = sum(counts["parts"].values())
-            if total % _TELL_EVERY == 0:
-                third = len(times) // 3
-                shares = {name: _shares(found, total) for name, found in counts.items()}
-                shares["early"] = _shares_of(times[:third])
-                shares["late"] = _shares_of(times[len(times) - third :])
-                slowest = max(counts["lines"], key=counts["lines"].__getitem__)
-                shares["inside"] = _shares(below[slowest], total)
-                on_sampled({**shares, "samples": total, "loading": sorted(loading)[:_MOST]})
+            samples.add(_now(observer, thread, is_evaluated))
+            if samples.total and samples.total % _TELL_EVERY == 0:
+                on_sampled(samples.facts())
 
     on_sampled({})
     sys.setswitchinterval(_SWITCH_SECONDS)
     threading.Thread(target=run, daemon=True).start()
+
+
+class _Samples:
+    """The samples of a training so far; those without a line of the user's don't count."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._lines: Counter[str] = Counter()
+        self._parts: Counter[str] = Counter()
+        self._own: Counter[str] = Counter()
+        self._loading: set[str] = set()
+        self._times: list[Counter[str]] = []
+        self._inside: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._known: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    def add(self, sample: _Sample) -> None:
+        """Count a sample."""
+        place = sample.place
+        if place is None:
+            return
+        if self.total % _IN_A_PART == 0:
+            self._times.append(Counter())
+        self.total += 1
+        self._times[-1][place] += 1
+        self._lines[place] += 1
+        self._parts[sample.part] += 1
+        if sample.inside is not None:
+            self._inside[place][sample.inside] += 1
+        for name in sample.known:
+            self._known[name][place] += 1
+        if sample.part == _OWN:
+            self._own[place] += 1
+        elif sample.part == LOADER:
+            self._loading.add(place)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what :func:`sample` tells."""
+        third = len(self._times) // 3
+        slowest = max(self._lines, key=self._lines.__getitem__)
+        known = Counter({name: sum(places.values()) for name, places in self._known.items()})
+        return {
+            "samples": self.total,
+            "lines": _shares(self._lines, self.total),
+            "parts": _shares(self._parts, self.total),
+            "own": _shares(self._own, self.total),
+            "loading": sorted(self._loading)[:_MOST],
+            "early": _shares_of(self._times[:third]),
+            "late": _shares_of(self._times[len(self._times) - third :]),
+            "inside": _shares(self._inside[slowest], self.total),
+            "known": _shares(known, self.total),
+            "known_at": {name: places.most_common(1)[0][0] for name, places in self._known.items()},
+        }
 
 
 def _shares_of(counts: list[Counter[str]]) -> dict[str, float]:
@@ -133,7 +177,7 @@ def _pauses() -> Iterator[float]:
         yield drawn.uniform(0.002, 0.008)
 
 
-def _now(observer: Any, thread: int) -> _Sample:
+def _now(observer: Any, thread: int, is_evaluated: Callable[[], bool] = bool) -> _Sample:
     """Return what a thread executes."""
     collects = gc.isenabled()
     # Reading a frame may otherwise run finalizers; the thread then runs on, and the frame is freed.
@@ -142,29 +186,31 @@ def _now(observer: Any, thread: int) -> _Sample:
         frame = sys._current_frames().get(thread)
         place = observer.users_place(frame)
         # The first batch after an evaluation is loaded before the observer knows of its end.
-        part = _part(frame, observer)
+        part, calls_users = _part(frame, observer)
         inside = function_of(frame)
-        if inside is not None and part not in (_OWN, "forward"):
+        if inside is not None and not calls_users and part not in (_OWN, "forward"):
             inside = part
+        names = names_of(frame)
     finally:
         if collects:
             gc.enable()
-    if observer.evaluates_since is not None and part != "loader":
-        part = _EVALUATION
-    return _Sample(place, part, inside)
+    if is_evaluated() if part == LOADER else observer.evaluates_since is not None:
+        part = EVALUATION
+    return _Sample(place, part, inside, names)
 
 
-def _part(frame: Any, observer: Any) -> str:
+def _part(frame: Any, observer: Any) -> tuple[str, bool]:
+    """Return the part of the step, and whether it has called the user's code."""
     of_user = False
     for each in _frames(frame):
         name = each.f_code.co_filename
         for ending, part in _PARTS.items():
             if name.endswith(ending):
-                return part
+                return part, of_user
         if of_user and "torch/optim/" in name:  # it may be a closure, as in Lightning
-            return _OWN
+            return _OWN, True
         of_user = of_user or observer.is_users(each)
-    return _OWN
+    return _OWN, of_user
 
 
 def _frames(frame: Any) -> Any:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from trainmark.analysis.causes import Found
 from trainmark.analysis.experiments import (
     EVERY_CHANGE,
     EXPERIMENTS,
+    OF_CAUSES,
     OF_KERAS,
     ONLY_KERAS,
     experiment,
@@ -28,22 +30,27 @@ _SLOW_SECONDS = 300.0
 
 
 def choose(
-    seen: Observed, facts: Mapping[str, Any], seconds: float, only: Sequence[str] = ()
+    seen: Observed,
+    facts: Mapping[str, Any],
+    causes: Sequence[Found],
+    seconds: float,
+    only: Sequence[str] = (),
 ) -> tuple[list[str], dict[str, str], dict[str, str]]:
     """Return the changes to try, why others need an option, and why the rest doesn't apply.
 
     Args:
         seen: what the unchanged script does.
         facts: what the change ``facts`` reported of it.
+        causes: known causes of which there is evidence.
         seconds: the time for all experiments.
-        only: known names of the changes to try; all that apply by default, those to a slow part
-            first.
+        only: known names of the changes to try; all that apply by default, first what may cure a
+            known cause, then changes to a slow part.
     """
     if seen.framework == "jax":
         return [], {EVERY_CHANGE: _WHY_NOT_JAX}, {}
     if only:
         return _with_values(only, seen, facts), {}, {}
-    own = [name for name in EXPERIMENTS if name not in ONLY_KERAS]
+    own = [name for name in EXPERIMENTS if name not in (*ONLY_KERAS, *OF_CAUSES)]
     if seen.framework == "keras":
         own = list(OF_KERAS)
     reasons = _reasons(seen, facts, seconds)
@@ -59,7 +66,9 @@ def choose(
     names.sort(key=lambda name: experiment(name).part not in large)
     left_out = {name: why for name, why in why_not.items() if "--" in why}
     unsuitable = {name: why for name, why in why_not.items() if name not in left_out}
-    return _with_values(names, seen, facts), left_out, unsuitable
+    of_causes = [change for cause in causes for change in cause.changes if change not in why_not]
+    planned = dict.fromkeys([*of_causes, *_with_values(names, seen, facts)])
+    return list(planned), left_out, unsuitable
 
 
 def why_rare(seen: Observed, times: int, seconds: float | None) -> str:

@@ -20,15 +20,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from trainmark.analysis.causes import Evidence, Found, find
 from trainmark.analysis.changes import (
     SAMPLED,
+    SMALLEST_GAIN,
     Curve,
     Finding,
     candidates,
     compare_losses,
     ranked,
+    sampled,
     speedup,
 )
 from trainmark.analysis.experiments import EXPERIMENTS, NOT_ENOUGH_TIME, ScriptPart, experiment
@@ -88,11 +91,15 @@ _FEWEST_BLOCKS = 4
 _MOST_BLOCKS = 12
 """Maximum number of blocks of a round; the time that is left goes to more rounds."""
 _ROUNDS = 3
-"""Number of fresh rounds of what won that are planned at least."""
+"""Number of fresh rounds of what won that are planned."""
 _FEWEST_FRESH = 2
 """Fresh rounds without which a winner is not confirmed."""
+_LIKELY_SIDES = 4
+"""Sides of a fresh round for which the screening leaves time."""
 _WINNERS = 3
 """Maximum number of winners that are measured again and combined."""
+_SLOWER_TOGETHER = 1.5
+"""How many times longer a process takes to start next to others: cores may share their parts."""
 _MEMORY_SHARE = 0.7
 """Share of the free memory that all processes together may take."""
 _LEAST_OF_LINES = 0.05
@@ -126,8 +133,10 @@ class OwnScript:
             sampled.
         gpu_busy: share of a few steps in which the GPU computes; None without one.
         step_seconds: duration of a step of the unchanged script, next to others that wait.
+        causes: known causes of slow steps of which there is evidence.
         findings: what each change gives, those to name first at the top.
-        combination: several changes together; None if fewer than two are worth it.
+        stack: the first of several changes that are worth it together, then with the second one,
+            and so on; empty if fewer than two are worth it.
         left_out: why changes were not tried, or failed.
         unsuitable: why other changes don't apply to this script.
         seconds: how long it took.
@@ -143,8 +152,9 @@ class OwnScript:
     parts: Mapping[str, float]
     gpu_busy: float | None
     step_seconds: float
+    causes: tuple[Found, ...]
     findings: tuple[Finding, ...]
-    combination: Finding | None
+    stack: tuple[Finding, ...]
     left_out: Mapping[str, str]
     unsuitable: Mapping[str, str]
     seconds: float
@@ -212,7 +222,7 @@ class _Study:
     session: str = field(default_factory=partial(secrets.token_hex, 6))
     interrupted: bool = False
     findings: dict[str, Finding] = field(default_factory=dict)
-    combined: list[str] = field(default_factory=list)
+    stacks: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.screening_ends = _SCREENING_AT_MOST * self.seconds
@@ -228,6 +238,8 @@ class _Study:
 
     def explain(self, only: Sequence[str]) -> OwnScript:
         self.observed, self.facts = self._watch_unchanged()
+        evidence = Evidence(self.observed, self.facts, len(usable_core_numbers()))
+        self.causes = find(evidence)
         try:
             self._experiment(only)
         except KeyboardInterrupt:
@@ -236,9 +248,11 @@ class _Study:
 
     def _experiment(self, only: Sequence[str]) -> None:
         """Measure the changes that apply, then again what may win."""
-        chosen = choose(self.observed, self.facts, self.seconds, only)
+        chosen = choose(self.observed, self.facts, self.causes, self.seconds, only)
         planned, self.left_out, self.unsuitable = chosen
         self.findings = self._screen(self._that_fit(planned, whole=bool(only)))
+        if not only:
+            self.findings |= self._of_causes()
         slowest = self._of_lines()
         if slowest is not None and (not only or slowest.change in only):
             known = self.findings.setdefault(slowest.change, slowest)
@@ -249,21 +263,18 @@ class _Study:
         """Return what is known of the script from everything that was measured."""
         findings = self.findings
         facts = self.facts
-        combined = self.combined
-        for name in [*findings, *combined]:
+        for name in dict.fromkeys([*findings, *self.stacks]):
             measured_again = self._finding(name, fresh=True)
             if measured_again is not None:
                 findings[name] = measured_again
             elif name in self.left_out:  # it failed in the fresh rounds
                 findings.pop(name, None)
-        combinations = [findings.pop(name) for name in combined if name in findings]
+        stack = self._stack()
+        for name in self.stacks[1:]:
+            findings.pop(name, None)
         slices = itertools.chain.from_iterable(run.slices for run in self.records[UNCHANGED])
         of_slices = [each.seconds / each.timed_steps for each in slices]
         self.step_seconds = statistics.median(of_slices or [self.step_seconds])
-        confirmed = [each for each in [*combinations, *findings.values()] if each.fresh]
-        makeable = [each for each in confirmed if each.can_be_made]
-        best = max(makeable, key=attrgetter("speedup.value"), default=None)
-        together = best if best in combinations else None
         every = tuple(ranked(findings.values()))
         grows, grows_at = self._growth()
         self.on_progress("done", 1.0)
@@ -277,13 +288,26 @@ class _Study:
             parts={} if self.observed.on_gpu else facts.get("parts", {}),
             gpu_busy=facts.get("busy"),
             step_seconds=self.step_seconds,
+            causes=tuple(self.causes),
             findings=every,
-            combination=together,
+            stack=stack,
             left_out=self.left_out,
             unsuitable=self.unsuitable,
             seconds=self.passed,
             interrupted=self.interrupted,
         )
+
+    def _stack(self) -> tuple[Finding, ...]:
+        """Return the changes that are worth it together, as long as each adds something."""
+        stack: list[Finding] = []
+        for name in self.stacks:
+            found = self.findings.get(name)
+            if found is None or not (found.fresh and found.can_be_made):
+                break
+            if stack and found.speedup.value < SMALLEST_GAIN * stack[-1].speedup.value:
+                break
+            stack.append(found)
+        return tuple(stack) if len(stack) > 1 else ()
 
     def _growth(self) -> tuple[Growth | None, str | None]:
         """Return the growth in the longest run of the unchanged script, and its line if known.
@@ -326,7 +350,7 @@ class _Study:
             )
         self.base = record
         self.start_seconds = watch.start_seconds
-        self.start_a_side = self.start_seconds / _starting_together()
+        self.start_a_side = _SLOWER_TOGETHER * self.start_seconds / _starting_together()
         self.step_seconds = seen.seconds / (seen.steps - 1)
         self.records[UNCHANGED] = []
         return seen, json.loads(seen.changed.get("facts", "{}"))
@@ -355,7 +379,7 @@ class _Study:
         """Return the changes that there is time to screen; with ``whole``, all if one fits."""
         if not planned:
             return []
-        side = self._start_seconds(1) + 2 * _FEWEST_BLOCKS * self._slice_seconds
+        side = self._round_seconds(1)
         # The unchanged script is in every party.
         each = side * (1 + 1 / min(self._most_alive(), len(planned)))
         number = max(int((_SCREENING * self.seconds - self.passed) / each), 0)
@@ -385,15 +409,29 @@ class _Study:
             starts = self._start_seconds(len(sides))
             if self.passed + starts >= self.screening_ends:
                 break
-            left = _SCREENING * self.seconds - self.passed - starts
+            left = self._screening_planned - self.passed - starts
             blocks = self._blocks(left * len(party) / waiting, len(sides))
             self._round(sides, blocks, self.screening_ends)
             waiting -= len(party)
         found = {change: self._finding(change) for change in planned}
         return {change: finding for change, finding in found.items() if finding is not None}
 
+    @property
+    def _screening_planned(self) -> float:
+        """When the screening ends, if all goes well: what wins then has to be measured again."""
+        again = _FEWEST_FRESH * self._round_seconds(_LIKELY_SIDES)
+        return min(_SCREENING * self.seconds, max(self.seconds - again, 0.0))
+
+    def _round_seconds(self, sides: int) -> float:
+        """Return the duration of a round of this many sides with the fewest blocks."""
+        return self._start_seconds(sides) + 2 * _FEWEST_BLOCKS * sides * self._slice_seconds
+
     def _measure_again(self, winners: Sequence[Finding]) -> None:
-        """Measure what may win in fresh rounds, together with the combinations."""
+        """Measure what may win in fresh rounds.
+
+        Changes are stacked: the first one is measured alone, then together with the second one, and
+        so on, since one bottleneck hides the next.
+        """
         valid = list[str]()
         for each in winners:
             fits = not any(_exclude(each.change, other) for other in valid)
@@ -403,15 +441,13 @@ class _Study:
         self.screened = {name: len(records) for name, records in self.records.items()}
         if not single:
             return
-        for most in range(_WINNERS, 0, -1):
-            repeated = list(dict.fromkeys([*single[:most], *valid[:most]]))
-            combined = ["+".join(valid[:number]) for number in range(2, min(len(valid), most) + 1)]
-            parties = self._parties([*repeated, *combined])
+        for plan in _again(single, valid):
+            parties = self._parties(plan.changes)
             sides = sum(len(party) + 1 for party in parties)
-            needed = self._start_seconds(sides) + 2 * _FEWEST_BLOCKS * sides * self._slice_seconds
-            if self.passed + _ROUNDS * needed < self.seconds:
+            needed = self._round_seconds(sides)
+            if self.passed + plan.rounds * needed < self.seconds:
                 break
-        self.combined = combined
+        self.stacks = plan.stacks
         each_round = (self.seconds - self.passed) / _ROUNDS
         blocks = self._blocks(each_round - self._start_seconds(sides), sides)
         longest = needed
@@ -468,7 +504,8 @@ class _Study:
         if "+" in change:
             return Finding(change, "change", None, ratio, fresh, curve, proof, None, memory)
         about = experiment(change)
-        place = self._place(about.part, proof)
+        cause = next((each for each in self.causes if change in each.changes), None)
+        place = (cause and cause.place) or self._place(about.part, proof)
         if change == "no-sync":
             bounded = self._at_most_the_reads(ratio)
             if bounded is None:
@@ -480,7 +517,9 @@ class _Study:
                 return None
         if not place and seen:
             place = seen[0].places.get(about.part)
-        return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, place, memory)
+        return Finding(
+            change, about.kind, about.part, ratio, fresh, curve, proof, place, memory, cause
+        )
 
     @property
     def _is_learning_unseen(self) -> bool:
@@ -491,6 +530,28 @@ class _Study:
         """Return the records of a change; with ``fresh``, without those of the screening."""
         records = self.records.get(change, [])
         return records[self.screened.get(change, 0) :] if fresh else records
+
+    def _of_causes(self) -> dict[str, Finding]:
+        """Return what known causes take, by samples, if no experiment has shown it."""
+        number = self.facts.get("samples", 0)
+        if self.observed.on_gpu or not number:  # the host may wait for what the GPU computes
+            return {}
+        return {
+            cause.name: Finding(
+                cause.name,
+                "diagnosis",
+                cause.part,
+                sampled(cause.share, number),
+                True,
+                "unclear",
+                SAMPLED,
+                cause.place,
+                None,
+                cause,
+            )
+            for cause in self.causes
+            if cause.share is not None and not any(name in self.findings for name in cause.changes)
+        }
 
     def _of_lines(self) -> Finding | None:
         """Return what the slowest statement in the user's own code takes, by samples.
@@ -514,12 +575,13 @@ class _Study:
         def time_of(lines: Sequence[str]) -> float:
             return sum(own.get(line, 0.0) for line in lines)
 
-        best = max(parts, key=time_of, default=[])
-        share = min(time_of(best) / max(1 - evaluates, 0.01), 0.99)
+        named = {cause.place for cause in self.causes}
+        unnamed = [lines for lines in parts if named.isdisjoint(lines)]
+        best = max(unnamed, key=time_of, default=[])
+        share = time_of(best) / max(1 - evaluates, 0.01)
         if share < _LEAST_OF_LINES:
             return None
-        half = 2 * math.sqrt(share * (1 - share) / number)
-        ratio = Estimate(share, share - half, min(share + half, 0.995)).mapped(_without)
+        ratio = sampled(share, number)
         last = best[-1].rpartition(":")[2]
         place = best[0] if len(best) == 1 else f"{best[0]}-{last}"
         share_of_reads = sum(reads[each] for each in best) / max(reads.total(), 1)
@@ -723,6 +785,35 @@ class _StepWatch(RunObserver):
                 raise RunStopped("observed long enough")
 
 
+class _Plan(NamedTuple):
+    """What is measured in fresh rounds.
+
+    Args:
+        changes: the changes, alone and together.
+        stacks: the first change that can be made, then with the second one, and so on.
+        rounds: how many of them have to fit.
+    """
+
+    changes: list[str]
+    stacks: list[str]
+    rounds: int
+
+
+def _again(single: Sequence[str], valid: Sequence[str]) -> Iterator[_Plan]:
+    """Yield plans for fresh rounds, those that measure most first.
+
+    Args:
+        single: changes that may win, the most promising first.
+        valid: those of them that can be made together.
+    """
+    for most in range(_WINNERS, 0, -1):
+        stacks = ["+".join(valid[:number]) for number in range(1, min(len(valid), most) + 1)]
+        others = [change for change in single[:most] if change not in valid]
+        every = dict.fromkeys([*others, *valid[:most], *stacks])
+        yield _Plan(list(every), stacks, _ROUNDS)
+        yield _Plan([*others, *stacks], stacks, _FEWEST_FRESH)
+
+
 def _in_turns(records: Sequence[Record]) -> list[Record]:
     """Return those that took turns with the others of their round.
 
@@ -750,15 +841,11 @@ _ALIKE = (
     {"fused", "foreach", "torch-optimizer"},
     {"bf16", "fp16"},
     {"threads"},
-    {"workers", "prefetch"},
+    {"workers", "prefetch", "no-workers"},
+    {"persistent-workers", "no-workers"},
     {"compile", "cuda-graphs"},
 )
 """Changes of which a training can have only one."""
-
-
-def _without(share: float) -> float:
-    """Return the speed-up of a step without this share of its time."""
-    return 1 / (1 - share)
 
 
 def _memory_ratio(records: Sequence[Record], unchanged: Sequence[Record]) -> float | None:

@@ -2,6 +2,16 @@
 
 from .beside_steps import no_evaluation, no_grad, no_saves, no_sync
 from .facts import facts
-from .loader import batch, no_accumulation, pin, prefetch, same_batch, workers
+from .loader import (
+    batch,
+    no_accumulation,
+    no_workers,
+    persistent_workers,
+    pin,
+    prefetch,
+    same_batch,
+    workers,
+)
 from .model import attention, bf16, channels_last, compile, cuda_graphs, fp16, fp32, tf32, threads
 from .optimizer import foreach, fused, torch_optimizer
+from .switched_off import no_anomaly, no_checkpointing, no_deterministic, no_empty_cache, no_gc

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
-import json
+import os
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +19,9 @@ from ... import accelerator
 from ...patch import around
 from .. import Change, lines
 from ..busy import Busy
+from ..calls import Calls
+from ..facts import facts_of
+from ..switches import Switches
 from .loader import with_loader
 from .model import eager
 from .optimizer import is_handwritten
@@ -28,16 +33,14 @@ def facts(change: Change) -> None:
 
     It also reports the user's lines that take the most time.
     """
-    found: dict[str, Any] = {
-        "workers": None,
-        "iterable": False,
-        "conv": False,
-        "graded": False,
-        "attention": False,
-    }
+    every = facts_of(change.observer)
+    found = every.found
+    found.update(dict.fromkeys(("persistent", "iterable", "conv", "graded", "attention"), False))
+    found["workers"] = None
 
     def built(arguments: dict[str, Any]) -> None:
         found["workers"] = max(found["workers"] or 0, arguments["num_workers"])
+        found["persistent"] |= bool(arguments.get("persistent_workers"))
         found["iterable"] |= isinstance(arguments["dataset"], IterableDataset)
 
     def call(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -47,6 +50,7 @@ def facts(change: Change) -> None:
             found["attention"] |= bool(eager(module))
         found["graded"] |= not module.training and torch.is_grad_enabled()
         of_step["calls"] += not evaluates(module)
+        loading.use(is_evaluated=evaluates(module))
         return inner(*args, **kwargs)
 
     def attends(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -59,16 +63,19 @@ def facts(change: Change) -> None:
     of_step: Counter[Any] = Counter()
     accumulated: Counter[int] = Counter()
 
+    switches = every.switches
+    _watch(switches)
+    _count(every.calls)
+    loading = _Loading()
+
     def differentiates(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         of_step["backward"] += 1
+        switches.look()
         return real(*args, **kwargs)
 
     def fetches(real: Callable[..., Any], iterator: Any) -> Any:
         of_step[id(iterator)] += not any(map(evaluates, latest))
-        return real(iterator)
-
-    def on_sampled(sampled: dict[str, Any]) -> None:
-        change.observer.changed("facts", json.dumps({**found, **sampled}))
+        return loading.fetch(real, iterator)
 
     def keep_busy(share: float) -> None:
         found["busy"] = share
@@ -83,10 +90,11 @@ def facts(change: Change) -> None:
         accumulated[batches.pop() if len(batches) == 1 else 1] += 1
         found["accumulates"] = accumulated.most_common(1)[0][0]
         of_step.clear()
+        switches.stepped()
         if "stack" not in found:
             found.update(_described(optimizer))
             found["stack"] = lines.stack(change.observer)
-            lines.sample(change.observer, on_sampled)
+            every.begin(loading.is_evaluated)
 
     def counted(
         real: Callable[..., Any], /, leader: Any, framework: str, *args: Any, **more: Any
@@ -103,6 +111,57 @@ def facts(change: Change) -> None:
     around(dataloader._BaseDataLoaderIter, "__next__", fetches)
     register_optimizer_step_post_hook(stepped)
     around(change.observer, "stepped", counted)
+
+
+class _Loading:
+    """Which data sets are only evaluated, so that loading them is a part of the evaluation."""
+
+    def __init__(self) -> None:
+        self._now: int | None = None
+        self._latest: int | None = None
+        self._evaluated: set[int] = set()
+        self._trained: set[int] = set()
+
+    def fetch(self, real: Callable[..., Any], iterator: Any) -> Any:
+        """Fetch a batch."""
+        self._now = id(iterator._dataset)
+        try:
+            batch = real(iterator)
+            self._latest = self._now
+            return batch
+        finally:
+            self._now = None
+
+    def use(self, *, is_evaluated: bool) -> None:
+        """Note that the network gets the latest batch, if it has not got it before."""
+        if self._latest is not None:
+            (self._evaluated if is_evaluated else self._trained).add(self._latest)
+            self._latest = None
+
+    def is_evaluated(self) -> bool:
+        """Whether what is being loaded is only evaluated."""
+        return self._now in self._evaluated - self._trained
+
+
+def _count(calls: Calls) -> None:
+    """Count the calls of functions that rarely belong into each step."""
+    calls.count("collect", gc, "collect")
+    calls.count("empty_cache", torch.cuda, "empty_cache")
+    for cell in (torch.nn.RNNCell, torch.nn.LSTMCell, torch.nn.GRUCell):
+        calls.count("cell", cell, "forward")
+
+
+def _watch(switches: Switches) -> None:
+    """Watch what slows a training down as long as it is on."""
+    switches.watch("anomaly", torch.is_anomaly_enabled)
+    switches.watch("deterministic", torch.are_deterministic_algorithms_enabled)
+    switches.watch("profiler", torch.autograd._profiler_enabled)
+    switches.watch("Python profiler", lambda: sys.getprofile() is not None)
+    switches.watch("tracer", lambda: sys.gettrace() is not None)
+    switches.watch("blocking", lambda: os.environ.get("CUDA_LAUNCH_BLOCKING") == "1")
+    switches.set_by("anomaly", torch.autograd.set_detect_anomaly, "__init__")
+    switches.set_by("anomaly", torch.autograd.detect_anomaly, "__init__")
+    switches.set_by("deterministic", torch, "use_deterministic_algorithms")
 
 
 def _described(optimizer: Any) -> dict[str, Any]:

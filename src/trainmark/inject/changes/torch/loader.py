@@ -151,6 +151,43 @@ def workers(change: Change) -> None:
     around(dataloader._MultiProcessingDataLoaderIter, "_reset", began)
 
 
+def no_workers(change: Change) -> None:
+    """Load batches in the training process."""
+    default = inspect.signature(DataLoader.__init__).parameters["prefetch_factor"].default
+    alone = {
+        "num_workers": 0,
+        "prefetch_factor": default,
+        "persistent_workers": False,
+        "multiprocessing_context": None,
+        "timeout": 0,
+    }
+
+    def none(arguments: dict[str, Any]) -> None:
+        if arguments["num_workers"]:
+            change.took(f"batches come from no process instead of {arguments['num_workers']}")
+            arguments.update(alone)
+
+    with_loader(none)
+
+
+def persistent_workers(change: Change) -> None:
+    """Keep the processes that load batches from one epoch to the next."""
+
+    def keep(arguments: dict[str, Any]) -> None:
+        if arguments["num_workers"]:
+            arguments["persistent_workers"] = True
+
+    def reset(real: Callable[..., Any], self: Any, loader: Any, first_iter: bool = False) -> None:
+        if not first_iter:
+            change.took("the same processes load another epoch")
+            # A new iterator would draw its processes' seed here.
+            torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
+        real(self, loader, first_iter)
+
+    with_loader(keep)
+    around(dataloader._MultiProcessingDataLoaderIter, "_reset", reset)
+
+
 def prefetch(change: Change) -> None:
     """Fetch the next batch in a thread while a step computes."""
     from concurrent.futures import ThreadPoolExecutor

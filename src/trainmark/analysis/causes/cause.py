@@ -1,0 +1,163 @@
+"""What a cause of slow steps is, and what tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from trainmark.analysis.experiments import ScriptPart
+from trainmark.record.observed import Observed
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Calls of a known function.
+
+    Args:
+        per_step: how many there are in each step, on average.
+        share: share of the time of all steps that they take.
+        places: the lines that call it, those with the most time first.
+    """
+
+    per_step: float
+    share: float
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was seen of an unchanged script.
+
+    Args:
+        observed: its steps.
+        facts: what was sampled and counted, as :mod:`trainmark.inject.changes.facts` reports it.
+        cores: number of cores that it may use.
+    """
+
+    observed: Observed
+    facts: Mapping[str, Any]
+    cores: int
+
+    def calls(self, name: str) -> Calls | None:
+        """Return the calls of a known function; None if there are none."""
+        found = self.facts.get("calls", {}).get(name)
+        steps = self.observed.steps - 1  # they are counted from the end of the first step on
+        if not found or steps < 1 or not self.observed.all_seconds:
+            return None
+        share = min(found["seconds"] / self.observed.all_seconds, 1.0)
+        return Calls(found["times"] / steps, share, tuple(found["places"]))
+
+    def share(self, *names: str) -> float:
+        """Return the share of samples in known functions, of which none calls another one."""
+        known: Mapping[str, float] = self.facts.get("known", {})
+        return min(sum(known.get(name, 0.0) for name in names), 1.0)
+
+    def place(self, *names: str) -> str | None:
+        """Return the user's line that calls the known function with the largest share."""
+        largest = max(names, key=self.share)
+        place: str | None = self.facts.get("known_at", {}).get(largest)
+        return place
+
+    def is_on(self, switch: str) -> bool:
+        """Whether a switch was on in most steps."""
+        return switch in self.facts.get("switches", {})
+
+    def set_at(self, switch: str) -> str | None:
+        """Return the line that turned a switch on; None if it is unknown."""
+        return self.facts.get("switches", {}).get(switch) or None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A cause that was found.
+
+    Args:
+        name: its name.
+        seen: what was seen, as the beginning of a sentence.
+        cure: what to do, as a sentence without its full stop.
+        source: where this is documented.
+        place: ``file:line``; None if unknown.
+        share: share of the time, if it was sampled or measured.
+        changes: experiments that do the cure, the likeliest first.
+        is_removed: whether the cure saves all of the share, rather than doing the same work faster.
+        part: the part of the script that it makes slow, if it is in one.
+    """
+
+    name: str
+    seen: str
+    cure: str
+    source: str
+    place: str | None = None
+    share: float | None = None
+    changes: tuple[str, ...] = ()
+    is_removed: bool = True
+    part: ScriptPart | None = None
+
+
+class Cause:
+    """A known cause.
+
+    Each class says how it is detected, and what cures it.
+    """
+
+    name: ClassVar[str]
+    cure: ClassVar[str]
+    source: ClassVar[str]
+    changes: ClassVar[Sequence[str]] = ()
+    is_removed: ClassVar[bool] = True
+    part: ClassVar[ScriptPart | None] = None
+
+    def find(self, evidence: Evidence) -> Found | None:
+        """Return the cause if there is evidence of it."""
+        raise NotImplementedError
+
+    def found(
+        self,
+        seen: str,
+        place: str | None = None,
+        share: float | None = None,
+        changes: Sequence[str] | None = None,
+    ) -> Found:
+        """Return it as found."""
+        tried = self.changes if changes is None else changes
+        return Found(
+            self.name,
+            seen,
+            self.cure,
+            self.source,
+            place,
+            share,
+            tuple(tried),
+            self.is_removed,
+            self.part,
+        )
+
+
+class SwitchOn(Cause):
+    """A switch that slows every step down as long as it is on."""
+
+    switch: ClassVar[str]
+    seen: ClassVar[str]
+
+    def find(self, evidence: Evidence) -> Found | None:
+        """Return the cause if the switch was on in most steps."""
+        if not evidence.is_on(self.switch):
+            return None
+        return self.found(self.seen, evidence.set_at(self.switch))
+
+
+class InKnownFunctions(Cause):
+    """Much of the time is spent in known functions of a library."""
+
+    functions: ClassVar[Sequence[str]]
+    seen: ClassVar[str]
+    least: ClassVar[float] = 0.05
+    """Smallest share of the time that is worth naming."""
+
+    def find(self, evidence: Evidence) -> Found | None:
+        """Return the cause if the share is large enough."""
+        share = evidence.share(*self.functions)
+        if share < self.least:
+            return None
+        return self.found(self.seen, evidence.place(*self.functions), share)

@@ -1,0 +1,147 @@
+"""Batches that take long to load."""
+
+from __future__ import annotations
+
+from trainmark.analysis.causes.cause import Cause, Evidence, Found, InKnownFunctions
+
+_LARGE_SHARE = 0.25
+"""Share of the time from which on loading is a cause by itself."""
+_TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide"
+
+
+class RestartedWorkers(Cause):
+    """The loader's processes start again in each epoch."""
+
+    name = "restarted-workers"
+    part = "loader"
+    cure = "Keep them, with persistent_workers=True, or load without them"
+    source = "https://github.com/huggingface/transformers/issues/27058"
+    changes = ("persistent-workers", "no-workers")
+
+    def find(self, evidence: Evidence) -> Found | None:
+        """Return the cause if starting and ending them takes long."""
+        workers = evidence.facts.get("workers") or 0
+        share = evidence.share("new iterator", "end of workers")
+        if not workers or evidence.facts.get("persistent") or share < InKnownFunctions.least:
+            return None
+        return self.found(
+            f"The loader's {workers} processes start again in each epoch",
+            evidence.place("new iterator", "end of workers"),
+            share,
+        )
+
+
+class TooManyWorkers(Cause):
+    """There are more loader processes than cores."""
+
+    name = "too-many-workers"
+    cure = "Use fewer of them"
+    source = "https://github.com/embeddings-benchmark/mteb/issues/1331"
+
+    def find(self, evidence: Evidence) -> Found | None:
+        """Return the cause if the processes can't all run."""
+        workers = evidence.facts.get("workers") or 0
+        if workers <= evidence.cores:
+            return None
+        return self.found(
+            f"The loader has {workers} processes for {evidence.cores} cores",
+            evidence.observed.places.get("loader"),
+            changes=(f"workers={evidence.cores}", "no-workers"),
+        )
+
+
+class Pandas(InKnownFunctions):
+    """Tables are read row by row, or made anew."""
+
+    name = "pandas"
+    part = "loader"
+    functions = ("pandas",)
+    seen = "Working with pandas takes long"
+    cure = "Convert the columns to arrays or tensors once, before the training, and index those"
+    source = "https://github.com/braindecode/braindecode/pull/89"
+
+
+class ImageDecoding(InKnownFunctions):
+    """Images are decoded while the training waits."""
+
+    name = "image-decoding"
+    part = "loader"
+    functions = ("images",)
+    seen = "Decoding images takes long"
+    cure = "Decode and resize them once, in advance, or load in several processes"
+    source = "https://github.com/roboflow/rf-detr/issues/1391"
+
+
+class Transforms(InKnownFunctions):
+    """Images are transformed while the training waits."""
+
+    name = "transforms"
+    part = "loader"
+    functions = ("transforms",)
+    seen = "Transforming images takes long"
+    cure = "Do what is the same in each epoch once, in advance; load in several processes"
+    source = "https://github.com/roboflow/rf-detr/issues/1391"
+
+
+class Hdf5Reads(InKnownFunctions):
+    """HDF5 reads single examples."""
+
+    name = "hdf5-reads"
+    part = "loader"
+    functions = ("HDF5",)
+    seen = "Reading from HDF5 takes long"
+    cure = "Read whole chunks or batches, and keep the file and its datasets open"
+    source = "https://github.com/h5py/h5py/issues/994"
+
+
+class TextParsing(InKnownFunctions):
+    """Text files are parsed while the training waits."""
+
+    name = "text-parsing"
+    part = "loader"
+    functions = ("JSON", "CSV")
+    seen = "Parsing text files takes long"
+    cure = "Parse them once, and store arrays"
+    source = "https://github.com/deeppavlov/DeepPavlov/issues/600"
+
+
+class Collation(InKnownFunctions):
+    """Examples in memory are taken one by one, and put together again."""
+
+    name = "collation"
+    part = "loader"
+    functions = ("collation",)
+    seen = "Putting single examples together to batches takes long"
+    cure = "Index whole batches of what is in memory: x[indices], or a dataset with __getitems__"
+    source = "https://github.com/pytorch/pytorch/issues/4959"
+
+
+class OneProcess(Cause):
+    """The training waits while batches are loaded in its own process."""
+
+    name = "loading-in-process"
+    part = "loader"
+    cure = "Prepare the data once, in advance, or load it in worker processes"
+    source = _TUNING
+    changes = ("same-batch",)
+
+    def find(self, evidence: Evidence) -> Found | None:
+        """Return the cause if loading takes a large share without worker processes."""
+        share = evidence.facts.get("parts", {}).get("loader", 0.0)
+        if evidence.facts.get("workers") != 0 or share < _LARGE_SHARE:
+            return None
+        place = evidence.observed.places.get("loader")
+        return self.found("The training waits while it loads batches itself", place, share)
+
+
+CAUSES = (
+    RestartedWorkers,
+    TooManyWorkers,
+    Pandas,
+    ImageDecoding,
+    Transforms,
+    Hdf5Reads,
+    TextParsing,
+    Collation,
+    OneProcess,
+)

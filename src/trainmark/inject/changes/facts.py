@@ -1,0 +1,64 @@
+"""Facts of a training that the plan of the experiments depends on, from all of its frameworks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from . import lines
+from .calls import Calls
+from .switches import Switches
+
+
+class Facts:
+    """What is known of a training.
+
+    Args:
+        observer: is told of them now and then.
+    """
+
+    def __init__(self, observer: Any) -> None:
+        self._observer = observer
+        self._has_begun = False
+        self._kept: Collection[str] | None = None
+        self.found: dict[str, Any] = {}
+        self.calls = Calls(observer)
+        self.switches = Switches(observer)
+
+    def begin(
+        self, is_evaluated: Callable[[], bool] = bool, kept: Collection[str] | None = None
+    ) -> None:
+        """Sample the calling thread, and count calls, from the first step of any framework on.
+
+        Args:
+            is_evaluated: whether what is being loaded is for an evaluation.
+            kept: names of the facts from samples that are meaningful; all by default.
+        """
+        if self._has_begun:
+            return
+        self._has_begun = True
+        self._kept = kept
+        self.calls.begin()
+        lines.sample(self._observer, self._tell, is_evaluated)
+
+    def _tell(self, sampled: dict[str, Any]) -> None:
+        kept = sampled.keys() if self._kept is None else self._kept
+        told = {
+            **self.found,
+            "calls": self.calls.facts(),
+            "switches": self.switches.facts(),
+            **{name: sampled[name] for name in kept if name in sampled},
+        }
+        self._observer.changed("facts", json.dumps(told))
+
+
+_OF_OBSERVER = WeakKeyDictionary()  # type: WeakKeyDictionary[Any, Facts]
+
+
+def facts_of(observer: Any) -> Facts:
+    """Return the facts that an observer is told of."""
+    if observer not in _OF_OBSERVER:
+        _OF_OBSERVER[observer] = Facts(observer)
+    return _OF_OBSERVER[observer]

@@ -1,0 +1,79 @@
+"""Switches and calls that cost time in each step, turned off."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils import checkpoint
+
+from ...patch import around
+from .. import Change
+
+
+def no_anomaly(change: Change) -> None:
+    """Keep anomaly detection off."""
+
+    def never(real: Callable[..., Any], _mode: bool, check_nan: bool = True) -> None:
+        if _mode:
+            change.took("anomaly detection stays off")
+        real(False, check_nan)
+
+    around(torch, "set_anomaly_enabled", never)
+    torch.set_anomaly_enabled(False)
+
+
+def no_deterministic(change: Change) -> None:
+    """Allow algorithms that do not repeat themselves bit by bit."""
+
+    def never(_: Callable[..., Any], mode: bool, **__: Any) -> None:
+        if mode:
+            change.took("algorithms need not be deterministic")
+
+    around(torch, "use_deterministic_algorithms", never)
+
+
+def no_checkpointing(change: Change) -> None:
+    """Keep activations instead of computing them again in the backward pass."""
+
+    def kept(_: Callable[..., Any], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        change.took("activations are kept")
+        given = {name: value for name, value in kwargs.items() if name not in options}
+        return function(*args, **given)
+
+    parameters = inspect.signature(checkpoint.checkpoint).parameters.values()
+    options = {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
+    options |= {"use_reentrant", "preserve_rng_state"}
+    around(checkpoint, "checkpoint", kept)
+
+
+def no_gc(change: Change) -> None:
+    """Leave garbage to Python's own collector."""
+    _do_nothing(change, gc, "collect", 0)
+
+
+def no_empty_cache(change: Change) -> None:
+    """Keep the memory that the framework has allocated on the GPU."""
+    _do_nothing(change, torch.cuda, "empty_cache", None)
+
+
+def _do_nothing(change: Change, owner: Any, name: str, result: Any) -> None:
+    """Replace a function that the user's code calls during the steps."""
+    has_begun = False
+
+    def begin(*_: Any) -> None:
+        nonlocal has_begun
+        has_begun = True
+
+    def nothing(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        if not has_begun:
+            return real(*args, **kwargs)
+        change.took(f"{name}() does nothing")
+        return result
+
+    around(owner, name, nothing)
+    register_optimizer_step_post_hook(begin)

@@ -1,0 +1,147 @@
+"""Known causes of slow steps are found by their evidence, and not without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from trainmark.analysis.causes import KNOWN, Evidence, find
+from trainmark.analysis.experiments import EXPERIMENTS, OF_CAUSES
+from trainmark.record.observed import Observed
+
+SEEN = Observed(
+    "torch",
+    (),
+    steps=101,
+    seconds=10.0,
+    forward_seconds=3.0,
+    backward_seconds=6.0,
+    threads=2,
+    precision="float32",
+    device="cpu",
+    places={"model": "a.py:3", "loader": "a.py:5", "optimizer": "a.py:6"},
+)
+GPU = replace(SEEN, device="cuda:0")
+
+
+def switched(name: str, place: str = "a.py:1") -> dict[str, Any]:
+    return {"switches": {name: place}}
+
+
+def called(name: str, times: int, seconds: float, *places: str) -> dict[str, Any]:
+    return {"calls": {name: {"times": times, "seconds": seconds, "places": places}}}
+
+
+def known(*names: str, share: float = 0.3) -> dict[str, Any]:
+    return {"known": dict.fromkeys(names, share), "known_at": dict.fromkeys(names, "a.py:9")}
+
+
+WORKERS = {"workers": 2, "persistent": False}
+FOUND: list[tuple[str, Observed, dict[str, Any]]] = [
+    ("anomaly-detection", SEEN, switched("anomaly")),
+    ("deterministic-algorithms", SEEN, switched("deterministic")),
+    ("torch-profiler", SEEN, switched("profiler")),
+    ("python-profiler", SEEN, switched("Python profiler")),
+    ("launch-blocking", GPU, switched("blocking")),
+    ("run-eagerly", SEEN, switched("run_eagerly")),
+    ("disabled-jit", SEEN, switched("disable_jit")),
+    ("debug-nans", SEEN, switched("debug_nans")),
+    ("double-precision", replace(SEEN, precision="float64"), {}),
+    ("few-threads", replace(SEEN, threads=1), {}),
+    ("garbage-collection", SEEN, called("collect", 100, 5.0, "a.py:9")),
+    ("empty-cache", SEEN, called("empty_cache", 100, 5.0, "a.py:9")),
+    ("predict-in-loop", SEEN, called("predict", 300, 9.0, "a.py:9", "a.py:11")),
+    ("activation-checkpointing", SEEN, known("recomputing")),
+    ("copies", SEEN, known("copy")),
+    ("tensorboard", SEEN, known("TensorBoard")),
+    ("wandb", SEEN, known("Weights & Biases")),
+    ("logging", SEEN, known("logging")),
+    ("progress-bar", SEEN, known("progress bar")),
+    ("plots", SEEN, known("plots")),
+    ("metrics", SEEN, known("metrics of scikit-learn")),
+    ("recompiling", SEEN, known("compiling")),
+    ("loop-over-time", SEEN, called("cell", 6000, 2.5, "a.py:9")),
+    ("handwritten-optimizer", SEEN, {"handwritten": True, "optimizer": "Descent"}),
+    ("weight-average", SEEN, known("weight average")),
+    ("restarted-workers", SEEN, {**WORKERS, **known("new iterator")}),
+    ("too-many-workers", SEEN, {"workers": 8}),
+    ("pandas", SEEN, known("pandas")),
+    ("image-decoding", SEEN, known("images")),
+    ("transforms", SEEN, known("transforms")),
+    ("hdf5-reads", SEEN, known("HDF5")),
+    ("text-parsing", SEEN, known("JSON")),
+    ("collation", SEEN, known("collation")),
+    ("loading-in-process", SEEN, {"workers": 0, "parts": {"loader": 0.5}}),
+]
+NOT_FOUND: list[tuple[Observed, dict[str, Any]]] = [
+    (SEEN, {}),
+    (SEEN, switched("blocking")),
+    (GPU, {}),
+    (replace(GPU, threads=1), {}),
+    (replace(SEEN, threads=None, precision=None), {}),
+    (SEEN, called("collect", 2, 5.0, "a.py:9")),
+    (SEEN, called("collect", 100, 0.1, "a.py:9")),
+    (SEEN, called("predict", 5, 5.0, "a.py:9")),
+    (SEEN, called("cell", 200, 5.0, "a.py:9")),
+    (SEEN, known("pandas", "logging", "recomputing", "new iterator", share=0.01)),
+    (SEEN, known("new iterator")),
+    (SEEN, {"workers": 2, "persistent": True, **known("new iterator")}),
+    (SEEN, {"workers": 2}),
+    (SEEN, {"workers": 2, "parts": {"loader": 0.5}}),
+    (SEEN, {"workers": 0, "parts": {"loader": 0.1}}),
+    (SEEN, {"handwritten": False, "optimizer": "SGD"}),
+    (replace(SEEN, steps=1, seconds=0.0), called("collect", 100, 5.0, "a.py:9")),
+]
+
+
+def causes(seen: Observed, facts: Mapping[str, Any]) -> list[Any]:
+    return find(Evidence(seen, facts, cores=2))
+
+
+@pytest.mark.parametrize(("name", "seen", "facts"), FOUND, ids=[name for name, *_ in FOUND])
+def test_a_cause_is_found(name: str, seen: Observed, facts: Mapping[str, Any]) -> None:
+    (cause,) = causes(seen, facts)
+    assert cause.name == name
+    assert set(cause.changes) <= {*EXPERIMENTS, "threads=2", "workers=2"}
+    assert cause.place in (None, *(f"a.py:{line}" for line in (1, 3, 5, 6, 9)))
+
+
+@pytest.mark.parametrize(("seen", "facts"), NOT_FOUND)
+def test_nothing_is_found_without_evidence(seen: Observed, facts: Mapping[str, Any]) -> None:
+    assert causes(seen, facts) == []
+
+
+def test_every_cause_is_tried_here_and_documented() -> None:
+    assert {name for name, *_ in FOUND} == {each.name for each in KNOWN}
+    assert all(each.source.startswith("https://") for each in KNOWN)
+    assert all(not each.cure.endswith(".") for each in KNOWN)
+    cured = [change for each in KNOWN for change in each.changes]
+    assert set(OF_CAUSES) <= {*cured}, "an experiment that no cause asks for is never tried"
+
+
+def test_switches_come_first_then_the_largest_share() -> None:
+    facts = {**switched("anomaly"), **known("images"), **called("collect", 100, 5.0, "a.py:9")}
+    found = [(each.name, each.share) for each in causes(SEEN, facts)]
+    assert found == [
+        ("anomaly-detection", None),
+        ("garbage-collection", 0.5),
+        ("image-decoding", 0.3),
+    ]
+
+
+def test_a_loop_over_time_takes_its_backward_pass_along() -> None:
+    (cause,) = causes(SEEN, called("cell", 6000, 2.5, "a.py:9"))
+    assert cause.share == pytest.approx(0.75), "2.5 of 3 s forward, and as much of 6 s backward"
+    assert cause.seen == "A recurrent cell is called 60 times in each step"
+    assert not cause.is_removed
+
+
+def test_all_lines_that_predict_are_named() -> None:
+    (cause,) = causes(SEEN, called("predict", 300, 9.0, "a.py:9", "a.py:11", "a.py:12"))
+    assert cause.place == "a.py:9"
+    assert cause.seen == (
+        "model.predict(), also in a.py:11 and a.py:12, is called 3 times in each step"
+    )
