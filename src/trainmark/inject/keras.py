@@ -22,6 +22,7 @@ from .tensorflow import Functions, examples, number
 
 _LEADS = ("fit", "train_on_batch", "evaluate", "predict", "test_on_batch", "predict_on_batch")
 """Methods in which Keras reports, not the framework that it computes by."""
+_PREDICTS = ("predict", "predict_on_batch")
 _ACCURACIES = (
     "accuracy",
     "acc",
@@ -68,6 +69,9 @@ class _Fit:
         self._enter = observer.guarded(self._places)
         self._weight = 0
         self._mean = None
+        self._predicted_at = -1
+        self._predicted_in_row = False
+        self._is_of_step = False
 
     def follow(self) -> None:
         """Observe the methods of models, the lists of callbacks, and the iterators over batches."""
@@ -103,14 +107,36 @@ class _Fit:
         if observer.is_led:
             return
         model = arguments["self"]
-        self._enter(model, name, sys._getframe(3))
+        frame = sys._getframe(3)
+        self._enter(model, name, frame)
+        self._is_of_step = name in _PREDICTS and self._predicts_in_steps()
+        began = clock()
         observer.is_led = True
         try:
             found = yield
         finally:
             observer.is_led = False
+            if self._is_of_step:
+                self._is_of_step = False
+                observer.computed_without_gradients(began, frame)
         if name == "train_on_batch":
             observer.guarded(self._trained_on_batch)(model, found, examples([arguments["x"]]))
+
+    def _predicts_in_steps(self) -> bool:
+        """Return whether a prediction is a part of the step, as that of an agent.
+
+        It is if the step before had one, too. What comes before the first step is no evaluation.
+        """
+        steps = self._observer.steps
+        if not steps:
+            self._predicted_at = 0
+            return True
+        before = self._predicted_at
+        if before == steps:
+            return self._predicted_in_row
+        self._predicted_at = steps
+        self._predicted_in_row = before == steps - 1
+        return self._predicted_in_row
 
     def _places(self, model: Any, method: str, frame: Any) -> None:
         if method in ("fit", "train_on_batch") and "fit" not in self._observer.places:
@@ -209,12 +235,16 @@ class _Fit:
             self._logs = {}
 
     def on_test_begin(self, callbacks: Any, *_: Any, **__: Any) -> None:
+        if self._is_of_step:
+            return
         self.on_epoch_end(callbacks)
         if not self._evaluations:
             self._observer.evaluating()
         self._evaluations += 1
 
     def on_test_end(self, _: Any, logs: Any = None) -> None:
+        if self._is_of_step:
+            return
         self._evaluations -= 1
         if not self._evaluations:
             self._fetched = self._examples = 0

@@ -637,6 +637,12 @@ class Observer:
             passes.place = users_place(frame) or ""
         passes.since = self._since
 
+    def computed_without_gradients(self, began: float, frame: FrameType) -> None:
+        """A framework has computed something for a step without gradients."""
+        self._tally.counts["no_grad_passes"] += 1
+        self.places.keep("no_grad", frame)
+        self._tally.add_to_step("no_grad", clock() - began)
+
     def _look_for_predictions(self) -> None:
         """A pass with gradients begins; earlier ones may have been an evaluation.
 

@@ -90,7 +90,19 @@ def same_batch(change: Change) -> None:
     if _ENGINE == "torch":
         return  # PyTorch's change does it
 
+    fits = 0
+
+    def fit(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
+        nonlocal fits
+        fits += 1
+        try:
+            return real(*args, **more)
+        finally:
+            fits -= 1
+
     def repeat_first(real: Callable[..., Any], batches: Any) -> Any:
+        if not fits:  # it predicts
+            return real(batches)
         number = batches.num_batches
         if number is None:
             change.cannot("the number of batches per epoch is unknown")
@@ -106,6 +118,7 @@ def same_batch(change: Change) -> None:
     trainer: Any = importlib.import_module(f"keras.src.backend.{_ENGINE}.trainer")
     iterator = {"tensorflow": "TFEpochIterator", "jax": "JAXEpochIterator"}[_ENGINE]
     around(getattr(trainer, iterator), "_get_iterator", repeat_first)
+    around(keras.Model, "fit", fit)
 
 
 def fp32(change: Change) -> None:
@@ -148,11 +161,23 @@ def steps_per_execution(change: Change) -> None:
         return change.cannot("Keras on PyTorch runs one step per call")
 
     def several(model: Any) -> None:
-        before = model.steps_per_execution
+        before.append(model.steps_per_execution)
         model.steps_per_execution = number
-        change.took(f"{number} steps per call instead of {before}")
 
+    def fit(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
+        if before:
+            change.took(f"{number} steps per call instead of {before[0]}")
+        return real(*args, **more)
+
+    def alone(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
+        change.cannot("the script calls train_on_batch instead of fit")
+        return real(*args, **more)
+
+    before: list[int] = []
     _after_compile(change, several)
+    around(keras.Model, "fit", fit)
+    around(keras.Model, "train_on_batch", alone)
+    return None
 
 
 def _after_compile(change: Change, does: Callable[[Any], None]) -> None:
