@@ -22,7 +22,7 @@ class Run:
     Args:
         code: its exit code.
         digest: the number of steps, and a digest of the weights after each.
-        printed: what it printed, without times.
+        printed: what it printed, without times and empty lines.
         errors: the end of its standard error.
     """
 
@@ -45,13 +45,17 @@ def compared(script: Script, checkouts: Path, examples: str, python: str) -> str
     if alone[0].code != 0:
         return f"left out, exit code {alone[0].code}: {alone[0].errors}"
     observed = _run(script, checkouts, examples, python, measure)
-    steps = alone[0].digest.partition(" ")[0]
-    if int(steps or 0) == 0:
-        return "left out, it has no optimizer of PyTorch"
-    if alone[0] != alone[1]:
+    steps = int(alone[0].digest.partition(" ")[0] or 0)
+    if (alone[0].digest, alone[0].printed) != (alone[1].digest, alone[1].printed):
         return f"does not repeat itself ({steps} steps); under trainmark: code {observed.code}"
     if observed.code != 0:
         return f"CHANGED: exit code {observed.code}: {observed.errors}"
+    if steps == 0:  # another framework, or further processes
+        if not re.search(r"\d", alone[0].printed):
+            return "left out, it has no optimizer of PyTorch, and prints no numbers"
+        if observed.printed != alone[0].printed:
+            return f"CHANGED: it prints {observed.printed[-300:]}"
+        return f"prints the same {len(alone[0].printed)} characters"
     if observed.digest != alone[0].digest:
         return f"CHANGED: weights differ ({alone[0].digest[:12]}, {observed.digest[:12]})"
     return f"the same weights after each of {steps} steps of optimizers"
@@ -69,7 +73,10 @@ def _run(
             "FOREIGN_SCRIPT": words[1],
             "OMP_NUM_THREADS": "1",
         }
-        ended = run([*before, *words], folder, script, examples, more, (PROBE,))
-        printed = "" if before else TIMES.sub("", ended.printed)
+        file = folder / "foreign-printed"
+        shell = ("sh", "-c", 'exec "$@" > "$0"', str(file), *words)
+        ended = run([*before, *shell], folder, script, examples, more, (PROBE,))
+        lines = TIMES.sub("", file.read_text("utf-8") if file.exists() else "").splitlines()
+        printed = "\n".join(filter(str.strip, lines))
         found = digest.read_text() if digest.exists() else ""
         return Run(ended.code, found.strip(), printed, ended.errors.strip()[-300:])

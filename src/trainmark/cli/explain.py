@@ -153,10 +153,11 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     """Try changes to a user's script."""
     from trainmark.execute.parent import command as commands
     from trainmark.execute.parent.plan import Settings
-    from trainmark.report.changes_table import answers, changes_table, shares
+    from trainmark.report.changes_table import changes_table, shares
     from trainmark.report.charts.gains import gains
     from trainmark.report.files import in_format_of, require_drawable
     from trainmark.report.jax_steps import jax_steps
+    from trainmark.report.script_answer import answers
     from trainmark.study.explain import own_script
     from trainmark.study.options import working_folder
 
@@ -202,11 +203,13 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         found.left_out,
         causes=found.causes,
         inside=found.inside,
+        texts=found.texts,
         grows=found.grows,
         grows_at=found.grows_at,
         learning_unseen=found.observed.unknown.get("learning"),
         interrupted=found.interrupted,
         is_queued=found.observed.framework == "jax",
+        is_busy=found.is_busy,
     )
     observed = dataclasses.replace(found.observed, losses=[], changed={})
     if observed.framework == "jax":

@@ -68,7 +68,7 @@ class ImageDecoding(InKnownFunctions):
     part = "loader"
     functions = ("images",)
     seen = "Decoding images takes long"
-    cure = "Decode and resize them once, in advance, or load in several processes"
+    cure = "Decode and resize them once, in advance"
     source = "https://github.com/roboflow/rf-detr/issues/1391"
 
 
@@ -79,7 +79,7 @@ class Transforms(InKnownFunctions):
     part = "loader"
     functions = ("transforms",)
     seen = "Transforming images takes long"
-    cure = "Do what is the same in each epoch once, in advance; load in several processes"
+    cure = "Do what is the same in each epoch once, in advance"
     source = "https://github.com/roboflow/rf-detr/issues/1391"
 
 
@@ -121,7 +121,7 @@ class OneProcess(Cause):
 
     name = "loading-in-process"
     part = "loader"
-    cure = "Prepare the data once, in advance, or load it in worker processes"
+    cure = "Prepare the data once, in advance"
     source = _TUNING
     changes = ("same-batch",)
 

@@ -59,7 +59,7 @@ from trainmark.record.store import Store
 from trainmark.scratch import scratch_folder
 from trainmark.study.explain.applicable import choose, why_rare
 from trainmark.study.explain.experiment_host import ExperimentHost
-from trainmark.study.explain.statements import lines_around
+from trainmark.study.explain.statements import lines_around, texts_of
 from trainmark.study.observer import OnProgress
 from trainmark.units import many
 from trainmark.units import seconds as in_words
@@ -126,6 +126,7 @@ class OwnScript:
         command: its name.
         observed: what the unchanged script does.
         lines: share of the time of each line of the user's, the largest first.
+        texts: source of these lines, as far as it can be read.
         inside: share of the time of each function of a library that the slowest line calls.
         grows: by how much each step takes longer than the one before; None if they don't.
         grows_at: the line that most of this is due to; None if there is no such line.
@@ -141,11 +142,13 @@ class OwnScript:
         unsuitable: why other changes don't apply to this script.
         seconds: how long it took.
         interrupted: whether it was, so that less was measured.
+        is_busy: whether other programs used the machine while the unchanged script was measured.
     """
 
     command: str
     observed: Observed
     lines: Mapping[str, float]
+    texts: Mapping[str, str]
     inside: Mapping[str, float]
     grows: Growth | None
     grows_at: str | None
@@ -159,6 +162,7 @@ class OwnScript:
     unsuitable: Mapping[str, str]
     seconds: float
     interrupted: bool
+    is_busy: bool
 
 
 def explain(
@@ -282,6 +286,7 @@ class _Study:
             command=self.command.name,
             observed=self.observed,
             lines=facts.get("lines", {}),
+            texts=texts_of(facts.get("lines", {}), self.command.directory),
             inside=facts.get("inside", {}),
             grows=grows,
             grows_at=grows_at,
@@ -295,6 +300,7 @@ class _Study:
             unsuitable=self.unsuitable,
             seconds=self.passed,
             interrupted=self.interrupted,
+            is_busy=any(Caveat.BUSY_MACHINE in run.caveats for run in self.records[UNCHANGED]),
         )
 
     def _stack(self) -> tuple[Finding, ...]:

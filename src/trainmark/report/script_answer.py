@@ -1,0 +1,307 @@
+"""What to do about a user's script, in sentences: the answer first, then what else is known."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from trainmark import units
+from trainmark.analysis.causes import Found
+from trainmark.analysis.changes import SAMPLED, Curve, Finding
+from trainmark.analysis.experiments import (
+    EVERY_CHANGE,
+    NOT_ENOUGH_TIME,
+    experiment,
+    words,
+)
+from trainmark.record.growth import Growth
+from trainmark.report.changes_table import times
+from trainmark.report.growth import growth_sentence
+
+_MOST_LINES = 3
+"""Maximum number of slow lines that the last sentence names."""
+_LEAST_SHARE = 0.1
+"""Share of the time from which on a line counts as slow."""
+_PORT_IN_USE = ("EADDRINUSE", "Address already in use", "address already in use")
+"""In the error of a script that listens on a port on which another one listens."""
+_MAY_HELP = 1.1
+"""A change whose interval reaches above this is unclear; the others are not worth it."""
+_LONGEST_TEXT = 60
+"""Most characters of a line's source in a sentence."""
+_BUSY = ", while other programs used the machine"
+_MORE_MEMORY = 1.05
+"""Multiple of the unchanged script's memory from which on the answer says it."""
+_LEARNING: dict[Curve, str] = {
+    "same": " and learns the same",
+    "better": ", and the loss falls faster",
+    "worse": ", but harms learning: the loss is higher",
+    "unclear": "; the effect on learning is unclear",
+    "unseen": "; learning is not judged",
+}
+_LARGER_BATCH: dict[Curve, str] = {
+    "same": " per example, but learns no more in the same time",
+    "better": " per example, and learns more in the same time",
+    "worse": " per example, but learns less in the same time",
+    "unclear": " per example; whether it learns more in the same time is unclear",
+    "unseen": " per example; learning is not judged",
+}
+
+
+def answers(
+    findings: Sequence[Finding],
+    stack: Sequence[Finding],
+    lines: Mapping[str, float],
+    left_out: Mapping[str, str] = MappingProxyType({}),
+    *,
+    causes: Sequence[Found] = (),
+    inside: Mapping[str, float] = MappingProxyType({}),
+    texts: Mapping[str, str] = MappingProxyType({}),
+    grows: Growth | None = None,
+    grows_at: str | None = None,
+    learning_unseen: str | None = None,
+    interrupted: bool = False,
+    is_queued: bool = False,
+    is_busy: bool = False,
+) -> list[str]:
+    """Return what to do first, then the other sentences about the findings.
+
+    A growth comes before everything else, since it makes all other figures depend on the step.
+
+    Args:
+        findings: what each change gives.
+        stack: the first of several changes that are worth it together, then with the second one,
+            and so on; empty if there are none.
+        lines: share of the time of each line.
+        left_out: why changes were not tried, or failed.
+        causes: known causes of slow steps of which there is evidence.
+        inside: share of the time of each function of a library that the slowest line calls.
+        texts: source of lines.
+        grows: by how much each step takes longer than the one before.
+        grows_at: the line that most of this is due to.
+        learning_unseen: why the losses do not show whether the script learns.
+        interrupted: whether Ctrl-C has ended the measurements.
+        is_queued: whether lines only queue their work, so that others wait for it.
+        is_busy: whether other programs used the machine, which every promise then says.
+    """
+    sorted_ = _Sorted(findings, stack)
+    busy = _BUSY if is_busy else ""
+    sentences = [_stacked(stack, findings, busy)] if stack else []
+    sentences += [_advice(each, busy) for each in sorted_.helpful]
+    sentences += [_unmeasured(each, findings) for each in causes if _costs_unknown(each, findings)]
+    if not sentences:
+        sentences += _without_a_winner(sorted_, left_out, lines, interrupted=interrupted)
+    sentences += sorted_.others()
+    if learning_unseen is not None and any(each.learning == "unseen" for each in findings):
+        sentences.append(f"Learning is not judged: {learning_unseen}.")
+    sentences += _slowest(lines, texts, is_queued=is_queued)
+    if sentences and any(share >= _LEAST_SHARE for share in lines.values()):
+        sentences += _inside(next(iter(lines)), inside)
+    if grows is not None:
+        sentences.insert(0, growth_sentence(grows, grows_at))
+    return sentences
+
+
+class _Sorted:
+    """Findings by what is said about them.
+
+    Args:
+        findings: all of them, but for stacks.
+        stack: the changes that are worth it together, which are named there.
+    """
+
+    def __init__(self, findings: Sequence[Finding], stack: Sequence[Finding]) -> None:
+        together = stack[-1].change.split("+") if stack else []
+        alone = [each for each in findings if each.change not in together]
+        self.findings = findings
+        self.helpful = [each for each in alone if each.helps and (each.fresh or each.cause)]
+        self.once = [
+            each for each in alone if each.wins and not each.fresh and each not in self.helpful
+        ]
+        self.unclear = [each for each in findings if not (each.wins or _is_idle(each))]
+
+    def others(self) -> list[str]:
+        """Return sentences about those that are no advice."""
+        sentences = [
+            f"{each.change} is {times(each)} faster{_learns(each)}."
+            for each in self.findings
+            if each.wins and each.fresh and not each.helps
+        ]
+        if self.once:
+            sentences.append(
+                f"Measured only once, so not confirmed: {_names_with_times(self.once)}."
+            )
+        if self.unclear:
+            sentences.append(
+                "Too noisy to tell (stop other programs, or increase --seconds): "
+                f"{_names_with_times(self.unclear)}."
+            )
+        idle = [each for each in self.findings if _is_idle(each)]
+        no_use = _names(each for each in idle if each.kind != "diagnosis")
+        if no_use:
+            sentences.append(f"Not worth it: {no_use}.")
+        cheap = _names(each for each in idle if each.kind == "diagnosis")
+        if cheap:
+            sentences.append(f"Not the bottleneck: {cheap}.")
+        return sentences
+
+
+def _without_a_winner(
+    found: _Sorted,
+    left_out: Mapping[str, str],
+    lines: Mapping[str, float],
+    *,
+    interrupted: bool,
+) -> list[str]:
+    """Return the answer if there is nothing to advise: where the time is, if that is known."""
+    late = sum(why.startswith(NOT_ENOUGH_TIME) for why in left_out.values())
+    if found.findings:
+        untried = f", but {late} more had no time (increase --seconds)" if late else ""
+        clearly = "certainly" if found.once else "clearly"
+        first = f"None of the changes tried makes this script {clearly} faster{untried}."
+    elif interrupted:
+        first = "Interrupted before a change was measured."
+    else:
+        first = _nothing_measured(left_out)
+    line = max(lines, key=lines.__getitem__, default=None)
+    if line is None or lines[line] < _LEAST_SHARE:
+        return [first]
+    share = units.percent(lines[line], 0)
+    return [f"{first} Its slowest line is {line}, with {share} of the time."]
+
+
+def _slowest(lines: Mapping[str, float], texts: Mapping[str, str], *, is_queued: bool) -> list[str]:
+    """Return a sentence about the slowest lines, with their text."""
+    slow = [place for place, share in lines.items() if share >= _LEAST_SHARE][:_MOST_LINES]
+    if not slow:
+        return []
+    named = [
+        f"{place} {units.percent(lines[place], 0)}"
+        + (f" ({shortened(texts[place])})" if texts.get(place) else "")
+        for place in slow
+    ]
+    waiting = ", with the time that they wait for work of earlier ones" if is_queued else ""
+    return [f"Your slowest lines{waiting}: {', '.join(named)}."]
+
+
+def shortened(text: str) -> str:
+    """Return the source of a line, short enough for a sentence."""
+    short = " ".join(text.split())
+    return short if len(short) <= _LONGEST_TEXT else short[: _LONGEST_TEXT - 1] + "…"
+
+
+def _inside(line: str, inside: Mapping[str, float]) -> list[str]:
+    """Return a sentence about what a line calls, if that takes long."""
+    named = [
+        f"{units.percent(share, 0)} in {function}"
+        for function, share in inside.items()
+        if share >= _LEAST_SHARE
+    ]
+    return [f"{line} calls a library: {'; '.join(named[:_MOST_LINES])}."] if named else []
+
+
+def _nothing_measured(left_out: Mapping[str, str]) -> str:
+    if EVERY_CHANGE in left_out:
+        return f"No change was tried, since {left_out[EVERY_CHANGE]}."
+    reasons = set(left_out.values())
+    late = {reason for reason in reasons if reason.startswith(NOT_ENOUGH_TIME)}
+    if late:
+        return f"No change could be measured: {max(late)}."
+    failed = [why for why in left_out.values() if "--only" not in why]
+    if any(sign in why for why in failed for sign in _PORT_IN_USE):
+        return (
+            "No change could be measured: the script listens on a fixed port, so only one of it "
+            "can run at a time."
+        )
+    if failed:
+        ((why, _),) = Counter(failed).most_common(1)
+        return f"No change could be measured: {why}."
+    return "No change could be measured." if left_out else "No changes were tried."
+
+
+def _advice(found: Finding, busy: str) -> str:
+    """Return what to do, where, and by how much it helps."""
+    where = f" ({found.place})" if found.place else ""
+    cause = found.cause
+    if cause is None:
+        text = words(experiment(found.change).advice, found.change).removesuffix(".")
+        return f"{text}{where}. {_promise(found, busy)}"
+    if found.proof == SAMPLED:
+        share = "" if cause.share is None else f": {units.percent(cause.share, 0)} of the time"
+        promise = f" {_promise(found, busy)}" if cause.is_removed else ""
+        return f"{cause.seen}{where}{share}. {cause.cure}.{promise}"
+    text = words(experiment(found.change).advice, found.change).removesuffix(".")
+    return f"{cause.seen}{where}. {text}. {_promise(found, busy)}"
+
+
+def _promise(found: Finding, busy: str) -> str:
+    """Return by how much a change helps, and what it costs."""
+    if found.proof == SAMPLED:
+        return f"Without it, the script would be about {times(found)} faster{busy}."
+    once = "" if found.fresh else " (measured only once)"
+    if found.kind == "diagnosis":
+        # Not "at most": a cure may also remove work around what the experiment left out. Without
+        # evaluation, one script was 1.82 times as fast; with fewer evaluations, 2.07 times.
+        return f"Without this, the script was {times(found)} faster{once}{busy}."
+    memory = ""
+    if found.memory is not None and found.memory > _MORE_MEMORY:
+        memory = f" It then takes {found.memory:.2f} times the memory."
+    return f"This is {times(found)} faster{_learns(found)}{once}{busy}.{memory}"
+
+
+def _stacked(stack: Sequence[Finding], findings: Sequence[Finding], busy: str) -> str:
+    """Return several changes, what they give together, and what each adds to those before it."""
+    whole = stack[-1]
+    names = whole.change.split("+")
+    places = {each.change: each.place for each in findings}
+    advice = [
+        words(experiment(name).advice, name).removesuffix(".")
+        + (f" ({places[name]})" if places.get(name) else "")
+        for name in names
+    ]
+    ratios = [each.speedup.value for each in stack]
+    added = [later / earlier for earlier, later in itertools.pairwise(ratios)]
+    adds = [f"{name} adds {gain:.2f}×" for name, gain in zip(names[1:], added, strict=True)]
+    return (
+        f"Make {len(names)} changes: {'; '.join(advice)}. Together, the script is {times(whole)} "
+        f"faster{_learns(whole)}{busy}: {names[0]} alone gives {ratios[0]:.2f}×, {', '.join(adds)}."
+    )
+
+
+def _costs_unknown(cause: Found, findings: Sequence[Finding]) -> bool:
+    """Whether nothing shows what a cause costs."""
+    about = [each for each in findings if each.cause is not None and each.cause.name == cause.name]
+    return not any(each.wins or _is_idle(each) for each in about)
+
+
+def _is_idle(found: Finding) -> bool:
+    """Whether a change certainly gives little or nothing."""
+    return not found.wins and (found.speedup.high or math.inf) <= _MAY_HELP
+
+
+def _unmeasured(cause: Found, findings: Sequence[Finding]) -> str:
+    """Return what is known of a cause that nothing shows the cost of."""
+    where = f" ({cause.place})" if cause.place else ""
+    tried = any(each.cause is not None and each.cause.name == cause.name for each in findings)
+    why = "is too noisy to tell" if tried else "was not measured"
+    return f"{cause.seen}{where}. {cause.cure}. What it costs {why}."
+
+
+def _names(found: Iterable[Finding]) -> str:
+    return ", ".join(map(_name, found))
+
+
+def _names_with_times(found: Iterable[Finding]) -> str:
+    return ", ".join(f"{_name(each)} {times(each)}" for each in found)
+
+
+def _name(found: Finding) -> str:
+    """Return the name of a change; that of larger batches would be taken for their size."""
+    name, _, value = found.change.partition("=")
+    return f"{found.change} ({value}× larger batches)" if name == "batch" else found.change
+
+
+def _learns(found: Finding) -> str:
+    return (_LARGER_BATCH if found.kind == "learning" else _LEARNING)[found.learning]
