@@ -286,6 +286,8 @@ def _unmeasured(cause: Found, findings: Sequence[Finding]) -> str:
     where = f" ({cause.place})" if cause.place else ""
     tried = any(each.cause is not None and each.cause.name == cause.name for each in findings)
     why = "is too noisy to tell" if tried else "was not measured"
+    if cause.variable is not None:  # what it costs grows, too
+        return f"{cause.seen}{where}. {cause.cure}."
     return f"{cause.seen}{where}. {cause.cure}. What it costs {why}."
 
 

@@ -115,7 +115,8 @@ def test_nothing_is_found_without_evidence(seen: Observed, facts: Mapping[str, A
 
 
 def test_every_cause_is_tried_here_and_documented() -> None:
-    assert {name for name, *_ in FOUND} == {each.name for each in KNOWN}
+    grow = {"growing-graph", "kept-graphs", "growing-tensor", "growing-list"}
+    assert {name for name, *_ in FOUND} | grow == {each.name for each in KNOWN}
     assert all(each.source.startswith("https://") for each in KNOWN)
     assert all(not each.cure.endswith(".") for each in KNOWN)
     cured = [change for each in KNOWN for change in each.changes]
@@ -145,3 +146,52 @@ def test_all_lines_that_predict_are_named() -> None:
     assert cause.seen == (
         "model.predict(), also in a.py:11 and a.py:12, is called 3 times in each step"
     )
+
+
+def growing(kind: str, name: str, gain: float = 1.0) -> dict[str, Any]:
+    return {"growing": [{"function": "a.py:1", "name": name, "kind": kind, "gain": gain}]}
+
+
+def slower(seconds: float) -> Observed:
+    """Steps that take longer and longer."""
+    times = tuple((float(step), 0.01 + seconds * step, 32.0) for step in range(10, 1000, 10))
+    return replace(SEEN, steps=1000, step_times=times)
+
+
+def in_line(text: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Facts of a line that takes ever more of the time, and its text."""
+    facts = {"lines": {"a.py:9": 0.6}, "early": {"a.py:9": 0.1}, "late": {"a.py:9": 0.9}}
+    return facts, {"a.py:9": text}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("graph", "growing-graph"), ("list of graphs", "kept-graphs")]
+)
+def test_graphs_that_are_kept_are_named(kind: str, name: str) -> None:
+    every = growing(kind, "total")["growing"] + growing(kind, "other", 0.5)["growing"]
+    (cause,) = causes(SEEN, {"growing": every})
+    assert cause.name == name
+    assert cause.seen.startswith("total keeps the graph of every step")
+    assert cause.variable is not None
+
+
+@pytest.mark.parametrize(("kind", "name"), [("tensor", "growing-tensor"), ("list", "growing-list")])
+def test_what_gets_longer_is_named_if_the_line_that_gets_slower_uses_it(
+    kind: str, name: str
+) -> None:
+    facts, texts = in_line("mean = sum(seen) / len(seen)")
+    every = growing(kind, "seen")["growing"] + growing(kind, "losses", 5.0)["growing"]
+    evidence = Evidence(slower(1e-4), {**facts, "growing": every}, 2, texts)
+    (cause,) = find(evidence)
+    assert (cause.name, cause.share) == (name, 0.6)
+    assert cause.seen == "seen gets longer with every step and is used in a.py:9"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0, "sum(seen)"), (1e-4, "sum(unseen)"), (1e-4, "self.seen"), (1e-4, "")],
+)
+def test_a_list_that_grows_is_no_cause_by_itself(seconds: float, text: str) -> None:
+    facts, texts = in_line(text)
+    found = find(Evidence(slower(seconds), {**facts, **growing("list", "seen")}, 2, texts))
+    assert found == []

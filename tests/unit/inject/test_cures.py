@@ -286,3 +286,47 @@ def test_loading_for_an_evaluation_is_a_part_of_it(
     found = facts(notes, lambda each: each.get("samples", 0) >= 30, net=net, steps=2, also=evaluate)
     assert found["parts"]["evaluation"] > 0.8
     assert found["parts"].get("loader", 0.0) < 0.2, "the first batch, before it is evaluated"
+
+
+class Keeper:
+    """Keeps what each step computes, as users do by mistake."""
+
+    def __init__(self) -> None:
+        self.losses: list[Any] = []
+
+    def train(self, steps: int) -> None:
+        """Train, and add up losses with their graphs."""
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        x = torch.ones(4, 8)
+        total = 0.0
+        numbers = []
+        seen = torch.empty(0, 8)
+        for _ in range(steps):
+            loss = net(x).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total = total + loss
+            self.losses.append(loss)
+            numbers.append(loss.item())
+            seen = torch.cat([seen, x])
+        assert len(numbers) == len(seen) // 4
+
+
+def test_variables_that_grow_are_seen(apply: Apply, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_TELL_EVERY", 5)
+    notes = apply("facts")
+    Keeper().train(2000)
+    found = json.loads(notes.changes["facts"])["growing"]
+    assert {(each["name"], each["kind"]) for each in found} == {
+        ("total", "graph"),
+        ("self.losses", "list of graphs"),
+        ("numbers", "list"),
+        ("seen", "tensor"),
+    }
+    first = Keeper.train.__code__.co_firstlineno
+    assert all(each["function"].endswith(f"test_cures.py:{first}") for each in found)
+    gains = {each["name"]: each["gain"] for each in found}
+    assert gains["seen"] == pytest.approx(4)
+    assert gains["numbers"] == gains["self.losses"] == pytest.approx(1)

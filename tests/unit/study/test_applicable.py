@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from trainmark.analysis.causes import Found
+from trainmark.analysis.experiments import OF_CAUSES
 from trainmark.record.observed import Observed
 from trainmark.study.explain import applicable
 
@@ -98,3 +100,15 @@ def test_nothing_is_tried_with_jax() -> None:
     )
     assert changes == []
     assert left_out["all"] == "trainmark can't change scripts with JAX yet"
+
+
+def test_the_cure_of_a_known_cause_is_tried_first() -> None:
+    seen = Observed("torch", (), 100, 1.0, threads=1, device="cpu", precision="float32")
+    cause = Found("anomaly", "It is on", "Turn it off", "", changes=("no-anomaly", "fused"))
+    facts = {"workers": 0, "fused": False}
+    changes, _, unsuitable = applicable.choose(seen, facts, 60.0, causes=[cause])
+    assert changes[:2] == ["no-anomaly", "fused"]
+    assert len(changes) == len(set(changes))
+    without, *_ = applicable.choose(seen, facts, 60.0)
+    assert set(without) == {*changes} - {"no-anomaly"}
+    assert not set(OF_CAUSES) & unsuitable.keys(), "they would be a long list of what is not wrong"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from trainmark.analysis.causes import loading, needless, operators, switches
+from trainmark.analysis.causes import growth, loading, needless, operators, switches
 from trainmark.analysis.causes.cause import Cause, Evidence, Found
 
 KNOWN: tuple[type[Cause], ...] = (
     *switches.CAUSES,
+    *growth.CAUSES,
     *needless.CAUSES,
     *operators.CAUSES,
     *loading.CAUSES,

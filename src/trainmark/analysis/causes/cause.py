@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from trainmark.analysis.experiments import ScriptPart
+from trainmark.record.growth import growing_line, growth_of
 from trainmark.record.observed import Observed
 
 
@@ -26,6 +27,23 @@ class Calls:
 
 
 @dataclass(frozen=True)
+class Growing:
+    """A variable that gets larger from step to step.
+
+    Args:
+        function: the first line of the function that it belongs to, as ``file:line``.
+        name: its name, such as ``self.losses``.
+        kind: ``graph``, ``list of graphs``, ``list`` or ``tensor``.
+        gain: nodes, elements or rows that it gains in each step.
+    """
+
+    function: str
+    name: str
+    kind: str
+    gain: float
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What was seen of an unchanged script.
 
@@ -33,11 +51,13 @@ class Evidence:
         observed: its steps.
         facts: what was sampled and counted, as :mod:`trainmark.inject.changes.facts` reports it.
         cores: number of cores that it may use.
+        texts: source of its slowest lines.
     """
 
     observed: Observed
     facts: Mapping[str, Any]
     cores: int
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def calls(self, name: str) -> Calls | None:
         """Return the calls of a known function; None if there are none."""
@@ -58,6 +78,19 @@ class Evidence:
         largest = max(names, key=self.share)
         place: str | None = self.facts.get("known_at", {}).get(largest)
         return place
+
+    @property
+    def growing(self) -> tuple[Growing, ...]:
+        """Variables that get larger from step to step."""
+        return tuple(Growing(**each) for each in self.facts.get("growing", ()))
+
+    @property
+    def grows_at(self) -> str | None:
+        """The line that makes steps longer and longer, if there is one."""
+        found = growth_of(self.observed)
+        if found is None:
+            return None
+        return growing_line(found, self.facts.get("early", {}), self.facts.get("late", {}))
 
     def is_on(self, switch: str) -> bool:
         """Whether a switch was on in most steps."""
@@ -82,6 +115,7 @@ class Found:
         changes: experiments that do the cure, the likeliest first.
         is_removed: whether the cure saves all of the share, rather than doing the same work faster.
         part: the part of the script that it makes slow, if it is in one.
+        variable: what grows; its line is known from the source alone.
     """
 
     name: str
@@ -93,6 +127,7 @@ class Found:
     changes: tuple[str, ...] = ()
     is_removed: bool = True
     part: ScriptPart | None = None
+    variable: Growing | None = None
 
 
 class Cause:

@@ -32,19 +32,19 @@ _SLOW_SECONDS = 300.0
 def choose(
     seen: Observed,
     facts: Mapping[str, Any],
-    causes: Sequence[Found],
     seconds: float,
     only: Sequence[str] = (),
+    causes: Sequence[Found] = (),
 ) -> tuple[list[str], dict[str, str], dict[str, str]]:
     """Return the changes to try, why others need an option, and why the rest doesn't apply.
 
     Args:
         seen: what the unchanged script does.
         facts: what the change ``facts`` reported of it.
-        causes: known causes of which there is evidence.
         seconds: the time for all experiments.
         only: known names of the changes to try; all that apply by default, first what may cure a
             known cause, then changes to a slow part.
+        causes: known causes of which there is evidence.
     """
     if seen.framework == "jax":
         return [], {EVERY_CHANGE: _WHY_NOT_JAX}, {}

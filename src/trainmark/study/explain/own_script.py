@@ -59,7 +59,7 @@ from trainmark.record.store import Store
 from trainmark.scratch import scratch_folder
 from trainmark.study.explain.applicable import choose, why_rare
 from trainmark.study.explain.experiment_host import ExperimentHost
-from trainmark.study.explain.statements import lines_around, texts_of
+from trainmark.study.explain.statements import line_of_growth, lines_around, texts_of
 from trainmark.study.observer import OnProgress
 from trainmark.units import many
 from trainmark.units import seconds as in_words
@@ -208,6 +208,15 @@ def require_changes(names: Sequence[str]) -> None:
             raise UnknownName("change", name, EXPERIMENTS)
 
 
+def located(cause: Found, folder: Path) -> Found:
+    """Return a cause with the line where its variable grows, if the source shows it."""
+    variable = cause.variable
+    if variable is None:
+        return cause
+    place = line_of_growth(variable.function, variable.name, folder)
+    return dataclasses.replace(cause, place=place)
+
+
 @dataclass
 class _Study:
     command: Command
@@ -242,8 +251,10 @@ class _Study:
 
     def explain(self, only: Sequence[str]) -> OwnScript:
         self.observed, self.facts = self._watch_unchanged()
-        evidence = Evidence(self.observed, self.facts, len(usable_core_numbers()))
-        self.causes = find(evidence)
+        folder = self.command.directory
+        texts = texts_of(self.facts.get("lines", {}), folder)
+        evidence = Evidence(self.observed, self.facts, len(usable_core_numbers()), texts)
+        self.causes = [located(cause, folder) for cause in find(evidence)]
         try:
             self._experiment(only)
         except KeyboardInterrupt:
@@ -252,7 +263,7 @@ class _Study:
 
     def _experiment(self, only: Sequence[str]) -> None:
         """Measure the changes that apply, then again what may win."""
-        chosen = choose(self.observed, self.facts, self.causes, self.seconds, only)
+        chosen = choose(self.observed, self.facts, self.seconds, only, self.causes)
         planned, self.left_out, self.unsuitable = chosen
         self.findings = self._screen(self._that_fit(planned, whole=bool(only)))
         if not only:
@@ -581,7 +592,7 @@ class _Study:
         def time_of(lines: Sequence[str]) -> float:
             return sum(own.get(line, 0.0) for line in lines)
 
-        named = {cause.place for cause in self.causes}
+        named = {cause.place for cause in self.causes} | {self._growth()[1]}
         unnamed = [lines for lines in parts if named.isdisjoint(lines)]
         best = max(unnamed, key=time_of, default=[])
         share = time_of(best) / max(1 - evaluates, 0.01)

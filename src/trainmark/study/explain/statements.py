@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import tokenize
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 
@@ -64,3 +64,49 @@ def _lines_of(file: Path) -> list[str]:
             return opened.read().splitlines()
     except (OSError, SyntaxError, ValueError):
         return []
+
+
+def line_of_growth(function: str, name: str, folder: Path) -> str | None:
+    """Return where a variable grows, as ``file:line``; None if the source does not show it.
+
+    Args:
+        function: the first line of its function, as ``file:line``; that of a module is 1 or 0.
+        name: its name, such as ``losses`` or ``self.losses``.
+        folder: what relative files are relative to.
+    """
+    file, _, first = function.rpartition(":")
+    if not first.isdecimal():  # a cell of a notebook
+        return None
+    try:
+        tree = ast.parse((folder / file).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return None
+    scope: ast.AST = tree
+    for each in ast.walk(tree):
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            begins = min([each.lineno, *(decorator.lineno for decorator in each.decorator_list)])
+            if begins == int(first):
+                scope = each
+    grown = [line for each in ast.walk(scope) for line in _lines_that_grow(each, name)]
+    return f"{file}:{min(grown)}" if grown else None
+
+
+def _lines_that_grow(node: ast.AST, name: str) -> list[int]:
+    """Return the line of a node if it is a statement or a call that adds something to a name."""
+    if isinstance(node, ast.AugAssign):
+        return [node.lineno] if ast.unparse(node.target) == name else []
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        adds = node.func.attr in ("append", "extend") and ast.unparse(node.func.value) == name
+        return [node.lineno] if adds else []
+    if isinstance(node, ast.Assign):
+        is_target = any(ast.unparse(each) == name for each in _targets(node))
+        parts = (each for each in ast.walk(node.value) if isinstance(each, ast.expr))
+        is_used = any(ast.unparse(each) == name for each in parts)
+        return [node.lineno] if is_target and is_used else []
+    return []
+
+
+def _targets(statement: ast.Assign) -> Iterator[ast.expr]:
+    """Yield what a statement assigns to; of a tuple, its parts."""
+    for target in statement.targets:
+        yield from target.elts if isinstance(target, (ast.Tuple, ast.List)) else (target,)

@@ -22,6 +22,7 @@ from ..busy import Busy
 from ..calls import Calls
 from ..facts import facts_of
 from ..switches import Switches
+from .growing import Growing
 from .loader import with_loader
 from .model import eager
 from .optimizer import is_handwritten
@@ -67,6 +68,7 @@ def facts(change: Change) -> None:
     _watch(switches)
     _count(every.calls)
     loading = _Loading()
+    growing = Growing(change.observer.is_users)
 
     def differentiates(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         of_step["backward"] += 1
@@ -91,6 +93,8 @@ def facts(change: Change) -> None:
         found["accumulates"] = accumulated.most_common(1)[0][0]
         of_step.clear()
         switches.stepped()
+        growing.stepped(sys._getframe(1))
+        found["growing"] = growing.facts()
         if "stack" not in found:
             found.update(_described(optimizer))
             found["stack"] = lines.stack(change.observer)

@@ -1,0 +1,123 @@
+"""Variables of the user's code that get larger from step to step: graphs, tensors and lists."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+
+from ...places import place_of
+
+_MOST_NODES = 20_000
+"""Most nodes of a graph that are counted."""
+_MOST_VARIABLES = 200
+"""Most variables of a function that are looked at."""
+_CONTAINERS = (list, dict, set)
+_FEWEST_LOOKS = 3
+_LEAST_GAIN = 0.5
+"""Least gain in each step from which on a variable gets longer with every step."""
+
+
+class _Variable(NamedTuple):
+    """A variable.
+
+    Args:
+        function: the first line of its function, as ``file:line``.
+        name: its name, such as ``self.losses``.
+    """
+
+    function: str
+    name: str
+
+
+class Growing:
+    """Looks at the variables after some steps, further and further apart.
+
+    Args:
+        is_users: tells whether a frame runs the user's code.
+    """
+
+    def __init__(self, is_users: Callable[[FrameType], bool]) -> None:
+        self._is_users = is_users
+        self._steps = 0
+        self._next = 4
+        self._sizes: dict[tuple[_Variable, str], list[tuple[int, int]]] = {}
+
+    def stepped(self, frame: FrameType | None) -> None:
+        """Look at the variables of a thread after a step, if it is time for that.
+
+        Args:
+            frame: its innermost frame.
+        """
+        self._steps += 1
+        if self._steps < self._next:
+            return
+        self._next *= 2
+        while frame is not None:
+            if self._is_users(frame):
+                self._look(frame)
+            frame = frame.f_back
+
+    def _look(self, frame: FrameType) -> None:
+        code = frame.f_code
+        function = place_of(code.co_filename, code.co_firstlineno)
+        for name, value in itertools.islice(_variables(frame), _MOST_VARIABLES):
+            for kind, size in _sizes(value):
+                looks = self._sizes.setdefault((_Variable(function, name), kind), [])
+                looks.append((self._steps, size))
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Return the variables that got larger at every look.
+
+        Each has its ``function``, ``name`` and ``kind`` (graph, list of graphs, list or tensor),
+        and what it gains in each step.
+        """
+        found: list[dict[str, Any]] = []
+        for (variable, kind), looks in self._sizes.items():
+            sizes = [size for _, size in looks]
+            if len(looks) < _FEWEST_LOOKS or looks[-1][0] * 2 < self._next:
+                continue
+            if any(sizes[at] <= sizes[at - 1] for at in range(1, len(sizes))):
+                continue
+            gain = (sizes[-1] - sizes[0]) / (looks[-1][0] - looks[0][0])
+            if gain >= _LEAST_GAIN:
+                found.append({**variable._asdict(), "kind": kind, "gain": gain})
+        return found
+
+
+def _variables(frame: FrameType) -> Iterator[tuple[str, Any]]:
+    """Yield the variables of a function or a module, and the attributes of its ``self``."""
+    for name, value in list(frame.f_locals.items()):
+        if name == "self":
+            attributes = getattr(value, "__dict__", None) or {}
+            for attribute, inner in list(attributes.items()):
+                yield f"self.{attribute}", inner
+        elif not name.startswith("__"):
+            yield name, value
+
+
+def _sizes(value: Any) -> Iterator[tuple[str, int]]:
+    """Yield the kinds of what a variable holds, each with its size."""
+    if isinstance(value, torch.Tensor):
+        if value.grad_fn is not None:
+            yield "graph", _nodes(value)
+        elif value.ndim:
+            yield "tensor", value.shape[0]
+    elif type(value) in _CONTAINERS and len(value) > 1:
+        has_graph = type(value) is list and getattr(value[-1], "grad_fn", None) is not None
+        yield ("list of graphs" if has_graph else "list"), len(value)
+
+
+def _nodes(value: Any) -> int:
+    """Return the number of operators that a tensor was computed by, as far as they are kept."""
+    seen = {value.grad_fn}
+    waiting = [value.grad_fn]
+    while waiting and len(seen) < _MOST_NODES:
+        for inner, _ in waiting.pop().next_functions:
+            if inner is not None and inner not in seen:
+                seen.add(inner)
+                waiting.append(inner)
+    return len(seen)
