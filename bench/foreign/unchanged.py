@@ -11,8 +11,13 @@ from foreign.copies import copy_of, run, source_of, words_of
 from foreign.scripts import HERE, Script
 
 PROBE = HERE / "probe"
-TIMES = re.compile(r"\d+\.\d+ ?(?:s\b|ms\b|seconds)|ms/batch +[\d.]+|time +[\d.]+ms|mfu -?[\d.]+%")
+TIMES = re.compile(
+    r"\b\d+(?:\.\d+)? ?(?:s|ms|us|sec|seconds)\b(?:/step)?|ms/batch +[\d.]+|time +[\d.]+ms"
+    r"|mfu -?[\d.]+%"
+)
 """What scripts print of their speed, which differs from run to run."""
+OVERWRITTEN = re.compile(r"\x1b\[\d*m|[^\n]*[\r\x08]")
+"""What a progress bar prints before its last state, and colours."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class Run:
     Args:
         code: its exit code.
         digest: the number of steps, and a digest of the weights after each.
-        printed: what it printed, without times and empty lines.
+        printed: what it printed, without times and empty lines, in alphabetical order.
         errors: the end of its standard error.
     """
 
@@ -76,7 +81,9 @@ def _run(
         file = folder / "foreign-printed"
         shell = ("sh", "-c", 'exec "$@" > "$0"', str(file), *words)
         ended = run([*before, *shell], folder, script, examples, more, (PROBE,))
-        lines = TIMES.sub("", file.read_text("utf-8") if file.exists() else "").splitlines()
-        printed = "\n".join(filter(str.strip, lines))
+        text = file.read_text("utf-8") if file.exists() else ""
+        lines = TIMES.sub("", OVERWRITTEN.sub("", text)).splitlines()
+        # Several processes may print in another order.
+        printed = "\n".join(sorted(filter(str.strip, lines)))
         found = digest.read_text() if digest.exists() else ""
         return Run(ended.code, found.strip(), printed, ended.errors.strip()[-300:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -76,13 +77,19 @@ def perplexity(loss: float | None) -> float | None:
 
 
 def whole_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:
-    """Return the epochs with the most steps.
+    """Return the epochs with the usual number of steps.
 
     ``--steps`` may end a run in the middle of its last one. The first one may lack the first step,
-    whose start is not observed.
+    whose start is not observed. Of several trainings, the end of an epoch may be missed where the
+    next one begins, so the longest ones need not be whole.
     """
-    most = max((epoch.steps or 0 for epoch in epochs), default=0)
-    return [epoch for epoch in epochs if (epoch.steps or 0) >= most - (epoch is epochs[0])]
+    counts = Counter(epoch.steps or 0 for epoch in epochs)
+    usual = max(counts, key=lambda steps: (counts[steps], steps), default=0)
+    return [
+        epoch
+        for epoch in epochs
+        if (epoch.steps or 0) == usual or (epoch is epochs[0] and epoch.steps == usual - 1)
+    ]
 
 
 def steady_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:

@@ -133,7 +133,8 @@ class Observer:
         self._held_out_places: set[str] = set()
         self._elements = 0.0
         self._forward = ForwardTime()
-        self._forward_place = ""
+        self._forward_places: list[str] = []
+        self._known_forward_places: set[str] = set()
         self._looks = itertools.cycle(_STEPS_BETWEEN_LOOKS)
         self._looks_in = 0
         self._rows = 0
@@ -168,6 +169,7 @@ class Observer:
         self._trains_in_eval = False
         self.step_began = 0.0
         self._loader_place: str | None = None
+        self._loading_place: str | None = None
         self._is_cut = False
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
@@ -243,6 +245,8 @@ class Observer:
             loader: the number of the loader; 0 if it is unknown.
         """
         self._fetch = start
+        if not self.steps:
+            self._loading_place = users_place(sys._getframe(1))
         if loader in self._sources.of_steps:
             self._predictions.fetches(start)
         self._since = self._since.plus(waited=clock() - start, loaded=examples or 0)
@@ -344,7 +348,9 @@ class Observer:
                 self._has_further_losses = True
             if "forward" not in self.places or self.steps < FEW:
                 caller = None if self.is_led else sys._getframe(1)
-                self._forward_place = users_place(caller) or ""
+                place = users_place(caller)
+                if place and place not in self._forward_places:
+                    self._forward_places.append(place)
             if repeats and self._awaits_loss:  # an actor and a critic, or two passes with dropout
                 seen = Since(passes=1)
             else:
@@ -449,9 +455,7 @@ class Observer:
         self._forward.ends(clock())
         self._predictions.forget()
         self._awaits_loss = False
-        if self._forward_place:  # a call that builds a network has no backward pass
-            self.places.keep_further("forward", self._forward_place)
-            self._forward_place = ""
+        self._keep_forward_places()
         # The network trains in evaluation mode, such as with frozen layers.
         if self.evaluates_since is not None:
             self._trains_in_eval = True
@@ -485,6 +489,10 @@ class Observer:
             examples: number of examples, if the framework knows it; else, what the loader or the
                 network has seen.
         """
+        if not self.steps:
+            self.places.keep("optimizer_step", sys._getframe(1))
+            if self._loading_place:
+                self.places.setdefault("loading", self._loading_place)
         step = self._ended(leader, steps, examples)
         if self.trainings.leads(leader):
             between = self.trainings.between()
@@ -636,6 +644,22 @@ class Observer:
             passes.opened = self._opened or passes.began
             passes.place = users_place(frame) or ""
         passes.since = self._since
+
+    def _keep_forward_places(self) -> None:
+        """A loss is differentiated; the forward passes before it are those of a step.
+
+        A call that builds a network comes only once, before the first step.
+        """
+        places = self._forward_places
+        if not places:
+            return
+        if "forward" not in self.places:
+            self.places.keep_further("forward", places[-1])
+        for place in places:
+            if place in self._known_forward_places:
+                self.places.keep_further("forward", place)
+        self._known_forward_places.update(places)
+        self._forward_places = []
 
     def computed_without_gradients(self, began: float, frame: FrameType) -> None:
         """A framework has computed something for a step without gradients."""

@@ -39,10 +39,10 @@ _AT_START = _working_folder()
 class Places(dict):  # type: ignore[type-arg]
     """Where things are made or happen for the first time, each ``file:line``.
 
-    Names are loader, optimizer, model, forward, backward, evaluation, no_grad, save, fit and
-    step. Further lines of the first steps are forward_2, backward_3 and so on. In JAX there are
-    also compile, eager (gradients outside of jitted functions) and outside (the function whose
-    weights are changed outside of it).
+    Names are loader, optimizer and model, which are made there; loading, forward, backward,
+    optimizer_step, evaluation, no_grad, save, fit and step. Further lines of the first steps are
+    forward_2, backward_3 and so on. In JAX there are also compile, eager (gradients outside of
+    jitted functions) and outside (the function whose weights are changed outside of it).
     """
 
     def __init__(self) -> None:

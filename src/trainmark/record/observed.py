@@ -50,8 +50,9 @@ class Observed:
         skipped: steps that a gradient scaler skipped.
         losses: of each of the first 2,000 steps, then of every hundredth; several losses of a step
             are added.
-        places: file and line of the loader, the optimiser, the model, the forward and the backward
-            pass, the evaluation and the save.
+        places: file and line where the loader, the optimiser and the model are made, and of what
+            happens in steps: loading, the forward and the backward pass, the step of the optimiser,
+            the evaluation and the save.
         syncs: how often each line of the script read a tensor.
         step_reads: in how many steps each line read an array, outside of evaluations; of JAX alone.
         threads: CPU threads of the framework.

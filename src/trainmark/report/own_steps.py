@@ -11,11 +11,13 @@ from trainmark.report.growth import growth_sentence
 
 _LEAST_SHARE = 0.01
 """Smallest share of the time that a sentence names."""
+_LARGE_SHARE = 0.05
+"""Share of the steps from which on a sentence says that they include evaluation."""
 _QUEUED = {
     "forward and loss",
     "backward",
     "optimizer",
-    "without gradients",
+    "passes without gradients and what follows",
     "jitted step",
 }
 """Parts that are only queued for a GPU, which computes them later."""
@@ -43,15 +45,15 @@ def parts(seen: Observed) -> list[Part]:
     whole = seen.all_seconds
     reads = "waiting for the GPU" if seen.on_gpu else "reading results"
     observed = (
-        ("loader wait", seen.loader_wait_seconds, "loader"),
+        ("loader wait", seen.loader_wait_seconds, "loading loader"),
         ("copies", seen.copy_seconds, ""),
         ("forward and loss", seen.forward_seconds, "forward"),
         ("backward", seen.backward_seconds, "backward"),
-        ("optimizer", seen.optimizer_seconds, "optimizer"),
+        ("optimizer", seen.optimizer_seconds, "optimizer_step optimizer"),
         (reads, seen.sync_seconds, ""),
         ("saving", seen.saving_seconds, "save"),
         ("evaluation", seen.evaluation_seconds, "evaluation"),
-        ("without gradients", seen.no_grad_seconds, "no_grad"),
+        ("passes without gradients and what follows", seen.no_grad_seconds, "no_grad"),
         ("jitted step", _seconds_of_calls(seen), "step"),
         ("outside of the jitted step", seconds_between(seen), ""),
         ("compiling", seen.compile_seconds, "compile"),
@@ -63,15 +65,25 @@ def parts(seen: Observed) -> list[Part]:
     ]
 
 
-def _places(seen: Observed, name: str) -> str:
-    """Return where something happens in a step, if that is known; it may be on several lines."""
+def _places(seen: Observed, names: str) -> str:
+    """Return where something happens in a step, if that is known; it may be on several lines.
+
+    Args:
+        seen: what was observed.
+        names: names of places; the first one that is known counts.
+    """
+    return next(filter(None, (_lines(seen, name) for name in names.split())), "")
+
+
+def _lines(seen: Observed, name: str) -> str:
+    """Return the lines of a place, with those of further ones like it."""
     further = f"{name}_"
     found = [
         place
         for each, place in seen.places.items()
         if each == name or (each.startswith(further) and each[len(further) :].isdigit())
     ]
-    return ", ".join(found) if name else ""
+    return ", ".join(found)
 
 
 def own_steps(seen: Observed) -> list[str]:
@@ -81,13 +93,15 @@ def own_steps(seen: Observed) -> list[str]:
     if grows is not None:
         sentences.append(growth_sentence(grows))
     if len(seen.training_starts) > 1:
-        sentences.append(f"{len(seen.training_starts):,} trainings, one after the other.")
+        sentences.append(f"{len(seen.training_starts):,} trainings in one process.")
     elif len(seen.losses) > 1:
         first = units.loss(seen.losses[0])
         last = units.loss(seen.losses[-1])
         sentences.append(f"The first loss was {first}, the last one that was kept {last}.")
     if seen.ranks > 1:
         sentences.append(f"Examples and losses are those of rank 0 of {seen.ranks:,}.")
+    if (seen.evaluation_in_steps_seconds or 0.0) >= _LARGE_SHARE * seen.seconds:
+        sentences.append("The times of steps include evaluation, since it recurs every few steps.")
     of_time = where_time_goes(seen)
     if of_time:
         sentences.append(of_time)

@@ -291,7 +291,7 @@ def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
     if seen.ranks > 1:
         yield "ranks", f"{seen.ranks:,}", "examples and losses are those of rank 0"
     if len(seen.training_starts) > 1:
-        yield "trainings", f"{len(seen.training_starts):,}", "one after the other"
+        yield "trainings", f"{len(seen.training_starts):,}", "in one process"
     for field, name, place in _OBSERVED_PARTS:
         seconds = getattr(seen, field)
         if seconds is not None:

@@ -331,6 +331,9 @@ def _summary(record: Record, turn: str) -> str:
         facts.append(f"{units.many(len(record.slices), 'slice')}, {of_slices}")
     if record.epochs:
         steps = sum(epoch.steps or 0 for epoch in record.epochs)
+        seen = record.observed
+        if seen is not None and len(seen.training_starts) > 1:  # ends of epochs may be missed
+            steps = max(steps, seen.steps - 1)
         came = length(record.epoch_count or 0, steps, by_steps=asks_for_steps(record))
         facts.append(f"{came} in {units.seconds(record.final.training_seconds)}")
         rate = summarize(record).samples_per_second

@@ -72,5 +72,5 @@ def test_several_ranks_are_named() -> None:
 
 def test_several_trainings_are_counted() -> None:
     sentences = own_steps(replace(SEEN, training_starts=(0, 30, 60)))
-    assert "3 trainings, one after the other." in sentences
+    assert "3 trainings in one process." in sentences
     assert not any("loss was" in each for each in sentences), "they are of several"
