@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +26,12 @@ from trainmark.cli.output import (
 )
 from trainmark.cli.show import refuse_others
 from trainmark.cli.streams import losing_output
-from trainmark.errors import ExplanationFailed, UsageError
+from trainmark.errors import ExplanationFailed, NotInstalled, UsageError
 from trainmark.record.caveats import Caveat
 from trainmark.units import many
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from trainmark.execute.parent.request import PreparationObserver, RunRequest
     from trainmark.record.record import Record
@@ -104,6 +105,7 @@ class BeforeCommand(click.Command):
 )
 @shared.copy_limit_option
 @file_option("--chart", "With a COMMAND: chart of the speed-ups (.svg or .png).")
+@file_option("--patch", "With a COMMAND: write the changes that win as a patch (.diff or .patch).")
 @file_option("--export-svg", "Write the explanation as a picture of the terminal (SVG).")
 @shared.size_option
 @shared.conditions_options
@@ -124,7 +126,7 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
     words = click.get_current_context().meta.get(BeforeCommand.KEY)
     if words:
         return _explain_command(words, target, options)
-    _refuse(("only", "chart"), "these options need a COMMAND")
+    _refuse(("only", "chart", "patch"), "these options need a COMMAND")
     if target is None:
         raise UsageError(
             "nothing to explain", expected="a WORKLOAD, a RECORD, or -- and a COMMAND", found=""
@@ -172,6 +174,8 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     if options["chart"]:
         require_drawable(options["chart"])
     own_script.require_changes(options["only"])
+    if options["patch"]:
+        _require_libcst()
     measured = commands.Command(
         commands.name_of(words),
         tuple(words),
@@ -194,7 +198,13 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     title = f"{measured.name}: trying changes for up to {seconds:g} s, in copies of this folder"
     with terminal_observer().working(title, limit) as on_progress:
         found = own_script.explain(
-            measured, settings, on_progress, seconds, options["only"], limit=limit
+            measured,
+            settings,
+            on_progress,
+            seconds,
+            options["only"],
+            limit=limit,
+            patches=options["patch"] is not None,
         )
     sentences_shown = answers(
         found.findings,
@@ -234,9 +244,38 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     if options["chart"]:
         write_file(options["chart"], in_format_of(options["chart"], [gains(found.findings)]))
         print_message(f"wrote {options['chart']}")
+    if options["patch"]:
+        _write_patch(options["patch"], found.patch, found.unwritten)
     if found.interrupted:
         raise KeyboardInterrupt
     return OK
+
+
+def _require_libcst() -> None:
+    """Raise :class:`~trainmark.errors.NotInstalled` if no patch can be written."""
+    if find_spec("libcst") is None:
+        raise NotInstalled(
+            "a patch can't be written",
+            expected="LibCST",
+            found="it is not installed",
+            fix="pip install 'trainmark[patch]'",
+        )
+
+
+def _write_patch(file: Path, patch: str, unwritten: Sequence[str]) -> None:
+    """Write a patch, or say why there is none, and what is not in it."""
+    if unwritten:
+        print_message(
+            f"not in the patch, since it takes more than one place: {', '.join(unwritten)}"
+        )
+    if not patch:
+        print_message(
+            f"no patch was written to {file}: no change that can be written in one place was "
+            "clearly faster"
+        )
+        return
+    write_file(file, patch.encode())
+    print_message(f"wrote {file}; to apply it: git apply {file}, or patch -p1 < {file}")
 
 
 _OF_A_RUN = ("backend", "style", "device", "seed", "precision", "threads", "dataset", "size")

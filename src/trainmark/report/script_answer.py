@@ -105,7 +105,7 @@ def answers(
 
 
 class _Sorted:
-    """Findings by what is said about them.
+    """Findings by what the answer says about them.
 
     Args:
         findings: all of them, but for stacks.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -195,3 +196,12 @@ def test_a_list_that_grows_is_no_cause_by_itself(seconds: float, text: str) -> N
     facts, texts = in_line(text)
     found = find(Evidence(slower(seconds), {**facts, **growing("list", "seen")}, 2, texts))
     assert found == []
+
+
+def test_the_page_of_causes_has_a_row_for_each() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "causes.md").read_text("utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    assert [row[0] for row in rows] == [f"| `{each.name}`" for each in KNOWN]
+    assert [row[2] for row in rows] == [each.cure for each in KNOWN]
+    assert [row[4] for row in rows] == [f"[source]({each.source}) |" for each in KNOWN]
+    assert f"{len(KNOWN)} known causes" in page

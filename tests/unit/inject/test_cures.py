@@ -59,7 +59,7 @@ class Checkpointed(Net):
 
 
 def nothing() -> None:
-    """Do nothing beside the steps."""
+    """Do nothing next to the steps."""
 
 
 def train(
@@ -207,7 +207,7 @@ def facts(notes: Notes, has: Callable[[dict[str, Any]], bool], **options: Any) -
 
 
 def pause() -> None:
-    """Take time beside the steps, so that samples are taken."""
+    """Take time next to the steps, so that samples are taken."""
     time.sleep(0.005)
 
 

@@ -116,6 +116,7 @@ class Found:
         is_removed: whether the cure saves all of the share, rather than doing the same work faster.
         part: the part of the script that it makes slow, if it is in one.
         variable: what grows; its line is known from the source alone.
+        further: more lines like ``place``.
     """
 
     name: str
@@ -128,6 +129,7 @@ class Found:
     is_removed: bool = True
     part: ScriptPart | None = None
     variable: Growing | None = None
+    further: tuple[str, ...] = ()
 
 
 class Cause:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import ClassVar
 
 from trainmark.analysis.causes.cause import Cause, Evidence, Found, InKnownFunctions
@@ -64,11 +65,12 @@ class PredictInLoop(Cause):
         times = f"{calls.per_step:.0f} times" if calls.per_step >= 1.5 else "once"
         lines = " and ".join(calls.places[1:])
         also = f", also in {lines}," if lines else ""
-        return self.found(
+        found = self.found(
             f"model.predict(){also} is called {times} in each step",
             next(iter(calls.places), None),
             calls.share,
         )
+        return dataclasses.replace(found, further=calls.places[1:])
 
 
 class Checkpointing(InKnownFunctions):

@@ -36,7 +36,7 @@ class CellLoop(Cause):
     def _share(evidence: Evidence, of_calls: float) -> float:
         """Return the share of the calls with that of their backward pass.
 
-        Of the backward pass, they are taken to have the same share as of the forward pass.
+        Their share of the backward pass is taken to be that of the forward pass.
         """
         seen = evidence.observed
         forward = (seen.forward_seconds or 0.0) / seen.all_seconds

@@ -116,7 +116,7 @@ class DoublePrecision(Cause):
 
 
 class FewThreads(Cause):
-    """PyTorch is told to use fewer threads than there are cores."""
+    """PyTorch uses fewer threads than there are cores."""
 
     name = "few-threads"
     cure = "Use all cores"

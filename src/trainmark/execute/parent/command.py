@@ -58,10 +58,12 @@ class CommandSide:
     Args:
         values: values of the placeholders, except the seed, which changes with the round.
         environment: additional environment variables of the command.
+        files: text of files that its copy has instead of the original ones, by their path in it.
     """
 
     values: Mapping[str, str]
     environment: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def __hash__(self) -> int:
         return hash(self.title)
@@ -288,6 +290,7 @@ class CommandRun:
             scratch=str(of.directory) if of.scratch else None,
             confined=of.scratch and landlock.is_sufficient(),
             outputs=str(of.outputs) if of.outputs else None,
+            files=dict(self.side.files),
         )
 
     @property

@@ -261,6 +261,7 @@ class RunScript:
             that large files can be linked into the copy.
         outputs: folder that keeps the files which the first complete run has written in its copy;
             None keeps none.
+        files: text of files that the copy has instead of the original ones, by their path in it.
     """
 
     origin: float
@@ -273,6 +274,7 @@ class RunScript:
     scratch: str | None = None
     confined: bool = False
     outputs: str | None = None
+    files: dict[str, str] = field(default_factory=dict)
 
 
 _AboutBackends = Probe | ListBackends | MeasurePeaks | Examine

@@ -43,7 +43,7 @@ from trainmark.execute.worker.reports import Reports, ToBeEnded
 from trainmark.execute.worker.slices import Turns
 from trainmark.execute.worker.supervisor import CommandRequest, Supervisor
 from trainmark.execute.worker.timing import Clock
-from trainmark.execute.worker.working_copy import link_neighbours, linked
+from trainmark.execute.worker.working_copy import link_neighbours, linked, replace_files
 from trainmark.hook import TURNS, VARIABLE
 from trainmark.inject import best_threads
 from trainmark.processes import descendants, send_signal
@@ -140,6 +140,7 @@ def _confined(
     original = request.scratch
     place = place_of_copy(Path(original), _folder())
     _copied(Path(original), place, confined=request.confined)
+    replace_files(place.copy, request.files)
     environment = confined_environment(environment, _folder(), original, place)
     writable = writable_folders(environment, _folder(), original) if request.confined else None
     return str(place.copy), environment, writable

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from trainmark.execute.protocol.copies import Place
@@ -104,3 +105,21 @@ def linked(folder: Path, copy: Path, copied: _Copied | None = None, *, whole: bo
         else:
             shutil.copy2(path, target)
     return copy
+
+
+def replace_files(copy: Path, files: Mapping[str, str]) -> None:
+    """Give a copy other files than the original has.
+
+    Args:
+        copy: the copy of a folder.
+        files: texts, by their path in it.
+
+    Raises:
+        OSError: a folder of the copy is a link, so the original would be changed.
+    """
+    for name, text in files.items():
+        file = copy / name
+        if not file.parent.resolve().is_relative_to(copy.resolve()):
+            raise OSError(f"{name} can't be replaced in a copy: its folder is linked, not copied")
+        file.unlink(missing_ok=True)  # it may be a link to the original
+        file.write_text(text, "utf-8")

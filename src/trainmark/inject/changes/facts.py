@@ -16,7 +16,7 @@ class Facts:
     """What is known of a training.
 
     Args:
-        observer: is told of them now and then.
+        observer: gets them now and then.
     """
 
     def __init__(self, observer: Any) -> None:
@@ -58,7 +58,7 @@ _OF_OBSERVER = WeakKeyDictionary()  # type: WeakKeyDictionary[Any, Facts]
 
 
 def facts_of(observer: Any) -> Facts:
-    """Return the facts that an observer is told of."""
+    """Return the facts that an observer gets."""
     if observer not in _OF_OBSERVER:
         _OF_OBSERVER[observer] = Facts(observer)
     return _OF_OBSERVER[observer]

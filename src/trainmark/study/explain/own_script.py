@@ -59,6 +59,7 @@ from trainmark.record.store import Store
 from trainmark.scratch import scratch_folder
 from trainmark.study.explain.applicable import choose, why_rare
 from trainmark.study.explain.experiment_host import ExperimentHost
+from trainmark.study.explain.patch.script import Source
 from trainmark.study.explain.statements import line_of_growth, lines_around, texts_of
 from trainmark.study.observer import OnProgress
 from trainmark.units import many
@@ -114,6 +115,8 @@ _READS_MAY_TAKE = 1.25
 """Time that reads may take, as a multiple of what was measured from samples of them."""
 _LONGEST_ERROR = 200
 """Most characters of a script's error."""
+_PATCHED = "it is written in the source"
+"""Proof of a change that a patch makes."""
 _ALL_BUT_NOTHING = 0.99
 """Largest share of the time that may be due to reads."""
 
@@ -143,6 +146,9 @@ class OwnScript:
         seconds: how long it took.
         interrupted: whether it was, so that less was measured.
         is_busy: whether other programs used the machine while the unchanged script was measured.
+        patch: the changes of the stack, or the first one, as a unified diff, which was measured as
+            one; empty if none was asked for, or none wins.
+        unwritten: changes that may win, but can't be written in one place.
     """
 
     command: str
@@ -163,6 +169,8 @@ class OwnScript:
     seconds: float
     interrupted: bool
     is_busy: bool
+    patch: str = ""
+    unwritten: tuple[str, ...] = ()
 
 
 def explain(
@@ -173,6 +181,8 @@ def explain(
     only: Sequence[str] = (),
     host: ExperimentHost | None = None,
     limit: TimeLimit | None = None,
+    *,
+    patches: bool = False,
 ) -> OwnScript:
     """Try changes to the script of ``command`` for at most ``seconds``.
 
@@ -181,6 +191,8 @@ def explain(
         only: known names of the changes to try; all that apply by default.
         host: where the script runs; by default this machine.
         limit: when everything ends, if that is not ``seconds`` from now.
+        patches: write the changes that win into the source, and measure them as a patch; this needs
+            LibCST.
 
     Raises:
         ExplanationFailed: the unchanged script failed, or made no steps that can be seen.
@@ -191,7 +203,7 @@ def explain(
         command = dataclasses.replace(command, inject=True, scratch=True, most_steps=None)
         host = host or ExperimentHost()
         limit = limit or time_limit(seconds, host.now(), host)
-        study = _Study(command, settings, Store(Path(folder)), on_progress, limit, host)
+        study = _Study(command, settings, Store(Path(folder)), on_progress, limit, host, patches)
         return study.explain(only)
 
 
@@ -225,6 +237,7 @@ class _Study:
     on_progress: OnProgress
     limit: TimeLimit
     host: ExperimentHost
+    writes_patches: bool = False
     step_seconds: float = 0.0
     start_a_side: float = 0.0
     records: dict[str, list[Record]] = field(default_factory=dict)
@@ -236,6 +249,8 @@ class _Study:
     interrupted: bool = False
     findings: dict[str, Finding] = field(default_factory=dict)
     stacks: list[str] = field(default_factory=list)
+    patches: dict[str, Source] = field(default_factory=dict)
+    unwritten: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.screening_ends = _SCREENING_AT_MOST * self.seconds
@@ -312,7 +327,17 @@ class _Study:
             seconds=self.passed,
             interrupted=self.interrupted,
             is_busy=any(Caveat.BUSY_MACHINE in run.caveats for run in self.records[UNCHANGED]),
+            patch=self._patch(stack),
+            unwritten=tuple(self.unwritten),
         )
+
+    def _patch(self, stack: Sequence[Finding]) -> str:
+        """Return the patch that won; empty if there is none."""
+        best = stack[-1] if stack else self.findings.get(next(iter(self.stacks), ""))
+        if best is None or not (best.fresh and best.can_be_made):
+            return ""
+        source = self.patches.get(best.change)
+        return source.diff() if source is not None else ""
 
     def _stack(self) -> tuple[Finding, ...]:
         """Return the changes that are worth it together, as long as each adds something."""
@@ -454,6 +479,8 @@ class _Study:
             fits = not any(_exclude(each.change, other) for other in valid)
             if fits and each.kind == "change" and not each.harms:
                 valid.append(each.change)
+        if self.writes_patches:
+            valid = self._written(valid)
         single = [each.change for each in winners if each.proof != SAMPLED]
         self.screened = {name: len(records) for name, records in self.records.items()}
         if not single:
@@ -473,6 +500,32 @@ class _Study:
             for party in parties:
                 self._round([UNCHANGED, *party], blocks, self.seconds)
             longest = max(longest, self.passed - began)
+
+    def _written(self, valid: Sequence[str]) -> list[str]:
+        """Return the changes that can be written into the source, and keep the patches."""
+        from trainmark.study.explain.patch.writers import Script, write
+
+        about = {each.change: each for each in self.findings.values()}
+        script = Script(
+            self._main_file(), self.observed, {name: _places(about[name]) for name in valid}
+        )
+        source = Source(self.command.directory)
+        kept: list[str] = []
+        for change in valid:
+            changed = write(source, script, change)
+            if changed is None:
+                self.unwritten.append(change)
+                continue
+            source = changed
+            kept.append(change)
+            self.patches["+".join(kept)] = source
+        return kept
+
+    def _main_file(self) -> str | None:
+        """Return the file of Python that the command runs, if it is in the working folder."""
+        words = (word for word in self.command.template if word.endswith(".py"))
+        folder = self.command.directory
+        return next((word for word in words if (folder / word).is_file()), None)
 
     def _finding(self, change: str, *, fresh: bool = False) -> Finding | None:
         """Return what is known of a change; None if it took no effect.
@@ -495,6 +548,8 @@ class _Study:
             failed[part] for part in change.split("+") if part in failed and part not in proofs
         ]
         why_not += filter(None, map(_why, records))
+        if fresh and change in self.patches:
+            proofs |= dict.fromkeys(change.split("+"), _PATCHED)
         lacking = "no evidence that it took effect"
         if self.interrupted and (not records or _was_interrupted(records)):
             lacking = "interrupted"
@@ -718,12 +773,14 @@ class _Study:
         Args:
             rate: how many steps stand for a second; None for slices of equal time.
         """
+        patch = self.patches.get(change)
         environment = {
-            CHANGES: change.replace("+", ","),
+            CHANGES: "" if patch else change.replace("+", ","),
             "PYTHONDONTWRITEBYTECODE": "1",
             "WANDB_MODE": "disabled",
         }
-        side = CommandSide({"change": change} if change else {}, environment)
+        files = {} if patch is None else patch.edited
+        side = CommandSide({"change": change} if change else {}, environment, files)
         run = CommandRun(
             self.command, side, self.settings, number, number, self.session, self.session, blocks
         )
@@ -814,6 +871,12 @@ class _Plan(NamedTuple):
     changes: list[str]
     stacks: list[str]
     rounds: int
+
+
+def _places(found: Finding) -> tuple[str, ...]:
+    """Return the lines that a change is about."""
+    further = found.cause.further if found.cause is not None else ()
+    return tuple(filter(None, (found.place, *further)))
 
 
 def _again(single: Sequence[str], valid: Sequence[str]) -> Iterator[_Plan]:
