@@ -89,6 +89,8 @@ _MOST_PATIENCE = 0.4
 """Largest share of the time left that they wait, unless it is usual to take longer."""
 _FEWEST_BLOCKS = 4
 """Number of blocks that a round is planned with at least."""
+_FEWEST_BLOCKS_LATE = 2
+"""The same for a fresh round if there is no time for more."""
 _MOST_BLOCKS = 12
 """Maximum number of blocks of a round; the time that is left goes to more rounds."""
 _ROUNDS = 3
@@ -464,9 +466,9 @@ class _Study:
         again = _FEWEST_FRESH * self._round_seconds(_LIKELY_SIDES)
         return min(_SCREENING * self.seconds, max(self.seconds - again, 0.0))
 
-    def _round_seconds(self, sides: int) -> float:
-        """Return the duration of a round of this many sides with the fewest blocks."""
-        return self._start_seconds(sides) + 2 * _FEWEST_BLOCKS * sides * self._slice_seconds
+    def _round_seconds(self, sides: int, blocks: int = _FEWEST_BLOCKS) -> float:
+        """Return the duration of a round of this many sides."""
+        return self._start_seconds(sides) + 2 * blocks * sides * self._slice_seconds
 
     def _measure_again(self, winners: Sequence[Finding]) -> None:
         """Measure what may win in fresh rounds.
@@ -488,12 +490,12 @@ class _Study:
         for plan in _again(single, valid):
             parties = self._parties(plan.changes)
             sides = sum(len(party) + 1 for party in parties)
-            needed = self._round_seconds(sides)
+            needed = self._round_seconds(sides, plan.blocks)
             if self.passed + plan.rounds * needed < self.seconds:
                 break
         self.stacks = plan.stacks
         each_round = (self.seconds - self.passed) / _ROUNDS
-        blocks = self._blocks(each_round - self._start_seconds(sides), sides)
+        blocks = self._blocks(each_round - self._start_seconds(sides), sides, plan.blocks)
         longest = needed
         while not self.interrupted and self.passed + longest <= self.seconds:
             began = self.passed
@@ -723,9 +725,9 @@ class _Study:
         parties: list[Sequence[str]] = [others[index::number] for index in range(number)]
         return parties + [[each] for each in alone]
 
-    def _blocks(self, seconds: float, sides: int) -> int:
+    def _blocks(self, seconds: float, sides: int, fewest: int = _FEWEST_BLOCKS) -> int:
         blocks = int(seconds / (2 * sides * self._slice_seconds))
-        return min(max(blocks, _FEWEST_BLOCKS), _MOST_BLOCKS)
+        return min(max(blocks, fewest), _MOST_BLOCKS)
 
     def _round(self, changes: Sequence[str], blocks: int, ends: float) -> None:
         """Measure changes against the unchanged script, once.
@@ -866,11 +868,13 @@ class _Plan(NamedTuple):
         changes: the changes, alone and together.
         stacks: the first change that can be made, then with the second one, and so on.
         rounds: how many of them have to fit.
+        blocks: the fewest blocks of each.
     """
 
     changes: list[str]
     stacks: list[str]
     rounds: int
+    blocks: int = _FEWEST_BLOCKS
 
 
 def _places(found: Finding) -> tuple[str, ...]:
@@ -892,6 +896,7 @@ def _again(single: Sequence[str], valid: Sequence[str]) -> Iterator[_Plan]:
         every = dict.fromkeys([*others, *valid[:most], *stacks])
         yield _Plan(list(every), stacks, _ROUNDS)
         yield _Plan([*others, *stacks], stacks, _FEWEST_FRESH)
+    yield _Plan([*others, *stacks], stacks, _FEWEST_FRESH, _FEWEST_BLOCKS_LATE)
 
 
 def _in_turns(records: Sequence[Record]) -> list[Record]:

@@ -61,16 +61,23 @@ def write(source: Source, script: Script, change: str) -> Source | None:
     return WRITERS[word](source, script, script.places.get(change, ()), value)
 
 
-def _arguments(functions: Sequence[str], **arguments: str | None) -> Writer:
-    """Return a writer that sets keyword arguments of a call."""
+def _arguments(made: str, functions: Sequence[str], **arguments: str | None) -> Writer:
+    """Return a writer that sets keyword arguments of a call.
 
-    def writer(source: Source, _script: Script, places: Sequence[str], value: str) -> Source | None:
+    Args:
+        made: what the call makes, such as the loader; empty if that is not observed.
+        functions: last parts of the names of the function.
+        arguments: expressions by name, with ``{}`` for the value of the change.
+    """
+
+    def writer(source: Source, script: Script, places: Sequence[str], value: str) -> Source | None:
+        place = script.observed.places.get(made, next(iter(places), ""))
         filled = {name: text and text.format(value) for name, text in arguments.items()}
 
         def edit(text: str, line: int) -> str | None:
             return edits.set_arguments(text, line, functions, filled)
 
-        return source.with_edit(places[0], edit) if len(places) == 1 else None
+        return source.with_edit(place, edit)
 
     return writer
 
@@ -194,9 +201,10 @@ def _direct_call(source: Source, _script: Script, places: Sequence[str], _: str)
 
 
 WRITERS: dict[str, Writer] = {
-    "workers": _arguments(_LOADERS, num_workers="{}", persistent_workers="True"),
-    "persistent-workers": _arguments(_LOADERS, persistent_workers="True"),
+    "workers": _arguments("loader", _LOADERS, num_workers="{}", persistent_workers="True"),
+    "persistent-workers": _arguments("loader", _LOADERS, persistent_workers="True"),
     "no-workers": _arguments(
+        "loader",
         _LOADERS,
         num_workers="0",
         persistent_workers=None,
@@ -204,15 +212,15 @@ WRITERS: dict[str, Writer] = {
         multiprocessing_context=None,
         timeout=None,
     ),
-    "fused": _arguments(_OPTIMISERS, fused="True", foreach=None),
-    "foreach": _arguments(_OPTIMISERS, foreach="True", fused=None),
+    "fused": _arguments("optimizer", _OPTIMISERS, fused="True", foreach=None),
+    "foreach": _arguments("optimizer", _OPTIMISERS, foreach="True", fused=None),
     "threads": _set_once("set_num_threads", "{}"),
     "tf32": _set_once("set_float32_matmul_precision", '"high"'),
     "no-anomaly": _first_argument(("set_detect_anomaly",), "False"),
     "no-deterministic": _first_argument(("use_deterministic_algorithms",), "False"),
     "no-gc": _removed("collect"),
     "no-empty-cache": _removed("empty_cache"),
-    "no-eager": _arguments(("compile",), run_eagerly="False"),
+    "no-eager": _arguments("", ("compile",), run_eagerly="False"),
     "no-checkpointing": _no_checkpointing,
     "direct-call": _direct_call,
     "bf16": _bf16,
