@@ -420,7 +420,9 @@ class Observer:
             self._end_read_epoch()
             self.evaluates_since = since or clock()
             self._forward.interrupted()
-            self.places.keep("evaluation", sys._getframe(1))
+            if self._tally.counts["evaluations"] < FEW:
+                place = users_place(sys._getframe(1))
+                self.places.keep_further("evaluation", place or "")
         self._forget_loaded()
 
     def evaluated(

@@ -281,8 +281,9 @@ class FollowedTask:
             self._rate = epoch.examples / epoch.seconds
             self._rate_of = "epoch"
         done = epoch.index + 1
-        self.facts = f"{units.many(done, 'epoch')} done"
         of = self._epochs  # the total is unknown for a command
+        # A single one may be the rest of a training in which none was recognised.
+        self.facts = f"{done:,} epochs done" if done > 1 else "running"
         if of:
             self.facts = f"epoch {min(done + 1, of)}/{of}"
         loss = epoch.losses[-1] if epoch.losses else epoch.train_loss

@@ -33,7 +33,8 @@ def switched(name: str, place: str = "a.py:1") -> dict[str, Any]:
 
 
 def called(name: str, times: int, seconds: float, *places: str) -> dict[str, Any]:
-    return {"calls": {name: {"times": times, "seconds": seconds, "places": places}}}
+    found = {"times": times, "usual": times // 100, "seconds": seconds, "places": places}
+    return {"calls": {name: found}}
 
 
 def known(*names: str, share: float = 0.3) -> dict[str, Any]:

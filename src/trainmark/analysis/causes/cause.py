@@ -17,11 +17,13 @@ class Calls:
 
     Args:
         per_step: how many there are in each step, on average.
+        usual: how many there usually are in a step that has any.
         share: share of the time of all steps that they take.
         places: the lines that call it, those with the most time first.
     """
 
     per_step: float
+    usual: int
     share: float
     places: tuple[str, ...]
 
@@ -66,7 +68,9 @@ class Evidence:
         if not found or steps < 1 or not self.observed.all_seconds:
             return None
         share = min(found["seconds"] / self.observed.all_seconds, 1.0)
-        return Calls(found["times"] / steps, share, tuple(found["places"]))
+        per_step = found["times"] / steps
+        usual = found["usual"] or max(round(per_step), 1)
+        return Calls(per_step, usual, share, tuple(found["places"]))
 
     def share(self, *names: str) -> float:
         """Return the share of samples in known functions, of which none calls another one."""

@@ -62,7 +62,7 @@ class PredictInLoop(Cause):
         calls = evidence.calls("predict")
         if calls is None or calls.per_step < _OFTEN or calls.share < _LEAST_SHARE:
             return None
-        times = f"{calls.per_step:.0f} times" if calls.per_step >= 1.5 else "once"
+        times = f"{calls.usual} times" if calls.usual > 1 else "once"
         lines = " and ".join(calls.places[1:])
         also = f", also in {lines}," if lines else ""
         found = self.found(

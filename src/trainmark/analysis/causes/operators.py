@@ -27,7 +27,7 @@ class CellLoop(Cause):
             return None
         share = self._share(evidence, calls.share)
         return self.found(
-            f"A recurrent cell is called {calls.per_step:.0f} times in each step",
+            f"A recurrent cell is called {calls.usual} times in each step",
             next(iter(calls.places), None),
             share,
         )

@@ -27,11 +27,19 @@ class Calls:
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._places: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._inside: set[str] = set()
+        self._of_step: Counter[str] = Counter()
+        self._in_steps: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self.counts = False
 
     def begin(self) -> None:
         """Count from now on."""
         self.counts = True
+
+    def stepped(self) -> None:
+        """End a step."""
+        for what, times in self._of_step.items():
+            self._in_steps[what][times] += 1
+        self._of_step.clear()
 
     def count(self, what: str, owner: Any, name: str) -> None:
         """Count the calls of a function of a module or a class, under a name of ours."""
@@ -47,6 +55,7 @@ class Calls:
                 self._inside.discard(what)
                 took = clock() - began
                 self._times[what] += 1
+                self._of_step[what] += 1
                 self._seconds[what] += took
                 place = self._observer.users_place(sys._getframe(1))
                 if place is not None:
@@ -55,10 +64,14 @@ class Calls:
         around(owner, name, counted)
 
     def facts(self) -> dict[str, dict[str, Any]]:
-        """Return ``times``, ``seconds`` and ``places``, those with the most time first."""
+        """Return ``times``, ``seconds`` and ``places``, those with the most time first.
+
+        ``usual`` is the usual number of calls in a step that has any; 0 if none has ended.
+        """
         return {
             what: {
                 "times": times,
+                "usual": max(self._in_steps[what], key=self._in_steps[what].__getitem__, default=0),
                 "seconds": self._seconds[what],
                 "places": [place for place, _ in self._places[what].most_common(_MOST_PLACES)],
             }

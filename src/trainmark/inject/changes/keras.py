@@ -23,6 +23,8 @@ _SETTERS = (
     (keras.mixed_precision, "set_global_policy"),
 )
 _ENGINE = keras.backend.backend()
+_KEPT = "lines", "inside", "samples", "early", "late", "known", "known_at"
+"""Facts of the script's lines. Parts of a step are hidden in compiled functions."""
 _BATCH = 32
 """Examples in a batch of ``predict``, where the script does not say how many."""
 
@@ -50,8 +52,10 @@ def facts(change: Change) -> None:
     def stepped(real: Any, /, *args: Any, **more: Any) -> None:
         real(*args, **more)
         if _ENGINE == "tensorflow":
-            every.begin()
+            every.begin(kept=_KEPT)
             switches.stepped()
+        if _ENGINE != "torch":
+            every.calls.stepped()
 
     around(change.observer, "stepped", stepped)
 

@@ -93,6 +93,7 @@ def facts(change: Change) -> None:
         found["accumulates"] = accumulated.most_common(1)[0][0]
         of_step.clear()
         switches.stepped()
+        every.calls.stepped()
         growing.stepped(sys._getframe(1))
         found["growing"] = growing.facts()
         if "stack" not in found:
