@@ -265,12 +265,11 @@ def _require_libcst() -> None:
 def _write_patch(file: Path, patch: str, unwritten: Sequence[str]) -> None:
     """Write a patch, or say why there is none, and what is not in it."""
     if unwritten:
-        print_message(
-            f"not in the patch, since it takes more than one place: {', '.join(unwritten)}"
-        )
+        names = ", ".join(unwritten)
+        print_message(f"not in the patch, since it could not be written into the source: {names}")
     if not patch:
         print_message(
-            f"no patch was written to {file}: no change that can be written in one place was "
+            f"no patch was written to {file}: no change that can be written into the source was "
             "clearly faster"
         )
         return

@@ -38,7 +38,8 @@ def called(name: str, times: int, seconds: float, *places: str) -> dict[str, Any
 
 
 def known(*names: str, share: float = 0.3) -> dict[str, Any]:
-    return {"known": dict.fromkeys(names, share), "known_at": dict.fromkeys(names, "a.py:9")}
+    shares = dict.fromkeys(names, share)
+    return {"known": shares, "known_late": shares, "known_at": dict.fromkeys(names, "a.py:9")}
 
 
 WORKERS = {"workers": 2, "persistent": False}
@@ -87,7 +88,8 @@ NOT_FOUND: list[tuple[Observed, dict[str, Any]]] = [
     (SEEN, called("collect", 2, 5.0, "a.py:9")),
     (SEEN, called("collect", 100, 0.1, "a.py:9")),
     (SEEN, called("predict", 5, 5.0, "a.py:9")),
-    (SEEN, called("cell", 200, 5.0, "a.py:9")),
+    (SEEN, called("cell", 300, 5.0, "a.py:9")),
+    (SEEN, {**known("compiling"), "known_late": {"compiling": 0.01}}),
     (SEEN, known("pandas", "logging", "recomputing", "new iterator", share=0.01)),
     (SEEN, known("new iterator")),
     (SEEN, {"workers": 2, "persistent": True, **known("new iterator")}),
@@ -100,7 +102,7 @@ NOT_FOUND: list[tuple[Observed, dict[str, Any]]] = [
 
 
 def causes(seen: Observed, facts: Mapping[str, Any]) -> list[Any]:
-    return find(Evidence(seen, facts, cores=2))
+    return find(Evidence(seen, facts, cores=2, physical_cores=2))
 
 
 @pytest.mark.parametrize(("name", "seen", "facts"), FOUND, ids=[name for name, *_ in FOUND])
@@ -183,7 +185,7 @@ def test_what_gets_longer_is_named_if_the_line_that_gets_slower_uses_it(
 ) -> None:
     facts, texts = in_line("mean = sum(seen) / len(seen)")
     every = growing(kind, "seen")["growing"] + growing(kind, "losses", 5.0)["growing"]
-    evidence = Evidence(slower(1e-4), {**facts, "growing": every}, 2, texts)
+    evidence = Evidence(slower(1e-4), {**facts, "growing": every}, 2, 2, texts)
     (cause,) = find(evidence)
     assert (cause.name, cause.share) == (name, 0.6)
     assert cause.seen == "seen gets longer with every step and is used in a.py:9"
@@ -195,7 +197,7 @@ def test_what_gets_longer_is_named_if_the_line_that_gets_slower_uses_it(
 )
 def test_a_list_that_grows_is_no_cause_by_itself(seconds: float, text: str) -> None:
     facts, texts = in_line(text)
-    found = find(Evidence(slower(seconds), {**facts, **growing("list", "seen")}, 2, texts))
+    found = find(Evidence(slower(seconds), {**facts, **growing("list", "seen")}, 2, 2, texts))
     assert found == []
 
 

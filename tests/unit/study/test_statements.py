@@ -76,7 +76,7 @@ total = total + 1.0
         (5, "seen", 11),
         (5, "others", None),
         (13, "total", 16),
-        (1, "total", 9),
+        (1, "total", 19),
         (0, "absent", None),
     ],
 )

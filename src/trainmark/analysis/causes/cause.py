@@ -53,12 +53,14 @@ class Evidence:
         observed: its steps.
         facts: what was sampled and counted, as :mod:`trainmark.inject.changes.facts` reports it.
         cores: number of cores that it may use.
+        physical_cores: the same without those that share their parts with another one.
         texts: source of its slowest lines.
     """
 
     observed: Observed
     facts: Mapping[str, Any]
     cores: int
+    physical_cores: int
     texts: Mapping[str, str] = field(default_factory=dict)
 
     def calls(self, name: str) -> Calls | None:
@@ -72,9 +74,14 @@ class Evidence:
         usual = found["usual"] or max(round(per_step), 1)
         return Calls(per_step, usual, share, tuple(found["places"]))
 
-    def share(self, *names: str) -> float:
-        """Return the share of samples in known functions, of which none calls another one."""
-        known: Mapping[str, float] = self.facts.get("known", {})
+    def share(self, *names: str, late: bool = False) -> float:
+        """Return the share of samples in known functions, of which none calls another one.
+
+        Args:
+            names: their names.
+            late: of the last third of the samples.
+        """
+        known: Mapping[str, float] = self.facts.get("known_late" if late else "known", {})
         return min(sum(known.get(name, 0.0) for name in names), 1.0)
 
     def place(self, *names: str) -> str | None:
@@ -195,10 +202,12 @@ class InKnownFunctions(Cause):
     seen: ClassVar[str]
     least: ClassVar[float] = 0.05
     """Smallest share of the time that is worth naming."""
+    in_the_end: ClassVar[bool] = False
+    """Whether only the last third of the samples counts: what happens once is over by then."""
 
     def find(self, evidence: Evidence) -> Found | None:
         """Return the cause if the share is large enough."""
-        share = evidence.share(*self.functions)
+        share = evidence.share(*self.functions, late=self.in_the_end)
         if share < self.least:
             return None
         return self.found(self.seen, evidence.place(*self.functions), share)

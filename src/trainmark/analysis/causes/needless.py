@@ -159,6 +159,7 @@ class Recompiling(InKnownFunctions):
 
     name = "recompiling"
     functions = ("compiling",)
+    in_the_end = True
     seen = "torch.compile compiles while the script trains"
     cure = (
         "Look for compilations with TORCH_LOGS=recompiles; pad inputs to a few shapes, or use "

@@ -23,7 +23,7 @@ class CellLoop(Cause):
     def find(self, evidence: Evidence) -> Found | None:
         """Return the cause if a cell is called often in each step."""
         calls = evidence.calls("cell")
-        if calls is None or calls.per_step < _MANY_CELLS:
+        if calls is None or calls.usual < _MANY_CELLS:
             return None
         share = self._share(evidence, calls.share)
         return self.found(

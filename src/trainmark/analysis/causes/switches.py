@@ -125,12 +125,11 @@ class FewThreads(Cause):
     def find(self, evidence: Evidence) -> Found | None:
         """Return the cause if a training on the CPU leaves cores unused."""
         seen = evidence.observed
-        if seen.on_gpu or not seen.threads or seen.threads >= evidence.cores:
+        cores = evidence.physical_cores
+        if seen.on_gpu or not seen.threads or seen.threads >= cores:
             return None
         used = "one CPU thread" if seen.threads == 1 else f"{seen.threads} CPU threads"
-        return self.found(
-            f"The script uses {used} of {evidence.cores}", changes=(f"threads={evidence.cores}",)
-        )
+        return self.found(f"The script uses {used} of {cores}", changes=(f"threads={cores}",))
 
 
 CAUSES = (

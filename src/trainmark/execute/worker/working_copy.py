@@ -121,5 +121,8 @@ def replace_files(copy: Path, files: Mapping[str, str]) -> None:
         file = copy / name
         if not file.parent.resolve().is_relative_to(copy.resolve()):
             raise OSError(f"{name} can't be replaced in a copy: its folder is linked, not copied")
+        mode = file.stat().st_mode if file.exists() else None
         file.unlink(missing_ok=True)  # it may be a link to the original
         file.write_text(text, "utf-8")
+        if mode is not None:
+            file.chmod(mode)

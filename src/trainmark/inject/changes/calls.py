@@ -41,10 +41,21 @@ class Calls:
             self._in_steps[what][times] += 1
         self._of_step.clear()
 
-    def count(self, what: str, owner: Any, name: str) -> None:
-        """Count the calls of a function of a module or a class, under a name of ours."""
+    def count(
+        self, what: str, owner: Any, name: str, is_compiling: Callable[[], bool] = bool
+    ) -> None:
+        """Count the calls of a function of a module or a class.
+
+        Args:
+            what: its name in the facts.
+            owner: the module or class.
+            name: its name there.
+            is_compiling: tells that a compiler follows the call, which must see nothing of ours.
+        """
 
         def counted(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
+            if is_compiling():
+                return real(*args, **more)
             if not self.counts or what in self._inside:
                 return real(*args, **more)
             self._inside.add(what)

@@ -10,7 +10,7 @@ from ..patch import around
 from . import Change
 from .facts import facts_of
 
-_KEPT = "lines", "samples", "early", "late", "known", "known_at"
+_KEPT = "lines", "samples", "early", "late", "known", "known_late", "known_at"
 """Facts of the script's lines. Parts of a step are hidden in compiled functions."""
 
 
@@ -20,7 +20,6 @@ def facts(change: Change) -> None:
     switches = every.switches
     switches.watch("disable_jit", lambda: bool(jax.config.jax_disable_jit))
     switches.watch("debug_nans", lambda: bool(jax.config.jax_debug_nans))
-    switches.watch("x64", lambda: bool(jax.config.jax_enable_x64))
 
     def stepped(real: Any, /, *args: Any, **more: Any) -> None:
         real(*args, **more)

@@ -23,7 +23,7 @@ _SETTERS = (
     (keras.mixed_precision, "set_global_policy"),
 )
 _ENGINE = keras.backend.backend()
-_KEPT = "lines", "inside", "samples", "early", "late", "known", "known_at"
+_KEPT = "lines", "inside", "samples", "early", "late", "known", "known_late", "known_at"
 """Facts of the script's lines. Parts of a step are hidden in compiled functions."""
 _BATCH = 32
 """Examples in a batch of ``predict``, where the script does not say how many."""

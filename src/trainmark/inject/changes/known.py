@@ -20,7 +20,7 @@ _KNOWN = (
     ("transforms", "torchvision/transforms/", _ANY),
     ("HDF5", "h5py/", _ANY),
     ("JSON", "json/decoder.py", _ANY),
-    ("CSV", "csv.py", _ANY),
+    ("CSV", "csv.py", ("__next__", "fieldnames", "sniff")),
     ("progress bar", "tqdm/std.py", ("display",)),
     ("logging", "logging/__init__.py", _ANY),
     ("TensorBoard", "torch/utils/tensorboard/", _ANY),
@@ -36,6 +36,8 @@ _KNOWN = (
 A function is only listed if what it calls is a part of it: a progress bar around a loader is on the
 stack while the loader loads.
 """
+OF_LOADING = {"collation", "pandas", "images", "transforms", "HDF5", "JSON", "CSV"}
+"""Names that tell something while batches are loaded; elsewhere, such functions may do anything."""
 _WHOLE = {"new iterator", "end of workers"}
 """Names of functions to which everything that they call belongs."""
 _OF_CODE = {}  # type: dict[CodeType, frozenset[str]]

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from .known import names_of
+from .known import OF_LOADING, names_of
 from .library import function_of
 
 EVALUATION = "evaluation"
@@ -83,7 +83,8 @@ def sample(
     lines that run in ``loading``; with the shares of lines in the first and in the last third of
     the samples, ``early`` and ``late``; and with the shares of what runs ``inside`` of the slowest
     line, which has called a library. ``known`` has the share of each known function that a sample
-    was in, and ``known_at`` the line below which it mostly was.
+    was in, ``known_late`` the same in the last third, and ``known_at`` the line below which it
+    mostly was.
 
     Args:
         observer: knows which code is the user's, and whether it evaluates.
@@ -117,6 +118,7 @@ class _Samples:
         self._times: list[Counter[str]] = []
         self._inside: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._known: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._known_times: list[Counter[str]] = []
 
     def add(self, sample: _Sample) -> None:
         """Count a sample."""
@@ -125,12 +127,14 @@ class _Samples:
             return
         if self.total % _IN_A_PART == 0:
             self._times.append(Counter())
+            self._known_times.append(Counter())
         self.total += 1
         self._times[-1][place] += 1
         self._lines[place] += 1
         self._parts[sample.part] += 1
         if sample.inside is not None:
             self._inside[place][sample.inside] += 1
+        self._known_times[-1].update(sample.known)
         for name in sample.known:
             self._known[name][place] += 1
         if sample.part == _OWN:
@@ -153,6 +157,10 @@ class _Samples:
             "late": _shares_of(self._times[len(self._times) - third :]),
             "inside": _shares(self._inside[slowest], self.total),
             "known": _shares(known, self.total),
+            "known_late": _shares(
+                sum(self._known_times[len(self._times) - third :], Counter()),
+                max(sum(sum(each.values()) for each in self._times[len(self._times) - third :]), 1),
+            ),
             "known_at": {name: places.most_common(1)[0][0] for name, places in self._known.items()},
         }
 
@@ -196,7 +204,7 @@ def _now(observer: Any, thread: int, is_evaluated: Callable[[], bool] = bool) ->
             gc.enable()
     if is_evaluated() if part == LOADER else observer.evaluates_since is not None:
         part = EVALUATION
-    return _Sample(place, part, inside, names)
+    return _Sample(place, part, inside, names if part == LOADER else names - OF_LOADING)
 
 
 def _part(frame: Any, observer: Any) -> tuple[str, bool]:

@@ -30,13 +30,14 @@ class Switches:
         self._readers[name] = is_on
 
     def set_by(self, name: str, owner: Any, function: str) -> None:
-        """Keep which line of the user's calls a function that sets a switch."""
+        """Keep which line of the user's turns a switch on by a function."""
 
         def noted(real: Callable[..., Any], /, *args: Any, **more: Any) -> Any:
+            result = real(*args, **more)
             place = self._observer.users_place(sys._getframe(1))
-            if place is not None:
+            if place is not None and self._readers[name]():
                 self._places[name] = place
-            return real(*args, **more)
+            return result
 
         around(owner, function, noted)
 

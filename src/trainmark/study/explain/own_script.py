@@ -22,6 +22,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
+
 from trainmark.analysis.causes import Evidence, Found, find
 from trainmark.analysis.changes import (
     SAMPLED,
@@ -270,8 +272,12 @@ class _Study:
         self.observed, self.facts = self._watch_unchanged()
         folder = self.command.directory
         texts = texts_of(self.facts.get("lines", {}), folder)
-        evidence = Evidence(self.observed, self.facts, len(usable_core_numbers()), texts)
-        self.causes = [located(cause, folder) for cause in find(evidence)]
+        logical = len(usable_core_numbers())
+        physical = min(logical, psutil.cpu_count(logical=False) or logical)
+        evidence = Evidence(self.observed, self.facts, logical, physical, texts)
+        causes = [located(cause, folder) for cause in find(evidence)]
+        # Where the source shows no line that adds to a variable, another one may have grown.
+        self.causes = [each for each in causes if each.variable is None or each.place is not None]
         try:
             self._experiment(only)
         except KeyboardInterrupt:
@@ -514,7 +520,10 @@ class _Study:
         source = Source(self.command.directory)
         kept: list[str] = []
         for change in valid:
-            changed = write(source, script, change)
+            try:
+                changed = write(source, script, change)
+            except Exception:  # noqa: BLE001  (a patch must not cost what was measured)
+                changed = None
             if changed is None:
                 self.unwritten.append(change)
                 continue
@@ -525,9 +534,12 @@ class _Study:
 
     def _main_file(self) -> str | None:
         """Return the file of Python that the command runs, if it is in the working folder."""
+        folder = self.command.directory.resolve()
         words = (word for word in self.command.template if word.endswith(".py"))
-        folder = self.command.directory
-        return next((word for word in words if (folder / word).is_file()), None)
+        file = next((folder / word for word in words if (folder / word).is_file()), None)
+        if file is None or not file.resolve().is_relative_to(folder):
+            return None
+        return str(file.resolve().relative_to(folder))
 
     def _finding(self, change: str, *, fresh: bool = False) -> Finding | None:
         """Return what is known of a change; None if it took no effect.
@@ -572,7 +584,9 @@ class _Study:
         steps = int(change.partition("=")[2]) / ratio.value if is_batch else 1
         curve: Curve = "unseen"
         if not self._is_learning_unseen:
-            curve = compare_losses(losses, [_losses(each) for each in self.records[change]], steps)
+            is_patch = fresh and change in self.patches  # not the experiment of the screening
+            these = records if is_patch else self.records[change]
+            curve = compare_losses(losses, [_losses(each) for each in these], steps)
         proof = "; ".join(proofs[part] for part in change.split("+"))
         memory = _memory_ratio(records, unchanged)
         if "+" in change:

@@ -61,7 +61,7 @@ def _lines_of(file: Path) -> list[str]:
     """Return the lines of a file of Python; none if it can't be read."""
     try:
         with tokenize.open(file) as opened:
-            return opened.read().splitlines()
+            return opened.read().split("\n")
     except (OSError, SyntaxError, ValueError):
         return []
 
@@ -87,8 +87,16 @@ def line_of_growth(function: str, name: str, folder: Path) -> str | None:
             begins = min([each.lineno, *(decorator.lineno for decorator in each.decorator_list)])
             if begins == int(first):
                 scope = each
-    grown = [line for each in ast.walk(scope) for line in _lines_that_grow(each, name)]
+    grown = [line for each in _of_scope(scope) for line in _lines_that_grow(each, name)]
     return f"{file}:{min(grown)}" if grown else None
+
+
+def _of_scope(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function or a module, without those of functions and classes in it."""
+    for node in ast.iter_child_nodes(scope):
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            yield from _of_scope(node)
 
 
 def _lines_that_grow(node: ast.AST, name: str) -> list[int]:

@@ -10,6 +10,8 @@ pytest.importorskip("libcst")
 
 from trainmark.study.explain.patch import edits
 
+IMPORT = "from torch.utils.data import DataLoader\n"
+LOADERS = ("torch.utils.data.DataLoader",)
 LOADER = """import torch  # first
 from torch.utils.data import DataLoader
 
@@ -33,15 +35,15 @@ def changed(source: str, edited: str | None) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("line", [5, 8])
 def test_an_argument_is_replaced(line: int) -> None:
-    edited = edits.set_arguments(LOADER, line, ("DataLoader",), {"num_workers": "0"})
+    edited = edits.set_arguments(LOADER, line, LOADERS, {"num_workers": "0"})
     assert changed(LOADER, edited) == [("    num_workers=4", "    num_workers=0")]
 
 
 def test_arguments_are_added_and_removed() -> None:
-    source = "loader = DataLoader(data, num_workers=4, timeout=9)\n"
+    source = f"{IMPORT}loader = DataLoader(data, num_workers=4, timeout=9)\n"
     arguments = {"num_workers": "2", "persistent_workers": "True", "timeout": None}
-    assert edits.set_arguments(source, 1, (), arguments) == (
-        "loader = DataLoader(data, num_workers=2, persistent_workers=True)\n"
+    assert edits.set_arguments(source, 2, LOADERS, arguments) == (
+        f"{IMPORT}loader = DataLoader(data, num_workers=2, persistent_workers=True)\n"
     )
 
 
@@ -51,30 +53,42 @@ def test_arguments_are_added_and_removed() -> None:
         "loader = DataLoader(data, **options)\n",
         "a = DataLoader(data); b = DataLoader(data)\n",
         "loader = make(data)\n",
+        "class DataLoader: pass\nloader = DataLoader(data)\n",
         "\n\nloader = DataLoader(data)\n",
         "loader = DataLoader(data, num_workers=2)\n",
         "def broken(\n",
     ],
-    ids=["given as a dictionary", "two", "none", "another line", "as it is", "not Python"],
+    ids=[
+        "given as a dictionary",
+        "two",
+        "none",
+        "one's own",
+        "another line",
+        "as it is",
+        "not Python",
+    ],
 )
 def test_what_is_not_there_once_is_not_edited(source: str) -> None:
-    assert edits.set_arguments(source, 1, ("DataLoader",), {"num_workers": "2"}) is None
+    assert edits.set_arguments(IMPORT + source, 2, LOADERS, {"num_workers": "2"}) is None
 
 
 def test_the_first_argument_of_every_call_is_set() -> None:
-    source = "if a:\n    torch.set_num_threads(8)\nelse:\n    torch.set_num_threads(n)\n"
-    assert edits.set_first_argument(source, ("set_num_threads",), "2") == (
-        "if a:\n    torch.set_num_threads(2)\nelse:\n    torch.set_num_threads(2)\n"
+    head = "import torch, mkl\nmkl.set_num_threads(8)\n"
+    function = ("torch.set_num_threads",)
+    source = f"{head}torch.set_num_threads(8)\ntorch.set_num_threads(n)\n"
+    assert edits.set_first_argument(source, function, "2") == (
+        f"{head}torch.set_num_threads(2)\ntorch.set_num_threads(2)\n"
     )
-    assert edits.set_first_argument(source, ("set_num_threads",), "2", 4) == (
-        "if a:\n    torch.set_num_threads(8)\nelse:\n    torch.set_num_threads(2)\n"
+    assert edits.set_first_argument(source, function, "2", 4) == (
+        f"{head}torch.set_num_threads(8)\ntorch.set_num_threads(2)\n"
     )
+    assert edits.set_first_argument(f"{head}torch.set_num_threads(n=3)\n", function, "2") is None
 
 
 def test_a_statement_is_removed() -> None:
-    source = "for a in b:\n    step()\n    gc.collect()  # why?\nprint(1)\n"
-    expected = "for a in b:\n    step()\nprint(1)\n"
-    assert edits.remove_call(source, 3, ("collect",)) == expected
+    source = "import gc\nfor a in b:\n    step()\n    gc.collect()  # why?\nprint(1)\n"
+    expected = "import gc\nfor a in b:\n    step()\nprint(1)\n"
+    assert edits.remove_call(source, 4, ("gc.collect",)) == expected
 
 
 @pytest.mark.parametrize(
@@ -86,12 +100,13 @@ def test_a_statement_is_removed() -> None:
     ],
 )
 def test_a_statement_that_does_more_is_kept(source: str) -> None:
-    assert edits.remove_call(source, 1, ("collect",)) is None
+    assert edits.remove_call(f"import gc\n{source}", 2, ("gc.collect",)) is None
 
 
 def test_a_block_keeps_a_statement() -> None:
-    source = "for a in b:\n    gc.collect()\n"
-    assert edits.remove_call(source, 2, ("collect",)) == "for a in b:\n    pass\n"
+    source = "from gc import collect as free\nfor a in b:\n    free()\n"
+    expected = "from gc import collect as free\nfor a in b:\n    pass\n"
+    assert edits.remove_call(source, 3, ("gc.collect",)) == expected
 
 
 @pytest.mark.parametrize(
@@ -124,6 +139,7 @@ def test_a_statement_is_wrapped() -> None:
         "            net(x)\n        )\n    go()\n"
     )
     assert edits.wrap("if net(x): pass\n", 1, "torch.autocast()") is None
+    assert edits.wrap("def f():\n    yield net(x)\n", 2, "torch.autocast()") is None
 
 
 def test_the_innermost_loop_is_wrapped() -> None:
@@ -133,17 +149,17 @@ def test_the_innermost_loop_is_wrapped() -> None:
         "            if a:\n                net(x)\n"
     )
     assert edits.wrap_loop("net(x)\n", 1, "torch.inference_mode()") is None
+    assert edits.wrap_loop(source, 4, "torch.inference_mode()", [3]) is None, "it trains there"
+    assert edits.wrap_loop(source, 4, "torch.inference_mode()", [1]) is not None
 
 
-ONE_LONG_LINE = (
-    "import torch; net = f(); loader = DataLoader(d); opt = SGD(net.parameters(), 0.1)\n"
-)
+ONE_LONG_LINE = "import torch; net = f(); x = g(d); opt = torch.optim.SGD(net.weights(), 0.1)\n"
 
 
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda: edits.set_arguments(ONE_LONG_LINE, 1, ("SGD",), {"fused": "True"}),
+        lambda: edits.set_arguments(ONE_LONG_LINE, 1, ("torch.optim.SGD",), {"fused": "True"}),
         lambda: edits.insert_after_import(ONE_LONG_LINE, "torch", "torch.a()"),
     ],
 )

@@ -161,3 +161,40 @@ def test_where_a_line_moves_to() -> None:
     before = "a\nb\nc\nd\n"
     after = "a\nnew\nb\nC\nd\n"
     assert [moved(before, after, line) for line in (1, 2, 3, 4)] == [1, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"import gc\r\ngc.collect()\r\nx = 1\r\n",
+        b"# coding: latin-1\nimport gc\ngc.collect()  # \xe9\n",
+        b"\xef\xbb\xbfimport gc\ngc.collect()\n",
+        b"import gc\x0c\ngc.collect()\n",
+        b"import gc\ngc.collect(  # not ended\n",
+    ],
+    ids=["ends of lines", "encoding", "byte order mark", "form feed", "not Python"],
+)
+def test_a_file_whose_bytes_might_change_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.py").write_bytes(content)
+    line = content.count(b"\n", 0, content.index(b"gc.collect")) + 1
+    about = Script("a.py", SEEN, {"no-gc": [f"a.py:{line}"]})
+    assert write(Source(tmp_path), about, "no-gc") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ("no-checkpointing", "saver.checkpoint(net.state_dict(), 3)\n"),
+        ("no-checkpointing", "saver.checkpoint()\n"),
+        ("no-checkpointing", "def checkpoint(f, x): ...\ncheckpoint(f, x)\n"),
+        ("no-checkpointing", "from torch.utils.checkpoint import checkpoint\ncheckpoint()\n"),
+        ("direct-call", "import keras\nmodel.predict()\n"),
+        ("direct-call", "import keras\nmodel.predict(x, batch_size=64)\n"),
+        ("threads=1", "import mkl\nmkl.set_num_threads(4)\n"),
+        ("threads=1", "import torch as t\nt.set_num_threads(n=4)\n"),
+    ],
+)
+def test_what_only_looks_alike_is_not_written(tmp_path: Path, change: str, text: str) -> None:
+    (tmp_path / "a.py").write_text(text)
+    about = Script("a.py", SEEN, {change: ["a.py:2", "a.py:1"]})
+    assert write(Source(tmp_path), about, change) is None

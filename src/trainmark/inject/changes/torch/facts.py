@@ -152,8 +152,10 @@ def _count(calls: Calls) -> None:
     """Count the calls of functions that rarely belong into each step."""
     calls.count("collect", gc, "collect")
     calls.count("empty_cache", torch.cuda, "empty_cache")
+    compiler = getattr(torch, "compiler", None)
+    is_compiling = getattr(compiler, "is_compiling", bool)
     for cell in (torch.nn.RNNCell, torch.nn.LSTMCell, torch.nn.GRUCell):
-        calls.count("cell", cell, "forward")
+        calls.count("cell", cell, "forward", is_compiling)
 
 
 def _watch(switches: Switches) -> None:
@@ -162,10 +164,9 @@ def _watch(switches: Switches) -> None:
     switches.watch("deterministic", torch.are_deterministic_algorithms_enabled)
     switches.watch("profiler", torch.autograd._profiler_enabled)
     switches.watch("Python profiler", lambda: sys.getprofile() is not None)
-    switches.watch("tracer", lambda: sys.gettrace() is not None)
     switches.watch("blocking", lambda: os.environ.get("CUDA_LAUNCH_BLOCKING") == "1")
     switches.set_by("anomaly", torch.autograd.set_detect_anomaly, "__init__")
-    switches.set_by("anomaly", torch.autograd.detect_anomaly, "__init__")
+    switches.set_by("anomaly", torch.autograd.detect_anomaly, "__enter__")
     switches.set_by("deterministic", torch, "use_deterministic_algorithms")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
+import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NamedTuple
@@ -16,7 +18,13 @@ _MOST_NODES = 20_000
 _MOST_VARIABLES = 200
 """Most variables of a function that are looked at."""
 _CONTAINERS = (list, dict, set)
-_FEWEST_LOOKS = 3
+_FEWEST_LOOKS = 4
+_SAME_GAIN = 0.2
+"""Largest difference between two gains a step, as a share of the larger one, of what grows with
+every step; a sequence that is longer by chance has another one from look to look."""
+_LOOKS_AROUND = {"locals"}
+"""Names in functions whose variables are not looked at: to read them changes what the script gets.
+"""
 _LEAST_GAIN = 0.5
 """Least gain in each step from which on a variable gets longer with every step."""
 
@@ -56,10 +64,14 @@ class Growing:
         if self._steps < self._next:
             return
         self._next *= 2
-        while frame is not None:
-            if self._is_users(frame):
-                self._look(frame)
-            frame = frame.f_back
+        try:
+            while frame is not None:
+                if self._is_users(frame) and _LOOKS_AROUND.isdisjoint(frame.f_code.co_names):
+                    self._look(frame)
+                frame = frame.f_back
+        except Exception:  # noqa: BLE001  (what the variables hold is the user's)
+            self._sizes.clear()
+            self._next = sys.maxsize
 
     def _look(self, frame: FrameType) -> None:
         code = frame.f_code
@@ -68,6 +80,8 @@ class Growing:
             for kind, size in _sizes(value):
                 looks = self._sizes.setdefault((_Variable(function, name), kind), [])
                 looks.append((self._steps, size))
+        if code.co_flags & inspect.CO_OPTIMIZED and sys.version_info < (3, 13):
+            frame.f_locals.clear()  # a copy, which would keep the tensors of this step
 
     def facts(self) -> list[dict[str, Any]]:
         """Return the variables that got larger at every look.
@@ -77,14 +91,14 @@ class Growing:
         """
         found: list[dict[str, Any]] = []
         for (variable, kind), looks in self._sizes.items():
-            sizes = [size for _, size in looks]
             if len(looks) < _FEWEST_LOOKS or looks[-1][0] * 2 < self._next:
                 continue
-            if any(sizes[at] <= sizes[at - 1] for at in range(1, len(sizes))):
-                continue
-            gain = (sizes[-1] - sizes[0]) / (looks[-1][0] - looks[0][0])
-            if gain >= _LEAST_GAIN:
-                found.append({**variable._asdict(), "kind": kind, "gain": gain})
+            gains = [
+                (size - before) / (step - earlier)
+                for (earlier, before), (step, size) in zip(looks, looks[1:])  # noqa: B905, RUF007
+            ]
+            if min(gains) >= max(_LEAST_GAIN, (1 - _SAME_GAIN) * max(gains)):
+                found.append({**variable._asdict(), "kind": kind, "gain": gains[-1]})
         return found
 
 
@@ -107,7 +121,8 @@ def _sizes(value: Any) -> Iterator[tuple[str, int]]:
         elif value.ndim:
             yield "tensor", value.shape[0]
     elif type(value) in _CONTAINERS and len(value) > 1:
-        has_graph = type(value) is list and getattr(value[-1], "grad_fn", None) is not None
+        last = value[-1] if type(value) is list else None
+        has_graph = isinstance(last, torch.Tensor) and last.grad_fn is not None
         yield ("list of graphs" if has_graph else "list"), len(value)
 
 

@@ -7,12 +7,36 @@ than one place.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+from libcst import matchers
+from libcst.metadata import (
+    CodeRange,
+    MetadataWrapper,
+    PositionProvider,
+    QualifiedNameProvider,
+    QualifiedNameSource,
+)
 
-Matches = Callable[[cst.CSTNode, CodeRange], bool]
+
+class Where(NamedTuple):
+    """Where a node is.
+
+    Args:
+        lines: its lines.
+        names_of: returns the full names that an expression may have, from the imports.
+    """
+
+    lines: CodeRange
+    names_of: Callable[[cst.CSTNode], set[str]]
+
+    def has(self, line: int) -> bool:
+        """Whether a line is one of those of the node."""
+        return self.lines.start.line <= line <= self.lines.end.line
+
+
+Matches = Callable[[cst.CSTNode, Where], bool]
 
 
 def set_arguments(
@@ -23,13 +47,12 @@ def set_arguments(
     Args:
         source: the file.
         line: a line of the call.
-        functions: last parts of the names of the function; any if empty.
+        functions: full names of the function; one that begins with a dot is that of a method.
         arguments: expressions by name; None removes an argument.
     """
 
-    def is_call(node: cst.CSTNode, lines: CodeRange) -> bool:
-        is_there = lines.start.line <= line <= lines.end.line
-        return isinstance(node, cst.Call) and is_there and _is_named(node, functions)
+    def is_call(node: cst.CSTNode, where: Where) -> bool:
+        return where.has(line) and _calls(node, functions, where)
 
     def edited(call: cst.CSTNode) -> cst.CSTNode | None:
         assert isinstance(call, cst.Call)
@@ -45,13 +68,12 @@ def set_first_argument(
 ) -> str | None:
     """Set the first argument of every call of a function, or of the one on a line."""
 
-    def is_call(node: cst.CSTNode, lines: CodeRange) -> bool:
-        is_there = line is None or lines.start.line <= line <= lines.end.line
-        return isinstance(node, cst.Call) and is_there and _is_named(node, functions)
+    def is_call(node: cst.CSTNode, where: Where) -> bool:
+        return (line is None or where.has(line)) and _calls(node, functions, where)
 
     def edited(call: cst.CSTNode) -> cst.CSTNode | None:
         assert isinstance(call, cst.Call)
-        if not call.args or call.args[0].star:
+        if not call.args or call.args[0].star or call.args[0].keyword is not None:
             return None
         first = call.args[0].with_changes(value=cst.parse_expression(value))
         return call.with_changes(args=[first, *call.args[1:]])
@@ -69,16 +91,14 @@ def replace_calls(
 
     Args:
         source: the file.
-        functions: last parts of the names of the function.
+        functions: full names of the function; one that begins with a dot is that of a method.
         by: returns what replaces a call; None if it can't be replaced.
         lines_of: the lines; all if empty.
     """
 
-    def is_call(node: cst.CSTNode, lines: CodeRange) -> bool:
-        is_there = not lines_of or any(
-            lines.start.line <= line <= lines.end.line for line in lines_of
-        )
-        return isinstance(node, cst.Call) and is_there and _is_named(node, functions)
+    def is_call(node: cst.CSTNode, where: Where) -> bool:
+        is_there = not lines_of or any(map(where.has, lines_of))
+        return is_there and _calls(node, functions, where)
 
     def edited(call: cst.CSTNode) -> cst.CSTNode | None:
         assert isinstance(call, cst.Call)
@@ -90,11 +110,11 @@ def replace_calls(
 def remove_call(source: str, line: int, functions: Collection[str]) -> str | None:
     """Remove a statement on a line that only calls a function."""
 
-    def is_statement(node: cst.CSTNode, lines: CodeRange) -> bool:
-        if not isinstance(node, cst.SimpleStatementLine) or lines.start.line != line:
+    def is_statement(node: cst.CSTNode, where: Where) -> bool:
+        if not isinstance(node, cst.SimpleStatementLine) or where.lines.start.line != line:
             return False
         (first, *others) = node.body
-        return isinstance(first, cst.Expr) and not others and _is_named(first.value, functions)
+        return isinstance(first, cst.Expr) and not others and _calls(first.value, functions, where)
 
     def edited(_: cst.CSTNode) -> cst.CSTNode | cst.RemovalSentinel:
         return cst.RemoveFromParent()
@@ -124,9 +144,10 @@ def insert_after_assignment(source: str, line: int, text: str) -> str | None:
         text: the statement, with ``{name}`` for the name.
     """
 
-    def is_assignment(node: cst.CSTNode, lines: CodeRange) -> bool:
-        is_there = lines.start.line <= line <= lines.end.line
-        return isinstance(node, cst.SimpleStatementLine) and is_there and _assigned(node) != ""
+    def is_assignment(node: cst.CSTNode, where: Where) -> bool:
+        if not isinstance(node, cst.SimpleStatementLine):
+            return False
+        return where.has(line) and _assigned(node) != ""
 
     def edited(statement: cst.CSTNode) -> cst.CSTNode | cst.FlattenSentinel[cst.CSTNode]:
         assert isinstance(statement, cst.SimpleStatementLine)
@@ -137,38 +158,42 @@ def insert_after_assignment(source: str, line: int, text: str) -> str | None:
 
 
 def wrap(source: str, line: int, header: str) -> str | None:
-    """Put the simple statement on a line into a ``with`` block."""
+    """Put the simple statement on a line into a ``with`` block; not one that yields."""
 
-    def is_statement(node: cst.CSTNode, lines: CodeRange) -> bool:
-        return (
-            isinstance(node, cst.SimpleStatementLine) and lines.start.line <= line <= lines.end.line
-        )
+    def is_statement(node: cst.CSTNode, where: Where) -> bool:
+        return isinstance(node, cst.SimpleStatementLine) and where.has(line)
 
-    def edited(statement: cst.CSTNode) -> cst.CSTNode:
-        return _with(header, statement)
+    def edited(statement: cst.CSTNode) -> cst.CSTNode | None:
+        return None if matchers.findall(statement, matchers.Yield()) else _with(header, statement)
 
     return _edited_once(source, is_statement, edited)
 
 
-def wrap_loop(source: str, line: int, header: str) -> str | None:
-    """Put the innermost ``for`` loop around a line into a ``with`` block."""
-    loops: list[CodeRange] = []
+def wrap_loop(source: str, line: int, header: str, without: Collection[int] = ()) -> str | None:
+    """Put the innermost ``for`` loop around a line into a ``with`` block.
 
-    def is_loop(node: cst.CSTNode, lines: CodeRange) -> bool:
-        return isinstance(node, cst.For) and lines.start.line <= line <= lines.end.line
+    Args:
+        source: the file.
+        line: the line.
+        header: what follows ``with``.
+        without: lines that may not be in the loop, such as those of the training.
+    """
+    loops: list[Where] = []
 
-    def note(node: cst.CSTNode, lines: CodeRange) -> bool:
-        if is_loop(node, lines):
-            loops.append(lines)
+    def note(node: cst.CSTNode, where: Where) -> bool:
+        if isinstance(node, cst.For) and where.has(line):
+            loops.append(where)
         return False
 
     _edited(source, note, lambda node: node)
     if not loops:
         return None
-    innermost = max(loops, key=lambda lines: lines.start.line)
+    innermost = max(loops, key=lambda where: where.lines.start.line)
+    if any(map(innermost.has, without)):
+        return None
 
-    def is_innermost(node: cst.CSTNode, lines: CodeRange) -> bool:
-        return is_loop(node, lines) and lines == innermost
+    def is_innermost(node: cst.CSTNode, where: Where) -> bool:
+        return isinstance(node, cst.For) and where.lines == innermost.lines
 
     return _edited_once(source, is_innermost, lambda loop: _with(header, loop))
 
@@ -259,7 +284,7 @@ def _edited(source: str, matches: Matches, edit: Callable[[cst.CSTNode], Any]) -
 class _Editor(cst.CSTTransformer):
     """Edits the outermost nodes that match."""
 
-    METADATA_DEPENDENCIES = (PositionProvider,)
+    METADATA_DEPENDENCIES = (PositionProvider, QualifiedNameProvider)
 
     def __init__(self, matches: Matches, edit: Callable[[cst.CSTNode], Any]) -> None:
         super().__init__()
@@ -271,10 +296,14 @@ class _Editor(cst.CSTTransformer):
     def on_visit(self, node: cst.CSTNode) -> bool:
         """Do not look into a node that is edited."""
         lines = self.get_metadata(PositionProvider, node, None)
-        if isinstance(lines, CodeRange) and self._matches(node, lines):
+        if isinstance(lines, CodeRange) and self._matches(node, Where(lines, self._names_of)):
             self._matched.append(node)
             return False
         return True
+
+    def _names_of(self, node: cst.CSTNode) -> set[str]:
+        found = self.get_metadata(QualifiedNameProvider, node, set())
+        return {each.name for each in found if each.source is QualifiedNameSource.IMPORT}
 
     def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> Any:
         """Edit a node."""
@@ -288,12 +317,14 @@ class _Editor(cst.CSTTransformer):
         return edited
 
 
-def _is_named(call: cst.BaseExpression, functions: Collection[str]) -> bool:
-    if not isinstance(call, cst.Call):
+def _calls(node: cst.CSTNode, functions: Collection[str], where: Where) -> bool:
+    """Whether a node calls one of some functions."""
+    if not isinstance(node, cst.Call):
         return False
-    function = call.func
-    last = function.attr if isinstance(function, cst.Attribute) else function
-    return isinstance(last, cst.Name) and (not functions or last.value in functions)
+    if not where.names_of(node.func).isdisjoint(functions):
+        return True
+    is_method = isinstance(node.func, cst.Attribute)
+    return is_method and f".{cst.ensure_type(node.func, cst.Attribute).attr.value}" in functions
 
 
 def _imports(statement: cst.BaseSmallStatement, module: str) -> bool:

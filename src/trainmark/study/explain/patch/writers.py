@@ -11,18 +11,21 @@ from trainmark.record.observed import Observed
 from trainmark.study.explain.patch import edits
 from trainmark.study.explain.patch.script import Source
 
-_LOADERS = ("DataLoader",)
-_OPTIMISERS = (
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "NAdam",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "SGD",
+_LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
+_OPTIMISERS = tuple(
+    f"torch.optim.{name}"
+    for name in (
+        "Adadelta",
+        "Adagrad",
+        "Adam",
+        "AdamW",
+        "Adamax",
+        "NAdam",
+        "RAdam",
+        "RMSprop",
+        "Rprop",
+        "SGD",
+    )
 )
 _CHECKPOINT_OPTIONS = (
     "use_reentrant",
@@ -112,8 +115,8 @@ def _set_once(function: str, argument: str, module: str = "torch") -> Writer:
     def writer(source: Source, script: Script, _places: Sequence[str], value: str) -> Source | None:
         def edit(text: str, _line: int) -> str | None:
             given = argument.format(value)
-            changed = edits.set_first_argument(text, (function,), given)
-            if changed is not None or f".{function}(" in text:
+            changed = edits.set_first_argument(text, (f"{module}.{function}",), given)
+            if changed is not None or function in text:
                 return changed
             return edits.insert_after_import(text, module, f"{module}.{function}({given})")
 
@@ -140,11 +143,22 @@ def _no_grad(source: Source, script: Script, _places: Sequence[str], _: str) -> 
     """Evaluate without gradients."""
     place = script.observed.places.get("evaluation")
 
-    def edit(text: str, line: int) -> str | None:
-        header = "torch.inference_mode()"
-        return edits.wrap_loop(text, line, header) if "import torch\n" in text else None
+    if not place or "evaluation_2" in script.observed.places:
+        return None
+    file, _, _ = place.rpartition(":")
 
-    return source.with_edit(place, edit) if place else None
+    def edit(text: str, line: int) -> str | None:
+        if "import torch\n" not in text:
+            return None
+        of_training = [
+            source.line_of(each)
+            for name, each in script.observed.places.items()
+            if name.partition("_2")[0] in ("backward", "optimizer_step")
+            and each.startswith(f"{file}:")
+        ]
+        return edits.wrap_loop(text, line, "torch.inference_mode()", of_training)
+
+    return source.with_edit(place, edit)
 
 
 def _channels_last(source: Source, script: Script, _places: Sequence[str], _: str) -> Source | None:
@@ -165,15 +179,16 @@ def _no_checkpointing(
     """Call functions instead of checkpoint(function, ...)."""
 
     def called(call: cst.Call) -> cst.BaseExpression | None:
-        function, *rest = edits.arguments_of(call, _CHECKPOINT_OPTIONS)
-        if function.star or function.keyword is not None:
+        given = edits.arguments_of(call, _CHECKPOINT_OPTIONS)
+        if not given or given[0].star or given[0].keyword is not None:
             return None
+        function, *rest = given
         if rest:
             rest[-1] = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         return cst.Call(function.value, rest)
 
     def edit(text: str, _line: int) -> str | None:
-        return edits.replace_calls(text, ("checkpoint",), called)
+        return edits.replace_calls(text, ("torch.utils.checkpoint.checkpoint",), called)
 
     return source.with_edit(f"{script.main}:1", edit) if script.main else None
 
@@ -182,17 +197,18 @@ def _direct_call(source: Source, _script: Script, places: Sequence[str], _: str)
     """Call the model itself instead of its method ``predict``."""
 
     def called(call: cst.Call) -> cst.BaseExpression | None:
-        (first, *others) = edits.arguments_of(call, ("verbose", "batch_size"))
-        if others or first.star or not isinstance(call.func, cst.Attribute):
+        given = edits.arguments_of(call, ("verbose",))
+        is_plain = len(given) == 1 and not given[0].star and given[0].keyword is None
+        if not is_plain or not isinstance(call.func, cst.Attribute):
             return None
         model = cst.Module([]).code_for_node(call.func.value)
-        x = cst.Module([]).code_for_node(first.value)
+        x = cst.Module([]).code_for_node(given[0].value)
         return cst.parse_expression(f"keras.ops.convert_to_numpy({model}({x}, training=False))")
 
     def edit(text: str, line: int) -> str | None:
         if "import keras\n" not in text:
             return None
-        return edits.replace_calls(text, ("predict",), called, (line,))
+        return edits.replace_calls(text, (".predict",), called, (line,))
 
     changed: Source | None = source
     for place in places:
@@ -216,11 +232,11 @@ WRITERS: dict[str, Writer] = {
     "foreach": _arguments("optimizer", _OPTIMISERS, foreach="True", fused=None),
     "threads": _set_once("set_num_threads", "{}"),
     "tf32": _set_once("set_float32_matmul_precision", '"high"'),
-    "no-anomaly": _first_argument(("set_detect_anomaly",), "False"),
-    "no-deterministic": _first_argument(("use_deterministic_algorithms",), "False"),
-    "no-gc": _removed("collect"),
-    "no-empty-cache": _removed("empty_cache"),
-    "no-eager": _arguments("", ("compile",), run_eagerly="False"),
+    "no-anomaly": _first_argument(("torch.autograd.set_detect_anomaly",), "False"),
+    "no-deterministic": _first_argument(("torch.use_deterministic_algorithms",), "False"),
+    "no-gc": _removed("gc.collect"),
+    "no-empty-cache": _removed("torch.cuda.empty_cache"),
+    "no-eager": _arguments("", (".compile",), run_eagerly="False"),
     "no-checkpointing": _no_checkpointing,
     "direct-call": _direct_call,
     "bf16": _bf16,
