@@ -208,3 +208,16 @@ def test_the_page_of_causes_has_a_row_for_each() -> None:
     assert [row[2] for row in rows] == [each.cure for each in KNOWN]
     assert [row[4] for row in rows] == [f"[source]({each.source}) |" for each in KNOWN]
     assert f"{len(KNOWN)} known causes" in page
+
+
+@pytest.mark.parametrize(("share", "place"), [(0.2, "a.py:36"), (0.01, "a.py:5")])
+def test_of_a_slow_loader_the_slow_line_is_named(share: float, place: str) -> None:
+    seen = replace(SEEN, places={**SEEN.places, "loading": "a.py:69"})
+    facts = {
+        "workers": 0,
+        "parts": {"loader": 0.5},
+        "loading": ["a.py:36", "a.py:37", "a.py:69"],
+        "lines": {"a.py:36": share, "a.py:37": 0.005, "a.py:69": 0.3},
+    }
+    (cause,) = causes(seen, facts)
+    assert (cause.name, cause.place) == ("loading-in-process", place)

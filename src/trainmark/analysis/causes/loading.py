@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from trainmark.analysis.causes.cause import Cause, Evidence, Found, InKnownFunctions
 
 _LARGE_SHARE = 0.25
@@ -130,8 +132,20 @@ class OneProcess(Cause):
         share = evidence.facts.get("parts", {}).get("loader", 0.0)
         if evidence.facts.get("workers") != 0 or share < _LARGE_SHARE:
             return None
-        place = evidence.observed.places.get("loader")
+        place = self._slowest(evidence) or evidence.observed.places.get("loader")
         return self.found("The training waits while it loads batches itself", place, share)
+
+    def _slowest(self, evidence: Evidence) -> str | None:
+        """Return the slowest line of the user's that the loader calls, if it takes long."""
+        lines: Mapping[str, float] = evidence.facts.get("lines", {})
+        inside = [
+            line
+            for line in evidence.facts.get("loading", ())
+            if line not in evidence.observed.places.values()
+        ]
+        slowest = max(inside, key=lambda line: lines.get(line, 0.0), default=None)
+        is_slow = slowest is not None and lines.get(slowest, 0.0) >= InKnownFunctions.least
+        return slowest if is_slow else None
 
 
 CAUSES = (

@@ -149,7 +149,7 @@ class OwnScript:
         unsuitable: why other changes don't apply to this script.
         seconds: how long it took.
         interrupted: whether it was, so that less was measured.
-        is_busy: whether other programs used the machine while the unchanged script was measured.
+        is_busy: whether other programs used the machine while the unchanged script ran alone.
         patch: the changes of the stack, or the first one, as a unified diff, which was measured as
             one; empty if none was asked for, or none wins.
         unwritten: changes that may win, but can't be written in one place.
@@ -334,10 +334,18 @@ class _Study:
             unsuitable=self.unsuitable,
             seconds=self.passed,
             interrupted=self.interrupted,
-            is_busy=any(Caveat.BUSY_MACHINE in run.caveats for run in self.records[UNCHANGED]),
+            is_busy=self._is_busy,
             patch=self._patch(stack),
             unwritten=tuple(self.unwritten),
         )
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether other programs used the machine while the unchanged script ran alone.
+
+        In rounds, the other sides and those of the round before can't be told from them.
+        """
+        return Caveat.BUSY_MACHINE in self.base.caveats
 
     def _patch(self, stack: Sequence[Finding]) -> str:
         """Return the patch that won; empty if there is none."""
