@@ -23,7 +23,13 @@ SEEN = Observed(
     threads=2,
     precision="float32",
     device="cpu",
-    places={"model": "a.py:3", "loader": "a.py:5", "optimizer": "a.py:6"},
+    places={
+        "model": "a.py:3",
+        "loader": "a.py:5",
+        "optimizer": "a.py:6",
+        "evaluation": "a.py:9",
+        "save": "a.py:9",
+    },
 )
 GPU = replace(SEEN, device="cuda:0")
 
@@ -65,6 +71,8 @@ FOUND: list[tuple[str, Observed, dict[str, Any]]] = [
     ("progress-bar", SEEN, known("progress bar")),
     ("plots", SEEN, known("plots")),
     ("metrics", SEEN, known("metrics of scikit-learn")),
+    ("evaluation", SEEN, {"parts": {"evaluation": 0.3}}),
+    ("saving", SEEN, {"parts": {"saving": 0.3}}),
     ("recompiling", SEEN, known("compiling")),
     ("loop-over-time", SEEN, called("cell", 6000, 2.5, "a.py:9")),
     ("handwritten-optimizer", SEEN, {"handwritten": True, "optimizer": "Descent"}),

@@ -154,6 +154,46 @@ class LibraryMetrics(InKnownFunctions):
     source = "https://github.com/Lightning-AI/torchmetrics/issues/1217"
 
 
+class LongPart(Cause):
+    """A part of the training takes a large share of its time."""
+
+    seen: ClassVar[str]
+    sampled: ClassVar[str]
+    """Name of the part among those that were sampled."""
+    least: ClassVar[float] = 0.1
+
+    def find(self, evidence: Evidence) -> Found | None:
+        """Return the cause if the part takes long."""
+        share = evidence.facts.get("parts", {}).get(self.sampled, 0.0)
+        if share < self.least:
+            return None
+        return self.found(self.seen, evidence.observed.places.get(self.part or ""), share)
+
+
+class Evaluation(LongPart):
+    """The network is evaluated often, or on much data."""
+
+    name = "evaluation"
+    part = "evaluation"
+    sampled = "evaluation"
+    seen = "Evaluation takes long"
+    cure = "Evaluate less often, or on fewer examples"
+    source = "https://github.com/isl-org/Open3D-ML/pull/385"
+    changes = ("no-evaluation",)
+
+
+class Saving(LongPart):
+    """Checkpoints are saved often."""
+
+    name = "saving"
+    part = "save"
+    sampled = "saving"
+    seen = "Saving takes long"
+    cure = "Save checkpoints less often"
+    source = "https://github.com/deepchem/deepchem/issues/458"
+    changes = ("no-saves",)
+
+
 class Recompiling(InKnownFunctions):
     """torch.compile compiles during the training."""
 
@@ -183,5 +223,7 @@ CAUSES = (
     ProgressBar,
     Plots,
     LibraryMetrics,
+    Evaluation,
+    Saving,
     Recompiling,
 )
