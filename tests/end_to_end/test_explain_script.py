@@ -44,7 +44,7 @@ def test_the_loader_is_named_and_no_file_of_the_user_changes(
     assert code == 0, err
     found = json.loads(out)
     (first,) = found["findings"]
-    assert (first["change"], first["place"]) == ("same-batch", "slow_loader.py:28")
+    assert (first["change"], first["place"]) == ("same-batch", "slow_loader.py:19")
     assert first["speedup"]["value"] > 2
     assert first["fresh"], "it was measured again"
     assert first["proof"] == "Slow is no longer read"
@@ -52,7 +52,7 @@ def test_the_loader_is_named_and_no_file_of_the_user_changes(
     # as many as cores
     (why,) = (why for change, why in found["left_out"].items() if change.startswith("workers="))
     assert "not from another process" in why
-    assert "slow_loader.py:28" in found["sentences"][0]
+    assert "slow_loader.py:19" in found["sentences"][0]
     assert found["observed"]["saves"] > 0
     assert max(found["lines"], key=found["lines"].get) == "slow_loader.py:19"
     assert chart.read_text().startswith("<svg")

@@ -69,6 +69,8 @@ def test_epochs_steps_and_places_of_a_classifier_and_the_same_losses_as_without(
         "backward": "loss.backward",
         "evaluation": "total += nn.functional.cross_entropy",
         "save": "torch.save",
+        "loading": "for index, ",
+        "optimizer_step": "optimizer.step",
     }
     assert sorted(observed.syncs.values()) == [4, 8]
     assert observed.forward_seconds is not None and observed.backward_seconds is not None

@@ -76,6 +76,7 @@ def check_fit(epochs: list[Epoch], observed: Observed, printed: str, at_once: in
     assert [each.test_loss for each in epochs] == numbers(printed, "val_loss")
     assert [each.test_accuracy for each in epochs] == numbers(printed, "val_accuracy")
     assert (len(observed.losses), observed.evaluations) == (30, 3)
+    assert observed.planned_steps == 30
     for losses, loss in zip(
         (observed.losses[:15], observed.losses[15:]), numbers(printed, "loss"), strict=True
     ):
@@ -91,8 +92,10 @@ def check_fit(epochs: list[Epoch], observed: Observed, printed: str, at_once: in
         "optimizer": "model.compile",
         "fit": "history = model.fit",
         "evaluation": "history = model.fit",
+        "evaluation_2": "print",
+        "optimizer_step": "history = model.fit",
         **(
-            dict.fromkeys(("loader", "backward"), "history = model.fit")
+            dict.fromkeys(("loader", "loading", "backward"), "history = model.fit")
             if "torch" in observed.injected
             else {}
         ),

@@ -216,6 +216,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         texts=found.texts,
         grows=found.grows,
         grows_at=found.grows_at,
+        planned_steps=found.observed.planned_steps,
         learning_unseen=found.observed.unknown.get("learning"),
         interrupted=found.interrupted,
         is_queued=found.observed.framework == "jax",

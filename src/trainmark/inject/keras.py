@@ -151,9 +151,17 @@ class _Fit:
 
     def on_train_begin(self, callbacks: Any, *_: Any, **__: Any) -> None:
         self._callbacks = callbacks
+        self._plans(callbacks.params or {})
         self._fetched = 0
         self._examples = 0
         self._iterations = 0 if self.engine == "jax" else int(callbacks.model.optimizer._iterations)
+
+    def _plans(self, params: dict[str, Any]) -> None:
+        """Keep how many steps this fit will have; of several, it is unknown how many follow."""
+        epochs = params.get("epochs")
+        steps = params.get("steps")
+        is_first = self._observer.steps == 0
+        self._observer.planned_steps = epochs * steps if is_first and epochs and steps else None
 
     def on_epoch_begin(self, *_: Any, **__: Any) -> None:
         self._weight = 0

@@ -29,6 +29,7 @@ from .inside import Observes
 from .leaving import leave
 from .passes import Passes, Predictions, TrainingData
 from .places import Places, is_users_file, users_place
+from .planned import planned_steps
 from .processes import Processes
 from .sources import Sources
 from .step_times import StepTimes
@@ -170,6 +171,7 @@ class Observer:
         self.step_began = 0.0
         self._loader_place: str | None = None
         self._loading_place: str | None = None
+        self.planned_steps: int | None = None
         self._is_cut = False
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
@@ -347,9 +349,10 @@ class Observer:
             if repeats and moved and self._loss is not None and not self.step_began:
                 self._has_further_losses = True
             if "forward" not in self.places or self.steps < FEW:
-                caller = None if self.is_led else sys._getframe(1)
-                place = users_place(caller)
-                if place and place not in self._forward_places:
+                place = users_place(sys._getframe(1))
+                if self.is_led:  # by Keras, which has built the network by a call before
+                    self._forward_places.clear()
+                elif place and place not in self._forward_places:
                     self._forward_places.append(place)
             if repeats and self._awaits_loss:  # an actor and a critic, or two passes with dropout
                 seen = Since(passes=1)
@@ -492,6 +495,7 @@ class Observer:
                 network has seen.
         """
         if not self.steps:
+            self.planned_steps = self.planned_steps or planned_steps(sys._getframe(1))
             self.places.keep("optimizer_step", sys._getframe(1))
             if self._loading_place:
                 self.places.setdefault("loading", self._loading_place)
@@ -1016,6 +1020,7 @@ class Observer:
             "examples_per_step": examples and examples / amounts.steps,
             "tokens_per_step": amounts.tokens / max(amounts.steps, 1) or None,
             "epochs": epochs if len(self.trainings.starts) == 1 else None,
+            "planned_steps": self.planned_steps if len(self.trainings.starts) == 1 else None,
             "unknown": unknown,
             "own_epochs": self._own_epochs,
             "training_starts": self.trainings.starts[:_MOST_TRAININGS],

@@ -44,6 +44,8 @@ class Observed:
             evaluation and compiling; a part of the steps.
         step_compiles: how often the step was compiled after the first step.
         epochs: number of epochs whose end was seen; null with several trainings.
+        planned_steps: number of steps of the whole training, if the framework knows it, as Keras's
+            ``fit`` and Transformers' Trainer do; null with several trainings.
         evaluations: number of evaluations; null if no call of the network was seen.
         no_grad_passes: number of forward passes without gradients that may be a part of steps.
         saves: number of saved files.
@@ -93,6 +95,7 @@ class Observed:
     between_seconds: float | None = None
     step_compiles: int = 0
     epochs: int | None = None
+    planned_steps: int | None = None
     evaluations: int | None = 0
     no_grad_passes: int = 0
     saves: int = 0

@@ -91,7 +91,7 @@ def own_steps(seen: Observed) -> list[str]:
     sentences: list[str] = []
     grows = growth_of(seen)
     if grows is not None:
-        sentences.append(growth_sentence(grows))
+        sentences.append(growth_sentence(grows, planned=seen.planned_steps))
     if len(seen.training_starts) > 1:
         sentences.append(f"{len(seen.training_starts):,} trainings in one process.")
     elif len(seen.losses) > 1:

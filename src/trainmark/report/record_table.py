@@ -282,7 +282,11 @@ def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
     )
     grows = growth_of(seen)
     if grows is not None:
-        yield "growth", f"{units.seconds(grows.each_seconds)} per step", growth_sentence(grows)
+        yield (
+            "growth",
+            f"{units.seconds(grows.each_seconds)} per step",
+            growth_sentence(grows, planned=seen.planned_steps),
+        )
     for name, count in (("examples", seen.examples_per_step), ("tokens", seen.tokens_per_step)):
         why = seen.unknown.get(f"{name}_per_step")
         if count is not None or why:

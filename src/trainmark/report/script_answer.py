@@ -61,6 +61,7 @@ def answers(
     texts: Mapping[str, str] = MappingProxyType({}),
     grows: Growth | None = None,
     grows_at: str | None = None,
+    planned_steps: int | None = None,
     learning_unseen: str | None = None,
     interrupted: bool = False,
     is_queued: bool = False,
@@ -81,6 +82,7 @@ def answers(
         texts: source of lines.
         grows: by how much each step takes longer than the one before.
         grows_at: the line that most of this is due to.
+        planned_steps: number of steps of the whole training, if it is known.
         learning_unseen: why the losses do not show whether the script learns.
         interrupted: whether Ctrl-C has ended the measurements.
         is_queued: whether lines only queue their work, so that others wait for it.
@@ -100,7 +102,7 @@ def answers(
     if sentences and any(share >= _LEAST_SHARE for share in lines.values()):
         sentences += _inside(next(iter(lines)), inside)
     if grows is not None:
-        sentences.insert(0, growth_sentence(grows, grows_at))
+        sentences.insert(0, growth_sentence(grows, grows_at, planned_steps))
     return sentences
 
 

@@ -527,6 +527,7 @@ def test_what_the_plan_depends_on_is_reported(
 ) -> None:
     # a slow machine would take enough samples after it evaluates
     monkeypatch.setattr(lines, "_TELL_EVERY", 10**9)
+    monkeypatch.setattr(lines, "_TELL_EARLY", ())
     notes = apply("facts")
     train(evaluate=evaluate)
     facts = json.loads(notes.changes["facts"])

@@ -248,7 +248,8 @@ def test_calls_are_counted_from_the_first_step_on(
         pause()
 
     found = facts(notes, lambda each: len(each.get("calls", ())) == 2, also=both)
-    collected, cells = found["calls"]["collect"], found["calls"]["cell"]
+    collected = found["calls"]["collect"]
+    cells = found["calls"]["cell"]
     assert (collected["usual"], cells["usual"]) == (1, 2)
     assert 2 * collected["times"] == pytest.approx(cells["times"], abs=2)
     assert collected["seconds"] > 0

@@ -64,6 +64,11 @@ def test_a_growth_comes_first() -> None:
     times = tuple((float(step), 0.001 + step * 1e-5, 32.0) for step in range(1, 1000, 10))
     first = own_steps(replace(SEEN, step_times=times))[0]
     assert first.startswith("On average, each step takes 10.0 µs longer than the one before")
+    assert first.endswith("if this goes on.")
+    planned = own_steps(replace(SEEN, step_times=times, planned_steps=20_000))[0]
+    assert planned.endswith("if this goes on; 201 ms in its last step, number 20,000.")
+    over = own_steps(replace(SEEN, step_times=times, planned_steps=500))[0]
+    assert over == first, "it went on for longer than the framework has planned"
 
 
 def test_several_ranks_are_named() -> None:

@@ -98,6 +98,7 @@ class FakeHost(ExperimentHost):
         self.time = 0.0
         self.limits: list[TimeLimit] = []
         self.rounds: list[list[str]] = []
+        self.files: list[dict[str, str]] = []
         self.stopped: tuple[float, str] | None = None
 
     def now(self) -> float:
@@ -120,6 +121,7 @@ class FakeHost(ExperimentHost):
         if changes == ["facts"]:
             return [self._watched(tasks[0], observer, limit)]
         self.rounds.append(changes)
+        self.files += [dict(task.first.side.files) for task in tasks]
         self.limits.append(limit)
         began = self.time
         self.time = min(began + self.round_seconds, limit.seconds)
@@ -660,3 +662,53 @@ def test_a_fresh_round_cut_short_by_ctrl_c_replaces_nothing() -> None:
     assert [each.fresh for each in found.findings] == [False]
     assert speedups(found)["fused"] == pytest.approx(2, rel=0.01)
     assert found.left_out == {}
+
+
+def patched(folder: Path, host: FakeHost, text: str) -> OwnScript:
+    """Explain a script whose fastest change stacks two, and ask for a patch."""
+
+    def ignore(_what: str, _share: float) -> None:
+        """Show no progress."""
+
+    (folder / "train.py").write_text(text)
+    command = Command("train.py", ("python", "train.py"), folder)
+    only = ("threads=2", "bf16")
+    return own_script.explain(command, Settings(), ignore, 60.0, only, host, patches=True)
+
+
+STACKED = {
+    "threads=2": Behaviour(0.5),
+    "bf16": Behaviour(0.7),
+    "threads=2+bf16": Behaviour(0.3),
+}
+
+
+def test_a_patch_is_measured_instead_of_the_experiments(tmp_path: Path) -> None:
+    pytest.importorskip("libcst")
+    text = "import torch\nloss = f(net(x))\n"
+    seen = replace(SEEN, places={"forward": "train.py:2"})
+    host = FakeHost(seen=seen, changes=STACKED)
+    found = patched(tmp_path, host, text)
+    assert found.stack[-1].change == "threads=2+bf16"
+    assert found.stack[-1].proof == "it is written in the source; it is written in the source"
+    added = [line for line in found.patch.splitlines() if line.startswith("+")]
+    assert added[1:] == [
+        "+torch.set_num_threads(2)",
+        '+with torch.autocast("cpu", dtype=torch.bfloat16):',
+        "+    loss = f(net(x))",
+    ]
+    sides = len(host.rounds[0])
+    assert not any(host.files[:sides]), "the screening tries experiments"
+    first = dict(zip(host.rounds[1], host.files[sides:], strict=False))
+    assert "set_num_threads" in first["threads=2"]["train.py"]
+    assert "autocast" in first["threads=2+bf16"]["train.py"]
+    assert (tmp_path / "train.py").read_text() == text
+
+
+def test_what_can_not_be_written_is_not_in_the_patch(tmp_path: Path) -> None:
+    pytest.importorskip("libcst")
+    host = FakeHost(changes=STACKED)
+    found = patched(tmp_path, host, "import torch as t\nloss = f(net(x))\n")
+    assert found.patch == ""
+    assert set(found.unwritten) == {"threads=2", "bf16"}
+    assert not any(host.files)

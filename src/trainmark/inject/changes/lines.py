@@ -38,6 +38,8 @@ _SWITCH_SECONDS = 0.0001
 many short operations would end before it is seen."""
 _TELL_EVERY = 20
 """Number of samples between two reports."""
+_TELL_EARLY = (2, 5, 10)
+"""Numbers of samples after which the first reports come, since a step may take long."""
 _MOST = 20
 """Most lines in a report."""
 _IN_A_PART = 20
@@ -98,7 +100,7 @@ def sample(
         for pause in _pauses():
             time.sleep(pause)
             samples.add(_now(observer, thread, is_evaluated))
-            if samples.total and samples.total % _TELL_EVERY == 0:
+            if samples.total in _TELL_EARLY or (samples.total and samples.total % _TELL_EVERY == 0):
                 on_sampled(samples.facts())
 
     on_sampled({})
