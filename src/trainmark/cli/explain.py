@@ -175,7 +175,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         require_drawable(options["chart"])
     own_script.require_changes(options["only"])
     if options["patch"]:
-        _require_libcst()
+        _require_patchable(options["patch"])
     measured = commands.Command(
         commands.name_of(words),
         tuple(words),
@@ -252,8 +252,14 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     return OK
 
 
-def _require_libcst() -> None:
-    """Raise :class:`~trainmark.errors.NotInstalled` if no patch can be written."""
+def _require_patchable(file: Path) -> None:
+    """Raise :class:`~trainmark.errors.UsageError` if no patch can be written to this file."""
+    if file.suffix not in _PATCHES:  # it might be the script
+        raise UsageError(
+            "a patch is not written to this file",
+            expected=f"a name that ends with {' or '.join(_PATCHES)}",
+            found=str(file),
+        )
     if find_spec("libcst") is None:
         raise NotInstalled(
             "a patch can't be written",
@@ -271,13 +277,14 @@ def _write_patch(file: Path, patch: str, unwritten: Sequence[str]) -> None:
     if not patch:
         print_message(
             f"no patch was written to {file}: no change that can be written into the source was "
-            "clearly faster"
+            "measured to be clearly faster"
         )
         return
     write_file(file, patch.encode())
     print_message(f"wrote {file}; to apply it: git apply {file}, or patch -p1 < {file}")
 
 
+_PATCHES = (".patch", ".diff")
 _OF_A_RUN = ("backend", "style", "device", "seed", "precision", "threads", "dataset", "size")
 _OF_MEASURING = (*_OF_A_RUN, "seconds", "pythons", "timeout", "data_dir")
 

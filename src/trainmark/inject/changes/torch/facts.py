@@ -94,8 +94,8 @@ def facts(change: Change) -> None:
         of_step.clear()
         switches.stepped()
         every.calls.stepped()
-        growing.stepped(sys._getframe(1))
-        found["growing"] = growing.facts()
+        if growing.stepped(sys._getframe(1)):
+            found["growing"] = growing.facts()
         if "stack" not in found:
             found.update(_described(optimizer))
             found["stack"] = lines.stack(change.observer)

@@ -54,15 +54,15 @@ class Growing:
         self._next = 4
         self._sizes: dict[tuple[_Variable, str], list[tuple[int, int]]] = {}
 
-    def stepped(self, frame: FrameType | None) -> None:
-        """Look at the variables of a thread after a step, if it is time for that.
+    def stepped(self, frame: FrameType | None) -> bool:
+        """Look at the variables of a thread after a step; returns whether it was time for that.
 
         Args:
             frame: its innermost frame.
         """
         self._steps += 1
         if self._steps < self._next:
-            return
+            return False
         self._next *= 2
         try:
             while frame is not None:
@@ -72,6 +72,7 @@ class Growing:
         except Exception:  # noqa: BLE001  (what the variables hold is the user's)
             self._sizes.clear()
             self._next = sys.maxsize
+        return True
 
     def _look(self, frame: FrameType) -> None:
         code = frame.f_code
