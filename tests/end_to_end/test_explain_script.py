@@ -39,7 +39,7 @@ def test_the_loader_is_named_and_no_file_of_the_user_changes(
     only = ["--only", "same-batch", "--only", "workers"]
     chart = folder.parent / "gains.svg"
     code, out, err = command.run(
-        "explain", "--seconds", "80", *only, "--json", "--chart", str(chart), "--", *script
+        "explain", "--seconds", "50", *only, "--json", "--chart", str(chart), "--", *script
     )
     assert code == 0, err
     found = json.loads(out)

@@ -149,8 +149,9 @@ def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLin
 
 
 @pytest.mark.usefixtures("_ray")
-def test_asha_stops_a_bad_learning_rate_and_compares_with_finished_trials_after_resume(
-    command: CommandLine,
+@pytest.mark.parametrize("resumed", [False, slow(True)])
+def test_asha_compares_a_bad_learning_rate_with_finished_trials_and_stops_it(
+    command: CommandLine, resumed: bool
 ) -> None:
     words = [
         "sweep",
@@ -169,11 +170,11 @@ def test_asha_stops_a_bad_learning_rate_and_compares_with_finished_trials_after_
         "--json",
         "--grid",
     ]
-    code, out, err = command.run_alone(*words, "learning_rate=0.1", seconds=SECONDS)
-    assert code == 0, err
-    code, out, err = command.run_alone(
-        *words, "learning_rate=0.1,0.000001", "--resume", seconds=SECONDS
-    )
+    if resumed:
+        code, _, err = command.run_alone(*words, "learning_rate=0.1", seconds=SECONDS)
+        assert code == 0, err
+    both = ["learning_rate=0.1,0.000001", *(["--resume"] if resumed else [])]
+    code, out, err = command.run_alone(*words, *both, seconds=SECONDS)
     assert code == 0, err
     assert "stopped after epoch 1" in err
     good, bad = records(command)

@@ -78,9 +78,9 @@ def test_both_are_alive_and_one_of_them_computes(command: CommandLine) -> None:
 def test_rounds_of_slices_alone_follow_within_the_budget(command: CommandLine) -> None:
     few = ("--steps", "16")
     fake = {"step_seconds": 0.01, "speedup": 1.25}
-    code, _, err = command.train("--repeats", "1", *TWO, *few, "--budget", "40", fake=fake)
+    code, _, err = command.train("--repeats", "1", *TWO, *few, "--budget", "20", fake=fake)
     assert code == 0, err
-    assert "the budget of 40.0 s" in err or "the verdict is decided" in err
+    assert "the budget of 20.0 s" in err or "the verdict is decided" in err
     rounds: dict[int, list[Record]] = {}
     for record in command.records():
         rounds.setdefault(record.round, []).append(record)

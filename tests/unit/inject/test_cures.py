@@ -266,7 +266,7 @@ class Slow(torch.utils.data.Dataset[Any]):
         return 16
 
     def __getitem__(self, index: int) -> Any:
-        time.sleep(0.002)
+        time.sleep(0.01)
         return torch.ones(8) * index
 
 
@@ -285,9 +285,12 @@ def test_loading_for_an_evaluation_is_a_part_of_it(
                 net(batch)
         net.train()
 
-    found = facts(notes, lambda each: each.get("samples", 0) >= 30, net=net, steps=2, also=evaluate)
-    assert found["parts"]["evaluation"] > 0.8
-    assert found["parts"].get("loader", 0.0) < 0.2, "the first batch, before it is evaluated"
+    found = facts(
+        notes, lambda each: each.get("samples", 0) >= 100, net=net, steps=2, also=evaluate
+    )
+    # The very first batch is loaded before it is known that it is evaluated.
+    assert found["parts"]["evaluation"] > 2 * found["parts"].get("loader", 0.0)
+    assert found["parts"]["evaluation"] > 0.5
 
 
 class Keeper:

@@ -62,7 +62,9 @@ def test_the_line_that_loads_is_named(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     found = causes(report_of(tmp_path, "rows", "facts"))
     assert found["pandas"].place == line_of("rows", "row.drop")
-    assert set(found) <= {"loading-in-process", "pandas"}
+    # On a busy machine, a few samples may also show how batches are put together.
+    assert set(found) <= {"loading-in-process", "pandas", "collation"}
+    assert "collation" not in found or found["collation"].share < found["pandas"].share
 
 
 def test_predictions_of_an_agent_are_a_part_of_its_steps(
