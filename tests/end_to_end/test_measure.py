@@ -23,6 +23,7 @@ from trainmark import __version__
 from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.hook import VARIABLE
 from trainmark.record.caveats import Caveat
+from trainmark.record.growth import memory_growth_of
 from trainmark.record.record import Record
 
 ROOT = Path(__file__).parents[2]
@@ -211,6 +212,26 @@ def test_a_script_that_does_not_is_measured_as_a_whole(command: CommandLine) -> 
     assert quick["speedup"]["verdict"] == "faster"
     assert quick["epoch_seconds"]["median"] is None
     assert quick["process_seconds"]["median"] >= 0.1
+
+
+def test_a_memory_that_grows_is_continued_to_the_last_step_of_an_earlier_run(
+    command: CommandLine,
+) -> None:
+    pytest.importorskip("torch")
+    script = Path(__file__).parent / "own_scripts" / "leaks.py"
+    words = ("--repeats", "1", "--out", str(command.out))
+    training = ("--", sys.executable, str(script), "450")
+    code, out, err = command.run("measure", *words, *training)
+    assert code == 0, err
+    assert "The memory of the training process grows by" in out
+    assert "in the last step" not in out
+    code, out, err = command.run("measure", *words, "--steps", "350", *training)
+    assert code == 0, err
+    assert "; " in out and "in the last step, number 450." in out
+    longest = max(command.records(), key=lambda each: each.observed.steps if each.observed else 0)
+    assert longest.observed is not None
+    found = memory_growth_of(longest.observed)["process"]
+    assert 400_000 < found.each < 1_000_000
 
 
 @pytest.mark.slow  # the workflow's commands find one, too

@@ -216,6 +216,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         texts=found.texts,
         grows=found.grows,
         grows_at=found.grows_at,
+        memory_grows=found.memory_grows,
         planned_steps=found.observed.planned_steps,
         learning_unseen=found.observed.unknown.get("learning"),
         interrupted=found.interrupted,
@@ -224,7 +225,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     )
     observed = dataclasses.replace(found.observed, losses=[], changed={})
     if observed.framework == "jax":
-        after_growth = int(found.grows is not None)
+        after_growth = int(found.grows is not None) + len(found.memory_grows)
         sentences_shown[after_growth:after_growth] = jax_steps(observed)
     parts = dict(found.parts or shares(observed))
     data = {**vars(found), "observed": observed, "shares": parts, "sentences": sentences_shown}

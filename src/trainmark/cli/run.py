@@ -179,7 +179,7 @@ def _show(
     if is_command and not is_alone:
         next_command += f"; to explain one: trainmark explain {folder}/{records[-1].id}.json"
     if is_command and is_alone:
-        for sentence in _of_steps(records):
+        for sentence in _of_steps(records, store):
             screen.print(sentence, soft_wrap=True, markup=False)
     screen.print(
         f"\n{news}, in {store.folder}. To compare them: {next_command}",
@@ -200,9 +200,11 @@ def _of_metric(comparison: Comparison) -> Iterator[tuple[GroupResult, str]]:
             yield group, final_sentence(group.metric, name if len(names) > 1 else "")
 
 
-def _of_steps(records: list[Record]) -> Iterator[str]:
+def _of_steps(records: list[Record], store: Store) -> Iterator[str]:
     """Yield what was seen of the steps of a single command, and what to try next."""
+    from trainmark.analysis.whole_run import steps_of_whole_run
     from trainmark.masking import MASK
+    from trainmark.record.growth import is_growing
     from trainmark.report.own_steps import own_steps
 
     seen = [record for record in records if record.observed and record.outcome.status == "ok"]
@@ -210,7 +212,11 @@ def _of_steps(records: list[Record]) -> Iterator[str]:
         return
     longest = max(seen, key=lambda record: record.observed.steps if record.observed else 0)
     if longest.observed is not None and longest.process is not None:
-        yield from own_steps(longest.observed)
+        # Reading all records takes long, and only a growth asks for the last step.
+        last = None
+        if is_growing(longest.observed) and longest.observed.ended_early:
+            last = steps_of_whole_run(longest, store.read_all())
+        yield from own_steps(longest.observed, last)
         words = shlex.join(longest.process.argv)
         if longest.observed.framework != "jax" and MASK not in words:
             yield f"What would make it faster: trainmark explain -- {words}"

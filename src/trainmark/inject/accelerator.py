@@ -44,7 +44,19 @@ def peak_bytes(torch: Any, device: Any) -> int | None:
 
     The result is None on a CPU or if it isn't counted.
     """
-    read = getattr(getattr(torch, device.type, None), "max_memory_allocated", None)
+    return _counted(torch, device, "max_memory_allocated")
+
+
+def allocated_bytes(torch: Any, device: Any) -> int | None:
+    """Return the memory that PyTorch has allocated on a device.
+
+    The result is None on a CPU or if it isn't counted.
+    """
+    return _counted(torch, device, "memory_allocated")
+
+
+def _counted(torch: Any, device: Any, name: str) -> int | None:
+    read = getattr(getattr(torch, device.type, None), name, None)
     return None if read is None or device.type == "cpu" else int(read(device))
 
 

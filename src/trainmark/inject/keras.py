@@ -38,6 +38,7 @@ def install(keras: Any, observer: Observer) -> None:
     if fit.engine == "torch":
         about = observer.describe["torch"]
         reads = observer.read_losses["torch"]
+        observer.device_bytes["keras"] = observer.device_bytes["torch"]
     else:
         about = fit.describe
         reads = _read

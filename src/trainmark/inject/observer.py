@@ -32,6 +32,7 @@ from .places import Places, is_users_file, users_place
 from .planned import planned_steps
 from .processes import Processes
 from .sources import Sources
+from .step_memory import StepMemory
 from .step_times import StepTimes
 from .tally import Tally
 from .trainings import Step, Trainings
@@ -96,6 +97,8 @@ class Observer:
         step_began: when the optimiser's current step began; 0 outside of one.
         trainings: the optimisers whose steps count.
         evaluates_since: when the current evaluation began; None outside of one.
+        device_bytes: of each framework: returns how many bytes it has allocated on the device;
+            None if unknown.
         also_report: returns further messages for a report, given whether tensors may be read.
         is_led: whether a framework that is built on another one reports the steps itself, as Keras
             does in ``fit``.
@@ -112,6 +115,7 @@ class Observer:
         self.framework = ""
         self.describe: dict[str, Callable[[], dict[str, Any]]] = {}
         self.read_losses: dict[str, Callable[[list[Any]], list[float]]] = {}
+        self.device_bytes: dict[str, Callable[[], int | None]] = {}
         self.networks_unseen: set[str] = set()
         self.threads: dict[str, best_threads.Settable] = {}
         self._first_turn = FirstTurn(folder)
@@ -128,6 +132,7 @@ class Observer:
         self._since = Since()
         self._amounts = Amounts()
         self._times = StepTimes()
+        self._memory = StepMemory(self._device_bytes)
         self._passes: Passes | None = None
         self._predictions = Predictions()
         self._training_data = TrainingData()
@@ -799,6 +804,7 @@ class Observer:
                     self._elements = since.elements
                 amount = self._elements or since.loaded or since.rows
                 self._times.add(self.steps, seconds / steps, amount / steps)
+                self._memory.stepped(self.steps, now)
             if "loader_wait" in totals:
                 totals["loader_wait"] += since.waited
             self._epoch.waited += since.waited
@@ -835,6 +841,11 @@ class Observer:
             if hasattr(self._pace, "_passes"):  # older copies of the hook lack it
                 self._pace._passes += self._passes_of_step
             self._pace.stepped(step.ended, self._hook.FEWEST_STEPS)
+
+    def _device_bytes(self) -> int | None:
+        """Return how many bytes the framework has allocated on the device, if that is known."""
+        read = self.device_bytes.get(self.framework)
+        return None if read is None else read()
 
     def _take_turns(self) -> None:
         """Pause if the turn is over; report now and then."""
@@ -978,6 +989,7 @@ class Observer:
         for each in further:
             self._hook._send({**each, "t": now})
         self._hook._send({"event": "step_times", "t": now, "parts": self._times.parts()})
+        self._hook._send({"event": "step_memory", "t": now, "parts": self._memory.readings()})
         versions = getattr(self._hook, "_versions", dict)  # older copies of the hook lack it
         message: dict[str, Any] = {
             "event": "observed",

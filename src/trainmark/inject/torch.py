@@ -60,6 +60,7 @@ def install(torch: Any, observer: Observer) -> None:
     network = _Network(torch, observer, by_hand)
     observer.look_for_last_step = by_hand.look
     observer.describe["torch"] = network.describe
+    observer.device_bytes["torch"] = network.device_bytes
     observer.networks_unseen.add("torch")
     observer.trainings.weights_of["torch"] = _weights_of
     observer.read_losses["torch"] = network.read_losses
@@ -317,6 +318,11 @@ class _Network:
             "device": str(weight.device),
             "device_peak_bytes": accelerator.peak_bytes(self._torch, weight.device),
         }
+
+    def device_bytes(self) -> int | None:
+        """Return how many bytes are allocated on the device of the network, if that is known."""
+        weight = self._first_weight()
+        return None if weight is None else accelerator.allocated_bytes(self._torch, weight.device)
 
     def _ranks(self) -> int:
         """Return the number of processes that train, or have trained, together."""

@@ -1,4 +1,4 @@
-"""Steps that take longer the further a training is.
+"""Steps that take longer, or more memory, the further a training is.
 
 "It gets slower with every step" has causes such as a list, a tensor or a graph that grows with each
 step. A mean over all steps says nothing then.
@@ -10,6 +10,7 @@ import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from trainmark.record.observed import Observed
 
@@ -39,25 +40,41 @@ _MOST_OF_IT = 0.5
 """Share of the growth above which a single line explains it."""
 
 
+FEWEST_STEPS_OF_MEMORY = 100
+"""Fewest steps in which a growth of the memory is looked for; it varies less than durations do."""
+_LEAST_BYTES = 32 << 20
+"""Least growth of the memory over the training; caches of a library take as much."""
+_LEAST_SHARE_OF_MEMORY = 0.03
+"""Least growth of the memory over the training, as a share of that at its start."""
+
+
+_Part = TypeVar("_Part")
+
+
 @dataclass(frozen=True)
 class Growth:
-    """A duration of a step that grows with the number of the step.
+    """A duration of a step in seconds, or a memory in bytes, that grows with the steps.
 
     Args:
         first_step: number of the step where the trend begins.
         last_step: number of the last step that was seen.
-        first_seconds: duration of a step at the start, by the trend.
-        each_seconds: by how much each step is longer than the one before.
+        first: duration or memory at the start, by the trend.
+        each: by how much it grows from each step to the next.
     """
 
     first_step: float
     last_step: float
-    first_seconds: float
-    each_seconds: float
+    first: float
+    each: float
 
-    def seconds_at(self, step: float) -> float:
-        """Return how long that step takes, if the trend goes on."""
-        return self.first_seconds + self.each_seconds * (step - self.first_step)
+    @property
+    def whole(self) -> float:
+        """How much it grew over all steps that were seen."""
+        return self.each * (self.last_step - self.first_step)
+
+    def at(self, step: float) -> float:
+        """Return the duration of that step, or the memory after it, if the trend goes on."""
+        return self.first + self.each * (step - self.first_step)
 
 
 def growing_line(
@@ -71,8 +88,8 @@ def growing_line(
         late: the same in the last third.
     """
     sixth = (found.last_step - found.first_step) / 6
-    before = found.seconds_at(found.first_step + sixth)
-    after = found.seconds_at(found.last_step - sixth)
+    before = found.at(found.first_step + sixth)
+    after = found.at(found.last_step - sixth)
     longer = {line: share * after - early.get(line, 0.0) * before for line, share in late.items()}
     line = max(longer, key=lambda each: longer[each], default=None)
     return line if line and longer[line] > _MOST_OF_IT * (after - before) else None
@@ -92,61 +109,115 @@ def growth(parts: Sequence[Sequence[float]]) -> Growth | None:
     """
     if any(len(part) != _FIGURES for part in parts):
         return None
-    if len(parts) < _FEWEST_PARTS or parts[-1][0] - parts[0][0] < FEWEST_STEPS:
+    found = _trend([(part[0], part[1]) for part in parts], FEWEST_STEPS)
+    if found is None or found.whole < _LEAST_GROWTH * found.first:
         return None
-    if any(later[0] <= earlier[0] for earlier, later in itertools.pairwise(parts)):
+    before, _, after = (
+        statistics.fmean(part[2] for part in each) for each in _thirds(_warm(parts))
+    )
+    is_same = not before or 1 / _SAME_AMOUNT <= after / before <= _SAME_AMOUNT
+    return found if is_same else None
+
+
+def is_growing(seen: Observed) -> bool:
+    """Whether the duration of steps or a memory grows."""
+    return growth_of(seen) is not None or bool(memory_growth_of(seen))
+
+
+def memory_growth_of(seen: Observed) -> dict[str, Growth]:
+    """Return the growths of memory in a single training, by where it is; empty without any.
+
+    The keys are ``process``, the training process, and ``device``.
+    """
+    found: dict[str, Growth] = {}
+    if len(seen.training_starts) != 1:
+        return found
+    for number, name in enumerate(("process", "device"), 1):
+        known = [(each[0], each[number]) for each in seen.step_memory]
+        grows = memory_growth([(step, size) for step, size in known if step and size is not None])
+        if grows is not None:
+            found[name] = grows
+    return found
+
+
+def memory_growth(readings: Sequence[tuple[float, float]]) -> Growth | None:
+    """Return the growth of the memory of a training; None if there is none that is clear.
+
+    Args:
+        readings: number and bytes of some steps, in their order; at most a few hundred.
+    """
+    found = _trend(readings, FEWEST_STEPS_OF_MEMORY)
+    if found is None:
+        return None
+    least = max(_LEAST_BYTES, _LEAST_SHARE_OF_MEMORY * found.first)
+    return found if found.whole >= least else None
+
+
+def _warm(parts: Sequence[_Part]) -> Sequence[_Part]:
+    """Return the parts after the start of the training."""
+    return parts[max(int(_WARM_UP * len(parts)), 1) :]
+
+
+def _thirds(parts: Sequence[_Part]) -> tuple[Sequence[_Part], Sequence[_Part], Sequence[_Part]]:
+    third = len(parts) // 3
+    return parts[:third], parts[third:-third], parts[-third:]
+
+
+def _trend(points: Sequence[tuple[float, float]], fewest_steps: int) -> Growth | None:
+    """Return a growth that goes on over a whole training; None if there is none that is clear.
+
+    Args:
+        points: numbers of steps, and their durations or memory.
+        fewest_steps: fewest steps between the first and the last of them.
+    """
+    if len(points) < _FEWEST_PARTS or points[-1][0] - points[0][0] < fewest_steps:
+        return None
+    if any(later[0] <= earlier[0] for earlier, later in itertools.pairwise(points)):
         return None  # whoever reported them did not count steps
-    kept = parts[max(int(_WARM_UP * len(parts)), 1) :]
-    third = len(kept) // 3
-    thirds = kept[:third], kept[third:-third], kept[-third:]
-    amounts = [statistics.fmean(part[2] for part in each) for each in thirds]
-    if amounts[0] and not 1 / _SAME_AMOUNT <= amounts[2] / amounts[0] <= _SAME_AMOUNT:
-        return None
-    medians = [statistics.median(part[1] for part in each) for each in thirds]
-    steps = [part[0] for part in kept]
-    seconds = [part[1] for part in kept]
-    each_seconds = _slope(steps, seconds)
-    first_seconds = statistics.median(
-        duration - each_seconds * (step - steps[0])
-        for step, duration in zip(steps, seconds, strict=True)
+    kept = _warm(points)
+    steps = [step for step, _ in kept]
+    values = [value for _, value in kept]
+    each = _slope(steps, values)
+    first = statistics.median(
+        value - each * (step - steps[0]) for step, value in zip(steps, values, strict=True)
     )
     # What begins to grow after some steps has a trend that begins below nothing.
-    first_seconds = max(first_seconds, min(seconds))
-    whole = each_seconds * (steps[-1] - steps[0])
-    if whole < _LEAST_GROWTH * first_seconds:
+    found = Growth(steps[0], steps[-1], max(first, min(values)), each)
+    if each <= 0 or _agreement(values) < _LEAST_TREND:
         return None
+    medians = [statistics.median(value for _, value in third) for third in _thirds(kept)]
     between = (medians[1] - medians[0], medians[2] - medians[1])
-    if min(between) < _LEAST_SHARE_OF_A_THIRD * whole or _trend(seconds) < _LEAST_TREND:
+    if min(between) < _LEAST_SHARE_OF_A_THIRD * found.whole:
         return None
-    if _middle_slope(steps, seconds) < _LEAST_SHARE_OF_A_STRETCH * each_seconds:
+    if _middle_slope(steps, values) < _LEAST_SHARE_OF_A_STRETCH * each:
         return None
-    return Growth(steps[0], steps[-1], first_seconds, each_seconds)
+    return found
 
 
-def _slope(steps: Sequence[float], seconds: Sequence[float]) -> float:
+def _slope(steps: Sequence[float], values: Sequence[float]) -> float:
     """Return the median of the slopes between all pairs of points (Theil and Sen)."""
     slopes = []
     for later in range(1, len(steps)):
         for earlier in range(later):
-            slopes.append((seconds[later] - seconds[earlier]) / (steps[later] - steps[earlier]))
+            slopes.append((values[later] - values[earlier]) / (steps[later] - steps[earlier]))
     return statistics.median(slopes)
 
 
-def _middle_slope(steps: Sequence[float], seconds: Sequence[float]) -> float:
+def _middle_slope(steps: Sequence[float], values: Sequence[float]) -> float:
     """Return the median of the slopes over one stretch of the training."""
     length = len(steps) // _STRETCHES
     return statistics.median(
-        (seconds[at + length] - seconds[at]) / (steps[at + length] - steps[at])
+        (values[at + length] - values[at]) / (steps[at + length] - steps[at])
         for at in range(len(steps) - length)
     )
 
 
-def _trend(seconds: Sequence[float]) -> float:
-    """Return Kendall's tau between the order and the duration."""
+def _agreement(values: Sequence[float]) -> float:
+    """Return Kendall's tau between the order and the values."""
     agree = 0
     pairs = 0
-    for later in range(1, len(seconds)):
+    for later in range(1, len(values)):
         for earlier in range(later):
-            agree += (seconds[later] > seconds[earlier]) - (seconds[later] < seconds[earlier])
+            agree += (values[later] > values[earlier]) - (values[later] < values[earlier])
             pairs += 1
     return agree / pairs

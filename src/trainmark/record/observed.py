@@ -68,6 +68,9 @@ class Observed:
         failed: experiments that could not be applied, with the reason.
         step_times: number, seconds and amount (elements of the network's input, or else examples)
             of the shortest step of each part of the training.
+        step_memory: number of some steps, the memory of the training process in bytes, as far as it
+            shares it with no file and no other process, and the bytes that the framework has
+            allocated on the device; null if unknown.
         unknown: figures that are null, with the reason; ``learning`` if the loss does not show it.
         training_starts: number of steps before each training of this process, the first of which
             begins at 0. Steps, seconds and losses are those of all of them.
@@ -112,6 +115,7 @@ class Observed:
     changed: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     step_times: tuple[tuple[float, ...], ...] = ()
+    step_memory: tuple[tuple[float | None, ...], ...] = ()
     unknown: dict[str, str] = field(default_factory=dict)
     training_starts: tuple[int, ...] = (0,)
     ended_early: bool = False

@@ -1,32 +1,54 @@
-"""A sentence about steps that take longer and longer."""
+"""Sentences about steps that take longer and longer, or more and more memory."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
 
 from trainmark import units
 from trainmark.record.growth import Growth
 
 _LATER = 10
 """The sentence looks ahead to this many times as many steps as were seen."""
+_MEMORY_OF = {"process": "the training process", "device": "the device"}
 
 
-def growth_sentence(found: Growth, place: str | None = None, planned: int | None = None) -> str:
+def growth_sentence(found: Growth, place: str | None = None, last: int | None = None) -> str:
     """Return by how much steps grow, and how long one will take later.
 
     Args:
-        found: the growth.
+        found: the growth of the duration.
         place: the line that most of it is due to, if it is known.
-        planned: number of steps of the whole training, if it is known.
+        last: number of the last step of the whole training, if it is known.
     """
     where = "" if place is None else f" Most of this is due to {place}."
+    return (
+        f"On average, each step takes {units.seconds(found.each)} longer than the one before: "
+        f"{_course(found, units.seconds, last)}.{where}"
+    )
+
+
+def memory_sentences(growths: Mapping[str, Growth], last: int | None = None) -> Iterator[str]:
+    """Yield by how much each memory grows, and how large it will be later.
+
+    Args:
+        growths: by whose memory it is: ``process`` or ``device``.
+        last: number of the last step of the whole training, if it is known.
+    """
+    for name, found in growths.items():
+        yield (
+            f"The memory of {_MEMORY_OF[name]} grows by {units.bytes_(found.each)} with each step: "
+            f"{_course(found, units.bytes_, last)}."
+        )
+
+
+def _course(found: Growth, shown: Callable[[float], str], last: int | None) -> str:
+    """Return how much it is at the start, now, and later."""
     later = _LATER * found.last_step
     end = ""
-    if planned is not None and planned > found.last_step:
-        end = f"; {units.seconds(found.seconds_at(planned))} in its last step, number {planned:,}"
+    if last is not None and last > found.last_step:
+        end = f"; {shown(found.at(last))} in the last step, number {last:,}"
     return (
-        f"On average, each step takes {units.seconds(found.each_seconds)} longer than the one "
-        "before: "
-        f"{units.seconds(found.first_seconds)} at the start, "
-        f"{units.seconds(found.seconds_at(found.last_step))} after {found.last_step:,.0f} steps, "
-        f"and about {units.seconds(found.seconds_at(later))} after {later:,.0f} if this goes on"
-        f"{end}.{where}"
+        f"{shown(found.first)} at the start, "
+        f"{shown(found.at(found.last_step))} after {found.last_step:,.0f} steps, "
+        f"and about {shown(found.at(later))} after {later:,.0f} if this goes on{end}"
     )

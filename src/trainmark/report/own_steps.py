@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from trainmark import units
-from trainmark.record.growth import growth_of
+from trainmark.record.growth import growth_of, memory_growth_of
 from trainmark.record.observed import Observed
-from trainmark.report.growth import growth_sentence
+from trainmark.report.growth import growth_sentence, memory_sentences
 
 _LEAST_SHARE = 0.01
 """Smallest share of the time that a sentence names."""
@@ -86,18 +86,25 @@ def _lines(seen: Observed, name: str) -> str:
     return ", ".join(found)
 
 
-def own_steps(seen: Observed) -> list[str]:
-    """Return what to say about the steps of a single command, the most important first."""
+def own_steps(seen: Observed, last: int | None = None) -> list[str]:
+    """Return what to say about the steps of a single command, the most important first.
+
+    Args:
+        seen: what was observed.
+        last: number of the last step of the whole training, if it is known from elsewhere.
+    """
     sentences: list[str] = []
+    last = seen.planned_steps or last
     grows = growth_of(seen)
     if grows is not None:
-        sentences.append(growth_sentence(grows, planned=seen.planned_steps))
+        sentences.append(growth_sentence(grows, last=last))
+    sentences += memory_sentences(memory_growth_of(seen), last)
     if len(seen.training_starts) > 1:
         sentences.append(f"{len(seen.training_starts):,} trainings in one process.")
     elif len(seen.losses) > 1:
-        first = units.loss(seen.losses[0])
-        last = units.loss(seen.losses[-1])
-        sentences.append(f"The first loss was {first}, the last one that was kept {last}.")
+        start = units.loss(seen.losses[0])
+        end = units.loss(seen.losses[-1])
+        sentences.append(f"The first loss was {start}, the last one that was kept {end}.")
     if seen.ranks > 1:
         sentences.append(f"Examples and losses are those of rank 0 of {seen.ranks:,}.")
     if (seen.evaluation_in_steps_seconds or 0.0) >= _LARGE_SHARE * seen.seconds:

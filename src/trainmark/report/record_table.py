@@ -12,11 +12,11 @@ from trainmark.analysis.statistics import median
 from trainmark.analysis.summary import perplexity, summarize
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import tokens_of
-from trainmark.record.growth import growth_of
+from trainmark.record.growth import growth_of, memory_growth_of
 from trainmark.record.observed import Observed
 from trainmark.record.record import Energy, Epoch, Final, Process, Record, Samples
 from trainmark.report.conditions import share_of_peak, when_measured
-from trainmark.report.growth import growth_sentence
+from trainmark.report.growth import growth_sentence, memory_sentences
 from trainmark.report.labels import side_of
 from trainmark.report.pace import pace, per_example
 from trainmark.report.table import Field, Table, table_of, text_of, toned
@@ -284,9 +284,13 @@ def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
     if grows is not None:
         yield (
             "growth",
-            f"{units.seconds(grows.each_seconds)} per step",
-            growth_sentence(grows, planned=seen.planned_steps),
+            f"{units.seconds(grows.each)} per step",
+            growth_sentence(grows, last=seen.planned_steps),
         )
+    memory = memory_growth_of(seen)
+    sentences = memory_sentences(memory, seen.planned_steps)
+    for found, sentence in zip(memory.values(), sentences, strict=True):
+        yield "growth of memory", f"{units.bytes_(found.each)} per step", sentence
     for name, count in (("examples", seen.examples_per_step), ("tokens", seen.tokens_per_step)):
         why = seen.unknown.get(f"{name}_per_step")
         if count is not None or why:

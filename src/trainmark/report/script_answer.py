@@ -19,7 +19,7 @@ from trainmark.analysis.experiments import (
 )
 from trainmark.record.growth import Growth
 from trainmark.report.changes_table import times
-from trainmark.report.growth import growth_sentence
+from trainmark.report.growth import growth_sentence, memory_sentences
 
 _MOST_LINES = 3
 """Maximum number of slow lines that the last sentence names."""
@@ -61,6 +61,7 @@ def answers(
     texts: Mapping[str, str] = MappingProxyType({}),
     grows: Growth | None = None,
     grows_at: str | None = None,
+    memory_grows: Mapping[str, Growth] = MappingProxyType({}),
     planned_steps: int | None = None,
     learning_unseen: str | None = None,
     interrupted: bool = False,
@@ -82,6 +83,7 @@ def answers(
         texts: source of lines.
         grows: by how much each step takes longer than the one before.
         grows_at: the line that most of this is due to.
+        memory_grows: by how much the memory of the process and of the device grow with each step.
         planned_steps: number of steps of the whole training, if it is known.
         learning_unseen: why the losses do not show whether the script learns.
         interrupted: whether Ctrl-C has ended the measurements.
@@ -101,9 +103,8 @@ def answers(
     sentences += _slowest(lines, texts, is_queued=is_queued)
     if sentences and any(share >= _LEAST_SHARE for share in lines.values()):
         sentences += _inside(next(iter(lines)), inside)
-    if grows is not None:
-        sentences.insert(0, growth_sentence(grows, grows_at, planned_steps))
-    return sentences
+    growths = [] if grows is None else [growth_sentence(grows, grows_at, last=planned_steps)]
+    return [*growths, *memory_sentences(memory_grows, planned_steps), *sentences]
 
 
 class _Sorted:

@@ -263,6 +263,21 @@ def test_what_the_observer_saw_is_passed_on() -> None:
     assert (epoch.seconds, epoch.start, reports.left_out) == (1.5, 1.0, 0)
 
 
+def test_the_memory_at_steps_is_passed_on_as_far_as_it_can_be() -> None:
+    parts = [[1, 5.0, None], [2, "nan", 7], [3, -1, 7], [0, 1, 1], [4, 5], "x", [5, 2**60, True]]
+    seen = {"framework": "torch", "injected": [], "steps": 3, "seconds": 1.0}
+    (found,), _ = received(
+        line("step_memory", 1.0, parts=parts), line("observed", 1.0, losses=[], **seen)
+    )
+    assert isinstance(found, StepsObserved)
+    assert found.step_memory == (
+        (1.0, 5.0, None),
+        (2.0, None, 7.0),
+        (3.0, None, 7.0),
+        (5.0, None, None),
+    )
+
+
 def test_reads_of_steps_are_numbers() -> None:
     reads = {"a.py:3 float()": 6, "a.py:4 float()": "six"}
     (seen,), _ = received(line("observed", 2.0, **SEEN, step_reads=reads))

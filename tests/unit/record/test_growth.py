@@ -1,14 +1,24 @@
-"""A growth is found where steps take longer and longer, and nowhere else."""
+"""A growth is found where steps take more and more time or memory, and nowhere else."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from trainmark.inject.step_times import StepTimes
-from trainmark.record.growth import FEWEST_STEPS, Growth, growing_line, growth
+from trainmark.record.growth import (
+    FEWEST_STEPS,
+    Growth,
+    growing_line,
+    growth,
+    is_growing,
+    memory_growth,
+    memory_growth_of,
+)
+from trainmark.record.observed import Observed
 
 
 def parts(
@@ -34,8 +44,8 @@ def test_a_linear_growth_is_found(each: float, steps: int) -> None:
     for seed in range(5):
         found = growth(parts(lambda step: 0.004 * (1 + each * step), steps, seed=seed))
         assert found is not None
-        assert found.each_seconds == pytest.approx(0.004 * each, rel=0.2)
-        assert found.seconds_at(steps) == pytest.approx(0.004 * (1 + each * steps), rel=0.2)
+        assert found.each == pytest.approx(0.004 * each, rel=0.2)
+        assert found.at(steps) == pytest.approx(0.004 * (1 + each * steps), rel=0.2)
 
 
 @pytest.mark.parametrize("begins", [20, 60])
@@ -43,8 +53,8 @@ def test_a_growth_that_begins_later_is_found(begins: int) -> None:
     for seed in range(5):
         found = growth(parts(lambda step: 0.006 + 0.003 * max(step - begins, 0), 320, seed=seed))
         assert found is not None
-        assert found.each_seconds == pytest.approx(0.003, rel=0.2)
-        assert found.first_seconds > 0
+        assert found.each == pytest.approx(0.003, rel=0.2)
+        assert found.first > 0
 
 
 NO_GROWTH: dict[str, Callable[[int], float]] = {
@@ -94,7 +104,7 @@ def test_the_parts_of_a_long_training_are_few() -> None:
     assert [step for step, _, _ in found] == sorted(step for step, _, _ in found)
 
 
-GROWS = Growth(first_step=0, last_step=600, first_seconds=0.01, each_seconds=0.0001)
+GROWS = Growth(first_step=0, last_step=600, first=0.01, each=0.0001)
 """A step takes 20 ms in the middle of the first third, and 60 ms in that of the last one."""
 
 
@@ -121,3 +131,56 @@ def test_the_line_that_grows_is_named(
     early: dict[str, float], late: dict[str, float], line: str | None
 ) -> None:
     assert growing_line(GROWS, early, late) == line
+
+
+MIB = float(1 << 20)
+
+
+def readings(size: Callable[[int], float], steps: int = 1000) -> list[tuple[float, float]]:
+    """Return the memory at every tenth step, which varies by a few MiB."""
+    chance = random.Random(0)
+    return [
+        (float(step), size(step) + 4 * MIB * chance.random()) for step in range(1, steps + 1, 10)
+    ]
+
+
+@pytest.mark.parametrize("each", [0.05, 0.5, 20.0])
+def test_a_memory_that_grows_is_found(each: float) -> None:
+    found = memory_growth(readings(lambda step: (300 + each * step) * MIB))
+    assert found is not None
+    assert found.each == pytest.approx(each * MIB, rel=0.1)
+    assert found.at(10_000) == pytest.approx((300 + each * 10_000) * MIB, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        lambda _: 300.0,
+        lambda step: 300.0 + 0.02 * step,
+        lambda step: 300.0 + 200 * (step > 40),
+        lambda step: 300.0 + min(step, 300),
+        lambda step: 300.0 + 100 * (step // 250),
+        lambda step: 300.0 + step % 200,
+        lambda step: 300.0 - 0.1 * step,
+    ],
+    ids=["steady", "little", "warm-up", "a cache that fills", "stairs", "epochs", "less"],
+)
+def test_other_memory_does_not_grow(size: Callable[[int], float]) -> None:
+    assert memory_growth(readings(lambda step: size(step) * MIB)) is None
+
+
+def test_the_memory_of_a_few_steps_shows_nothing() -> None:
+    assert memory_growth(readings(lambda step: step * 10 * MIB, 100)) is None
+    assert memory_growth([]) is None
+
+
+def test_memory_that_is_unknown_or_of_several_trainings_grows_nowhere() -> None:
+    grows = [(step, size, None) for step, size in readings(lambda step: (300 + step) * MIB)]
+    seen = Observed("torch", (), 1000, 10.0, step_memory=tuple(grows))
+    assert set(memory_growth_of(seen)) == {"process"}
+    on_device = tuple((step, None, size) for step, size, _ in grows)
+    assert set(memory_growth_of(replace(seen, step_memory=on_device))) == {"device"}
+    assert is_growing(seen)
+    several = replace(seen, training_starts=(0, 500))
+    assert not memory_growth_of(several)
+    assert not is_growing(several)

@@ -66,9 +66,20 @@ def test_a_growth_comes_first() -> None:
     assert first.startswith("On average, each step takes 10.0 µs longer than the one before")
     assert first.endswith("if this goes on.")
     planned = own_steps(replace(SEEN, step_times=times, planned_steps=20_000))[0]
-    assert planned.endswith("if this goes on; 201 ms in its last step, number 20,000.")
+    assert planned.endswith("if this goes on; 201 ms in the last step, number 20,000.")
     over = own_steps(replace(SEEN, step_times=times, planned_steps=500))[0]
     assert over == first, "it went on for longer than the framework has planned"
+
+
+def test_a_growth_of_memory_comes_before_the_learning() -> None:
+    memory = tuple((step, 3e8 + step * 1e6, None) for step in range(1, 1000, 10))
+    first, second, *_ = own_steps(replace(SEEN, step_memory=memory), last=5000)
+    assert first == (
+        "The memory of the training process grows by 977 KiB with each step: 335 MiB at the start, "
+        "1.20 GiB after 991 steps, and about 9.51 GiB after 9,910 if this goes on; 4.94 GiB in the "
+        "last step, number 5,000."
+    )
+    assert second.startswith("The first loss")
 
 
 def test_several_ranks_are_named() -> None:

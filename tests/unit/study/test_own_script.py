@@ -421,7 +421,7 @@ def test_a_growth_is_named_with_its_line() -> None:
     seen = replace(SEEN, step_times=growing())
     found = explained(FakeHost(seen=seen, facts=facts), "fused")
     assert found.grows is not None
-    assert found.grows.each_seconds == pytest.approx(1e-5)
+    assert found.grows.each == pytest.approx(1e-5)
     assert found.grows_at == "train.py:9"
 
 

@@ -78,6 +78,7 @@ class Reports:
         self._greeted = self._untested = False
         self._observed_last: StepsObserved | None = None
         self._step_times: tuple[tuple[float, ...], ...] = ()
+        self._step_memory: tuple[tuple[float | None, ...], ...] = ()
         self.left_out = 0
         self.paused_seconds = 0.0
         self.odd: list[str] = []
@@ -110,6 +111,9 @@ class Reports:
                 continue
             if message.get("event") == "step_times":
                 self._step_times = tuple(_step_times(message.get("parts")))
+                continue
+            if message.get("event") == "step_memory":
+                self._step_memory = tuple(_step_memory(message.get("parts")))
                 continue
             if message.get("event") == "logged":
                 logged = self._logged(message)
@@ -213,7 +217,11 @@ class Reports:
         self.ended_early = self.ended_early or found.ended_early
         known = [number for number in numbers if number is not None]
         return dataclasses.replace(
-            found, losses=known, packages=self.packages, step_times=self._step_times
+            found,
+            losses=known,
+            packages=self.packages,
+            step_times=self._step_times,
+            step_memory=self._step_memory,
         )
 
     def _threads(self, message: dict[str, Any]) -> ThreadsTried | None:
@@ -325,6 +333,16 @@ def _step_times(parts: Any) -> Iterator[tuple[float, ...]]:
         if len(numbers) == 3 and all(each is not None and 0 <= each < 2**53 for each in numbers):
             step, seconds, amount = numbers
             yield step or 0.0, seconds or 0.0, amount or 0.0
+
+
+def _step_memory(parts: Any) -> Iterator[tuple[float | None, ...]]:
+    """Yield the valid readings among those of a message: number of a step, and bytes twice."""
+    for part in parts[:_MOST_PARTS] if isinstance(parts, list) else ():
+        if isinstance(part, list) and len(part) == 3:
+            step, *sizes = [_number(each) for each in part]
+            known = [each if each is None or 0 <= each < 2**53 else None for each in sizes]
+            if step is not None and 0 < step < 2**53:
+                yield step, *known
 
 
 def _pairs(values: Any) -> Iterator[tuple[float, float]]:

@@ -60,6 +60,7 @@ def install(jax: Any, observer: Observer) -> None:
     """Observe the trainings of this process."""
     steps = _Steps(jax, observer)
     observer.describe["jax"] = steps.describe
+    observer.device_bytes["jax"] = steps.device_bytes
     observer.read_losses["jax"] = _read_losses
     observer.trainings.weights_of["jax"] = steps.weights_of
     observer.attempt("jax.jit", steps.functions.follow)
@@ -491,17 +492,17 @@ class _Steps:
         """Return what it computes with."""
         return {
             **self._described,
-            "device_peak_bytes": self._peak_bytes(),
+            "device_peak_bytes": self._counted("peak_bytes_in_use"),
             "compile_seconds": self._compiles.seconds,
             "step_compiles": self._compiles.of_step,
             "between_seconds": self.between.seconds,
             "step_reads": self.between.step_reads(),
         }
 
-    def _peak_bytes(self) -> int | None:
-        """Return the peak of the memory in use on the device.
+    def device_bytes(self) -> int | None:
+        """Return the memory in use on the device; None on a CPU, where JAX does not count it."""
+        return self._counted("bytes_in_use")
 
-        The result is None on a CPU, where JAX does not count it.
-        """
+    def _counted(self, name: str) -> int | None:
         stats = self._device.memory_stats() if self._device is not None else None
-        return (stats or {}).get("peak_bytes_in_use")
+        return (stats or {}).get(name)

@@ -53,7 +53,7 @@ from trainmark.inject.changes import VARIABLE as CHANGES
 from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.vendor import Gpu
 from trainmark.record.caveats import Caveat
-from trainmark.record.growth import Growth, growing_line, growth_of
+from trainmark.record.growth import Growth, growing_line, growth_of, memory_growth_of
 from trainmark.record.last_words import last_words
 from trainmark.record.observed import LOSS_DID_NOT_FALL, Observed
 from trainmark.record.record import Record
@@ -137,6 +137,8 @@ class OwnScript:
         inside: share of the time of each function of a library that the slowest line calls.
         grows: by how much each step takes longer than the one before; None if they don't.
         grows_at: the line that most of this is due to; None if there is no such line.
+        memory_grows: by how much the memory of the ``process`` and of the ``device`` grow with each
+            step, in bytes; empty if they don't.
         parts: share of the time of each part of a step, the largest first; empty if they were not
             sampled.
         gpu_busy: share of a few steps in which the GPU computes; None without one.
@@ -162,6 +164,7 @@ class OwnScript:
     inside: Mapping[str, float]
     grows: Growth | None
     grows_at: str | None
+    memory_grows: Mapping[str, Growth]
     parts: Mapping[str, float]
     gpu_busy: float | None
     step_seconds: float
@@ -324,6 +327,7 @@ class _Study:
             inside=facts.get("inside", {}),
             grows=grows,
             grows_at=grows_at,
+            memory_grows=memory_growth_of(self._longest()),
             parts={} if self.observed.on_gpu else facts.get("parts", {}),
             gpu_busy=facts.get("busy"),
             step_seconds=self.step_seconds,
@@ -372,14 +376,17 @@ class _Study:
 
         Lines were sampled in the first run alone.
         """
-        runs = [self.observed, *(run.observed for run in self.records[UNCHANGED] if run.observed)]
-        longest = max(runs, key=attrgetter("steps"))
-        found = growth_of(longest)
+        found = growth_of(self._longest())
         sampled = growth_of(self.observed)
         if found is None or sampled is None:
             return found, None
         early = self.facts.get("early", {})
         return found, growing_line(sampled, early, self.facts.get("late", {}))
+
+    def _longest(self) -> Observed:
+        """Return what was observed in the longest run of the unchanged script."""
+        runs = [self.observed, *(run.observed for run in self.records[UNCHANGED] if run.observed)]
+        return max(runs, key=attrgetter("steps"))
 
     # The unchanged script
 
