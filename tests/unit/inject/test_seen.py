@@ -259,6 +259,9 @@ def test_rows_that_may_be_no_examples_are_unknown(tmp_path: Path, name: str) -> 
 def test_an_evaluation_that_is_given_its_own_metrics_is_no_step(tmp_path: Path) -> None:
     found = seen(tmp_path, "jax_metrics")
     assert (found["steps"], found["examples_per_step"]) == (30, 16)
+    # Before the first step, it isn't known what the weights are.
+    assert found["evaluations"] == 2
+    assert found["places"]["evaluation"].endswith("jax_metrics.py:34")
     assert found["losses"][-1] < found["losses"][0]
 
 

@@ -30,6 +30,7 @@ from .compiles import Compiles
 from .functions import Function, Functions
 from .gradients import Gradients, is_of
 from .moved import Moved
+from .passed_on import PassedOn
 from .training import Training, Weights, batch_of
 from .trials import Trials
 from .weights import any_changed, copies_to_recognise, is_readable, state_changed
@@ -118,6 +119,7 @@ class _Steps:
         self._eager_shapes: set[tuple[int, ...]] = set()
         self._known: weakref.WeakKeyDictionary[Any, Callable[[], Any]] = weakref.WeakKeyDictionary()
         self._averages: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._passed_on = PassedOn()
         self._described: dict[str, str] = {}
         self._device: Any = None
         self._weights: Weights | None = None
@@ -192,13 +194,16 @@ class _Steps:
         if training is None and function not in self._losses:
             self._look_for_step(now)
 
-    def _is_average(self, function: Any, returned: list[Any]) -> bool:
-        """Whether a function that is given weights returns an array of their shape.
+    def _is_average(self, now: Now, returned: list[Any]) -> bool:
+        """Whether a function that is given weights returns others of their shape.
 
         It averages the weights, for example.
         """
+        function = now.function
         shapes = {each.shape for each in self._weights_now() if each.ndim > 1}
-        if any(each.shape in shapes for each in returned):
+        if any(each.shape in shapes for each in returned) and not self._passed_on.are_returned(
+            function, now.given, returned, shapes
+        ):
             self._averages.add(function)
         return function in self._averages
 
@@ -229,7 +234,8 @@ class _Steps:
     def _is_known(self, given: list[Any]) -> bool:
         """Whether a function is given the weights of a known step."""
         weights = self._weights_now()
-        return any(each is weight for weight in weights for each in given)
+        is_own = any(each is weight for weight in weights for each in given)
+        return is_own or self._passed_on.is_among(given)
 
     def _look_after(self, now: Now, found: Any) -> None:
         function = now.function
@@ -240,9 +246,10 @@ class _Steps:
         if not leaves:
             return
         if now.may_evaluate and (
-            self._gradients.shapes_of(function) or self._is_average(function, leaves)
+            self._gradients.shapes_of(function) or self._is_average(now, leaves)
         ):
             self._observer.evaluates_since = None  # its first call has shown that it trains
+        self._passed_on.returns(function, leaves)
         if function in self._steps:
             pass
         elif now.fed_back and self._changes(now, leaves):
