@@ -92,8 +92,10 @@ class Amounts:
 
     def unknown(self) -> str | None:
         """Return why the number of examples is unknown; None if it is known."""
-        if self.are_loaded or not self.steps:
+        if self.are_loaded:
             return None
+        if not self.steps:
+            return "a part of the only step may have passed unseen"
         if self._odd > (1 - _NEARLY_ALL) * self.steps:
             return "the network's input has no dimension that is surely that of the batch"
         if self._again > (1 - _NEARLY_ALL) * self.steps:

@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import functools
 import itertools
+import operator
 import os
 import sys
 import time
@@ -161,7 +162,7 @@ class Observer:
         self._last_read = -1
         self._loss: Any = None
         self._losses: list[float] = []
-        self._unread: list[Any] = []
+        self._unread: list[tuple[str, Any]] = []
         self._epoch = _Epoch()
         self._epochs = 0
         self._told_until = 0.0
@@ -504,7 +505,8 @@ class Observer:
             self.places.keep("optimizer_step", sys._getframe(1))
             if self._loading_place:
                 self.places.setdefault("loading", self._loading_place)
-        step = self._ended(leader, steps, examples)
+        step = self._ended(leader, framework, steps, examples)
+        self.trainings.frameworks[framework] = None
         if self.trainings.leads(leader):
             between = self.trainings.between()
             self._step(step._replace(since=between.and_then(step.since)))
@@ -592,7 +594,7 @@ class Observer:
         if self._role != _UNDECIDED:
             self._role = _OFF
 
-    def _ended(self, optimizer: object, steps: int, examples: int | None) -> Step:
+    def _ended(self, optimizer: object, framework: str, steps: int, examples: int | None) -> Step:
         """Return the step that an optimiser has ended, and begin to add up anew."""
         now = clock()
         self._close_passes()
@@ -606,7 +608,7 @@ class Observer:
             since = since.plus(rows=rows, tokens=tokens, odd=odd, again=again, elements=elements)
         seconds = now - self.step_began if self.step_began else 0.0
         number = self.trainings.number_of(optimizer)
-        step = Step(number, now, seconds, self._loss, steps, examples, since)
+        step = Step(number, now, seconds, framework, self._loss, steps, examples, since)
         self._since = Since()
         self._predictions.forget()
         self._awaits_loss = False
@@ -778,7 +780,10 @@ class Observer:
             self._epoch.losses += steps
         if loss is not None and (self.steps <= _MOST_LOSSES or self.steps % _THEN_EVERY == 0):
             of_steps = loss if isinstance(loss, list) else [loss] * steps
-            (self._losses if is_read else self._unread).extend(of_steps)
+            if is_read:
+                self._losses += of_steps
+            else:
+                self._unread += [(step.framework, each) for each in of_steps]
         if is_first:  # its duration is unknown
             now = clock()  # our own start is no part of the second one
             self._forward.stepped(0.0)
@@ -963,10 +968,11 @@ class Observer:
         """Read the losses that are kept by reference."""
         unread = self._unread
         self._unread = []
-        found = self.read_losses[self.framework](unread) if unread else []
-        self._losses += found
-        self._epoch.loss += sum(found)
-        self._epoch.losses += len(found)
+        for framework, losses in itertools.groupby(unread, key=operator.itemgetter(0)):
+            found = self.read_losses[framework]([loss for _, loss in losses])
+            self._losses += found
+            self._epoch.loss += sum(found)
+            self._epoch.losses += len(found)
 
     def _report(self, *, reads: bool = True, early: bool = False) -> None:
         """Report everything so far; losses only if they may be read."""

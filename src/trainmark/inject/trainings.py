@@ -30,6 +30,7 @@ class Step(NamedTuple):
         optimizer: number of the optimiser.
         ended: when it ended.
         seconds: its duration; 0 if it is unknown.
+        framework: the optimiser's framework.
         loss: its loss.
         steps: number of steps, if the framework takes several at once.
         examples: number of its examples, if the framework knows it.
@@ -39,6 +40,7 @@ class Step(NamedTuple):
     optimizer: int
     ended: float
     seconds: float
+    framework: str
     loss: Any
     steps: int
     examples: int | None
@@ -54,6 +56,7 @@ class Trainings:
             continues it.
         alternations: number of steps of the leader before which others have stepped, each on
             another loss.
+        frameworks: names of all frameworks that have stepped, in their order.
         weights_of: for each framework, returns the weights of an optimiser.
     """
 
@@ -61,6 +64,7 @@ class Trainings:
         self.leader: Callable[[], Any] = _nothing
         self.starts = [0]
         self.alternations = 0
+        self.frameworks: dict[str, None] = {}
         self.weights_of: dict[str, Callable[[Any], list[Any]]] = {}
         self._numbers = Numbers()
         self._weights: dict[int, Callable[[], Any]] = {}

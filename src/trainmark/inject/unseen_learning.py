@@ -35,6 +35,9 @@ def why_unseen(trainings: Trainings, amounts: Amounts, steps: int) -> str | None
         amounts: what their steps had.
         steps: number of steps that count.
     """
+    if len(trainings.frameworks) > 1:
+        named = " and ".join(trainings.frameworks)
+        return f"{named} train in one process, each with losses of its own"
     if trainings.alternations >= max(_FEWEST, _LEAST_SHARE * steps):
         return "several optimisers step in turn, each on a loss of its own, as for a GAN"
     if amounts.are_loaded:

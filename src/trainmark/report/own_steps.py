@@ -107,7 +107,8 @@ def own_steps(seen: Observed, last: int | None = None) -> list[str]:
         sentences.append(f"The first loss was {start}, the last one that was kept {end}.")
     if seen.ranks > 1:
         sentences.append(f"Examples and losses are those of rank 0 of {seen.ranks:,}.")
-    if (seen.evaluation_in_steps_seconds or 0.0) >= _LARGE_SHARE * seen.seconds:
+    evaluation = seen.evaluation_in_steps_seconds or 0.0
+    if evaluation > 0 and evaluation >= _LARGE_SHARE * seen.seconds:
         sentences.append("The times of steps include evaluation, since it recurs every few steps.")
     of_time = where_time_goes(seen)
     if of_time:
