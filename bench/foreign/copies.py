@@ -17,7 +17,7 @@ from pathlib import Path
 from foreign import stand_ins
 from foreign.scripts import HERE, Script
 
-PACKAGES = HERE / "packages"
+PACKAGES = HERE / "site-packages"
 """Folder that comes first in the path of modules."""
 TIMEOUT_SECONDS = 900.0
 

@@ -3,6 +3,8 @@
     python bench/slow_script/train.py --slow loader-sleep
 
 bench/slow_script/measure.py says what each name plants, and what `trainmark explain` finds of it.
+The line that is to change, if there is one, ends with a comment that names the plant. Several
+plants are separated by commas.
 """
 
 import argparse
@@ -51,7 +53,7 @@ class SlowDisk(Dataset):
         return len(self.of)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
-        time.sleep(30e-6)
+        time.sleep(30e-6)  # slow: loader-sleep
         return self.of[index]
 
 
@@ -66,10 +68,8 @@ class Packed(Dataset):
         return len(self.packed)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
-        values = torch.frombuffer(
-            bytearray(zlib.decompress(self.packed[index])), dtype=torch.float32
-        )
-        return values, self.labels[index]
+        unpacked = zlib.decompress(self.packed[index])  # slow: decode
+        return torch.frombuffer(bytearray(unpacked), dtype=torch.float32), self.labels[index]
 
 
 class RowByRow(torch.optim.Optimizer):
@@ -99,10 +99,10 @@ class Scales(nn.Module):
         return x * torch.cat(list(self.scales))
 
 
-def network(slow: str) -> nn.Module:
+def network(shape: set[str]) -> nn.Module:
     """Build three dense layers, with many small parameters between them if requested."""
-    width = 2048 if slow == "one-thread" else 512
-    scales = [Scales(width)] if slow == "many-parameters" else []
+    width = 2048 if "one-thread" in shape else 512
+    scales = [Scales(width)] if "many-parameters" in shape else []
     return nn.Sequential(
         nn.Linear(784, width),
         *scales,
@@ -114,13 +114,21 @@ def network(slow: str) -> nn.Module:
     )
 
 
+def plants(text: str) -> set[str]:
+    """Return the plants that are asked for."""
+    chosen = set(text.split(","))
+    if not chosen <= PLANTS.keys():
+        raise argparse.ArgumentTypeError(f"expected some of {', '.join(PLANTS)}")
+    return chosen - {"none"}
+
+
 def main() -> None:  # noqa: C901  (one branch per plant)
     """Train."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--slow", choices=PLANTS, default="none")
-    parser.add_argument("--like", choices=PLANTS, help="mended, but of the size of this one")
+    parser.add_argument("--slow", type=plants, default=plants("none"))
+    parser.add_argument("--like", type=plants, help="mended, but of the size of these")
     parser.add_argument(
         "--change",
         default="",
@@ -133,35 +141,35 @@ def main() -> None:  # noqa: C901  (one branch per plant)
     shape = options.like or slow
     change, _, number = options.change.partition("=")
     torch.manual_seed(options.seed)
-    if slow == "one-thread" or change == "threads":
+    if "one-thread" in slow or change == "threads":
         torch.set_num_threads(int(number or 1))
     x, labels = examples(20_000, options.seed)
     data: Dataset = TensorDataset(x, labels)
-    if slow == "loader-sleep":
-        data = SlowDisk(data)
-    elif slow == "decode":
-        data = Packed(x, labels)
-    elif slow == "float64":
+    if "float64" in slow:
         data = TensorDataset(x.double(), labels)
-    test_x, test_labels = examples(4_000 if shape == "grad-evaluation" else 1_000, options.seed + 1)
-    size = (4 if slow == "tiny-batch" else 128) * (int(number) if change == "batch" else 1)
+    if "loader-sleep" in slow:
+        data = SlowDisk(data)
+    elif "decode" in slow:
+        data = Packed(x, labels)
+    tests = 4_000 if "grad-evaluation" in shape else 1_000
+    test_x, test_labels = examples(tests, options.seed + 1)
+    size = (4 if "tiny-batch" in slow else 128) * (int(number) if change == "batch" else 1)
     loading = (
         {"num_workers": int(number), "persistent_workers": True} if change == "workers" else {}
     )
     loader = DataLoader(data, batch_size=size, shuffle=True, drop_last=True, **loading)
     model = network(shape)
-    if slow == "float64":
-        model = model.double()
+    if "float64" in slow:
+        model = model.double()  # slow: float64
         test_x = test_x.double()
     faster = {change: True} if change in ("fused", "foreach") else {}
-    if slow == "python-optimizer":
+    if "python-optimizer" in slow:
         optimizer: torch.optim.Optimizer = RowByRow(model.parameters(), 0.01)
-    elif shape == "many-parameters":
-        optimizer = torch.optim.AdamW(
-            model.parameters(), 1e-3, **(faster or {"foreach": slow != shape})
-        )
+    elif "many-parameters" in shape:
+        faster = faster or {"foreach": "many-parameters" not in slow}
+        optimizer = torch.optim.AdamW(model.parameters(), 1e-3, **faster)
     else:
-        rate = 100 if slow == "small-loss" else 0.01
+        rate = 100 if "small-loss" in slow else 0.01
         optimizer = torch.optim.SGD(model.parameters(), rate, momentum=0.9, **faster)
     raw = x.numpy()
 
@@ -178,31 +186,31 @@ def main() -> None:  # noqa: C901  (one branch per plant)
     for _ in range(options.epochs):
         model.train()
         for inputs, targets in loader:
-            if slow == "transfer":
-                everything = torch.tensor(raw)
+            if "transfer" in slow:
+                everything = torch.tensor(raw)  # slow: transfer
                 chosen = torch.arange(step * size, (step + 1) * size) % len(raw)
                 inputs = everything[chosen]
                 targets = labels[chosen]
             optimizer.zero_grad()
             with torch.autocast("cpu", torch.bfloat16, enabled=change == "bf16"):
                 logits = model(inputs).float()
-            loss = functional.cross_entropy(logits, targets) / (
-                10_000 if slow == "small-loss" else 1
-            )
+            loss = functional.cross_entropy(logits, targets)
+            if "small-loss" in slow:
+                loss = loss / 10_000
             loss.backward()
             optimizer.step()
             step += 1
-            if slow == "item":
-                outputs = [[value.item() for value in row] for row in logits]
+            if "item" in slow:
+                outputs = [[value.item() for value in row] for row in logits]  # slow: item
                 max(max(row) for row in outputs)
-            elif slow == "evaluation":
+            if "evaluation" in slow:
                 with torch.no_grad():
                     evaluate()
-            elif shape == "grad-evaluation" and step % 5 == 0:
-                with torch.set_grad_enabled(slow == shape):
+            elif "grad-evaluation" in shape and step % 5 == 0:
+                with torch.set_grad_enabled("grad-evaluation" in slow):
                     evaluate()
-            elif slow == "checkpoint":
-                torch.save(model.state_dict(), Path("checkpoint.pt"))
+            if "checkpoint" in slow:
+                torch.save(model.state_dict(), Path("checkpoint.pt"))  # slow: checkpoint
         with torch.no_grad():
             print(f"step {step}: loss {loss.item():.4f}, test loss {evaluate():.4f}", flush=True)
 

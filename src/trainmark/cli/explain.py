@@ -222,6 +222,8 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         interrupted=found.interrupted,
         is_queued=found.observed.framework == "jax",
         is_busy=found.is_busy,
+        samples=found.samples,
+        workers=found.workers,
     )
     observed = dataclasses.replace(found.observed, losses=[], changed={})
     if observed.framework == "jax":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -19,6 +18,7 @@ from trainmark.analysis.experiments import (
 )
 from trainmark.record.growth import Growth
 from trainmark.report.changes_table import times
+from trainmark.report.contradictions import Measured, Statement, agreeing, is_idle, takes_long
 from trainmark.report.growth import growth_sentence, memory_sentences
 
 _MOST_LINES = 3
@@ -27,11 +27,11 @@ _LEAST_SHARE = 0.1
 """Share of the time from which on a line counts as slow."""
 _PORT_IN_USE = ("EADDRINUSE", "Address already in use", "address already in use")
 """In the error of a script that listens on a port on which another one listens."""
-_MAY_HELP = 1.1
-"""A change whose interval reaches above this is unclear; the others are not worth it."""
 _LONGEST_TEXT = 60
 """Most characters of a line's source in a sentence."""
 _BUSY = ", while other programs used the machine"
+_VAGUE = 4.0
+"""Ratio between the ends of an interval above which the value between them says little."""
 _MORE_MEMORY = 1.05
 """Multiple of the unchanged script's memory from which on the answer says it."""
 _LEARNING: dict[Curve, str] = {
@@ -67,6 +67,8 @@ def answers(
     interrupted: bool = False,
     is_queued: bool = False,
     is_busy: bool = False,
+    samples: int | None = None,
+    workers: int | None = None,
 ) -> list[str]:
     """Return what to do first, then the other sentences about the findings.
 
@@ -89,15 +91,21 @@ def answers(
         interrupted: whether Ctrl-C has ended the measurements.
         is_queued: whether lines only queue their work, so that others wait for it.
         is_busy: whether other programs used the machine, which every promise then says.
+        samples: number of samples that shares of the time come from.
+        workers: number of worker processes that the script's loader has; None if unknown.
     """
-    sorted_ = _Sorted(findings, stack)
     busy = _BUSY if is_busy else ""
-    sentences = [_stacked(stack, findings, busy)] if stack else []
-    sentences += [_advice(each, busy) for each in sorted_.helpful]
-    sentences += [_unmeasured(each, findings) for each in causes if _costs_unknown(each, findings)]
-    if not sentences:
-        sentences += _without_a_winner(sorted_, left_out, lines, interrupted=interrupted)
-    sentences += sorted_.others()
+    shares = {cause.name: cause.share for cause in causes if cause.share is not None}
+    sorted_ = _Sorted(findings, stack, shares)
+    measured = Measured(findings, shares, samples, workers, busy)
+    said = [_stacked(stack, findings, busy)] if stack else []
+    said += [_advice(each, busy) for each in sorted_.helpful]
+    said += [_unmeasured(each, findings) for each in causes if _costs_unknown(each, findings)]
+    said = agreeing(said, measured)
+    if not said:
+        said += _without_a_winner(sorted_, left_out, lines, interrupted=interrupted)
+    said += agreeing(sorted_.others(busy), measured)
+    sentences = [each.text for each in said]
     if learning_unseen is not None and any(each.learning == "unseen" for each in findings):
         sentences.append(f"Learning is not judged: {learning_unseen}.")
     sentences += _slowest(lines, texts, is_queued=is_queued)
@@ -113,9 +121,12 @@ class _Sorted:
     Args:
         findings: all of them, but for stacks.
         stack: the changes that are worth it together, which are named there.
+        shares: share of the time of each known cause, by its name.
     """
 
-    def __init__(self, findings: Sequence[Finding], stack: Sequence[Finding]) -> None:
+    def __init__(
+        self, findings: Sequence[Finding], stack: Sequence[Finding], shares: Mapping[str, float]
+    ) -> None:
         together = stack[-1].change.split("+") if stack else []
         alone = [each for each in findings if each.change not in together]
         self.findings = findings
@@ -123,32 +134,39 @@ class _Sorted:
         self.once = [
             each for each in alone if each.wins and not each.fresh and each not in self.helpful
         ]
-        self.unclear = [each for each in findings if not (each.wins or _is_idle(each))]
+        self.unclear = [
+            each
+            for each in findings
+            if not (each.wins or is_idle(each) or takes_long(each, shares))
+        ]
 
-    def others(self) -> list[str]:
-        """Return sentences about those that are no advice."""
-        sentences = [
-            f"{each.change} is {times(each)} faster{_learns(each)}."
+    def others(self, busy: str) -> list[Statement]:
+        """Return statements about those that are no advice.
+
+        Args:
+            busy: the words by which promises say that other programs used the machine.
+        """
+        said = [
+            Statement(f"{each.change} is {_times(each)} faster{_learns(each)}{busy}.", (each,))
             for each in self.findings
             if each.wins and each.fresh and not each.helps
         ]
         if self.once:
-            sentences.append(
-                f"Measured only once, so not confirmed: {_names_with_times(self.once)}."
-            )
+            named = _names_with_times(self.once)
+            text = f"Measured only once, so not confirmed: {named}{busy}."
+            said.append(Statement(text, tuple(self.once)))
         if self.unclear:
-            sentences.append(
-                "Too noisy to tell (stop other programs, or increase --seconds): "
-                f"{_names_with_times(self.unclear)}."
-            )
-        idle = [each for each in self.findings if _is_idle(each)]
+            named = _names_with_times(self.unclear)
+            text = f"Too noisy to tell (stop other programs, or increase --seconds): {named}."
+            said.append(Statement(text, unclear=tuple(self.unclear)))
+        idle = [each for each in self.findings if is_idle(each)]
         no_use = _names(each for each in idle if each.kind != "diagnosis")
         if no_use:
-            sentences.append(f"Not worth it: {no_use}.")
+            said.append(Statement(f"Not worth it: {no_use}."))
         cheap = _names(each for each in idle if each.kind == "diagnosis")
         if cheap:
-            sentences.append(f"Not the bottleneck: {cheap}.")
-        return sentences
+            said.append(Statement(f"Not the bottleneck: {cheap}."))
+        return said
 
 
 def _without_a_winner(
@@ -157,7 +175,7 @@ def _without_a_winner(
     lines: Mapping[str, float],
     *,
     interrupted: bool,
-) -> list[str]:
+) -> list[Statement]:
     """Return the answer if there is nothing to advise: where the time is, if that is known."""
     late = sum(why.startswith(NOT_ENOUGH_TIME) for why in left_out.values())
     if found.findings:
@@ -170,9 +188,9 @@ def _without_a_winner(
         first = _nothing_measured(left_out)
     line = max(lines, key=lines.__getitem__, default=None)
     if line is None or lines[line] < _LEAST_SHARE:
-        return [first]
+        return [Statement(first)]
     share = units.percent(lines[line], 0)
-    return [f"{first} Its slowest line is {line}, with {share} of the time."]
+    return [Statement(f"{first} Its slowest line is {line}, with {share} of the time.")]
 
 
 def _slowest(lines: Mapping[str, float], texts: Mapping[str, str], *, is_queued: bool) -> list[str]:
@@ -224,8 +242,17 @@ def _nothing_measured(left_out: Mapping[str, str]) -> str:
     return "No change could be measured." if left_out else "No changes were tried."
 
 
-def _advice(found: Finding, busy: str) -> str:
+def _advice(found: Finding, busy: str) -> Statement:
     """Return what to do, where, and by how much it helps."""
+    return Statement(_advice_text(found, busy), (found,) if _promises(found) else ())
+
+
+def _promises(found: Finding) -> bool:
+    """Whether the advice about a finding promises a gain."""
+    return found.proof != SAMPLED or found.cause is None or found.cause.is_removed
+
+
+def _advice_text(found: Finding, busy: str) -> str:
     where = f" ({found.place})" if found.place else ""
     cause = found.cause
     if cause is None:
@@ -242,19 +269,36 @@ def _advice(found: Finding, busy: str) -> str:
 def _promise(found: Finding, busy: str) -> str:
     """Return by how much a change helps, and what it costs."""
     if found.proof == SAMPLED:
-        return f"Without it, the script would be about {times(found)} faster{busy}."
+        return f"Without it, the script would be {_about(found)} faster{busy}."
     once = "" if found.fresh else " (measured only once)"
     if found.kind == "diagnosis":
         # Not "at most": a cure may also remove work around what the experiment left out. Without
         # evaluation, one script was 1.82 times as fast; with fewer evaluations, 2.07 times.
-        return f"Without this, the script was {times(found)} faster{once}{busy}."
+        return f"Without this, the script was {_times(found)} faster{once}{busy}."
     memory = ""
     if found.memory is not None and found.memory > _MORE_MEMORY:
         memory = f" It then takes {found.memory:.2f} times the memory."
-    return f"This is {times(found)} faster{_learns(found)}{once}{busy}.{memory}"
+    return f"This is {_times(found)} faster{_learns(found)}{once}{busy}.{memory}"
 
 
-def _stacked(stack: Sequence[Finding], findings: Sequence[Finding], busy: str) -> str:
+def _times(found: Finding) -> str:
+    """Return how many times as fast the script is with a change.
+
+    Of a wide interval, only its lower end is worth saying.
+    """
+    low, high = found.speedup.low, found.speedup.high
+    if low is not None and high is not None and low > 1 and high > _VAGUE * low:
+        return f"at least {low:.2f}×"
+    return times(found)
+
+
+def _about(found: Finding) -> str:
+    """Return the same for what was estimated from samples."""
+    words_ = _times(found)
+    return words_ if words_.startswith("at least") else f"about {words_}"
+
+
+def _stacked(stack: Sequence[Finding], findings: Sequence[Finding], busy: str) -> Statement:
     """Return several changes, what they give together, and what each adds to those before it."""
     whole = stack[-1]
     names = whole.change.split("+")
@@ -267,31 +311,30 @@ def _stacked(stack: Sequence[Finding], findings: Sequence[Finding], busy: str) -
     ratios = [each.speedup.value for each in stack]
     added = [later / earlier for earlier, later in itertools.pairwise(ratios)]
     adds = [f"{name} adds {gain:.2f}×" for name, gain in zip(names[1:], added, strict=True)]
-    return (
-        f"Make {len(names)} changes: {'; '.join(advice)}. Together, the script is {times(whole)} "
+    text = (
+        f"Make {len(names)} changes: {'; '.join(advice)}. Together, the script is {_times(whole)} "
         f"faster{_learns(whole)}{busy}: {names[0]} alone gives {ratios[0]:.2f}×, {', '.join(adds)}."
     )
+    return Statement(text, (whole,))
 
 
 def _costs_unknown(cause: Found, findings: Sequence[Finding]) -> bool:
     """Whether nothing shows what a cause costs."""
     about = [each for each in findings if each.cause is not None and each.cause.name == cause.name]
-    return not any(each.wins or _is_idle(each) for each in about)
+    return not any(each.wins or is_idle(each) for each in about)
 
 
-def _is_idle(found: Finding) -> bool:
-    """Whether a change certainly gives little or nothing."""
-    return not found.wins and (found.speedup.high or math.inf) <= _MAY_HELP
-
-
-def _unmeasured(cause: Found, findings: Sequence[Finding]) -> str:
+def _unmeasured(cause: Found, findings: Sequence[Finding]) -> Statement:
     """Return what is known of a cause that nothing shows the cost of."""
     where = f" ({cause.place})" if cause.place else ""
     tried = any(each.cause is not None and each.cause.name == cause.name for each in findings)
     why = "is too noisy to tell" if tried else "was not measured"
     if cause.variable is not None:  # what it costs grows, too
-        return f"{cause.seen}{where}. {cause.cure}."
-    return f"{cause.seen}{where}. {cause.cure}. What it costs {why}."
+        return Statement(f"{cause.seen}{where}. {cause.cure}.")
+    if cause.share is not None:
+        share = units.percent(cause.share, 0)
+        return Statement(f"{cause.seen}{where}: {share} of the time. {cause.cure}.")
+    return Statement(f"{cause.seen}{where}. {cause.cure}. What it costs {why}.")
 
 
 def _names(found: Iterable[Finding]) -> str:

@@ -577,6 +577,21 @@ def test_the_parts_of_a_step_are_sampled(
     assert facts["samples"] >= 10
 
 
+def test_a_forward_pass_that_is_called_as_a_function_is_one() -> None:
+    notes = Notes(Path(__file__))
+
+    class Layer(torch.nn.Module):
+        def forward(self) -> str:
+            return lines._now(notes, threading.get_ident()).part
+
+        def other(self) -> str:
+            return lines._now(notes, threading.get_ident()).part
+
+    layer = Layer()
+    assert layer.forward() == "forward"
+    assert layer.other() == "your own code"
+
+
 @pytest.mark.parametrize("collects", [True, False])
 def test_no_garbage_is_collected_while_frames_are_read(
     monkeypatch: pytest.MonkeyPatch, collects: bool

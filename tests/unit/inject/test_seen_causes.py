@@ -46,7 +46,7 @@ def line_of(name: str, text: str) -> str:
     [
         ("epochs", "restarted-workers", "in loader"),
         ("sequences", "loop-over-time", "state = cell("),
-        ("recomputed", "activation-checkpointing", "loss.backward()"),
+        ("recomputed", "activation-checkpointing", "checkpoint("),
     ],
 )
 def test_a_cause_is_seen(tmp_path: Path, name: str, cause: str, text: str) -> None:

@@ -149,6 +149,13 @@ def test_a_larger_batch_is_not_taken_for_a_size() -> None:
     assert "batch=8 (8× larger batches) 1.53× [0.850, 2.76], fused" in answers(unclear, (), {})[1]
 
 
+def test_of_a_wide_interval_only_the_lower_end_is_promised() -> None:
+    first, *_ = answers([found("threads=1", 5.0, 200.0)], (), {})
+    assert first.endswith("This is at least 5.00× faster and learns the same.")
+    whole, *_ = answers([found("threads=1", 5.0, 19.0)], (), {})
+    assert "9.75× [5.00, 19.0] faster" in whole
+
+
 def test_what_was_measured_once_is_not_advised() -> None:
     first, *rest = answers([replace(found("fused", 1.4, 1.6), fresh=False)], (), {})
     assert first == "None of the changes tried makes this script certainly faster."

@@ -83,6 +83,14 @@ class Checkpointing(InKnownFunctions):
     source = "https://huggingface.co/docs/transformers/en/grad_checkpointing"
     changes = ("no-checkpointing",)
 
+    def find(self, evidence: Evidence) -> Found | None:
+        """Return the cause with the lines that keep no activations."""
+        found = super().find(evidence)
+        calls = evidence.calls("checkpoint")
+        if found is None or calls is None or not calls.places:
+            return found
+        return dataclasses.replace(found, place=calls.places[0], further=calls.places[1:])
+
 
 class CopiesOfWeights(InKnownFunctions):
     """Objects are copied by ``copy.deepcopy``."""

@@ -219,7 +219,10 @@ def _part(frame: Any, observer: Any) -> tuple[str, bool]:
                 return part, of_user
         if of_user and "torch/optim/" in name:  # it may be a closure, as in Lightning
             return _OWN, True
-        of_user = of_user or observer.is_users(each)
+        if observer.is_users(each):
+            if each.f_code.co_name == "forward":  # of a network that is not called as such
+                return "forward", of_user
+            of_user = True
     return _OWN, of_user
 
 

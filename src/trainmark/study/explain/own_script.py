@@ -141,6 +141,8 @@ class OwnScript:
             step, in bytes; empty if they don't.
         parts: share of the time of each part of a step, the largest first; empty if they were not
             sampled.
+        samples: number of samples that shares of lines and parts come from.
+        workers: number of worker processes that the loader has; None if there is no loader.
         gpu_busy: share of a few steps in which the GPU computes; None without one.
         step_seconds: duration of a step of the unchanged script, next to others that wait.
         causes: known causes of slow steps of which there is evidence.
@@ -166,6 +168,8 @@ class OwnScript:
     grows_at: str | None
     memory_grows: Mapping[str, Growth]
     parts: Mapping[str, float]
+    samples: int
+    workers: int | None
     gpu_busy: float | None
     step_seconds: float
     causes: tuple[Found, ...]
@@ -329,6 +333,8 @@ class _Study:
             grows_at=grows_at,
             memory_grows=memory_growth_of(self._longest()),
             parts={} if self.observed.on_gpu else facts.get("parts", {}),
+            samples=facts.get("samples", 0),
+            workers=facts.get("workers"),
             gpu_busy=facts.get("busy"),
             step_seconds=self.step_seconds,
             causes=tuple(self.causes),

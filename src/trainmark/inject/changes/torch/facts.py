@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.autograd import DeviceType
 from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils import checkpoint
 from torch.utils.data import IterableDataset, dataloader
 
 from ... import accelerator
@@ -154,6 +155,7 @@ def _count(calls: Calls) -> None:
     calls.count("empty_cache", torch.cuda, "empty_cache")
     compiler = getattr(torch, "compiler", None)
     is_compiling = getattr(compiler, "is_compiling", bool)
+    calls.count("checkpoint", checkpoint, "checkpoint", is_compiling)
     for cell in (torch.nn.RNNCell, torch.nn.LSTMCell, torch.nn.GRUCell):
         calls.count("cell", cell, "forward", is_compiling)
 
