@@ -12,8 +12,6 @@ A ``diagnosis`` is not a valid training.
 """
 NOT_ENOUGH_TIME = "not enough time"
 """Why an experiment was left out; begins the reason."""
-EVERY_CHANGE = "all"
-"""Stands for all changes, where none was tried for the same reason."""
 ScriptPart = Literal[
     "loader",
     "sync",
@@ -24,6 +22,7 @@ ScriptPart = Literal[
     "precision",
     "model",
     "line",
+    "step",
     "switch",
 ]
 
@@ -70,6 +69,17 @@ EXPERIMENTS = {
         "switch",
         "the model called instead of predict()",
         "Call the model itself, model(x, training=False), instead of predict() for a single batch.",
+    ),
+    "no-debug-nans": Experiment(
+        "switch", "without looking for NaN", "Turn jax_debug_nans off: it is meant for debugging."
+    ),
+    "no-disable-jit": Experiment(
+        "switch", "compiled functions", "Turn jax_disable_jit off: it is meant for debugging."
+    ),
+    "jit-once": Experiment(
+        "step",
+        "each function jitted once",
+        "Call jax.jit once, outside of the loop: each new function is compiled again.",
     ),
     "no-checkpointing": Experiment(
         "switch",
@@ -182,6 +192,11 @@ EXPERIMENTS = {
         "mixed precision (bf16)",
         'Call keras.mixed_precision.set_global_policy("mixed_bfloat16").',
     ),
+    "donate": Experiment(
+        "step",
+        "results written over the arguments",
+        "Donate the arguments that the step returns anew: jax.jit(..., donate_argnums=...).",
+    ),
     "attention": Experiment(
         "model",
         "fused attention",
@@ -198,6 +213,7 @@ EXPERIMENTS = {
 """Experiments by name. If there is no time for all of them, the last ones are left out. Changes to
 a slow part come first."""
 CURES_OF_KERAS = ("no-eager", "direct-call")
+CURES_OF_JAX = ("no-debug-nans", "no-disable-jit", "jit-once")
 OF_CAUSES = (
     "no-anomaly",
     "no-deterministic",
@@ -207,10 +223,13 @@ OF_CAUSES = (
     "persistent-workers",
     "no-workers",
     *CURES_OF_KERAS,
+    *CURES_OF_JAX,
 )
 """Experiments that are tried only if there is evidence of what they cure."""
 ONLY_KERAS = ("steps-per-execution", "jit", "mixed-bf16")
 OF_KERAS = ("same-batch", "no-saves", "fp32", *ONLY_KERAS)
+ONLY_JAX = ("donate",)
+OF_JAX = ("no-sync", *ONLY_JAX)
 
 
 def experiment(change: str) -> Experiment:

@@ -27,7 +27,8 @@ def _is_complete(record: Record) -> bool:
 
 def _is_same(record: Record, other: Record) -> bool:
     """Whether both ran the same words, with the same script and environment."""
-    one, another = record.process, other.process
+    one = record.process
+    another = other.process
     if one is None or another is None or one.program_sha256 is None:
         return False
     return (one.argv, one.directory, one.program_sha256, one.environment) == (

@@ -206,6 +206,8 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
             limit=limit,
             patches=options["patch"] is not None,
         )
+    observed = dataclasses.replace(found.observed, losses=[], changed={})
+    is_jax = observed.framework == "jax"
     sentences_shown = answers(
         found.findings,
         found.stack,
@@ -220,15 +222,12 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         planned_steps=found.observed.planned_steps,
         learning_unseen=found.observed.unknown.get("learning"),
         interrupted=found.interrupted,
-        is_queued=found.observed.framework == "jax",
+        is_queued=is_jax,
         is_busy=found.is_busy,
+        seen=jax_steps(observed) if is_jax else (),
         samples=found.samples,
         workers=found.workers,
     )
-    observed = dataclasses.replace(found.observed, losses=[], changed={})
-    if observed.framework == "jax":
-        after_growth = int(found.grows is not None) + len(found.memory_grows)
-        sentences_shown[after_growth:after_growth] = jax_steps(observed)
     parts = dict(found.parts or shares(observed))
     data = {**vars(found), "observed": observed, "shares": parts, "sentences": sentences_shown}
     data.pop("parts")

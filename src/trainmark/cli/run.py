@@ -218,5 +218,5 @@ def _of_steps(records: list[Record], store: Store) -> Iterator[str]:
             last = steps_of_whole_run(longest, store.read_all())
         yield from own_steps(longest.observed, last)
         words = shlex.join(longest.process.argv)
-        if longest.observed.framework != "jax" and MASK not in words:
+        if MASK not in words:
             yield f"What would make it faster: trainmark explain -- {words}"

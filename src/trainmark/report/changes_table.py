@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from trainmark import units
 from trainmark.analysis.changes import SAMPLED, Finding
 from trainmark.analysis.experiments import (
-    EVERY_CHANGE,
     experiment,
     words,
 )
@@ -39,9 +38,7 @@ def changes_table(
     of_time = ", ".join(
         f"{what} {units.percent(share, 0)}" for what, share in parts.items() if share > 0.01
     )
-    reasons = "; ".join(
-        f"{change} ({why})" for change, why in left_out.items() if change != EVERY_CHANGE
-    )
+    reasons = "; ".join(f"{change} ({why})" for change, why in left_out.items())
     return table_of(
         findings,
         (

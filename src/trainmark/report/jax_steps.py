@@ -1,4 +1,4 @@
-"""What to say about the steps of a script with JAX, to which no changes are made yet.
+"""What to say about the steps of a script with JAX.
 
 Everything is observed, so no sentence promises a gain.
 """

@@ -11,7 +11,6 @@ from trainmark import units
 from trainmark.analysis.causes import Found
 from trainmark.analysis.changes import SAMPLED, Curve, Finding
 from trainmark.analysis.experiments import (
-    EVERY_CHANGE,
     NOT_ENOUGH_TIME,
     experiment,
     words,
@@ -67,6 +66,7 @@ def answers(
     interrupted: bool = False,
     is_queued: bool = False,
     is_busy: bool = False,
+    seen: Sequence[str] = (),
     samples: int | None = None,
     workers: int | None = None,
 ) -> list[str]:
@@ -91,6 +91,7 @@ def answers(
         interrupted: whether Ctrl-C has ended the measurements.
         is_queued: whether lines only queue their work, so that others wait for it.
         is_busy: whether other programs used the machine, which every promise then says.
+        seen: further sentences, about what was observed.
         samples: number of samples that shares of the time come from.
         workers: number of worker processes that the script's loader has; None if unknown.
     """
@@ -104,8 +105,8 @@ def answers(
     said = agreeing(said, measured)
     if not said:
         said += _without_a_winner(sorted_, left_out, lines, interrupted=interrupted)
-    said += agreeing(sorted_.others(busy), measured)
-    sentences = [each.text for each in said]
+    others = agreeing(sorted_.others(busy), measured)
+    sentences = [*(each.text for each in said), *seen, *(each.text for each in others)]
     if learning_unseen is not None and any(each.learning == "unseen" for each in findings):
         sentences.append(f"Learning is not judged: {learning_unseen}.")
     sentences += _slowest(lines, texts, is_queued=is_queued)
@@ -224,8 +225,6 @@ def _inside(line: str, inside: Mapping[str, float]) -> list[str]:
 
 
 def _nothing_measured(left_out: Mapping[str, str]) -> str:
-    if EVERY_CHANGE in left_out:
-        return f"No change was tried, since {left_out[EVERY_CHANGE]}."
     reasons = set(left_out.values())
     late = {reason for reason in reasons if reason.startswith(NOT_ENOUGH_TIME)}
     if late:
@@ -284,9 +283,10 @@ def _promise(found: Finding, busy: str) -> str:
 def _times(found: Finding) -> str:
     """Return how many times as fast the script is with a change.
 
-    Of a wide interval, only its lower end is worth saying.
+    The lower end alone is worth saying if the interval is wide.
     """
-    low, high = found.speedup.low, found.speedup.high
+    low = found.speedup.low
+    high = found.speedup.high
     if low is not None and high is not None and low > 1 and high > _VAGUE * low:
         return f"at least {low:.2f}×"
     return times(found)

@@ -1,4 +1,4 @@
-"""A script that keeps something of each step, and trains for as many steps as it is told."""
+"""A script that keeps something of each step, and trains for as many steps as its argument says."""
 
 import sys
 import time

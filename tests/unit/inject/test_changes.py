@@ -23,7 +23,15 @@ torch = pytest.importorskip("torch")
 from torch.optim import Optimizer  # noqa: E402
 
 from tests.unit.inject.notes import Notes  # noqa: E402
-from trainmark.analysis.experiments import CURES_OF_KERAS, EXPERIMENTS, OF_KERAS, ONLY_KERAS  # noqa: E402
+from trainmark.analysis.experiments import (  # noqa: E402
+    CURES_OF_JAX,
+    CURES_OF_KERAS,
+    EXPERIMENTS,
+    OF_JAX,
+    OF_KERAS,
+    ONLY_JAX,
+    ONLY_KERAS,
+)
 from trainmark.inject import accelerator  # noqa: E402
 from trainmark.inject import changes as all_changes  # noqa: E402
 from trainmark.inject.changes import busy, lines  # noqa: E402
@@ -513,9 +521,11 @@ def test_the_users_process_knows_every_planned_experiment() -> None:
     keras = Path(all_changes.__file__).with_name("keras.py").read_text()
     of_keras = set(re.findall(r"^(?:def )?([a-z]\w+)(?: = |\(change)", keras, re.MULTILINE))
     of_torch = {name for name in EXPERIMENTS if hasattr(changes, name.replace("-", "_"))}
-    assert of_torch == EXPERIMENTS.keys() - {*ONLY_KERAS, *CURES_OF_KERAS, "line"}, (
-        "lines are sampled"
-    )
+    others = {*ONLY_KERAS, *CURES_OF_KERAS, *ONLY_JAX, *CURES_OF_JAX}
+    assert of_torch == EXPERIMENTS.keys() - {*others, "line"}, "lines are sampled"
+    jax = Path(all_changes.__file__).with_name("jax.py").read_text()
+    of_jax = set(re.findall(r"^def ([a-z]\w+)\(change", jax, re.MULTILINE)) - {"facts"}
+    assert {name.replace("-", "_") for name in (*OF_JAX, *CURES_OF_JAX)} == of_jax
     assert {name for name in EXPERIMENTS if name.replace("-", "_") in of_keras} == {
         *OF_KERAS,
         *CURES_OF_KERAS,

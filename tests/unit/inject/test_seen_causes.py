@@ -15,11 +15,13 @@ from trainmark.record.observed import Observed
 SCRIPTS = Path(__file__).parent / "scripts" / "slow"
 
 
-def report_of(tmp_path: Path, name: str, change: str) -> dict[str, Any]:
+def report_of(tmp_path: Path, name: str, change: str, *words: str) -> dict[str, Any]:
     """Run a script with a change; returns what was observed last."""
+    folder = tmp_path / change
+    folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRAINMARK_CHANGES", change)
-        run = observed(SCRIPTS / f"{name}.py", folder=tmp_path)
+        run = observed(SCRIPTS / f"{name}.py", *words, folder=folder)
     assert run.code == 0, run.err
     printed = [float(line) for line in run.out.splitlines()]
     return {**run.reports[-1], "printed": printed}
@@ -79,7 +81,58 @@ def test_predictions_of_an_agent_are_a_part_of_its_steps(
     assert "is called 2 times in each step" in found["predict-in-loop"].seen
     assert (seen["steps"], seen["evaluations"], seen["no_grad_passes"]) == (26, 0, 56)
     assert 0 < seen["no_grad_seconds"] < seen["seconds"]
-    (tmp_path / "again").mkdir()
-    called = report_of(tmp_path / "again", "agent", "direct-call")
+    called = report_of(tmp_path, "agent", "direct-call")
     assert called["changed"] == {"direct-call": "the model is called instead of predict()"}
     assert called["losses"] == pytest.approx(seen["printed"], rel=1e-5)
+
+
+def test_a_function_that_is_jitted_in_a_loop_is_named_and_jitted_once(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    seen = report_of(tmp_path, "jax_jits", "facts")
+    found = causes(seen)
+    assert list(found) == ["jit-in-loop"]
+    assert found["jit-in-loop"].place == line_of("jax_jits", "@jax.jit")
+    assert (found["jit-in-loop"].share or 0.0) > 0.5
+    cured = report_of(tmp_path, "jax_jits", "jit-once")
+    place = line_of("jax_jits", "@jax.jit")
+    assert cured["changed"] == {"jit-once": f"step at {place} is jitted once"}
+    assert (cured["steps"], cured["step_compiles"]) == (40, 0)
+    assert cured["printed"] == seen["printed"]
+
+
+def test_a_function_that_closes_over_other_values_is_another_one(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    kept = report_of(tmp_path, "jax_jits", "jit-once", "new")
+    assert kept["changed"] == {}
+    assert "step has other values from outside" in kept["failed"]["jit-once"]
+    assert kept["printed"] == report_of(tmp_path, "jax_jits", "facts", "new")["printed"]
+
+
+def test_what_a_step_returns_is_donated_and_it_learns_the_same(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    seen = report_of(tmp_path, "jax_loop", "facts")
+    assert not causes(seen)
+    donated = report_of(tmp_path, "jax_loop", "donate")
+    assert donated["changed"] == {"donate": "step donates arguments 0"}
+    assert (donated["steps"], donated["examples_per_step"]) == (60, 16)
+    assert donated["printed"] == seen["printed"]
+
+
+def test_weights_that_the_script_uses_later_can_not_be_donated(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    with pytest.raises(AssertionError, match="Array has been deleted"):
+        report_of(tmp_path, "jax_loop", "donate", "keeps")
+
+
+def test_reads_that_are_only_printed_are_left_out(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    stale = report_of(tmp_path, "jax_loop", "no-sync")
+    place = line_of("jax_loop", "print(float(loss))")
+    assert stale["changed"] == {"no-sync": f"old values at {place}"}
+    # Python may specialise the first call, which is then another one.
+    assert len(set(stale["printed"])) <= 2
+    assert stale["losses"][-1] < stale["losses"][0], "it trains all the same"
+    (tmp_path / "other").mkdir()
+    partly = report_of(tmp_path / "other", "jax_loop", "no-sync", "chooses")
+    assert "computes with what" in partly["failed"]["no-sync"]
+    assert partly["changed"] == {"no-sync": f"old values at {place}"}

@@ -80,7 +80,7 @@ def test_a_contradiction_is_left_out(said: Statement, measured: Measured, why: s
         (Statement("Nothing helps."), Measured([IDLE], busy=BUSY)),
     ],
 )
-def test_what_agrees_is_said(said: Statement, measured: Measured) -> None:
+def test_what_agrees_is_shown(said: Statement, measured: Measured) -> None:
     assert contradiction(said, measured) is None
 
 

@@ -94,12 +94,18 @@ def test_a_requested_change_is_tried_whether_it_applies_or_not(
     )
 
 
-def test_nothing_is_tried_with_jax() -> None:
-    changes, left_out, _ = applicable.choose(
-        dataclasses.replace(SEEN, framework="jax"), {}, 60.0, ["bf16"]
-    )
-    assert changes == []
-    assert left_out["all"] == "trainmark can't change scripts with JAX yet"
+def test_few_changes_are_tried_with_jax() -> None:
+    seen = dataclasses.replace(SEEN, framework="jax", syncs={"a.py:3 float()": 100})
+    changes, _, unsuitable = applicable.choose(seen, {}, 60.0)
+    assert changes == ["no-sync", "donate"]
+    assert unsuitable["bf16"] == "not tried for JAX"
+    asked, left_out, _ = applicable.choose(seen, {}, 60.0, ["bf16", "donate"])
+    assert asked == ["donate"]
+    assert left_out == {"bf16": "not tried for JAX"}
+    outside = dataclasses.replace(seen, places={"outside": "a.py:9"})
+    changes, _, unsuitable = applicable.choose(outside, {}, 60.0)
+    assert changes == ["no-sync"]
+    assert "outside of jitted functions" in unsuitable["donate"]
 
 
 def test_the_cure_of_a_known_cause_is_tried_first() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from trainmark.analysis.causes import growth, loading, needless, operators, switches
+from trainmark.analysis.causes import compiling, growth, loading, needless, operators, switches
 from trainmark.analysis.causes.cause import Cause, Evidence, Found
 
 KNOWN: tuple[type[Cause], ...] = (
     *switches.CAUSES,
     *growth.CAUSES,
+    *compiling.CAUSES,
     *needless.CAUSES,
     *operators.CAUSES,
     *loading.CAUSES,

@@ -86,6 +86,7 @@ class DisabledJit(SwitchOn):
     seen = "jax_disable_jit is on, so JAX compiles nothing"
     cure = "Turn it off: it is meant for debugging"
     source = _JAX_FLAGS
+    changes = ("no-disable-jit",)
 
 
 class DebugNans(SwitchOn):
@@ -96,6 +97,7 @@ class DebugNans(SwitchOn):
     seen = "jax_debug_nans is on, so JAX checks every result for NaN"
     cure = "Turn it off: it is meant for debugging"
     source = _JAX_FLAGS
+    changes = ("no-debug-nans",)
 
 
 class DoublePrecision(Cause):

@@ -81,7 +81,7 @@ class Functions:
         library = os.path.dirname(self._jax.__file__) + os.sep
 
         def jit(found: Any) -> Any:
-            if _caller(sys._getframe(2)).f_code.co_filename.startswith(library):
+            if caller_of(sys._getframe(2)).f_code.co_filename.startswith(library):
                 return found
             if hasattr(found, "lower"):
                 return self._wrapped(found)
@@ -192,6 +192,10 @@ class _Jitted:
             self._function = known_as(self, self._jitted, self._function)
         return self._function
 
+    def replaces(self, jitted: Any) -> None:
+        """Call another jitted function from now on, for an experiment."""
+        self._jitted = jitted
+
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return type(self._jitted)
@@ -219,7 +223,12 @@ def _nothing() -> Any:
     return None
 
 
-def _caller(frame: Any) -> Any:
+def unwrapped(jitted: Any) -> Any:
+    """Return the jitted function that is observed."""
+    return jitted._jitted if isinstance(jitted, _Jitted) else jitted
+
+
+def caller_of(frame: Any) -> Any:
     """Return the frame that called the function of a frame, beyond JAX's filter of tracebacks."""
     while frame.f_back.f_code.co_filename.endswith("traceback_util.py"):
         frame = frame.f_back

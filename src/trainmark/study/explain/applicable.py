@@ -7,10 +7,12 @@ from typing import Any
 
 from trainmark.analysis.causes import Found
 from trainmark.analysis.experiments import (
-    EVERY_CHANGE,
+    CURES_OF_JAX,
     EXPERIMENTS,
     OF_CAUSES,
+    OF_JAX,
     OF_KERAS,
+    ONLY_JAX,
     ONLY_KERAS,
     experiment,
 )
@@ -24,7 +26,7 @@ _MOST_WORKERS = 8
 """Maximum number of loader processes that is tried."""
 _LARGE_SHARE = 0.25
 """Share of the time from which on changes to a part of the script are tried first."""
-_WHY_NOT_JAX = "trainmark can't change scripts with JAX yet"
+_NOT_FOR_JAX = "not tried for JAX"
 _SLOW_SECONDS = 300.0
 """With at least this time, changes that start slowly are tried."""
 
@@ -46,13 +48,21 @@ def choose(
             known cause, then changes to a slow part.
         causes: known causes of which there is evidence.
     """
+    others: dict[str, str] = {}
     if seen.framework == "jax":
-        return [], {EVERY_CHANGE: _WHY_NOT_JAX}, {}
+        others = dict.fromkeys(EXPERIMENTS.keys() - {*OF_JAX, *CURES_OF_JAX}, _NOT_FOR_JAX)
     if only:
-        return _with_values(only, seen, facts), {}, {}
-    own = [name for name in EXPERIMENTS if name not in (*ONLY_KERAS, *OF_CAUSES)]
+        names = [name for name in only if name not in others]
+        return (
+            _with_values(names, seen, facts),
+            {name: others[name] for name in only if name in others},
+            {},
+        )
+    own = [name for name in EXPERIMENTS if name not in (*ONLY_KERAS, *ONLY_JAX, *OF_CAUSES)]
     if seen.framework == "keras":
         own = list(OF_KERAS)
+    elif seen.framework == "jax":
+        own = list(OF_JAX)
     reasons = _reasons(seen, facts, seconds)
     why_not = {name: reasons[name] for name in own if reasons.get(name)}
     slow = {
@@ -65,7 +75,7 @@ def choose(
     names = [name for name in own if name not in why_not]
     names.sort(key=lambda name: experiment(name).part not in large)
     left_out = {name: why for name, why in why_not.items() if "--" in why}
-    unsuitable = {name: why for name, why in why_not.items() if name not in left_out}
+    unsuitable = {name: why for name, why in why_not.items() if name not in left_out} | others
     of_causes = [change for cause in causes for change in cause.changes if change not in why_not]
     planned = dict.fromkeys([*of_causes, *_with_values(names, seen, facts)])
     return list(planned), left_out, unsuitable
@@ -124,6 +134,7 @@ def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[s
     no_accumulation = ""
     if facts.get("accumulates", 1) <= 1:
         no_accumulation = "the script doesn't accumulate gradients"
+    is_outside = "outside" in seen.places or "eager" in seen.places
     of_torch = ""
     if "optimizer" not in facts:
         of_torch = "the weights are changed without an optimiser of PyTorch"
@@ -147,6 +158,7 @@ def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[s
         "no-grad": evaluation if facts.get("graded") else "no evaluation records gradients",
         "no-saves": why_rare(seen, seen.saves, seen.saving_seconds),
         "no-sync": why_rare(seen, sum(seen.syncs.values()), seen.sync_seconds),
+        "donate": "the weights are changed outside of jitted functions" * is_outside,
         "attention": "" if facts.get("attention") else "no unfused attention found",
         "channels-last": "" if facts.get("conv") else "no 2-D convolutions",
         "compile": late,

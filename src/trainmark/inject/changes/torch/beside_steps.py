@@ -24,7 +24,7 @@ _MOST_PLACES = 10
 def no_sync(change: Change) -> None:
     """Give the user's lines that only report a result what their first call returned."""
     results: dict[Any, Any] = {}
-    stale_places: list[str] = []
+    stale_places: dict[str, None] = {}
     reported = Reported()
 
     def stale(name: str, real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -38,8 +38,9 @@ def no_sync(change: Change) -> None:
         key = frame.f_code, frame.f_lasti, name, self.shape if self.ndim else ()
         if key not in results:
             results[key] = real(self, *args, **kwargs)
-            stale_places.append(change.observer.users_place(frame))
-            change.proves(OLD_VALUES_AT + "; ".join(stale_places[:_MOST_PLACES]))
+            # Python may specialise the same call, which is then at another instruction.
+            stale_places[change.observer.users_place(frame)] = None
+            change.proves(OLD_VALUES_AT + "; ".join(list(stale_places)[:_MOST_PLACES]))
         # The script may change a list or a tensor that it was given.
         return copy.deepcopy(results[key])
 
