@@ -303,7 +303,7 @@ def test_rounds_are_added_only_where_a_budget_is_given(
     monkeypatch.chdir(tmp_path)  # each run takes a copy of the working folder; this one is empty
     # These start sooner than Python, so three rounds fit on a slow machine, too
     script = ("sh", "-c", "sleep 0.2", "{which}")
-    for budget, least, most in ((), 2, 2), (("--budget", "15"), 3, 60):
+    for budget, least, most in ((), 2, 2), (("--budget", "25"), 3, 100):
         options = ("--vary", "which=a,b", "--repeats", "2", *budget)
         code, err, records = measured(command, *script, options=options)
         assert code == 0, err
