@@ -19,11 +19,11 @@ import pytest
 
 from tests.end_to_end.command import CommandLine, children, command_of, descendants, wait_until
 from tests.slow import slow
-from trainmark import __version__
+from trainmark import __version__, units
 from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.hook import VARIABLE
 from trainmark.record.caveats import Caveat
-from trainmark.record.growth import memory_growth_of
+from trainmark.record.growth import growth_of, memory_growth_of
 from trainmark.record.record import Record
 
 ROOT = Path(__file__).parents[2]
@@ -212,6 +212,24 @@ def test_a_script_that_does_not_is_measured_as_a_whole(command: CommandLine) -> 
     assert quick["speedup"]["verdict"] == "faster"
     assert quick["epoch_seconds"]["median"] is None
     assert quick["process_seconds"]["median"] >= 0.1
+
+
+def test_growing_list_is_said_before_everything_else(command: CommandLine) -> None:
+    pytest.importorskip("torch")
+    script = Path(__file__).parent / "own_scripts" / "growing_list.py"
+    words = ("--repeats", "1", "--out", str(command.out), "--steps", "500")
+    code, out, err = command.run("measure", *words, "--", sys.executable, str(script), "3000")
+    assert code == 0, err
+    first = out.lstrip().splitlines()[0]
+    assert first.startswith("On average, each step takes ")
+    assert " longer than the one before: " in first
+    (record,) = command.records()
+    assert record.observed is not None
+    found = growth_of(record.observed)
+    assert found is not None
+    longer = units.seconds(found.at(10 * found.last_step))
+    assert f"and about {longer} after {10 * found.last_step:,.0f} if this goes on" in first
+    assert found.at(found.last_step) > 1.3 * found.first
 
 
 def test_a_memory_that_grows_is_continued_to_the_last_step_of_an_earlier_run(

@@ -159,6 +159,8 @@ def _show(
         print_json(records)
         return code
     screen = console()
+    for sentence in _of_growth(records, store):
+        screen.print(sentence, soft_wrap=True, markup=False)
     if comparison is not None and any(record.outcome.status == "ok" for record in shown):
         draw_all(screen, tables_of(comparison), legend=options["legend"])
     for group, sentence in of_metric:
@@ -166,6 +168,17 @@ def _show(
             screen.print(sentence, soft_wrap=True, markup=False)
     if options["quiet"]:
         return code
+    is_alone = comparison is not None and len(comparison.groups) == 1
+    for sentence in _what_next(records, store, is_alone=is_alone):
+        screen.print(sentence, soft_wrap=True, markup=False)
+    return code
+
+
+def _what_next(records: list[Record], store: Store, *, is_alone: bool) -> Iterator[str]:
+    """Yield what was seen of the steps of a single command, and which command to call next."""
+    is_command = bool(records) and records[-1].process is not None
+    if is_command and is_alone:
+        yield from _of_steps(records)
     news = "Nothing to do: every run already has a record"
     if records:
         in_all = len(list(store.folder.glob("*.json")))
@@ -174,19 +187,9 @@ def _show(
     next_command = "trainmark compare"
     if store.folder != shared.DEFAULT_OUT:
         next_command += f" {folder}"
-    is_command = bool(records) and records[-1].process is not None
-    is_alone = comparison is not None and len(comparison.groups) == 1
     if is_command and not is_alone:
         next_command += f"; to explain one: trainmark explain {folder}/{records[-1].id}.json"
-    if is_command and is_alone:
-        for sentence in _of_steps(records, store):
-            screen.print(sentence, soft_wrap=True, markup=False)
-    screen.print(
-        f"\n{news}, in {store.folder}. To compare them: {next_command}",
-        soft_wrap=True,
-        markup=False,
-    )
-    return code
+    yield f"\n{news}, in {store.folder}. To compare them: {next_command}"
 
 
 def _of_metric(comparison: Comparison) -> Iterator[tuple[GroupResult, str]]:
@@ -200,23 +203,50 @@ def _of_metric(comparison: Comparison) -> Iterator[tuple[GroupResult, str]]:
             yield group, final_sentence(group.metric, name if len(names) > 1 else "")
 
 
-def _of_steps(records: list[Record], store: Store) -> Iterator[str]:
-    """Yield what was seen of the steps of a single command, and what to try next."""
+def _of_growth(records: list[Record], store: Store) -> Iterator[str]:
+    """Yield by how much the steps and the memory of each side grow, named if there are several."""
     from trainmark.analysis.whole_run import steps_of_whole_run
-    from trainmark.masking import MASK
     from trainmark.record.growth import is_growing
-    from trainmark.report.own_steps import own_steps
+    from trainmark.report.growth import growth_sentences
+    from trainmark.report.labels import side_of
 
-    seen = [record for record in records if record.observed and record.outcome.status == "ok"]
-    if not seen:
-        return
-    longest = max(seen, key=lambda record: record.observed.steps if record.observed else 0)
-    if longest.observed is not None and longest.process is not None:
+    longest = _longest_of_sides(records)
+    for record in longest:
+        if record.observed is None or not is_growing(record.observed):
+            continue
         # Reading all records takes long, and only a growth asks for the last step.
         last = None
-        if is_growing(longest.observed) and longest.observed.ended_early:
-            last = steps_of_whole_run(longest, store.read_all())
-        yield from own_steps(longest.observed, last)
-        words = shlex.join(longest.process.argv)
+        if record.observed.ended_early:
+            last = steps_of_whole_run(record, store.read_all())
+        for sentence in growth_sentences(record.observed, last):
+            yield sentence if len(longest) == 1 else f"{side_of(record)}: {sentence}"
+
+
+def _longest_of_sides(records: list[Record]) -> list[Record]:
+    """Return the record of each side in which the most steps of a user's training were seen."""
+    from trainmark.record.facts import RunKey
+
+    longest: dict[RunKey, Record] = {}
+    most: dict[RunKey, int] = {}
+    for record in records:
+        if record.observed is None or record.outcome.status != "ok":
+            continue
+        side = RunKey.of(record).of_side
+        if record.observed.steps > most.get(side, -1):
+            most[side] = record.observed.steps
+            longest[side] = record
+    return list(longest.values())
+
+
+def _of_steps(records: list[Record]) -> Iterator[str]:
+    """Yield what was seen of the steps of a single command, and what to try next."""
+    from trainmark.masking import MASK
+    from trainmark.report.own_steps import own_steps
+
+    for record in _longest_of_sides(records):
+        if record.observed is None or record.process is None:
+            continue
+        yield from own_steps(record.observed)
+        words = shlex.join(record.process.argv)
         if MASK not in words:
             yield f"What would make it faster: trainmark explain -- {words}"

@@ -5,11 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from trainmark import units
-from trainmark.record.growth import Growth
+from trainmark.record.growth import Growth, growth_of, memory_growth_of
+from trainmark.record.observed import Observed
 
 _LATER = 10
 """The sentence looks ahead to this many times as many steps as were seen."""
 _MEMORY_OF = {"process": "the training process", "device": "the device"}
+
+
+def growth_sentences(seen: Observed, last: int | None = None) -> Iterator[str]:
+    """Yield by how much steps and memory grow.
+
+    Args:
+        seen: what was observed.
+        last: number of the last step of the whole training, if it is known from elsewhere.
+    """
+    last = seen.planned_steps or last
+    grows = growth_of(seen)
+    if grows is not None:
+        yield growth_sentence(grows, last=last)
+    yield from memory_sentences(memory_growth_of(seen), last)
 
 
 def growth_sentence(found: Growth, place: str | None = None, last: int | None = None) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from trainmark import units
-from trainmark.record.growth import growth_of, memory_growth_of
 from trainmark.record.observed import Observed
-from trainmark.report.growth import growth_sentence, memory_sentences
 
 _LEAST_SHARE = 0.01
 """Smallest share of the time that a sentence names."""
 _LARGE_SHARE = 0.05
-"""Share of the steps from which on a sentence says that they include evaluation."""
+"""Share of the time from which on a sentence says that steps include evaluation, or that time is
+spent on what has no name."""
 _QUEUED = {
     "forward and loss",
     "backward",
@@ -86,19 +85,13 @@ def _lines(seen: Observed, name: str) -> str:
     return ", ".join(found)
 
 
-def own_steps(seen: Observed, last: int | None = None) -> list[str]:
+def own_steps(seen: Observed) -> list[str]:
     """Return what to say about the steps of a single command, the most important first.
 
     Args:
         seen: what was observed.
-        last: number of the last step of the whole training, if it is known from elsewhere.
     """
     sentences: list[str] = []
-    last = seen.planned_steps or last
-    grows = growth_of(seen)
-    if grows is not None:
-        sentences.append(growth_sentence(grows, last=last))
-    sentences += memory_sentences(memory_growth_of(seen), last)
     if len(seen.training_starts) > 1:
         sentences.append(f"{len(seen.training_starts):,} trainings in one process.")
     elif len(seen.losses) > 1:
@@ -120,11 +113,17 @@ def own_steps(seen: Observed, last: int | None = None) -> list[str]:
 
 def where_time_goes(seen: Observed) -> str:
     """Return the sentence that names the parts of the time; empty if none is known."""
-    named = [part for part in parts(seen) if part.share >= _LEAST_SHARE]
+    known = parts(seen)
+    named = [part for part in known if part.share >= _LEAST_SHARE]
     named.sort(key=lambda part: -part.share)
     if not named:
         return ""
-    return f"Where the time goes: {', '.join(map(_words, named))}."
+    said = [*map(_words, named)]
+    # Parts may overlap, so what they leave is a lower bound. What is queued for a GPU is not known.
+    elsewhere = 1.0 - sum(part.share for part in known)
+    if elsewhere >= _LARGE_SHARE and not seen.on_gpu:
+        said.append(f"at least {units.percent(elsewhere, 0)} elsewhere")
+    return f"Where the time goes: {', '.join(said)}."
 
 
 def _seconds_of_calls(seen: Observed) -> float | None:
