@@ -217,14 +217,14 @@ def test_a_script_that_does_not_is_measured_as_a_whole(command: CommandLine) -> 
 def test_growing_list_is_said_before_everything_else(command: CommandLine) -> None:
     pytest.importorskip("torch")
     script = Path(__file__).parent / "own_scripts" / "growing_list.py"
-    words = ("--repeats", "1", "--out", str(command.out), "--steps", "500")
+    words = ("--repeats", "1", "--out", str(command.out), "--steps", "1000")
     code, out, err = command.run("measure", *words, "--", sys.executable, str(script), "3000")
     assert code == 0, err
-    first = out.lstrip().splitlines()[0]
-    assert first.startswith("On average, each step takes ")
-    assert " longer than the one before: " in first
     (record,) = command.records()
     assert record.observed is not None
+    first = out.lstrip().splitlines()[0]
+    assert first.startswith("On average, each step takes "), str(record.observed.step_times)
+    assert " longer than the one before: " in first
     found = growth_of(record.observed)
     assert found is not None
     longer = units.seconds(found.at(10 * found.last_step))
