@@ -2,8 +2,8 @@
 
     python bench/growth [--steps 1000] [--only KIND,...]
 
-Ten trainings have steps that take 0.1 to 5 % of the first ones longer from step to step, and two
-have none that do. Each runs under `trainmark measure`. It prints what was planted and what was
+In ten trainings each step is longer than the one before by 0.1 to 5 % of the first ones; in two,
+steps stay as they are. Each runs under `trainmark measure`. It prints what was planted and what was
 found, of the time and of the memory; the exit code is 1 if a growth was not found or is wrong by a
 factor of two, or if there is one where none was planted. Less memory than 64 MiB in a whole
 training may be found or not, as well as that of a graph, whose size isn't known.
@@ -62,7 +62,10 @@ def main() -> int:
             is_right = is_right and memory.is_right(must=memory.planted * steps > _LEAST_BYTES)
         missed += not is_right
         verdict = "right" if is_right else "WRONG"
-        print(f"{kind} {share:.1%}: {time} s, {memory} bytes a step: {verdict}", flush=True)
+        print(
+            f"{kind} {share:.1%}: seconds per step: {time}; bytes per step: {memory}: {verdict}",
+            flush=True,
+        )
     print(f"{len(chosen) - missed} of {len(chosen)} right")
     return 1 if missed else 0
 

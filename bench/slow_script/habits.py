@@ -28,12 +28,12 @@ PLANTS = {
     "restarted-workers": "worker processes start again in each of its short epochs",
     "cell-loop": "an LSTM is a loop over time steps in Python",
     "checkpointed": "activations are computed twice, though there is memory for them",
-    "table": "a row of a table of pandas is taken for each example",
+    "table": "a row of a pandas table is read for each example",
     "growing-tensor": "all outputs are kept in one tensor, for a running accuracy",
     "growing-list": "all losses are kept in a list, for a running mean",
     "profiler": "Python's profiler was left on",
     "logging": "weights are formatted and logged in every step",
-    "deepcopy": "the network is copied after every step, in case that it is the best one",
+    "deepcopy": "the network is copied after every step, in case it is the best one",
     "average": "an average of the weights is updated after every step",
 }
 SHORT = 1_024

@@ -228,11 +228,11 @@ def test_growing_list_is_said_before_everything_else(command: CommandLine) -> No
     found = growth_of(record.observed)
     assert found is not None
     longer = units.seconds(found.at(10 * found.last_step))
-    assert f"and about {longer} after {10 * found.last_step:,.0f} if this goes on" in first
+    assert f"and about {longer} after {10 * found.last_step:,.0f}, if this goes on" in first
     assert found.at(found.last_step) > 1.3 * found.first
 
 
-def test_a_memory_that_grows_is_continued_to_the_last_step_of_an_earlier_run(
+def test_memory_growth_is_continued_to_the_end_of_an_earlier_run(
     command: CommandLine,
 ) -> None:
     pytest.importorskip("torch")
@@ -241,11 +241,11 @@ def test_a_memory_that_grows_is_continued_to_the_last_step_of_an_earlier_run(
     training = ("--", sys.executable, str(script), "450")
     code, out, err = command.run("measure", *words, *training)
     assert code == 0, err
-    assert "The memory of the training process grows by" in out
+    assert "The private memory of the training process grows by" in out
     assert "in the last step" not in out
     code, out, err = command.run("measure", *words, "--steps", "350", *training)
     assert code == 0, err
-    assert "; " in out and "in the last step, number 450." in out
+    assert "in the last step, number 450, if this goes on." in out
     longest = max(command.records(), key=lambda each: each.observed.steps if each.observed else 0)
     assert longest.observed is not None
     found = memory_growth_of(longest.observed)["process"]

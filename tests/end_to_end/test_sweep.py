@@ -150,9 +150,7 @@ def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLin
 
 @pytest.mark.usefixtures("_ray")
 @pytest.mark.parametrize("resumed", [False, slow(True)])
-def test_asha_compares_a_bad_learning_rate_with_finished_trials_and_stops_it(
-    command: CommandLine, resumed: bool
-) -> None:
+def test_asha_stops_a_trial_with_a_bad_learning_rate(command: CommandLine, resumed: bool) -> None:
     words = [
         "sweep",
         "mnist-mlp128",

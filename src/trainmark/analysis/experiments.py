@@ -71,10 +71,10 @@ EXPERIMENTS = {
         "Call the model itself, model(x, training=False), instead of predict() for a single batch.",
     ),
     "no-debug-nans": Experiment(
-        "switch", "without looking for NaN", "Turn jax_debug_nans off: it is meant for debugging."
+        "switch", "without NaN checks", "Turn jax_debug_nans off: it is meant for debugging."
     ),
     "no-disable-jit": Experiment(
-        "switch", "compiled functions", "Turn jax_disable_jit off: it is meant for debugging."
+        "switch", "with jit turned on", "Turn jax_disable_jit off: it is meant for debugging."
     ),
     "jit-once": Experiment(
         "step",
@@ -194,8 +194,9 @@ EXPERIMENTS = {
     ),
     "donate": Experiment(
         "step",
-        "results written over the arguments",
-        "Donate the arguments that the step returns anew: jax.jit(..., donate_argnums=...).",
+        "arguments donated, so that results reuse their memory",
+        "Donate the arguments that the step replaces by its results, if nothing reads them "
+        "afterwards: jax.jit(..., donate_argnums=...).",
     ),
     "attention": Experiment(
         "model",

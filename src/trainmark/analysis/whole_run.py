@@ -1,4 +1,4 @@
-"""How many steps a training has that was ended early, from an earlier run to its end."""
+"""The number of steps of a training that was ended early, from an earlier complete run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _is_complete(record: Record) -> bool:
 
 
 def _is_same(record: Record, other: Record) -> bool:
-    """Whether both ran the same words, with the same script and environment."""
+    """Whether command, folder, script and environment are the same."""
     one = record.process
     another = other.process
     if one is None or another is None or one.program_sha256 is None:

@@ -118,8 +118,8 @@ def command(target: str | None, other: str | None, **options: Any) -> int:
     A RECORD is explained with the options it was run with. If it diverged or did not learn, it is
     trained again up to the step where it went wrong. Given two records, explains the difference.
 
-    Given a COMMAND that runs a PyTorch or Keras script, tries changes without editing the script,
-    each in a separate process, and compares speed and losses.
+    Given a COMMAND that runs a PyTorch, Keras or JAX script, tries changes without editing the
+    script, each in a separate process, and compares speed and losses.
     """
     from trainmark.study import explain
 
@@ -255,10 +255,15 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
 
 
 def _require_patchable(file: Path) -> None:
-    """Raise :class:`~trainmark.errors.UsageError` if no patch can be written to this file."""
-    if file.suffix not in _PATCHES:  # it might be the script
+    """Check that a patch can be written to this file.
+
+    Raises:
+        UsageError: it has another suffix, so it might be the script, named by mistake.
+        NotInstalled: LibCST is missing.
+    """
+    if file.suffix not in _PATCHES:
         raise UsageError(
-            "a patch is not written to this file",
+            "--patch writes only to .patch and .diff files, so that it can't overwrite a script",
             expected=f"a name that ends with {' or '.join(_PATCHES)}",
             found=str(file),
         )
@@ -278,8 +283,8 @@ def _write_patch(file: Path, patch: str, unwritten: Sequence[str]) -> None:
         print_message(f"not in the patch, since it could not be written into the source: {names}")
     if not patch:
         print_message(
-            f"no patch was written to {file}: no change that can be written into the source was "
-            "measured to be clearly faster"
+            f"no patch was written to {file}: none of the changes that trainmark can write into "
+            "the source was clearly faster"
         )
         return
     write_file(file, patch.encode())

@@ -95,7 +95,7 @@ class Amounts:
         if self.are_loaded:
             return None
         if not self.steps:
-            return "a part of the only step may have passed unseen"
+            return "only one step ran, and a part of it may not have been seen"
         if self._odd > (1 - _NEARLY_ALL) * self.steps:
             return "the network's input has no dimension that is surely that of the batch"
         if self._again > (1 - _NEARLY_ALL) * self.steps:

@@ -152,19 +152,24 @@ class _Fit:
 
     def on_train_begin(self, callbacks: Any, *_: Any, **__: Any) -> None:
         self._callbacks = callbacks
-        self._plans(callbacks.params or {})
+        self._planned = dict(callbacks.params or {})
         self._fetched = 0
         self._examples = 0
         self._iterations = 0 if self.engine == "jax" else int(callbacks.model.optimizer._iterations)
 
-    def _plans(self, params: dict[str, Any]) -> None:
-        """Keep how many steps this fit will have; of several, it is unknown how many follow."""
-        epochs = params.get("epochs")
-        steps = params.get("steps")
-        is_first = self._observer.steps == 0
-        self._observer.planned_steps = epochs * steps if is_first and epochs and steps else None
+    def _plans(self, first_epoch: int) -> None:
+        """Keep how many steps the first fit will have; after it, the number is unknown."""
+        epochs = self._planned.get("epochs")
+        steps = self._planned.get("steps")
+        self._planned = {}
+        if self._observer.steps or epochs is None or steps is None:
+            self._observer.planned_steps = None
+        else:
+            self._observer.planned_steps = (epochs - first_epoch) * steps or None
 
-    def on_epoch_begin(self, *_: Any, **__: Any) -> None:
+    def on_epoch_begin(self, _callbacks: Any, epoch: int = 0, *_: Any, **__: Any) -> None:
+        if self._planned:
+            self._plans(epoch)
         self._weight = 0
         self._mean = None
 

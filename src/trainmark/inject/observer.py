@@ -30,7 +30,7 @@ from .inside import Observes
 from .leaving import leave
 from .passes import Passes, Predictions, TrainingData
 from .places import Places, is_users_file, users_place
-from .planned import planned_steps
+from .planned import steps_left
 from .processes import Processes
 from .sources import Sources
 from .step_memory import StepMemory
@@ -98,8 +98,8 @@ class Observer:
         step_began: when the optimiser's current step began; 0 outside of one.
         trainings: the optimisers whose steps count.
         evaluates_since: when the current evaluation began; None outside of one.
-        device_bytes: of each framework: returns how many bytes it has allocated on the device;
-            None if unknown.
+        device_bytes: for each framework, a function that returns how many bytes it has allocated
+            on the device; None if unknown.
         also_report: returns further messages for a report, given whether tensors may be read.
         is_led: whether a framework that is built on another one reports the steps itself, as Keras
             does in ``fit``.
@@ -356,7 +356,7 @@ class Observer:
                 self._has_further_losses = True
             if "forward" not in self.places or self.steps < FEW:
                 place = users_place(sys._getframe(1))
-                if self.is_led:  # by Keras, which has built the network by a call before
+                if self.is_led:  # Keras called it to build it, which is no forward pass
                     self._forward_places.clear()
                 elif place and place not in self._forward_places:
                     self._forward_places.append(place)
@@ -501,12 +501,12 @@ class Observer:
                 network has seen.
         """
         if not self.steps:
-            self.planned_steps = self.planned_steps or planned_steps(sys._getframe(1))
+            self.planned_steps = self.planned_steps or steps_left(sys._getframe(1))
             self.places.keep("optimizer_step", sys._getframe(1))
             if self._loading_place:
                 self.places.setdefault("loading", self._loading_place)
         step = self._ended(leader, framework, steps, examples)
-        self.trainings.frameworks[framework] = None
+        self.trainings.frameworks[framework] += steps
         if self.trainings.leads(leader):
             between = self.trainings.between()
             self._step(step._replace(since=between.and_then(step.since)))

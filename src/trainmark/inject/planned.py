@@ -10,8 +10,8 @@ from typing import Any
 _TRAINER = "/transformers/trainer.py"
 
 
-def planned_steps(frame: FrameType | None) -> int | None:
-    """Return the number of steps of a training by Transformers' Trainer; None for any other.
+def steps_left(frame: FrameType | None) -> int | None:
+    """Return how many steps a training by Transformers' Trainer has left; None for any other.
 
     Args:
         frame: a frame below that of the Trainer.
@@ -24,4 +24,7 @@ def planned_steps(frame: FrameType | None) -> int | None:
     if frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.version_info < (3, 13):
         frame.f_locals.clear()  # a copy, which would keep the tensors of this step
     steps = getattr(state, "max_steps", None)
-    return steps if isinstance(steps, int) and steps > 0 else None
+    done = getattr(state, "global_step", None)
+    if not isinstance(steps, int) or not isinstance(done, int):
+        return None
+    return steps - done if steps > done else None

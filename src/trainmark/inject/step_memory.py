@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 _PAGES = Path("/proc/self/statm")
-"""Where Linux has the sizes of this process in pages: in all, resident, and shared, and others."""
+"""Where Linux has the sizes of this process in pages: total, resident, shared, then others."""
 _LEAST_SECONDS = 0.1
 """Least time between two readings; one takes about ten microseconds."""
 _SHARE_OF_TIME = 0.005
-"""The time between two readings is this share of that since the first one, so that they take
-less and less of a long training."""
+"""Readings are at least this share of the elapsed time apart, so that they cost less and less in a
+long training."""
 _MOST_READINGS = 96
-"""Most readings that are kept; with more, every second one is dropped."""
+"""When this many readings are kept, every second one is dropped."""
 
 
 class StepMemory:

@@ -8,6 +8,7 @@ do. The difference shows only later, so the steps of other optimisers wait until
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -56,7 +57,7 @@ class Trainings:
             continues it.
         alternations: number of steps of the leader before which others have stepped, each on
             another loss.
-        frameworks: names of all frameworks that have stepped, in their order.
+        frameworks: how many steps each framework has made, in the order of their first ones.
         weights_of: for each framework, returns the weights of an optimiser.
     """
 
@@ -64,7 +65,7 @@ class Trainings:
         self.leader: Callable[[], Any] = _nothing
         self.starts = [0]
         self.alternations = 0
-        self.frameworks: dict[str, None] = {}
+        self.frameworks: Counter[str] = Counter()
         self.weights_of: dict[str, Callable[[Any], list[Any]]] = {}
         self._numbers = Numbers()
         self._weights: dict[int, Callable[[], Any]] = {}

@@ -35,9 +35,11 @@ def why_unseen(trainings: Trainings, amounts: Amounts, steps: int) -> str | None
         amounts: what their steps had.
         steps: number of steps that count.
     """
-    if len(trainings.frameworks) > 1:
-        named = " and ".join(trainings.frameworks)
-        return f"{named} train in one process, each with losses of its own"
+    least = _LEAST_SHARE * sum(trainings.frameworks.values())
+    train = [name for name, its_steps in trainings.frameworks.items() if its_steps >= least]
+    if len(train) > 1:
+        named = " and ".join(train)
+        return f"{named} both train in this process, each with its own losses"
     if trainings.alternations >= max(_FEWEST, _LEAST_SHARE * steps):
         return "several optimisers step in turn, each on a loss of its own, as for a GAN"
     if amounts.are_loaded:

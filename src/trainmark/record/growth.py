@@ -44,6 +44,9 @@ FEWEST_STEPS_OF_MEMORY = 100
 """Fewest steps in which a growth of the memory is looked for; it varies less than durations do."""
 _LEAST_BYTES = 32 << 20
 """Least growth of the memory over the training; caches of a library take as much."""
+_LEAST_SHARE_OF_EARLIER = 0.75
+"""Least growth of the memory from the second to the last third of a training, as a share of that
+from the first to the second. What fills a cache grows less and less."""
 _LEAST_SHARE_OF_MEMORY = 0.03
 """Least growth of the memory over the training, as a share of that at its start."""
 
@@ -133,7 +136,8 @@ def memory_growth_of(seen: Observed) -> dict[str, Growth]:
     if len(seen.training_starts) != 1:
         return found
     for number, name in enumerate(("process", "device"), 1):
-        known = [(each[0], each[number]) for each in seen.step_memory]
+        rows = [each for each in seen.step_memory if len(each) == _FIGURES]
+        known = [(each[0], each[number]) for each in rows]
         grows = memory_growth([(step, size) for step, size in known if step and size is not None])
         if grows is not None:
             found[name] = grows
@@ -150,7 +154,9 @@ def memory_growth(readings: Sequence[tuple[float, float]]) -> Growth | None:
     if found is None:
         return None
     least = max(_LEAST_BYTES, _LEAST_SHARE_OF_MEMORY * found.first)
-    return found if found.whole >= least else None
+    earlier, later = _between_thirds([value for _, value in _warm(readings)])
+    is_steady = later >= _LEAST_SHARE_OF_EARLIER * earlier
+    return found if found.whole >= least and is_steady else None
 
 
 def _warm(parts: Sequence[_Part]) -> Sequence[_Part]:
@@ -185,13 +191,17 @@ def _trend(points: Sequence[tuple[float, float]], fewest_steps: int) -> Growth |
     found = Growth(steps[0], steps[-1], max(first, min(values)), each)
     if each <= 0 or _agreement(values) < _LEAST_TREND:
         return None
-    medians = [statistics.median(value for _, value in third) for third in _thirds(kept)]
-    between = (medians[1] - medians[0], medians[2] - medians[1])
-    if min(between) < _LEAST_SHARE_OF_A_THIRD * found.whole:
+    if min(_between_thirds(values)) < _LEAST_SHARE_OF_A_THIRD * found.whole:
         return None
     if _middle_slope(steps, values) < _LEAST_SHARE_OF_A_STRETCH * each:
         return None
     return found
+
+
+def _between_thirds(values: Sequence[float]) -> tuple[float, float]:
+    """Return how much the median rises from each third to the next one."""
+    first, second, last = map(statistics.median, _thirds(values))
+    return second - first, last - second
 
 
 def _slope(steps: Sequence[float], values: Sequence[float]) -> float:

@@ -68,8 +68,8 @@ class Observed:
         failed: experiments that could not be applied, with the reason.
         step_times: number, seconds and amount (elements of the network's input, or else examples)
             of the shortest step of each part of the training.
-        step_memory: number of some steps, the memory of the training process in bytes, as far as it
-            shares it with no file and no other process, and the bytes that the framework has
+        step_memory: of some steps, the number, the private memory of the training process in bytes
+            (shared with no file and no other process), and the bytes that the framework has
             allocated on the device; null if unknown.
         unknown: figures that are null, with the reason; ``learning`` if the loss does not show it.
         training_starts: number of steps before each training of this process, the first of which

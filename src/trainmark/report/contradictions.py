@@ -15,7 +15,7 @@ from trainmark.analysis.changes import SAMPLED, Finding, sampled
 MAY_HELP = 1.1
 """A change whose interval reaches above this is unclear; the others are not worth it."""
 LARGE_SHARE = 0.5
-"""Share of the time of a cause next to which nothing about it is too noisy to tell."""
+"""With at least this share of the time, a cause is never said to be too noisy to tell."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,7 @@ def _of_promise(said: Statement, found: Finding, measured: Measured) -> str | No
         return f"{found.change} was measured to gain nothing"
     if found.proof == SAMPLED and found.speedup.value > _most(found, measured):
         return f"{found.change} promises more than all of its share of the time"
-    name, _, number = found.change.partition("=")
-    has_number = name == "workers" and number.isdigit()
-    if has_number and measured.workers is not None and int(number) <= measured.workers:
+    if f"workers={measured.workers}" in found.change.split("+"):
         return f"the script has {measured.workers} worker processes already"
     if measured.busy and measured.busy not in said.text:
         return "it does not say that other programs used the machine"

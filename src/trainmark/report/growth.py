@@ -10,7 +10,10 @@ from trainmark.record.observed import Observed
 
 _LATER = 10
 """The sentence looks ahead to this many times as many steps as were seen."""
-_MEMORY_OF = {"process": "the training process", "device": "the device"}
+_MEMORY_OF = {
+    "process": "The private memory of the training process",
+    "device": "The memory allocated on the device",
+}
 
 
 def growth_sentences(seen: Observed, last: int | None = None) -> Iterator[str]:
@@ -51,7 +54,7 @@ def memory_sentences(growths: Mapping[str, Growth], last: int | None = None) -> 
     """
     for name, found in growths.items():
         yield (
-            f"The memory of {_MEMORY_OF[name]} grows by {units.bytes_(found.each)} with each step: "
+            f"{_MEMORY_OF[name]} grows by {units.bytes_(found.each)} with each step: "
             f"{_course(found, units.bytes_, last)}."
         )
 
@@ -59,11 +62,11 @@ def memory_sentences(growths: Mapping[str, Growth], last: int | None = None) -> 
 def _course(found: Growth, shown: Callable[[float], str], last: int | None) -> str:
     """Return how much it is at the start, now, and later."""
     later = _LATER * found.last_step
-    end = ""
+    ahead = [f"about {shown(found.at(later))} after {later:,.0f}"]
     if last is not None and last > found.last_step:
-        end = f"; {shown(found.at(last))} in the last step, number {last:,}"
+        end = f"about {shown(found.at(last))} in the last step, number {last:,}"
+        ahead = [end] if later >= last else [*ahead, end]
     return (
-        f"{shown(found.first)} at the start, "
-        f"{shown(found.at(found.last_step))} after {found.last_step:,.0f} steps, "
-        f"and about {shown(found.at(later))} after {later:,.0f} if this goes on{end}"
+        f"{shown(found.first)} at the start, {shown(found.at(found.last_step))} after "
+        f"{found.last_step:,.0f} steps, and {', '.join(ahead)}, if this goes on"
     )

@@ -289,8 +289,8 @@ def _observed(seen: Observed) -> Iterator[tuple[str, str, str]]:
         )
     memory = memory_growth_of(seen)
     sentences = memory_sentences(memory, seen.planned_steps)
-    for found, sentence in zip(memory.values(), sentences, strict=True):
-        yield "growth of memory", f"{units.bytes_(found.each)} per step", sentence
+    for (name, found), sentence in zip(memory.items(), sentences, strict=True):
+        yield f"memory growth, {name}", f"{units.bytes_(found.each)} per step", sentence
     for name, count in (("examples", seen.examples_per_step), ("tokens", seen.tokens_per_step)):
         why = seen.unknown.get(f"{name}_per_step")
         if count is not None or why:

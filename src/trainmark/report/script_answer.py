@@ -72,7 +72,8 @@ def answers(
 ) -> list[str]:
     """Return what to do first, then the other sentences about the findings.
 
-    A growth comes before everything else, since it makes all other figures depend on the step.
+    Growing steps come before everything else, since all other figures then depend on the step;
+    then a growing memory, which may end the training.
 
     Args:
         findings: what each change gives.
@@ -285,17 +286,21 @@ def _times(found: Finding) -> str:
 
     The lower end alone is worth saying if the interval is wide.
     """
+    if _is_vague(found):
+        return f"at least {found.speedup.low:.2f}×"
+    return times(found)
+
+
+def _is_vague(found: Finding) -> bool:
+    """Whether the interval is so wide that only its lower end is worth saying."""
     low = found.speedup.low
     high = found.speedup.high
-    if low is not None and high is not None and low > 1 and high > _VAGUE * low:
-        return f"at least {low:.2f}×"
-    return times(found)
+    return low is not None and high is not None and low > 1 and high > _VAGUE * low
 
 
 def _about(found: Finding) -> str:
     """Return the same for what was estimated from samples."""
-    words_ = _times(found)
-    return words_ if words_.startswith("at least") else f"about {words_}"
+    return _times(found) if _is_vague(found) else f"about {_times(found)}"
 
 
 def _stacked(stack: Sequence[Finding], findings: Sequence[Finding], busy: str) -> Statement:
@@ -313,15 +318,20 @@ def _stacked(stack: Sequence[Finding], findings: Sequence[Finding], busy: str) -
     adds = [f"{name} adds {gain:.2f}×" for name, gain in zip(names[1:], added, strict=True)]
     text = (
         f"Make {len(names)} changes: {'; '.join(advice)}. Together, the script is {_times(whole)} "
-        f"faster{_learns(whole)}{busy}: {names[0]} alone gives {ratios[0]:.2f}×, {', '.join(adds)}."
+        f"faster{_learns(whole)}{busy}"
     )
+    if any(map(_is_vague, stack)):  # then the values between the ends say little
+        return Statement(f"{text}.", (whole,))
+    text += f": {names[0]} alone gives {ratios[0]:.2f}×, {', '.join(adds)}."
     return Statement(text, (whole,))
 
 
 def _costs_unknown(cause: Found, findings: Sequence[Finding]) -> bool:
     """Whether nothing shows what a cause costs."""
     about = [each for each in findings if each.cause is not None and each.cause.name == cause.name]
-    return not any(each.wins or is_idle(each) for each in about)
+    if any(each.wins for each in about):
+        return False
+    return not about or not all(map(is_idle, about))
 
 
 def _unmeasured(cause: Found, findings: Sequence[Finding]) -> Statement:

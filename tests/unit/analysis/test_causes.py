@@ -45,7 +45,12 @@ def called(name: str, times: int, seconds: float, *places: str) -> dict[str, Any
 
 def known(*names: str, share: float = 0.3) -> dict[str, Any]:
     shares = dict.fromkeys(names, share)
-    return {"known": shares, "known_late": shares, "known_at": dict.fromkeys(names, "a.py:9")}
+    at = dict.fromkeys(names, "a.py:9")
+    return {"known": shares, "known_late": shares, "known_at": at, "samples": 1000}
+
+
+def sampled(samples: int = 1000, **parts: float) -> dict[str, Any]:
+    return {"samples": samples, "parts": parts}
 
 
 WORKERS = {"workers": 2, "persistent": False}
@@ -61,7 +66,11 @@ FOUND: list[tuple[str, Observed, dict[str, Any]]] = [
         replace(SEEN, compile_seconds=5.0, step_compiles=99),
         {"jits": {"a.py:3": 98, "a.py:9": 99}},
     ),
-    ("new-shapes", replace(SEEN, compile_seconds=5.0, step_compiles=3), {"jits": {"a.py:3": 2}}),
+    (
+        "compiled-again",
+        replace(SEEN, compile_seconds=5.0, step_compiles=3),
+        {"jits": {"a.py:3": 2}},
+    ),
     ("disabled-jit", SEEN, switched("disable_jit")),
     ("debug-nans", SEEN, switched("debug_nans")),
     ("double-precision", replace(SEEN, precision="float64"), {}),
@@ -77,8 +86,8 @@ FOUND: list[tuple[str, Observed, dict[str, Any]]] = [
     ("progress-bar", SEEN, known("progress bar")),
     ("plots", SEEN, known("plots")),
     ("metrics", SEEN, known("metrics of scikit-learn")),
-    ("evaluation", SEEN, {"parts": {"evaluation": 0.3}}),
-    ("saving", SEEN, {"parts": {"saving": 0.3}}),
+    ("evaluation", replace(SEEN, evaluations=3), sampled(evaluation=0.3)),
+    ("saving", replace(SEEN, saves=3), sampled(saving=0.3)),
     ("recompiling", SEEN, known("compiling")),
     ("loop-over-time", SEEN, called("cell", 6000, 2.5, "a.py:9")),
     ("handwritten-optimizer", SEEN, {"handwritten": True, "optimizer": "Descent"}),
@@ -91,7 +100,7 @@ FOUND: list[tuple[str, Observed, dict[str, Any]]] = [
     ("hdf5-reads", SEEN, known("HDF5")),
     ("text-parsing", SEEN, known("JSON")),
     ("collation", SEEN, known("collation")),
-    ("loading-in-process", SEEN, {"workers": 0, "parts": {"loader": 0.5}}),
+    ("loading-in-process", SEEN, {"workers": 0, **sampled(loader=0.5)}),
 ]
 NOT_FOUND: list[tuple[Observed, dict[str, Any]]] = [
     (SEEN, {}),
@@ -110,8 +119,14 @@ NOT_FOUND: list[tuple[Observed, dict[str, Any]]] = [
     (SEEN, {"workers": 2}),
     (replace(SEEN, compile_seconds=0.1, step_compiles=9), {"jits": {"a.py:3": 9}}),
     (replace(SEEN, compile_seconds=5.0, step_compiles=1), {}),
-    (SEEN, {"workers": 2, "parts": {"loader": 0.5}}),
-    (SEEN, {"workers": 0, "parts": {"loader": 0.1}}),
+    (SEEN, {"workers": 2, **sampled(loader=0.5)}),
+    (SEEN, {"workers": 0, **sampled(loader=0.1)}),
+    (SEEN, {"workers": 0, **sampled(19, loader=0.5)}),
+    (SEEN, {**known("pandas"), "samples": 19}),
+    (replace(SEEN, evaluations=2), sampled(evaluation=0.6)),
+    (replace(SEEN, evaluations=3), sampled(evaluation=0.09)),
+    (replace(SEEN, evaluations=3), sampled(2, evaluation=0.5)),
+    (replace(SEEN, saves=2), sampled(saving=0.6)),
     (SEEN, {"handwritten": False, "optimizer": "SGD"}),
     (replace(SEEN, steps=1, seconds=0.0), called("collect", 100, 5.0, "a.py:9")),
 ]
@@ -231,7 +246,7 @@ def test_of_a_slow_loader_the_slow_line_is_named(share: float, place: str) -> No
     seen = replace(SEEN, places={**SEEN.places, "loading": "a.py:69"})
     facts = {
         "workers": 0,
-        "parts": {"loader": 0.5},
+        **sampled(loader=0.5),
         "loading": ["a.py:36", "a.py:37", "a.py:69"],
         "lines": {"a.py:36": share, "a.py:37": 0.005, "a.py:69": 0.3},
     }

@@ -37,7 +37,7 @@ def test_a_script_without_a_step_reports_nothing(tmp_path: Path) -> None:
 def test_one_step_has_no_duration_and_examples_that_are_unknown(tmp_path: Path) -> None:
     _, found = odd(tmp_path, "one step")
     assert (found["steps"], found["seconds"], found["examples_per_step"]) == (1, 0.0, None)
-    assert "may have passed unseen" in found["unknown"]["examples_per_step"]
+    assert "may not have been seen" in found["unknown"]["examples_per_step"]
     assert len(found["losses"]) == 1
 
 
@@ -82,8 +82,15 @@ def test_two_frameworks_are_named(
     assert run.code == 0, run.err
     found = run.reports[-1]
     assert (found["steps"], found["training_starts"]) == (steps, starts)
-    assert found["unknown"]["learning"].startswith("torch and jax train in one process")
+    assert found["unknown"]["learning"].startswith("torch and jax both train in this process")
     assert sum(len(report["losses"]) for report in run.reports) == steps
+
+
+def test_a_single_step_of_another_framework_is_no_training(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    run = observed(SCRIPTS / "two_frameworks.py", "only tried", folder=tmp_path)
+    assert run.code == 0, run.err
+    assert "learning" not in run.reports[-1]["unknown"]
 
 
 @pytest.mark.parametrize("kind", ["no steps", "one step"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trainmark.inject.planned import planned_steps
+from trainmark.inject.planned import steps_left
 
 TRAINER = """
 def train(self, look):
@@ -24,7 +24,7 @@ def looked(state: Any, name: str = "/packages/transformers/trainer.py") -> int |
     exec(compile(TRAINER, name, "exec"), names)
 
     def look() -> int | None:
-        return planned_steps(sys._getframe())
+        return steps_left(sys._getframe())
 
     found, batch = names["train"](SimpleNamespace(state=state), look)
     assert batch == [1, 2, 3], "its variables stay as they are"
@@ -32,16 +32,21 @@ def looked(state: Any, name: str = "/packages/transformers/trainer.py") -> int |
     return known
 
 
+def trained(most: Any, done: Any = 0) -> SimpleNamespace:
+    return SimpleNamespace(max_steps=most, global_step=done)
+
+
 def test_the_trainer_knows_its_steps() -> None:
-    assert looked(SimpleNamespace(max_steps=500)) == 500
+    assert looked(trained(500)) == 500
+    assert looked(trained(500, 400)) == 100, "it was resumed"
 
 
 @pytest.mark.parametrize(
-    "state", [None, SimpleNamespace(), SimpleNamespace(max_steps=0), SimpleNamespace(max_steps="a")]
+    "state", [None, SimpleNamespace(), trained(0), trained("a"), trained(5, 5), trained(5, None)]
 )
 def test_what_it_does_not_know_is_unknown(state: Any) -> None:
     assert looked(state) is None
 
 
 def test_no_other_file_is_asked() -> None:
-    assert looked(SimpleNamespace(max_steps=500), "/home/me/trainer.py") is None
+    assert looked(trained(500), "/home/me/trainer.py") is None

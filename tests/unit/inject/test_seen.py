@@ -189,6 +189,17 @@ def test_a_model_of_keras_that_is_compiled_again_goes_on(
     assert (found["steps"], found["training_starts"]) == (32, [0, 24])
 
 
+@pytest.mark.parametrize(("words", "planned"), [((), 8), (("again",), None)])
+def test_the_planned_steps_of_keras(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], planned: int | None
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    pytest.importorskip("keras")
+    found = seen(tmp_path, "keras_resumed", *words)
+    assert found["steps"] == (16 if words else 8)
+    assert found["planned_steps"] == planned
+
+
 def test_of_adversaries_the_first_one_counts(tmp_path: Path) -> None:
     found = seen(tmp_path, "adversaries")
     assert (found["steps"], found["training_starts"]) == (60, [0])

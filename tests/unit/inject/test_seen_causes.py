@@ -86,7 +86,7 @@ def test_predictions_of_an_agent_are_a_part_of_its_steps(
     assert called["losses"] == pytest.approx(seen["printed"], rel=1e-5)
 
 
-def test_a_function_that_is_jitted_in_a_loop_is_named_and_jitted_once(tmp_path: Path) -> None:
+def test_a_function_jitted_in_a_loop_is_named_and_cured(tmp_path: Path) -> None:
     pytest.importorskip("jax")
     seen = report_of(tmp_path, "jax_jits", "facts")
     found = causes(seen)
@@ -100,12 +100,29 @@ def test_a_function_that_is_jitted_in_a_loop_is_named_and_jitted_once(tmp_path: 
     assert cured["printed"] == seen["printed"]
 
 
-def test_a_function_that_closes_over_other_values_is_another_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("closure", "step uses other values from outside each time it is created"),
+        ("global", "<lambda> uses other values from outside each time it is created"),
+        ("options", "<lambda> uses other values from outside each time it is created"),
+        ("dictionary", "<lambda> uses values that may have changed each time it is created"),
+        ("method", None),
+    ],
+)
+def test_functions_that_differ_are_not_jitted_once(
+    tmp_path: Path, what: str, why: str | None
+) -> None:
     pytest.importorskip("jax")
-    kept = report_of(tmp_path, "jax_jits", "jit-once", "new")
+    kept = report_of(tmp_path, "jax_jits", "jit-once", what)
     assert kept["changed"] == {}
-    assert "step has other values from outside" in kept["failed"]["jit-once"]
-    assert kept["printed"] == report_of(tmp_path, "jax_jits", "facts", "new")["printed"]
+    assert kept["failed"].get("jit-once") == why
+    assert kept["printed"] == report_of(tmp_path, "jax_jits", "facts", what)["printed"]
+
+
+def test_a_function_that_jax_knows_is_not_compiled_again(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    assert "jit-in-loop" not in causes(report_of(tmp_path, "jax_jits", "facts", "same"))
 
 
 def test_what_a_step_returns_is_donated_and_it_learns_the_same(tmp_path: Path) -> None:
@@ -113,7 +130,7 @@ def test_what_a_step_returns_is_donated_and_it_learns_the_same(tmp_path: Path) -
     seen = report_of(tmp_path, "jax_loop", "facts")
     assert not causes(seen)
     donated = report_of(tmp_path, "jax_loop", "donate")
-    assert donated["changed"] == {"donate": "step donates arguments 0"}
+    assert donated["changed"] == {"donate": "step donates argument 0"}
     assert (donated["steps"], donated["examples_per_step"]) == (60, 16)
     assert donated["printed"] == seen["printed"]
 

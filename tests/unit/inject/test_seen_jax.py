@@ -70,7 +70,7 @@ def test_weights_that_may_go_on_are_one_training(tmp_path: Path, name: str) -> N
 def test_an_evaluation_that_is_not_jitted_is_no_step(tmp_path: Path) -> None:
     found = seen(tmp_path, "jax_evaluated", "accuracy")
     assert (found["steps"], found["evaluations"]) == (60, 2)
-    assert found["places"]["evaluation"].endswith("jax_evaluated.py:45")
+    assert found["places"]["evaluation"].endswith("jax_evaluated.py:52")
     assert found["evaluation_seconds"] > 0
     assert found["compile_seconds"] == 0
     assert found["sync_seconds"] < found["evaluation_seconds"] / 10
@@ -111,7 +111,7 @@ def test_what_follows_the_last_read_of_an_evaluation_is_no_part_of_it(tmp_path: 
     assert found["evaluation_seconds"] < found["between_seconds"]
 
 
-@pytest.mark.parametrize("name", ["norms", "every step", "pauses", "printed"])
+@pytest.mark.parametrize("name", ["norms", "every step", "pauses", "printed", "clipped"])
 def test_what_else_is_between_steps_is_no_evaluation(tmp_path: Path, name: str) -> None:
     found = seen(tmp_path, "jax_evaluated", name)
     assert (found["steps"], found["evaluations"]) == (60, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -162,8 +163,22 @@ def test_a_memory_that_grows_is_found(each: float) -> None:
         lambda step: 300.0 + 100 * (step // 250),
         lambda step: 300.0 + step % 200,
         lambda step: 300.0 - 0.1 * step,
+        lambda step: 300.0 + 600 * (1 - math.exp(-step / 400)),
+        lambda step: 300.0 + 100 * math.log(step),
+        lambda step: 300.0 + 20 * math.sqrt(step),
     ],
-    ids=["steady", "little", "warm-up", "a cache that fills", "stairs", "epochs", "less"],
+    ids=[
+        "steady",
+        "little",
+        "warm-up",
+        "a cache that fills",
+        "stairs",
+        "epochs",
+        "less",
+        "saturates",
+        "logarithm",
+        "root",
+    ],
 )
 def test_other_memory_does_not_grow(size: Callable[[int], float]) -> None:
     assert memory_growth(readings(lambda step: size(step) * MIB)) is None
@@ -172,9 +187,11 @@ def test_other_memory_does_not_grow(size: Callable[[int], float]) -> None:
 def test_the_memory_of_a_few_steps_shows_nothing() -> None:
     assert memory_growth(readings(lambda step: step * 10 * MIB, 100)) is None
     assert memory_growth([]) is None
+    odd = Observed("torch", (), 1000, 10.0, step_memory=((1.0,),) * 50)
+    assert not memory_growth_of(odd), "a record may come from anywhere"
 
 
-def test_memory_that_is_unknown_or_of_several_trainings_grows_nowhere() -> None:
+def test_no_growth_for_unknown_memory_or_several_trainings() -> None:
     grows = [(step, size, None) for step, size in readings(lambda step: (300 + step) * MIB)]
     seen = Observed("torch", (), 1000, 10.0, step_memory=tuple(grows))
     assert set(memory_growth_of(seen)) == {"process"}

@@ -76,6 +76,7 @@ def test_a_contradiction_is_left_out(said: Statement, measured: Measured, why: s
             Measured(samples=400),
         ),
         (Statement("Use 4.", (found("workers=4", 1.3, 1.5),)), Measured(workers=2)),
+        (Statement("Use 2.", (found("workers=2", 1.3, 1.5),)), Measured(workers=16)),
         (Statement("Too noisy.", unclear=(UNCLEAR,)), Measured(shares={"pandas": 0.81})),
         (Statement("Nothing helps."), Measured([IDLE], busy=BUSY)),
     ],
@@ -84,7 +85,7 @@ def test_what_agrees_is_shown(said: Statement, measured: Measured) -> None:
     assert contradiction(said, measured) is None
 
 
-def test_if_all_advice_contradicts_the_answer_says_that_nothing_helps() -> None:
+def test_without_consistent_advice_nothing_is_said_to_help() -> None:
     too_large = replace(OF_SAMPLES, speedup=Estimate(9.0, 8.0, 10.0))
     first, *_ = answers([too_large], (), {"a.py:9": 0.8}, samples=400)
     assert first == (
@@ -93,10 +94,25 @@ def test_if_all_advice_contradicts_the_answer_says_that_nothing_helps() -> None:
     )
 
 
-def test_next_to_a_large_share_nothing_is_too_noisy() -> None:
+def test_a_cause_with_a_large_share_is_never_too_noisy() -> None:
     unclear = replace(found("same-batch", 0.9, 6.0), cause=CAUSE)
     sentences = answers([unclear], (), {"a.py:9": 0.8}, causes=[CAUSE])
     assert sentences[0] == (
         "A table is read row by row (a.py:9): 80 % of the time. Convert it once."
     )
     assert "noisy" not in " ".join(sentences)
+
+
+def test_a_cause_stays_if_one_of_its_cures_is_unclear() -> None:
+    cause = replace(CAUSE, changes=("fused", "channels-last"))
+    findings = [replace(IDLE, cause=cause), replace(UNCLEAR, cause=cause)]
+    sentences = answers(findings, (), {"a.py:9": 0.8}, causes=[cause])
+    assert sentences[0] == "A table is read row by row (a.py:9): 80 % of the time. Convert it once."
+
+
+def test_a_vague_stack_has_no_exact_parts() -> None:
+    alone = found("foreach", 1.1, 20.0)
+    parts = (alone, replace(alone, change="foreach+bf16", speedup=Estimate(6.0, 1.2, 30.0)))
+    first, *_ = answers([], parts, {})
+    assert "Together, the script is at least 1.20× faster" in first
+    assert "alone gives" not in first and "adds" not in first

@@ -28,6 +28,10 @@ class Calls:
     places: tuple[str, ...]
 
 
+_FEWEST_SAMPLES = 20
+"""Fewest samples of which a share says something."""
+
+
 @dataclass(frozen=True)
 class Growing:
     """A variable that gets larger from step to step.
@@ -81,8 +85,20 @@ class Evidence:
             names: their names.
             late: of the last third of the samples.
         """
+        if not self._has_samples:
+            return 0.0
         known: Mapping[str, float] = self.facts.get("known_late" if late else "known", {})
         return min(sum(known.get(name, 0.0) for name in names), 1.0)
+
+    def of_part(self, name: str) -> float:
+        """Return the share of samples in a part of the training, such as ``loader``."""
+        parts: Mapping[str, float] = self.facts.get("parts", {}) if self._has_samples else {}
+        return parts.get(name, 0.0)
+
+    @property
+    def _has_samples(self) -> bool:
+        """Whether there are so many samples that a share of them says something."""
+        return bool(self.facts.get("samples", 0) >= _FEWEST_SAMPLES)
 
     def place(self, *names: str) -> str | None:
         """Return the user's line that calls the known function with the largest share."""

@@ -19,13 +19,13 @@ def _share(evidence: Evidence) -> float:
 
 
 def _jits(evidence: Evidence) -> Mapping[str, int]:
-    """Return how often functions with the same code were jitted after the first step, by line."""
+    """Return how often each line jitted a new function with the same code after the first step."""
     found: Mapping[str, int] = evidence.facts.get("jits", {})
     return {place: times for place, times in found.items() if times >= _FEWEST}
 
 
 class JitInLoop(Cause):
-    """A function is made and jitted in a loop."""
+    """A new function is created and jitted in each iteration of a loop."""
 
     name = "jit-in-loop"
     cure = "Call jax.jit once, outside of the loop, and pass what changes as an argument"
@@ -39,15 +39,18 @@ class JitInLoop(Cause):
         if not jits or share < _LEAST_SHARE:
             return None
         place = max(jits, key=jits.__getitem__)
-        seen = f"A function is jitted anew {jits[place]:,} times, and compiled again each time"
+        seen = f"jax.jit gets a new function {jits[place]:,} times, and compiles each of them"
         return self.found(seen, place, share)
 
 
-class NewShapes(Cause):
-    """The step gets arrays of new shapes, for each of which it is compiled."""
+class CompiledAgain(Cause):
+    """The step is compiled again and again, as for inputs of new shapes."""
 
-    name = "new-shapes"
-    cure = "Pad batches to a few shapes; JAX_EXPLAIN_CACHE_MISSES=1 says why JAX compiles"
+    name = "compiled-again"
+    cure = (
+        "JAX_EXPLAIN_CACHE_MISSES=1 says why: new shapes (pad batches to a few of them), other "
+        "types or static arguments, or a function that is created anew"
+    )
     source = "https://docs.jax.dev/en/latest/debugging/slow_tracing_compilation.html"
 
     def find(self, evidence: Evidence) -> Found | None:
@@ -56,8 +59,8 @@ class NewShapes(Cause):
         share = _share(evidence)
         if seen.step_compiles < _FEWEST or _jits(evidence) or share < _LEAST_SHARE:
             return None
-        text = f"JAX compiled the step {seen.step_compiles:,} more times, for other shapes or types"
+        text = f"JAX compiled the step {seen.step_compiles:,} times after the first time"
         return self.found(text, seen.places.get("step"), share)
 
 
-CAUSES = (JitInLoop, NewShapes)
+CAUSES = (JitInLoop, CompiledAgain)

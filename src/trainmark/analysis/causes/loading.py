@@ -129,7 +129,7 @@ class OneProcess(Cause):
 
     def find(self, evidence: Evidence) -> Found | None:
         """Return the cause if loading takes a large share without worker processes."""
-        share = evidence.facts.get("parts", {}).get("loader", 0.0)
+        share = evidence.of_part("loader")
         if evidence.facts.get("workers") != 0 or share < _LARGE_SHARE:
             return None
         place = self._slowest(evidence) or evidence.observed.places.get("loader")

@@ -169,11 +169,17 @@ class LongPart(Cause):
     sampled: ClassVar[str]
     """Name of the part among those that were sampled."""
     least: ClassVar[float] = 0.1
+    fewest: ClassVar[int] = 3
+    """Fewest times that it was seen: the samples may have ended right after it."""
+
+    def times(self, evidence: Evidence) -> int:
+        """Return how often the part was seen."""
+        raise NotImplementedError
 
     def find(self, evidence: Evidence) -> Found | None:
-        """Return the cause if the part takes long."""
-        share = evidence.facts.get("parts", {}).get(self.sampled, 0.0)
-        if share < self.least:
+        """Return the cause if the part takes long, and recurs."""
+        share = evidence.of_part(self.sampled)
+        if share < self.least or self.times(evidence) < self.fewest:
             return None
         return self.found(self.seen, evidence.observed.places.get(self.part or ""), share)
 
@@ -189,6 +195,10 @@ class Evaluation(LongPart):
     source = "https://github.com/isl-org/Open3D-ML/pull/385"
     changes = ("no-evaluation",)
 
+    def times(self, evidence: Evidence) -> int:
+        """Return the number of evaluations."""
+        return evidence.observed.evaluations or 0
+
 
 class Saving(LongPart):
     """Checkpoints are saved often."""
@@ -196,10 +206,14 @@ class Saving(LongPart):
     name = "saving"
     part = "save"
     sampled = "saving"
-    seen = "Saving takes long"
+    seen = "Saving checkpoints takes long"
     cure = "Save checkpoints less often"
     source = "https://github.com/deepchem/deepchem/issues/458"
     changes = ("no-saves",)
+
+    def times(self, evidence: Evidence) -> int:
+        """Return the number of saved files."""
+        return evidence.observed.saves
 
 
 class Recompiling(InKnownFunctions):

@@ -336,7 +336,7 @@ def _step_times(parts: Any) -> Iterator[tuple[float, ...]]:
 
 
 def _step_memory(parts: Any) -> Iterator[tuple[float | None, ...]]:
-    """Yield the valid readings among those of a message: number of a step, and bytes twice."""
+    """Yield the valid readings of a message: number of a step, bytes of the process and device."""
     for part in parts[:_MOST_PARTS] if isinstance(parts, list) else ():
         if isinstance(part, list) and len(part) == 3:
             step, *sizes = [_number(each) for each in part]

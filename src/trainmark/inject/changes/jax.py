@@ -5,14 +5,17 @@ from __future__ import annotations
 import copy
 import functools
 import sys
+import weakref
 from collections import Counter
 from collections.abc import Callable
-from types import FrameType, MethodType
+from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 import jax
 
+from ..jax.calls import weakly
 from ..jax.functions import caller_of, unwrapped
+from ..jax.outside import are_same, from_outside, is_constant
 from ..patch import around, replace
 from . import OLD_VALUES_AT, Change
 from .facts import facts_of
@@ -35,13 +38,18 @@ _OPTIONS = (
     "inline",
     "compiler_options",
 )
-"""Arguments of ``jax.jit`` that a function keeps when it donates others."""
+"""Options of the script's own call of ``jax.jit``, which are passed on when the function is jitted
+again with donation."""
+
+_DONATED = "donate_argnums", "donate_argnames"
+"""Options that donate arguments."""
 
 
 def facts(change: Change) -> None:
     """Report the user's lines that take the most time, from the first step on.
 
-    ``jits`` are the lines where functions with the same code were jitted again, and how often.
+    ``jits`` says how often each line of the script called ``jax.jit`` on a new function with code
+    that was jitted before, after the first step.
     """
     observer = change.observer
     every = facts_of(observer)
@@ -49,22 +57,29 @@ def facts(change: Change) -> None:
     switches.watch("disable_jit", lambda: bool(jax.config.jax_disable_jit))
     switches.watch("debug_nans", lambda: bool(jax.config.jax_debug_nans))
     jits: Counter[str] = Counter()
+    known: dict[Any, Any] = {}
 
     def stepped(real: Any, /, *args: Any, **more: Any) -> None:
         real(*args, **more)
         every.begin(kept=_KEPT)
         switches.stepped()
 
-    def jitted(found: Any) -> Any:
-        frame = caller_of(sys._getframe(2))
-        if observer.steps and hasattr(found, "lower") and observer.is_users(frame):
-            place = observer.users_place(frame)
-            jits[place] += 1
+    def jitted(found: Any, frame: FrameType) -> Any:
+        caller = caller_of(frame)
+        function = getattr(found, "__wrapped__", None)
+        if not isinstance(function, FunctionType) or not observer.is_users(caller):
+            return found
+        # JAX knows a function again, but not another one with the same code.
+        functions = known.setdefault(function.__code__, weakref.WeakSet())
+        is_another = functions and function not in functions
+        functions.add(function)
+        if is_another and observer.steps:
+            jits[observer.users_place(caller)] += 1
             every.found["jits"] = dict(jits.most_common(_MOST_PLACES))
         return found
 
     around(observer, "stepped", stepped)
-    replace(jax, "jit", jitted)
+    _replace_jit(change, jitted)
 
 
 def no_debug_nans(change: Change) -> None:
@@ -82,7 +97,7 @@ def _switch_off(change: Change, name: str) -> None:
 
     def updated(real: Callable[..., Any], option: str, value: Any) -> None:
         if option == name and value:
-            change.took(f"{name} stays off")
+            change.took(f"the script's {name} = True is ignored")
         else:
             real(option, value)
 
@@ -95,35 +110,41 @@ def _switch_off(change: Change, name: str) -> None:
 def jit_once(change: Change) -> None:
     """Jit functions with the same code once, so that they are compiled once."""
     observer = change.observer
-    made: dict[Any, Any] = {}
+    made: dict[Any, tuple[Any, list[Any]]] = {}
 
-    def jitted(found: Any) -> Any:
-        frame = caller_of(sys._getframe(2))
+    def jitted(found: Any, frame: FrameType) -> Any:
+        caller = caller_of(frame)
         function: Any = getattr(found, "__wrapped__", None)
-        code = getattr(function, "__code__", None)
-        if code is None or not observer.is_users(frame):
+        if not isinstance(function, FunctionType) or not observer.is_users(caller):
             return found
-        key = code, frame.f_code, frame.f_lasti
-        earlier = made.setdefault(key, found)
-        if earlier is found:
+        name = function.__name__
+        key = function.__code__, caller.f_code, caller.f_lasti
+        options = [frame.f_locals.get(option) for option in (*_OPTIONS, *_DONATED)]
+        outside = [*options, *from_outside(function)]
+        earlier, before = made.get(key, (None, []))
+        if not all(map(is_constant, outside)):
+            change.keeps(
+                lambda: f"{name} uses values that may have changed each time it is created"
+            )
             return found
-        if not _are_alike(earlier.__wrapped__, function):
-            name = function.__name__
-            change.keeps(lambda: f"{name} has other values from outside each time it is made")
-            made[key] = found
+        made[key] = found, outside
+        if earlier is None:
             return found
-        change.took(f"{function.__name__} at {observer.users_place(frame)} is jitted once")
+        if not are_same(before, outside):
+            change.keeps(lambda: f"{name} uses other values from outside each time it is created")
+            return found
+        made[key] = earlier, outside
+        change.took(f"{name} at {observer.users_place(caller)} is jitted once")
         return earlier
 
-    replace(jax, "jit", jitted)
+    _replace_jit(change, jitted)
 
 
 def donate(change: Change) -> None:
     """Let steps write their results to the arrays that they are given."""
     observer = change.observer
 
-    def jitted(found: Any) -> Any:
-        frame = sys._getframe(2)
+    def jitted(found: Any, frame: FrameType) -> Any:
         given = frame.f_locals
         is_users = observer.is_users(caller_of(frame))
         if not is_users or not hasattr(found, "lower") or _donates(given):
@@ -131,11 +152,11 @@ def donate(change: Change) -> None:
         options = {name: given[name] for name in _OPTIONS if _is_set(given.get(name))}
         return _Donating(found, given["fun"], options, change)
 
-    replace(jax, "jit", jitted)
+    _replace_jit(change, jitted)
 
 
 def no_sync(change: Change) -> None:
-    """Give the user's lines that only report a result what their first call returned."""
+    """Where the script only reports a result, return what was read there first."""
     arrays = type(jax.numpy.zeros(()))
     results: dict[Any, Any] = {}
     stale_places: dict[str, None] = {}
@@ -152,7 +173,7 @@ def no_sync(change: Change) -> None:
         key = _place_of_call(frame, name, self)
         if key not in results:
             results[key] = real(self, *args, **more)
-            # Python may specialise the same call, which is then at another instruction.
+            # Python may specialise a call, which moves it to another instruction of the same line.
             stale_places[change.observer.users_place(frame)] = None
             change.proves(OLD_VALUES_AT + "; ".join(list(stale_places)[:_MOST_PLACES]))
         return copy.deepcopy(results[key])  # the script may change it
@@ -162,7 +183,7 @@ def no_sync(change: Change) -> None:
 
 
 class _Donating:
-    """Stands for a jitted function; donates arguments once they are results of earlier calls."""
+    """Wraps a jitted function. What the previous call has returned is donated from then on."""
 
     def __init__(self, jitted: Any, function: Any, options: dict[str, Any], change: Change) -> None:
         functools.update_wrapper(self, jitted)
@@ -171,8 +192,7 @@ class _Donating:
         self._function = function
         self._options = options
         self._change = change
-        self._results: set[int] = set()
-        self._kept: Any = None
+        self._results: list[Callable[[], Any]] = []
         self._is_decided = False
 
     def __call__(self, /, *args: Any, **more: Any) -> Any:
@@ -181,8 +201,7 @@ class _Donating:
         found = self._jitted(*args, **more)
         leaves = [] if self._is_decided else jax.tree_util.tree_leaves(found)
         if not any(isinstance(each, jax.core.Tracer) for each in leaves):
-            self._kept = leaves  # else, an id may be used again
-            self._results = {id(each) for each in leaves}
+            self._results = [weakly(each) for each in leaves]
         return found
 
     def _decide(self, args: tuple[Any, ...]) -> None:
@@ -192,15 +211,18 @@ class _Donating:
             return
         self._is_decided = True
         self._results.clear()
-        self._kept = None
         donating = jax.jit(self._function, donate_argnums=tuple(again), **self._options)
         self._jitted.replaces(unwrapped(donating))
         name = getattr(self._function, "__name__", "a function")
-        self._change.took(f"{name} donates arguments {', '.join(map(str, again))}")
+        numbers = " and ".join(map(str, again))
+        self._change.took(f"{name} donates argument{'s' if len(again) > 1 else ''} {numbers}")
 
     def _were_returned(self, argument: Any) -> bool:
         leaves = jax.tree_util.tree_leaves(argument)
-        return bool(leaves) and all(id(each) in self._results for each in leaves)
+        returned = {
+            id(result) for result in (each() for each in self._results) if result is not None
+        }
+        return bool(leaves) and all(id(each) in returned for each in leaves)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._jitted, name)
@@ -209,28 +231,26 @@ class _Donating:
         return self if thing is None else MethodType(self, thing)
 
 
-def _are_alike(one: Any, other: Any) -> bool:
-    """Whether two functions with the same code are given the same values from outside."""
-    pairs = zip(_from_outside(one), _from_outside(other))  # noqa: B905  (Python 3.8)
-    return all(mine is its for mine, its in pairs)
+def _replace_jit(change: Change, by: Callable[[Any, FrameType], Any]) -> None:
+    """Replace what ``jax.jit`` returns; an error of ours is reported, and the result kept.
 
+    Args:
+        change: the change that does it.
+        by: is given the result, and the frame of ``jax.jit``.
+    """
 
-def _from_outside(function: Any) -> list[Any]:
-    """Return a function's defaults, and the values that it closes over."""
-    named = function.__kwdefaults__ or {}
-    cells = map(_content, function.__closure__ or ())
-    return [*(function.__defaults__ or ()), *named.values(), *cells]
+    def replaced(found: Any) -> Any:
+        try:
+            return by(found, sys._getframe(2))
+        except Exception as error:  # noqa: BLE001  (the user's script must go on)
+            change.cannot(f"{type(error).__name__}: {error}"[:200])
+            return found
 
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # it is empty
-        return None
+    replace(jax, "jit", replaced)
 
 
 def _donates(given: dict[str, Any]) -> bool:
-    return any(_is_set(given.get(name)) for name in ("donate_argnums", "donate_argnames"))
+    return any(_is_set(given.get(name)) for name in _DONATED)
 
 
 def _is_set(value: Any) -> bool:

@@ -212,6 +212,8 @@ def _now(observer: Any, thread: int, is_evaluated: Callable[[], bool] = bool) ->
 def _part(frame: Any, observer: Any) -> tuple[str, bool]:
     """Return the part of the step, and whether it has called the user's code."""
     of_user = False
+    # A network's method that is called as a function has no other sign of what it is.
+    unnamed = _OWN
     for each in _frames(frame):
         name = each.f_code.co_filename
         for ending, part in _PARTS.items():
@@ -220,10 +222,10 @@ def _part(frame: Any, observer: Any) -> tuple[str, bool]:
         if of_user and "torch/optim/" in name:  # it may be a closure, as in Lightning
             return _OWN, True
         if observer.is_users(each):
-            if each.f_code.co_name == "forward":  # of a network that is not called as such
-                return "forward", of_user
+            if each.f_code.co_name == "forward":
+                unnamed = "forward"
             of_user = True
-    return _OWN, of_user
+    return unnamed, of_user
 
 
 def _frames(frame: Any) -> Any:

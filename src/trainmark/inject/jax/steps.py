@@ -195,9 +195,9 @@ class _Steps:
             self._look_for_step(now)
 
     def _is_average(self, now: Now, returned: list[Any]) -> bool:
-        """Whether a function that is given weights returns others of their shape.
+        """Whether a function that is given weights returns other arrays of their shape.
 
-        It averages the weights, for example.
+        It may average the weights, for example.
         """
         function = now.function
         shapes = {each.shape for each in self._weights_now() if each.ndim > 1}

@@ -26,7 +26,7 @@ _MOST_WORKERS = 8
 """Maximum number of loader processes that is tried."""
 _LARGE_SHARE = 0.25
 """Share of the time from which on changes to a part of the script are tried first."""
-_NOT_FOR_JAX = "not tried for JAX"
+_NOT_FOR_JAX = "trainmark can't make this change to a JAX script"
 _SLOW_SECONDS = 300.0
 """With at least this time, changes that start slowly are tried."""
 
@@ -38,7 +38,7 @@ def choose(
     only: Sequence[str] = (),
     causes: Sequence[Found] = (),
 ) -> tuple[list[str], dict[str, str], dict[str, str]]:
-    """Return the changes to try, why others need an option, and why the rest doesn't apply.
+    """Return the changes to try, why others were left out, and why the rest doesn't apply.
 
     Args:
         seen: what the unchanged script does.
@@ -51,13 +51,12 @@ def choose(
     others: dict[str, str] = {}
     if seen.framework == "jax":
         others = dict.fromkeys(EXPERIMENTS.keys() - {*OF_JAX, *CURES_OF_JAX}, _NOT_FOR_JAX)
+    else:
+        others = dict.fromkeys((*ONLY_JAX, *CURES_OF_JAX), "it is a change to JAX")
     if only:
-        names = [name for name in only if name not in others]
-        return (
-            _with_values(names, seen, facts),
-            {name: others[name] for name in only if name in others},
-            {},
-        )
+        refused = {name: others[_word(name)] for name in only if _word(name) in others}
+        names = [name for name in only if name not in refused]
+        return _with_values(names, seen, facts), refused, {}
     own = [name for name in EXPERIMENTS if name not in (*ONLY_KERAS, *ONLY_JAX, *OF_CAUSES)]
     if seen.framework == "keras":
         own = list(OF_KERAS)
@@ -75,10 +74,22 @@ def choose(
     names = [name for name in own if name not in why_not]
     names.sort(key=lambda name: experiment(name).part not in large)
     left_out = {name: why for name, why in why_not.items() if "--" in why}
-    unsuitable = {name: why for name, why in why_not.items() if name not in left_out} | others
-    of_causes = [change for cause in causes for change in cause.changes if change not in why_not]
+    unsuitable = {name: why for name, why in why_not.items() if name not in left_out}
+    if seen.framework == "jax":
+        unsuitable |= others
+    of_causes = [
+        change
+        for cause in causes
+        for change in cause.changes
+        if change not in why_not and not reasons.get(change)
+    ]
     planned = dict.fromkeys([*of_causes, *_with_values(names, seen, facts)])
     return list(planned), left_out, unsuitable
+
+
+def _word(change: str) -> str:
+    """Return the name of a change without its value."""
+    return change.partition("=")[0]
 
 
 def why_rare(seen: Observed, times: int, seconds: float | None) -> str:
@@ -129,7 +140,7 @@ def _reasons(seen: Observed, facts: Mapping[str, Any], seconds: float) -> dict[s
     no_workers = no_loader
     if facts.get("iterable"):
         no_workers = "the dataset is an IterableDataset"
-    elif not no_loader and workers == _workers():
+    elif workers is not None and workers >= _workers():
         no_workers = f"the loader already has {workers} workers"
     no_accumulation = ""
     if facts.get("accumulates", 1) <= 1:

@@ -22,12 +22,19 @@ def step(weights, x):
     return weights - 0.1 * gradient, loss
 
 
+@jax.jit
+def clipped(weights):
+    return jnp.clip(weights, -0.105, 0.105)
+
+
 evaluated = jax.jit(loss_of)
 
 for number in range(60):
     weights, loss = step(weights, inputs)
     if name == "norms":
         norm = jnp.linalg.norm(weights)
+    elif name == "clipped" and number % 5 == 4:
+        weights = clipped(weights)
     elif name == "every step":
         float(jnp.mean(jnp.tanh(inputs @ weights)))
     elif number % 20 == 19:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import torch
 
 is_in_turn = sys.argv[1] == "in turn"
+others = {"in turn": 0, "one after the other": 50, "only tried": 1}[sys.argv[1]]
 torch.manual_seed(0)
 model = torch.nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
@@ -31,5 +32,5 @@ for _ in range(30):
     optimizer.step()
     if is_in_turn:
         train_in_jax()
-for _ in range(0 if is_in_turn else 50):
+for _ in range(others):
     train_in_jax()
