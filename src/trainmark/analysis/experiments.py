@@ -54,6 +54,14 @@ EXPERIMENTS = {
         "algorithms whose results differ from run to run",
         "Turn deterministic algorithms off where runs need not repeat each other bit by bit.",
     ),
+    "no-torch-profiler": Experiment(
+        "switch",
+        "without PyTorch's profiler",
+        "Remove PyTorch's profiler, or give it a schedule of a few steps.",
+    ),
+    "no-python-profiler": Experiment(
+        "switch", "without Python's profiler", "Train without Python's profiler."
+    ),
     "no-gc": Experiment(
         "switch", "without gc.collect()", "Call gc.collect() once per epoch, or not at all."
     ),
@@ -218,6 +226,8 @@ CURES_OF_JAX = ("no-debug-nans", "no-disable-jit", "jit-once")
 OF_CAUSES = (
     "no-anomaly",
     "no-deterministic",
+    "no-torch-profiler",
+    "no-python-profiler",
     "no-gc",
     "no-empty-cache",
     "no-checkpointing",

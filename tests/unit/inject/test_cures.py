@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import cProfile
 import gc
 import json
+import profile
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +21,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from tests.unit.inject.notes import Notes  # noqa: E402
 from trainmark.inject.changes import lines  # noqa: E402
+from trainmark.inject.changes.profilers import is_profiled  # noqa: E402
 
 pytestmark = [  # JAX, which another test has imported, and newer Pythons warn of loaders' processes
     pytest.mark.filterwarnings("ignore:os.fork"),
@@ -97,6 +101,54 @@ def test_anomaly_detection_stays_off(apply: Apply) -> None:
         assert not torch.is_anomaly_enabled()
         train()
     assert notes.changes == {"no-anomaly": "anomaly detection stays off"}
+
+
+@pytest.mark.parametrize(
+    "profiler",
+    [
+        lambda: torch.profiler.profile(
+            schedule=torch.profiler.schedule(wait=1, warmup=1, active=2)
+        ),
+        lambda: torch.profiler.profile(record_shapes=True),
+        torch.autograd.profiler.profile,
+    ],
+)
+def test_pytorchs_profiler_stays_off(apply: Apply, profiler: Callable[[], Any]) -> None:
+    _, expected = train()
+    notes = apply("no-torch-profiler")
+    assert not notes.changes
+    seen = []
+    with profiler() as given:
+        step = getattr(given, "step", nothing)
+        _, losses = train(also=lambda: (step(), seen.append(torch.autograd._profiler_enabled())))
+    assert losses == expected
+    assert seen == [False] * 6
+    assert notes.changes == {"no-torch-profiler": "PyTorch's profiler stays off"}
+
+
+@pytest.fixture
+def unprofiled() -> Iterator[None]:
+    """End profiling after a test, and go on with that of the tests."""
+    before = sys.getprofile()
+    yield
+    sys.setprofile(before)
+
+
+@pytest.mark.usefixtures("unprofiled")
+@pytest.mark.parametrize("is_early", [True, False])
+def test_pythons_profiler_stays_off(apply: Apply, is_early: bool) -> None:
+    profiler = cProfile.Profile()
+    if is_early:
+        profiler.enable()
+    notes = apply("no-python-profiler")
+    assert bool(notes.changes) == is_early
+    with cProfile.Profile():
+        seen: list[bool] = []
+        train(also=lambda: seen.append(is_profiled()))
+    profile.Profile().runcall(train, also=lambda: seen.append(is_profiled()))
+    assert seen == [False] * 12
+    said = "is turned off" if is_early else "stays off"
+    assert notes.changes == {"no-python-profiler": f"Python's profiler {said}"}
 
 
 def test_algorithms_need_not_be_deterministic(apply: Apply) -> None:

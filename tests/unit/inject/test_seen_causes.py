@@ -59,6 +59,26 @@ def test_a_cause_is_seen(tmp_path: Path, name: str, cause: str, text: str) -> No
     assert 0.05 < (found[cause].share or 0.0) < 1
 
 
+@pytest.mark.parametrize(
+    ("which", "cause", "proof"),
+    [
+        ("cProfile", "python-profiler", "Python's profiler stays off"),
+        ("torch", "torch-profiler", "PyTorch's profiler stays off"),
+    ],
+)
+def test_a_profiler_that_was_left_on_is_named(
+    tmp_path: Path, which: str, cause: str, proof: str
+) -> None:
+    pytest.importorskip("torch")
+    seen = report_of(tmp_path, "profiled", "facts", which)
+    found = causes(seen)
+    assert list(found) == [cause]
+    assert found[cause].place == line_of("profiled", "with PROFILERS")
+    cured = report_of(tmp_path, "profiled", f"no-{cause}", which)
+    assert cured["changed"] == {f"no-{cause}": proof}
+    assert cured["printed"] == seen["printed"]
+
+
 def test_the_line_that_loads_is_named(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("pandas")

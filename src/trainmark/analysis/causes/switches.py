@@ -41,6 +41,7 @@ class TorchProfiler(SwitchOn):
     seen = "PyTorch's profiler records every step"
     cure = "Remove it, or give it a schedule of a few steps"
     source = _TUNING
+    changes = ("no-torch-profiler",)
 
 
 class PythonProfiler(SwitchOn):
@@ -51,6 +52,7 @@ class PythonProfiler(SwitchOn):
     seen = "A Python profiler is called for every function"
     cure = "Train without it"
     source = "https://docs.python.org/3.1/library/profile.html"
+    changes = ("no-python-profiler",)
 
 
 class LaunchBlocking(SwitchOn):

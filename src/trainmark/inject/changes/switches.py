@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from ..patch import around
@@ -40,6 +41,12 @@ class Switches:
             return result
 
         around(owner, function, noted)
+
+    def may_be_set(self, name: str, frame: FrameType) -> None:
+        """Keep that the user's line above a frame may turn a switch on."""
+        place = self._observer.users_place(frame)
+        if place is not None:
+            self._places[name] = place
 
     def look(self) -> None:
         """Read the switches in the middle of a step: some are only on for a part of it."""

@@ -14,4 +14,12 @@ from .loader import (
 )
 from .model import attention, bf16, channels_last, compile, cuda_graphs, fp16, fp32, tf32, threads
 from .optimizer import foreach, fused, torch_optimizer
-from .switched_off import no_anomaly, no_checkpointing, no_deterministic, no_empty_cache, no_gc
+from .switched_off import (
+    no_anomaly,
+    no_checkpointing,
+    no_deterministic,
+    no_empty_cache,
+    no_gc,
+    no_python_profiler,
+    no_torch_profiler,
+)

@@ -18,7 +18,7 @@ from torch.utils.data import IterableDataset, dataloader
 
 from ... import accelerator
 from ...patch import around
-from .. import Change, lines
+from .. import Change, lines, profilers
 from ..busy import Busy
 from ..calls import Calls
 from ..facts import facts_of
@@ -165,10 +165,12 @@ def _watch(switches: Switches) -> None:
     switches.watch("anomaly", torch.is_anomaly_enabled)
     switches.watch("deterministic", torch.are_deterministic_algorithms_enabled)
     switches.watch("profiler", torch.autograd._profiler_enabled)
-    switches.watch("Python profiler", lambda: sys.getprofile() is not None)
+    profilers.watch(switches)
     switches.watch("blocking", lambda: os.environ.get("CUDA_LAUNCH_BLOCKING") == "1")
     switches.set_by("anomaly", torch.autograd.set_detect_anomaly, "__init__")
     switches.set_by("anomaly", torch.autograd.detect_anomaly, "__enter__")
+    switches.set_by("profiler", torch.profiler.profile, "start")
+    switches.set_by("profiler", torch.autograd.profiler.profile, "__enter__")
     switches.set_by("deterministic", torch, "use_deterministic_algorithms")
 
 

@@ -12,7 +12,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils import checkpoint
 
 from ...patch import around
-from .. import Change
+from .. import Change, profilers
 
 
 def no_anomaly(change: Change) -> None:
@@ -49,6 +49,28 @@ def no_checkpointing(change: Change) -> None:
     options = {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
     options |= {"use_reentrant", "preserve_rng_state"}
     around(checkpoint, "checkpoint", kept)
+
+
+def no_torch_profiler(change: Change) -> None:
+    """Keep PyTorch's profiler off."""
+
+    def never(_: Callable[..., Any], self: Any) -> Any:
+        change.took("PyTorch's profiler stays off")
+        return self
+
+    def nothing(*_: Any) -> None:
+        pass
+
+    around(torch.profiler.profile, "start", never)
+    for name in ("step", "stop"):
+        around(torch.profiler.profile, name, nothing)
+    around(torch.autograd.profiler.profile, "__enter__", never)
+    around(torch.autograd.profiler.profile, "__exit__", nothing)
+
+
+def no_python_profiler(change: Change) -> None:
+    """Keep Python's profilers off."""
+    profilers.keep_off(change)
 
 
 def no_gc(change: Change) -> None:
