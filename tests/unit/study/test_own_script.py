@@ -290,6 +290,28 @@ def test_a_change_that_is_late_later_keeps_its_first_result() -> None:
     assert found.left_out == {}
 
 
+def test_time_that_is_left_is_used_for_more_changes() -> None:
+    unchanged = [(8.0, steps(2, 0.0)), (44.0, steps(9, 5.0)), (44.1, 9)]
+    host = FakeHost(script=unchanged, facts={"optimizer": "SGD", "fused": False})
+    found = explained(host, seconds=90.0)
+    tried = [change for changes in host.rounds for change in changes if change]
+    assert len(host.rounds) > 1, "nothing wins, so there is nothing to measure again"
+    assert len(set(tried)) == len(tried)
+    assert {each.change for each in found.findings} == set(tried)
+    assert not found.left_out.keys() & set(tried)
+    assert host.time <= 90.0
+
+
+def test_a_winner_is_measured_again_before_more_changes_are_tried() -> None:
+    unchanged = [(8.0, steps(2, 0.0)), (44.0, steps(9, 5.0)), (44.1, 9)]
+    facts = {"optimizer": "SGD", "fused": False}
+    wins = {name: Behaviour(0.5) for name in ("fused", "bf16", "threads=1", "no-sync")}
+    host = FakeHost(script=unchanged, facts=facts, changes=wins)
+    explained(host, seconds=90.0)
+    tried = [change for changes in host.rounds for change in changes if change]
+    assert len(tried) > len(set(tried))
+
+
 def test_no_round_begins_that_would_not_fit() -> None:
     host = FakeHost(changes={"fused": Behaviour(0.5)}, round_seconds=17.0)
     found = explained(host, "fused", seconds=60.0)

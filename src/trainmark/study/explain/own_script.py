@@ -296,6 +296,7 @@ class _Study:
         chosen = choose(self.observed, self.facts, self.seconds, only, self.causes)
         planned, self.left_out, self.unsuitable = chosen
         self.findings = self._screen(self._that_fit(planned, whole=bool(only)))
+        self._use_time_left(planned)
         if not only:
             self.findings |= self._of_causes()
         slowest = self._of_lines()
@@ -463,6 +464,22 @@ class _Study:
         late = f"{NOT_ENOUGH_TIME}; use --seconds {math.ceil(enough / 10) * 10}"
         self.left_out |= dict.fromkeys(planned[number:], late)
         return planned[:number]
+
+    def _use_time_left(self, planned: Sequence[str]) -> None:
+        """Screen more changes as long as there is time, and none has to be measured again."""
+        late = [name for name in planned if name in self.left_out]
+        late = [name for name in late if self.left_out[name].startswith(NOT_ENOUGH_TIME)]
+        while late and not self.interrupted and not candidates(self.findings.values()):
+            side = self._round_seconds(1)
+            if self.passed + 2 * side > self.seconds:
+                break
+            each = side * (1 + 1 / min(self._most_alive(), len(late)))
+            number = max(int(_SCREENING * (self.seconds - self.passed) / each), 1)
+            self.screening_ends = self.seconds
+            self.findings |= self._screen(late[:number])
+            for name in self.findings.keys() & self.left_out.keys():
+                del self.left_out[name]
+            late = late[number:]
 
     def _start_seconds(self, sides: int) -> float:
         """Return the seconds until this many processes have started, as in the latest round."""
