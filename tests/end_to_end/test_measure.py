@@ -214,7 +214,7 @@ def test_a_script_that_does_not_is_measured_as_a_whole(command: CommandLine) -> 
     assert quick["process_seconds"]["median"] >= 0.1
 
 
-def test_growing_list_is_said_before_everything_else(command: CommandLine) -> None:
+def test_growing_list_comes_before_everything_else(command: CommandLine) -> None:
     pytest.importorskip("torch")
     script = Path(__file__).parent / "own_scripts" / "growing_list.py"
     words = ("--repeats", "1", "--out", str(command.out), "--steps", "1000")

@@ -28,6 +28,7 @@ from .forward_time import ForwardTime
 from .hooks import HOOK, hook_of_script, load_hook
 from .inside import Observes
 from .leaving import leave
+from .one_at_a_time import OneAtATime
 from .passes import Passes, Predictions, TrainingData
 from .places import Places, is_users_file, users_place
 from .planned import steps_left
@@ -178,6 +179,7 @@ class Observer:
         self._loader_place: str | None = None
         self._loading_place: str | None = None
         self.planned_steps: int | None = None
+        self._starts = OneAtATime()
         self._is_cut = False
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
@@ -337,6 +339,7 @@ class Observer:
             moved: whether the weights have changed since that pass.
         """
         if grad and (training or self._trains_in_eval):
+            self._starts.begins()
             if self._odd_targets >= _MOST_ODD_TARGETS:
                 examples = None
             self._rows = examples or 0
@@ -785,6 +788,7 @@ class Observer:
             else:
                 self._unread += [(step.framework, each) for each in of_steps]
         if is_first:  # its duration is unknown
+            self._starts.ends()
             now = clock()  # our own start is no part of the second one
             self._forward.stepped(0.0)
             self._tally.stepped(counts=False)

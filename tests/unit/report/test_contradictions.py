@@ -85,7 +85,7 @@ def test_what_agrees_is_shown(said: Statement, measured: Measured) -> None:
     assert contradiction(said, measured) is None
 
 
-def test_without_consistent_advice_nothing_is_said_to_help() -> None:
+def test_without_consistent_advice_nothing_helps() -> None:
     too_large = replace(OF_SAMPLES, speedup=Estimate(9.0, 8.0, 10.0))
     first, *_ = answers([too_large], (), {"a.py:9": 0.8}, samples=400)
     assert first == (

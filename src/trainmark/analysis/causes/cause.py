@@ -97,7 +97,7 @@ class Evidence:
 
     @property
     def _has_samples(self) -> bool:
-        """Whether there are so many samples that a share of them says something."""
+        """Whether there are enough samples for a share of them to say something."""
         return bool(self.facts.get("samples", 0) >= _FEWEST_SAMPLES)
 
     def place(self, *names: str) -> str | None:

@@ -50,6 +50,7 @@ from trainmark.execute.parent.turns import SLICE_SECONDS
 from trainmark.execute.protocol.answers import Answer, StepsObserved
 from trainmark.inject.changes import OLD_VALUES_AT
 from trainmark.inject.changes import VARIABLE as CHANGES
+from trainmark.inject.one_at_a_time import VARIABLE as STARTS
 from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.vendor import Gpu
 from trainmark.record.caveats import Caveat
@@ -240,6 +241,10 @@ def located(cause: Found, folder: Path) -> Found:
     return dataclasses.replace(cause, place=place)
 
 
+_STARTS = "starts"
+"""File that is locked by the process that computes its first step."""
+
+
 @dataclass
 class _Study:
     command: Command
@@ -264,6 +269,7 @@ class _Study:
     unwritten: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        (self.store.folder / _STARTS).touch()
         self.screening_ends = _SCREENING_AT_MOST * self.seconds
 
     @property
@@ -830,6 +836,7 @@ class _Study:
         patch = self.patches.get(change)
         environment = {
             CHANGES: "" if patch else change.replace("+", ","),
+            STARTS: str(self.store.folder / _STARTS),
             "PYTHONDONTWRITEBYTECODE": "1",
             "WANDB_MODE": "disabled",
         }

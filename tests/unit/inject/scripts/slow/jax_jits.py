@@ -13,7 +13,7 @@ settings = {"rate": 0.01}
 
 
 class Network:
-    """Has a step of its own."""
+    """Has a step as a method."""
 
     def __init__(self, rate):
         self.rate = rate
