@@ -29,7 +29,7 @@ PLANTS = {
     "cell-loop": "an LSTM is a loop over time steps in Python",
     "checkpointed": "activations are computed twice, though there is memory for them",
     "table": "a row of a pandas table is read for each example",
-    "growing-tensor": "all outputs are kept in one tensor, for a running accuracy",
+    "growing-tensor": "a part of all inputs is kept in one tensor, for a running mean",
     "growing-list": "all losses are kept in a list, for a running mean",
     "profiler": "Python's profiler was left on",
     "logging": "weights are formatted and logged in every step",
@@ -109,6 +109,10 @@ def network(slow: str, shape: str) -> nn.Module:
         return Cells(slow == shape)
     if shape in ("deepcopy", "average", "logging"):
         return Dense(256, 8, False)
+    if shape == "profiler":
+        return Dense(64, 24, False)
+    if shape == "growing-list":
+        return Dense(64, 1, False)
     return Dense(512, 2, slow == "checkpointed")
 
 
@@ -120,7 +124,8 @@ def loader_of(slow: str, shape: str, x: torch.Tensor, labels: torch.Tensor) -> D
         data = TensorDataset(x[:SHORT], labels[:SHORT])
         keeps = slow != shape
         return DataLoader(data, 128, num_workers=2, persistent_workers=keeps)
-    return DataLoader(TensorDataset(x, labels), 128, shuffle=True, drop_last=True)
+    size = 32 if shape == "deepcopy" else 128
+    return DataLoader(TensorDataset(x, labels), size, shuffle=True, drop_last=True)
 
 
 def main() -> None:
@@ -149,8 +154,7 @@ def main() -> None:
         profiler.enable()  # slow: profiler
     logging.basicConfig(filename=os.devnull, level=logging.INFO)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.999))
-    kept = torch.empty(0, 10)
-    right = torch.empty(0, dtype=torch.long)
+    kept = torch.empty(0, 196)
     losses: list[torch.Tensor] = []
     best = None
     step = 0
@@ -165,9 +169,8 @@ def main() -> None:
             if slow == "gc":
                 gc.collect()  # slow: gc
             elif slow == "growing-tensor":
-                kept = torch.cat([kept, logits.detach()])  # slow: growing-tensor
-                right = torch.cat([right, targets])
-                (kept.argmax(1) == right).float().mean()
+                kept = torch.cat([kept, inputs[:, :196]])  # slow: growing-tensor
+                kept.mean()
             elif slow == "deepcopy":
                 best = copy.deepcopy(model)  # slow: deepcopy
             elif slow == "average":

@@ -23,6 +23,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trainmark.analysis.changes import SAMPLED
+
 FOLDER = Path(__file__).resolve().parent
 BY_HAND = ("threads", "workers", "batch", "fused", "foreach", "bf16")
 """Changes that train.py can make itself."""
@@ -61,7 +63,7 @@ PLANTS = {
     "table": Plant("habits.py", {"pandas"}),
     "growing-tensor": Plant("habits.py", {"growing-tensor", "growth"}),
     "growing-list": Plant("habits.py", {"growing-list", "growth"}),
-    "profiler": Plant("habits.py", {"python-profiler"}),
+    "profiler": Plant("habits.py", {"no-python-profiler", "python-profiler"}),
     "logging": Plant("habits.py", {"logging"}),
     "deepcopy": Plant("habits.py", {"copies"}),
     "average": Plant("habits.py", {"weight-average"}),
@@ -176,8 +178,11 @@ def named_first(found: dict[str, Any]) -> First:
     names = [change.partition("=")[0]]
     if first["cause"]:
         names.append(first["cause"]["name"])
-    is_measured = first["proof"] != "sampled"
-    return First(names, change, first["place"], first["speedup"]["value"], is_measured)
+    is_measured = first["proof"] != SAMPLED
+    promised = first["speedup"]["value"]
+    if first["cause"] and not is_measured and not first["cause"]["is_removed"]:
+        promised = None  # the answer says the share alone
+    return First(names, change, first["place"], promised, is_measured)
 
 
 def place_of(script: str, slow: str) -> str | None:

@@ -132,7 +132,9 @@ class _Sorted:
         together = stack[-1].change.split("+") if stack else []
         alone = [each for each in findings if each.change not in together]
         self.findings = findings
-        self.helpful = [each for each in alone if each.helps and (each.fresh or each.cause)]
+        helpful = [each for each in alone if each.helps and (each.fresh or each.cause)]
+        # What grows costs more and more, so that the gain so far says little.
+        self.helpful = sorted(helpful, key=lambda each: not _grows(each))
         self.once = [
             each for each in alone if each.wins and not each.fresh and each not in self.helpful
         ]
@@ -169,6 +171,11 @@ class _Sorted:
         if cheap:
             said.append(Statement(f"Not the bottleneck: {cheap}."))
         return said
+
+
+def _grows(found: Finding) -> bool:
+    """Whether it is about something that gets larger with every step."""
+    return found.cause is not None and found.cause.variable is not None
 
 
 def _without_a_winner(
@@ -268,6 +275,11 @@ def _advice_text(found: Finding, busy: str) -> str:
 
 def _promise(found: Finding, busy: str) -> str:
     """Return by how much a change helps, and what it costs."""
+    if found.proof == SAMPLED and _grows(found):
+        return (
+            f"Without it, the steps that were seen would be {_about(found)} faster, and later ones "
+            f"more so{busy}."
+        )
     if found.proof == SAMPLED:
         return f"Without it, the script would be {_about(found)} faster{busy}."
     once = "" if found.fresh else " (measured only once)"

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from trainmark.analysis.causes import Found
+from trainmark.analysis.causes.cause import Growing
 from trainmark.analysis.changes import SAMPLED, Curve, Finding
 from trainmark.analysis.experiments import experiment
 from trainmark.analysis.statistics import Estimate
@@ -232,6 +233,18 @@ def test_a_cause_is_named_first(finding: Finding, words: str) -> None:
     first, *rest = answers([finding, found("fused", 1.4, 1.6)], (), {})
     assert first.endswith(words)
     assert len(rest) == 1
+
+
+def test_what_grows_comes_before_larger_gains_and_costs_more_later() -> None:
+    kept = Growing("a.py:1", "losses", "list", 1.0)
+    growing = Found("growing-list", "losses gets longer", "Keep a sum", "", "a.py:9", variable=kept)
+    slow = replace(sampled_of(growing), speedup=Estimate(1.2, 1.1, 1.3))
+    first, second, *_ = answers([sampled_of(PANDAS), slow], (), {})
+    assert first == (
+        "losses gets longer (a.py:9). Keep a sum. Without it, the steps that were seen would be "
+        "about 1.20× [1.10, 1.30] faster, and later ones more so."
+    )
+    assert second.startswith("Working with pandas takes long")
 
 
 def test_a_cause_that_no_experiment_has_judged_is_named() -> None:
