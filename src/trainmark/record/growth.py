@@ -45,8 +45,8 @@ FEWEST_STEPS_OF_MEMORY = 100
 _LEAST_BYTES = 32 << 20
 """Least growth of the memory over the training; caches of a library take as much."""
 _LEAST_SHARE_OF_EARLIER = 0.75
-"""Least growth of the memory from the second to the last third of a training, as a share of that
-from the first to the second. What fills a cache grows less and less."""
+"""Least growth of the memory per step from the second to the last third of a training, as a share
+of that from the first to the second. What fills a cache grows less and less."""
 _LEAST_SHARE_OF_MEMORY = 0.03
 """Least growth of the memory over the training, as a share of that at its start."""
 
@@ -154,8 +154,11 @@ def memory_growth(readings: Sequence[tuple[float, float]]) -> Growth | None:
     if found is None:
         return None
     least = max(_LEAST_BYTES, _LEAST_SHARE_OF_MEMORY * found.first)
-    earlier, later = _between_thirds([value for _, value in _warm(readings)])
-    is_steady = later >= _LEAST_SHARE_OF_EARLIER * earlier
+    kept = _warm(readings)
+    earlier, later = _between_thirds([value for _, value in kept])
+    # Readings are equally far apart in time, so a step that takes longer has more of them.
+    earlier_steps, later_steps = _between_thirds([step for step, _ in kept])
+    is_steady = later / later_steps >= _LEAST_SHARE_OF_EARLIER * earlier / earlier_steps
     return found if found.whole >= least and is_steady else None
 
 

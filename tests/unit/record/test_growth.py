@@ -153,6 +153,13 @@ def test_a_memory_that_grows_is_found(each: float) -> None:
     assert found.at(10_000) == pytest.approx((300 + each * 10_000) * MIB, rel=0.1)
 
 
+def test_a_memory_that_grows_is_found_in_steps_that_take_longer_and_longer() -> None:
+    steps = [1500 * (number / 96) ** 0.5 for number in range(1, 97)]  # at equal times
+    found = memory_growth([(step, (300 + 0.5 * step) * MIB) for step in steps])
+    assert found is not None
+    assert found.each == pytest.approx(0.5 * MIB)
+
+
 @pytest.mark.parametrize(
     "size",
     [
