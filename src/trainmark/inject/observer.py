@@ -179,7 +179,7 @@ class Observer:
         self._loader_place: str | None = None
         self._loading_place: str | None = None
         self.planned_steps: int | None = None
-        self._starts = OneAtATime()
+        self._starts = OneAtATime(self._processes)
         self._is_cut = False
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import time
 
+from .processes import Processes
+
 try:
     import fcntl
 except ImportError:  # as on Windows
@@ -22,9 +24,16 @@ _PAUSE_SECONDS = 0.005
 
 
 class OneAtATime:
-    """The turn to compute a first step; without the variable, no process waits."""
+    """The turn to compute a first step; without the variable, no process waits.
 
-    def __init__(self) -> None:
+    Processes that train together never wait: each of them may need what the others compute.
+
+    Args:
+        processes: this process among those of its command.
+    """
+
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
         self._path = os.environ.get(VARIABLE)
         self._file: int | None = None
 
@@ -34,6 +43,8 @@ class OneAtATime:
             return
         path = self._path
         self._path = None
+        if not self._processes.is_first or self._processes.has_ranks:
+            return
         try:
             self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:  # the others don't wait for this one, either
@@ -51,5 +62,7 @@ class OneAtATime:
         """The first step is over."""
         self._path = None
         if self._file is not None:
+            if fcntl is not None:
+                fcntl.flock(self._file, fcntl.LOCK_UN)  # a forked process may have the file, too
             os.close(self._file)
             self._file = None
