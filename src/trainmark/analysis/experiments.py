@@ -107,7 +107,7 @@ EXPERIMENTS = {
     "same-batch": Experiment(
         "loader",
         "the first batch in every step, without loading",
-        "Speed up loading, for example by preparing the data once, in advance.",
+        "Speed up loading.",
         "diagnosis",
     ),
     "no-evaluation": Experiment(
@@ -237,6 +237,23 @@ OF_CAUSES = (
     *CURES_OF_JAX,
 )
 """Experiments that are tried only if there is evidence of what they cure."""
+SWITCHABLE = (
+    "no-anomaly",
+    "no-gc",
+    "no-empty-cache",
+    "no-checkpointing",
+    "no-sync",
+    "same-batch",
+    "tf32",
+    "threads",
+    "fused",
+    "foreach",
+    "channels-last",
+    "bf16",
+    "fp16",
+)
+"""Experiments that can be turned on and off between two steps of PyTorch, with what may end the
+script last."""
 ONLY_KERAS = ("steps-per-execution", "jit", "mixed-bf16")
 OF_KERAS = ("same-batch", "no-saves", "fp32", *ONLY_KERAS)
 ONLY_JAX = ("donate",)

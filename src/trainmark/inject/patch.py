@@ -93,17 +93,24 @@ def replace(kind: Any, name: str, by: Callable[[Any], Any]) -> None:
     note(owner, name, Kind.INSIDE)
 
 
-def around(kind: Any, name: str, by: Callable[..., Any]) -> None:
+def around(
+    kind: Any, name: str, by: Callable[..., Any], is_on: Callable[[], bool] | None = None
+) -> None:
     """Replace a function by one that is given the real one first.
 
     A method is replaced in the class that defines it. This is for experiments, which change what a
     training does; what is only observed uses :func:`inside`.
+
+    Args:
+        is_on: whether a call is replaced; each is by default.
     """
     owner = _owner(kind, name)
     real = getattr(owner, name)
 
     @functools.wraps(real)
     def replaced(*args: Any, **more: Any) -> Any:
+        if is_on is not None and not is_on():
+            return real(*args, **more)
         return by(real, *args, **more)
 
     put(owner, name, replaced)

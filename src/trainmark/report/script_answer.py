@@ -270,6 +270,8 @@ def _advice_text(found: Finding, busy: str) -> str:
         promise = f" {_promise(found, busy)}" if cause.is_removed else ""
         return f"{cause.seen}{where}{share}. {cause.cure}.{promise}"
     text = words(experiment(found.change).advice, found.change).removesuffix(".")
+    if found.kind == "diagnosis":
+        text = cause.cure
     return f"{cause.seen}{where}. {text}. {_promise(found, busy)}"
 
 

@@ -54,6 +54,12 @@ def sampled(samples: int = 1000, **parts: float) -> dict[str, Any]:
 
 
 WORKERS = {"workers": 2, "persistent": False}
+SLOW_WORKERS = {
+    "workers": 2,
+    **known("workers"),
+    "loading": ["a.py:9"],
+    "lines": {"a.py:9": 0.3},
+}
 FOUND: list[tuple[str, Observed, dict[str, Any]]] = [
     ("anomaly-detection", SEEN, switched("anomaly")),
     ("deterministic-algorithms", SEEN, switched("deterministic")),
@@ -101,6 +107,7 @@ FOUND: list[tuple[str, Observed, dict[str, Any]]] = [
     ("text-parsing", SEEN, known("JSON")),
     ("collation", SEEN, known("collation")),
     ("loading-in-process", SEEN, {"workers": 0, **sampled(loader=0.5)}),
+    ("slow-workers", SEEN, SLOW_WORKERS),
 ]
 NOT_FOUND: list[tuple[Observed, dict[str, Any]]] = [
     (SEEN, {}),
@@ -120,6 +127,7 @@ NOT_FOUND: list[tuple[Observed, dict[str, Any]]] = [
     (replace(SEEN, compile_seconds=0.1, step_compiles=9), {"jits": {"a.py:3": 9}}),
     (replace(SEEN, compile_seconds=5.0, step_compiles=1), {}),
     (SEEN, {"workers": 2, **sampled(loader=0.5)}),
+    (SEEN, {"workers": 2, **known("workers")}),
     (SEEN, {"workers": 0, **sampled(loader=0.1)}),
     (SEEN, {"workers": 0, **sampled(19, loader=0.5)}),
     (SEEN, {**known("pandas"), "samples": 19}),
@@ -239,6 +247,14 @@ def test_the_page_of_causes_has_a_row_for_each() -> None:
     assert [row[2] for row in rows] == [each.cure for each in KNOWN]
     assert [row[4] for row in rows] == [f"[source]({each.source}) |" for each in KNOWN]
     assert f"{len(KNOWN)} known causes" in page
+
+
+@pytest.mark.parametrize("facts", [{"workers": 0, **sampled(loader=0.5)}, SLOW_WORKERS])
+def test_random_batches_are_not_to_be_prepared_in_advance(facts: dict[str, Any]) -> None:
+    (cause,) = causes(SEEN, facts)
+    assert cause.cure == "Prepare the data once, in advance"
+    (cause,) = causes(SEEN, {**facts, "draws": True})
+    assert "it can't all be done in advance" in cause.cure
 
 
 @pytest.mark.parametrize(("share", "place"), [(0.2, "a.py:36"), (0.01, "a.py:5")])

@@ -89,6 +89,16 @@ def test_the_line_that_loads_is_named(tmp_path: Path) -> None:
     assert "collation" not in found or found["collation"].share < found["pandas"].share
 
 
+@pytest.mark.parametrize("draws", [False, True])
+def test_the_line_of_processes_that_load_is_named(tmp_path: Path, *, draws: bool) -> None:
+    pytest.importorskip("torch")
+    found = causes(report_of(tmp_path, "workers", "facts", "random" if draws else "same"))
+    cause = found["slow-workers"]
+    assert cause.place == line_of("workers", "time.sleep")
+    assert "the loader's 2 processes" in cause.seen
+    assert ("can't all be done in advance" in cause.cure) is draws
+
+
 def test_predictions_of_an_agent_are_a_part_of_its_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

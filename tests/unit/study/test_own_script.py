@@ -77,6 +77,8 @@ class FakeHost(ExperimentHost):
         hanging: a change that never answers; None if all do.
         hangs_from: the round from which it does not, counted from 1.
         round_seconds: duration of a round.
+        ratios: what changes give that are tried within one process; 1 for the others.
+        tries_fail: whether that process fails.
     """
 
     seen: Observed = SEEN
@@ -93,11 +95,14 @@ class FakeHost(ExperimentHost):
     hanging: str | None = None
     hangs_from: int = 1
     round_seconds: float = ROUND_SECONDS
+    ratios: dict[str, float] = field(default_factory=dict)
+    tries_fail: bool = False
 
     def __post_init__(self) -> None:
         self.time = 0.0
         self.limits: list[TimeLimit] = []
         self.rounds: list[list[str]] = []
+        self.tried: list[list[str]] = []
         self.files: list[dict[str, str]] = []
         self.stopped: tuple[float, str] | None = None
 
@@ -120,6 +125,8 @@ class FakeHost(ExperimentHost):
         changes = [task.first.side.values.get("change", UNCHANGED) for task in tasks]
         if changes == ["facts"]:
             return [self._watched(tasks[0], observer, limit)]
+        if changes[0].startswith("trials="):
+            return [self._tried(tasks[0], changes[0], observer)]
         self.rounds.append(changes)
         self.files += [dict(task.first.side.files) for task in tasks]
         self.limits.append(limit)
@@ -164,6 +171,17 @@ class FakeHost(ExperimentHost):
             observed=seen if reported else None,
             samples=self._samples(unchanged),
         )
+        observer.recorded(task, record)
+        return record
+
+    def _tried(self, task: Task[CommandRun], change: str, observer: RunObserver) -> Record:
+        """Try changes within one process."""
+        names = change.partition("=")[2].split(";")
+        self.tried.append(names)
+        self.time += self.round_seconds
+        found = {name: [self.ratios.get(name, 1.0)] * 2 for name in names}
+        seen = replace(self.seen, changed={change: json.dumps(found)})
+        record = structs.replace(a_command(), observed=None if self.tries_fail else seen)
         observer.recorded(task, record)
         return record
 
@@ -300,6 +318,39 @@ def test_time_that_is_left_is_used_for_more_changes() -> None:
     assert {each.change for each in found.findings} == set(tried)
     assert not found.left_out.keys() & set(tried)
     assert host.time <= 90.0
+
+
+SLOW_TO_START = ((13.0, StepsObserved("torch", (), steps=101, seconds=0.5)),)
+TRIED = {"optimizer": "Adam", "fused": None, "foreach": None, "conv": True}
+
+
+def test_where_a_start_takes_long_changes_are_first_tried_within_one_process() -> None:
+    seen = replace(SEEN, precision="float32")
+    ratios = {"bf16": 1.5, "fused": 1.05}
+    host = FakeHost(seen=seen, script=SLOW_TO_START, facts=TRIED, ratios=ratios)
+    found = explained(host, seconds=120.0)
+    assert host.tried == [["fused", "threads=1", "bf16", "foreach", "channels-last"]]
+    assert host.rounds[0] == [UNCHANGED, "bf16", "same-batch", "fused"]
+    assert found.left_out["threads=1"].startswith("no gain in a short try within one process")
+
+
+def test_where_all_changes_fit_each_gets_a_process() -> None:
+    host = FakeHost(facts=TRIED)
+    explained(host, seconds=600.0)
+    assert host.tried == []
+
+
+def test_named_changes_are_never_left_out_for_a_short_try() -> None:
+    host = FakeHost(script=SLOW_TO_START, facts=TRIED)
+    explained(host, "fused", "bf16", "foreach", seconds=60.0)
+    assert host.tried == []
+
+
+def test_a_try_without_a_result_leaves_the_order() -> None:
+    host = FakeHost(script=SLOW_TO_START, facts=TRIED, tries_fail=True)
+    found = explained(host, seconds=120.0)
+    assert host.tried
+    assert not any("short try" in why for why in found.left_out.values())
 
 
 def test_a_winner_is_measured_again_before_more_changes_are_tried() -> None:

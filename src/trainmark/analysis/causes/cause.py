@@ -107,6 +107,11 @@ class Evidence:
         return place
 
     @property
+    def draws(self) -> bool:
+        """Whether loading draws random numbers, so that batches differ from epoch to epoch."""
+        return bool(self.facts.get("draws", False))
+
+    @property
     def growing(self) -> tuple[Growing, ...]:
         """Variables that get larger from step to step."""
         return tuple(Growing(**each) for each in self.facts.get("growing", ()))
@@ -182,13 +187,14 @@ class Cause:
         place: str | None = None,
         share: float | None = None,
         changes: Sequence[str] | None = None,
+        cure: str = "",
     ) -> Found:
-        """Return it as found."""
+        """Return it as found, with its usual changes and cure unless others are given."""
         tried = self.changes if changes is None else changes
         return Found(
             self.name,
             seen,
-            self.cure,
+            cure or self.cure,
             self.source,
             place,
             share,

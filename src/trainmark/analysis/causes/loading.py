@@ -118,24 +118,47 @@ class Collation(InKnownFunctions):
     source = "https://github.com/pytorch/pytorch/issues/4959"
 
 
-class OneProcess(Cause):
-    """The training waits while batches are loaded in its own process."""
+class SlowLoading(Cause):
+    """The training waits for batches, wherever they are loaded."""
 
-    name = "loading-in-process"
     part = "loader"
     cure = "Prepare the data once, in advance"
     source = _TUNING
     changes = ("same-batch",)
+    random_cure = (
+        "Speed this up: random numbers are drawn there, so it can't all be done in advance"
+    )
+    """The cure if batches differ from epoch to epoch."""
 
     def find(self, evidence: Evidence) -> Found | None:
-        """Return the cause if loading takes a large share without worker processes."""
-        share = evidence.of_part("loader")
-        if evidence.facts.get("workers") != 0 or share < _LARGE_SHARE:
+        """Return the cause if loading takes a large share of the time."""
+        share = self.share(evidence)
+        workers = evidence.facts.get("workers")
+        if workers is None or share < _LARGE_SHARE or not self.is_of(workers):
             return None
-        place = self._slowest(evidence) or evidence.observed.places.get("loader")
-        return self.found("The training waits while it loads batches itself", place, share)
+        place = self.place(evidence)
+        if place is None:
+            return None
+        cure = self.random_cure if evidence.draws else self.cure
+        return self.found(self.says(workers), place, share, cure=cure)
 
-    def _slowest(self, evidence: Evidence) -> str | None:
+    def share(self, evidence: Evidence) -> float:
+        """Return the share of the time that it takes."""
+        raise NotImplementedError
+
+    def is_of(self, workers: int) -> bool:
+        """Whether this is the cause for a number of worker processes."""
+        raise NotImplementedError
+
+    def says(self, workers: int) -> str:
+        """Return what is seen."""
+        raise NotImplementedError
+
+    def place(self, evidence: Evidence) -> str | None:
+        """Return the line to name; None if there is none, so that this is not the cause."""
+        return self.slowest(evidence)
+
+    def slowest(self, evidence: Evidence) -> str | None:
         """Return the slowest line of the user's that the loader calls, if it takes long."""
         lines: Mapping[str, float] = evidence.facts.get("lines", {})
         inside = [
@@ -148,6 +171,50 @@ class OneProcess(Cause):
         return slowest if is_slow else None
 
 
+class OneProcess(SlowLoading):
+    """The training waits while batches are loaded in its own process."""
+
+    name = "loading-in-process"
+
+    def share(self, evidence: Evidence) -> float:
+        """Return the share of loading."""
+        return evidence.of_part("loader")
+
+    def place(self, evidence: Evidence) -> str | None:
+        """Return the slowest line that loads, or that of the loader."""
+        return self.slowest(evidence) or evidence.observed.places.get("loader")
+
+    def is_of(self, workers: int) -> bool:
+        """Whether there are no worker processes."""
+        return workers == 0
+
+    def says(self, workers: int) -> str:  # noqa: ARG002
+        """Return what is seen."""
+        return "The training waits while it loads batches itself"
+
+
+class SlowWorkers(SlowLoading):
+    """The training waits for the processes that load batches.
+
+    Without a slow line, they may only be starting.
+    """
+
+    name = "slow-workers"
+
+    def share(self, evidence: Evidence) -> float:
+        """Return the share of waiting, without that of starting the processes."""
+        return evidence.share("workers")
+
+    def is_of(self, workers: int) -> bool:
+        """Whether there are worker processes."""
+        return workers > 0
+
+    def says(self, workers: int) -> str:
+        """Return what is seen."""
+        whose = "the loader's process" if workers == 1 else f"the loader's {workers} processes"
+        return f"The training waits for batches from {whose}"
+
+
 CAUSES = (
     RestartedWorkers,
     TooManyWorkers,
@@ -158,4 +225,5 @@ CAUSES = (
     TextParsing,
     Collation,
     OneProcess,
+    SlowWorkers,
 )

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
+from ..patch import around
+
 VARIABLE = "TRAINMARK_CHANGES"
 """Environment variable: the changes of an experiment, separated by commas."""
 OLD_VALUES_AT = "old values at "
@@ -29,14 +31,33 @@ class Change:
     Args:
         name: its name with its value, such as ``workers=2``.
         observer: reports whether it took effect.
+        is_on: whether it begins now; else, :meth:`switch` turns it on.
     """
 
-    def __init__(self, name: str, observer: Any) -> None:
+    def __init__(self, name: str, observer: Any, *, is_on: bool = True) -> None:
         self.name = name
         self.observer = observer
         self.word, _, self.value = name.partition("=")
         self.done = False
+        self.is_on = is_on
         self._keeps = False
+        self._switches = []  # type: list[tuple[Callable[[], object], Callable[[], object]]]
+
+    def around(self, kind: Any, name: str, by: Callable[..., Any]) -> None:
+        """Replace a function, as :func:`~trainmark.inject.patch.around` does, while this is on."""
+        around(kind, name, by, lambda: self.is_on)
+
+    def switches(self, on: Callable[[], object], off: Callable[[], object]) -> None:
+        """Call ``on`` now or when this is turned on, and ``off`` when it is turned off."""
+        self._switches.append((on, off))
+        if self.is_on:
+            on()
+
+    def switch(self, *, is_on: bool) -> None:
+        """Turn this on or off, between two steps."""
+        self.is_on = is_on
+        for on, off in self._switches:
+            (on if is_on else off)()
 
     def took(self, proof: str) -> None:
         """Report that it took effect; only the first proof counts."""

@@ -23,27 +23,34 @@ class Facts:
         self._observer = observer
         self._has_begun = False
         self._kept: Collection[str] | None = None
+        self._loaded: Callable[[], list[lines.Loaded]] = list
         self.found: dict[str, Any] = {}
         self.calls = Calls(observer)
         self.switches = Switches(observer)
 
     def begin(
-        self, is_evaluated: Callable[[], bool] = bool, kept: Collection[str] | None = None
+        self,
+        is_evaluated: Callable[[], bool] = bool,
+        kept: Collection[str] | None = None,
+        loaded: Callable[[], list[lines.Loaded]] = list,
     ) -> None:
         """Sample the calling thread, and count calls, from the first step of any framework on.
 
         Args:
             is_evaluated: whether what is being loaded is for an evaluation.
             kept: names of the facts from samples that are meaningful; all by default.
+            loaded: what processes do that load batches.
         """
         if self._has_begun:
             return
         self._has_begun = True
         self._kept = kept
+        self._loaded = loaded
         self.calls.begin()
         lines.sample(self._observer, self._tell, is_evaluated)
 
-    def _tell(self, sampled: dict[str, Any]) -> None:
+    def _tell(self, samples: lines.Samples) -> None:
+        sampled = samples.facts(self._loaded())
         kept = sampled.keys() if self._kept is None else self._kept
         told = {
             **self.found,

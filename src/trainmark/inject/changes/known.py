@@ -15,6 +15,7 @@ _KNOWN = (
     ("collation", "torch/utils/data/_utils/collate.py", _ANY),
     ("new iterator", "torch/utils/data/dataloader.py", ("_get_iterator",)),
     ("end of workers", "torch/utils/data/dataloader.py", ("_shutdown_workers",)),
+    ("workers", "torch/utils/data/dataloader.py", ("_try_get_data",)),
     ("pandas", "pandas/", _ANY),
     ("images", "PIL/ImageFile.py", ("load",)),
     ("transforms", "torchvision/transforms/", _ANY),
@@ -36,7 +37,7 @@ _KNOWN = (
 A function is only listed if what it calls is a part of it: a progress bar around a loader is on the
 stack while the loader loads.
 """
-OF_LOADING = {"collation", "pandas", "images", "transforms", "HDF5", "JSON", "CSV"}
+OF_LOADING = {"workers", "collation", "pandas", "images", "transforms", "HDF5", "JSON", "CSV"}
 """Names that tell something while batches are loaded; elsewhere, such functions may do anything."""
 _WHOLE = {"new iterator", "end of workers"}
 """Names of functions to which everything that they call belongs."""

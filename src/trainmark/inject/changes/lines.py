@@ -6,12 +6,14 @@ Each sample shows the part of the step and the user's line.
 from __future__ import annotations
 
 import gc
+import heapq
+import itertools
 import random
 import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .known import OF_LOADING, names_of
@@ -23,6 +25,7 @@ LOADER = "loader"
 """Name of the part in which batches are loaded."""
 _PARTS = {
     "torch/utils/data/dataloader.py": LOADER,
+    "torch/utils/data/_utils/fetch.py": LOADER,
     "torch/autograd/__init__.py": "backward",
     "torch/autograd/graph.py": "backward",
     "torch/optim/optimizer.py": "optimizer",
@@ -40,6 +43,8 @@ _TELL_EVERY = 20
 """Number of samples between two reports."""
 _TELL_EARLY = (2, 5, 10)
 """Numbers of samples after which the first reports come, since a step may take long."""
+_WAITING = "workers"
+"""Name of the known function in which a training waits for the processes that load batches."""
 _MOST = 20
 """Most lines in a report."""
 _IN_A_PART = 20
@@ -64,6 +69,20 @@ class _Sample(NamedTuple):
     known: set[str]
 
 
+class Loaded(NamedTuple):
+    """What processes that load batches were doing, in numbers of samples.
+
+    Args:
+        total: all samples.
+        lines: those of each of the user's lines.
+        known: those in each known function, by the user's line.
+    """
+
+    total: int
+    lines: dict[str, int]
+    known: dict[str, dict[str, int]]
+
+
 def stack(observer: Any) -> list[str]:
     """Return the user's lines that are being executed, the innermost first."""
     return [
@@ -75,48 +94,41 @@ def stack(observer: Any) -> list[str]:
 
 def sample(
     observer: Any,
-    on_sampled: Callable[[dict[str, Any]], None],
+    on_sampled: Callable[[Samples], None],
     is_evaluated: Callable[[], bool] = bool,
 ) -> None:
     """Start to sample the calling thread.
 
-    Calls ``on_sampled`` now and then with the number of ``samples``, the shares of ``lines``, of
-    ``parts`` of the step, and of lines in the user's ``own`` code, outside of those parts; with the
-    lines that run in ``loading``; with the shares of lines in the first and in the last third of
-    the samples, ``early`` and ``late``; and with the shares of what runs ``inside`` of the slowest
-    line, which has called a library. ``known`` has the share of each known function that a sample
-    was in, ``known_late`` the same in the last third, and ``known_at`` the line below which it
-    mostly was.
-
     Args:
         observer: knows which code is the user's, and whether it evaluates.
-        on_sampled: called with what is known.
+        on_sampled: called now and then with all samples so far.
         is_evaluated: tells whether what is being loaded is for an evaluation.
     """
     thread = threading.get_ident()
-    samples = _Samples()
+    samples = Samples()
 
     def run() -> None:
         for pause in _pauses():
             time.sleep(pause)
             samples.add(_now(observer, thread, is_evaluated))
             if samples.total in _TELL_EARLY or (samples.total and samples.total % _TELL_EVERY == 0):
-                on_sampled(samples.facts())
+                on_sampled(samples)
 
-    on_sampled({})
+    on_sampled(samples)
     sys.setswitchinterval(_SWITCH_SECONDS)
     threading.Thread(target=run, daemon=True).start()
 
 
-class _Samples:
-    """The samples of a training so far; those without a line of the user's don't count."""
+class Samples:
+    """The samples of a thread so far; those without a line of the user's don't count."""
 
     def __init__(self) -> None:
         self.total = 0
         self._lines: Counter[str] = Counter()
         self._parts: Counter[str] = Counter()
         self._own: Counter[str] = Counter()
-        self._loading: set[str] = set()
+        self._loading: Counter[str] = Counter()
+        self._waits: Counter[str] = Counter()
         self._times: list[Counter[str]] = []
         self._inside: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._known: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -142,19 +154,43 @@ class _Samples:
         if sample.part == _OWN:
             self._own[place] += 1
         elif sample.part == LOADER:
-            self._loading.add(place)
+            self._loading[place] += 1
+            self._waits[place] += _WAITING in sample.known
 
-    def facts(self) -> dict[str, Any]:
-        """Return what :func:`sample` tells."""
+    def loaded(self) -> Loaded:
+        """Return the samples of a process that loads batches."""
+        known = {name: dict(places.most_common(3)) for name, places in self._known.items()}
+        lines = dict(self._loading.most_common(_MOST))
+        return Loaded(sum(self._loading.values()), lines, known)
+
+    def facts(self, loaded: Sequence[Loaded] = ()) -> dict[str, Any]:
+        """Return what is known from the samples; nothing if there are none.
+
+        It has the number of ``samples``, the shares of ``lines``, of ``parts`` of the step, and of
+        lines in the user's ``own`` code, outside of those parts; the lines that run in ``loading``;
+        the shares of lines in the first and in the last third of the samples, ``early`` and
+        ``late``; and the shares of what runs ``inside`` of the slowest line, which has called a
+        library. ``known`` has the share of each known function that a sample was in,
+        ``known_late`` the same in the last third, and ``known_at`` the line below which it mostly
+        was.
+
+        Args:
+            loaded: what the processes that load batches did. The time in which the training waits
+                for them counts as that of their lines.
+        """
+        if not self.total:
+            return {}
         third = len(self._times) // 3
-        slowest = max(self._lines, key=self._lines.__getitem__)
-        known = Counter({name: sum(places.values()) for name, places in self._known.items()})
+        at, lines = self._with(loaded)
+        slowest = max(lines, key=lines.__getitem__)
+        known = {name: sum(places.values()) for name, places in at.items()}
+        loading = {*self._loading, *itertools.chain(*(each.lines for each in loaded))}
         return {
             "samples": self.total,
-            "lines": _shares(self._lines, self.total),
+            "lines": _shares(lines, self.total),
             "parts": _shares(self._parts, self.total),
             "own": _shares(self._own, self.total),
-            "loading": sorted(self._loading)[:_MOST],
+            "loading": sorted(loading)[:_MOST],
             "early": _shares_of(self._times[:third]),
             "late": _shares_of(self._times[len(self._times) - third :]),
             "inside": _shares(self._inside[slowest], self.total),
@@ -163,8 +199,29 @@ class _Samples:
                 sum(self._known_times[len(self._times) - third :], Counter()),
                 max(sum(sum(each.values()) for each in self._times[len(self._times) - third :]), 1),
             ),
-            "known_at": {name: places.most_common(1)[0][0] for name, places in self._known.items()},
+            "known_at": {name: max(places, key=places.__getitem__) for name, places in at.items()},
         }
+
+    def _with(
+        self, loaded: Sequence[Loaded]
+    ) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+        """Return the samples in known functions and in lines, with those of other processes."""
+        known: defaultdict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        for name, places in self._known.items():
+            known[name].update(places)
+        lines: dict[str, float] = defaultdict(float, self._lines)
+        total = sum(each.total for each in loaded)
+        each_counts = sum(self._waits.values()) / max(total, 1)
+        named = sum(sum(each.lines.values()) for each in loaded)
+        for place, number in self._waits.items():
+            lines[place] -= number * named / max(total, 1)
+        for each in loaded:
+            for place, number in each.lines.items():
+                lines[place] += number * each_counts
+            for name, of_process in each.known.items():
+                for place, number in of_process.items():
+                    known[name][place] += number * each_counts
+        return known, lines
 
 
 def _shares_of(counts: list[Counter[str]]) -> dict[str, float]:
@@ -175,9 +232,10 @@ def _shares_of(counts: list[Counter[str]]) -> dict[str, float]:
     return _shares(found, sum(found.values()))
 
 
-def _shares(counts: Counter[str], total: int) -> dict[str, float]:
+def _shares(counts: Mapping[str, float], total: float) -> dict[str, float]:
     """Return the largest shares of a number of samples."""
-    return {each: number / total for each, number in counts.most_common(_MOST)}
+    largest = heapq.nlargest(_MOST, counts, key=counts.__getitem__)
+    return {each: counts[each] / total for each in largest}
 
 
 def _pauses() -> Iterator[float]:

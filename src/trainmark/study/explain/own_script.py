@@ -62,6 +62,7 @@ from trainmark.record.store import Store
 from trainmark.scratch import scratch_folder
 from trainmark.study.explain.applicable import choose, why_rare
 from trainmark.study.explain.experiment_host import ExperimentHost
+from trainmark.study.explain.first_tries import seconds_of, switchable, worth_a_process
 from trainmark.study.explain.patch.script import Source
 from trainmark.study.explain.statements import line_of_growth, lines_around, texts_of
 from trainmark.study.observer import OnProgress
@@ -78,6 +79,8 @@ _FIRST_SECONDS = 3.0
 """Seconds of steps after which this observation ends if the script has evaluated."""
 _FIRST_SECONDS_AT_MOST = 8.0
 """Seconds of steps after which it ends in any case."""
+_TRIALS_SHARE = 0.1
+"""Share of the time in which changes are tried within one process, if that is long enough."""
 _SILENCE = 0.2
 """Share of the time without a report after which the unchanged script counts as hanging."""
 _SCREENING = 0.6
@@ -301,6 +304,8 @@ class _Study:
         """Measure the changes that apply, then again what may win."""
         chosen = choose(self.observed, self.facts, self.seconds, only, self.causes)
         planned, self.left_out, self.unsuitable = chosen
+        if not only:
+            planned = self._try_in_one_process(planned)
         self.findings = self._screen(self._that_fit(planned, whole=bool(only)))
         self._use_time_left(planned)
         if not only:
@@ -407,7 +412,7 @@ class _Study:
         most = min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
         silence = _SILENCE * self.seconds
         what = "the unchanged script"
-        watch = _StepWatch(self.report_time, self.host, what, most, silence)
+        watch = _StepWatch(self.report_time, self.host, what, most, silence, _FIRST_SECONDS)
         try:
             self.host.run([self._task("facts", None, 0)], self.store, watch, self.limit)
         except KeyboardInterrupt:
@@ -453,13 +458,41 @@ class _Study:
 
     # The experiments
 
+    def _try_in_one_process(self, planned: list[str]) -> list[str]:
+        """Try changes within one process if there is no time for a process of each.
+
+        Returns those that are worth a process, the most promising first.
+        """
+        names = switchable(planned, self.observed, self.facts)
+        steps = seconds_of(names, self.step_seconds)
+        too_many = self._screening_seconds(planned) > _SCREENING * self.seconds - self.passed
+        is_cheaper = self.start_seconds + steps < self._round_seconds(len(names))
+        if not (names and too_many and is_cheaper):
+            return planned
+        change = f"trials={';'.join(names)}"
+        what = f"{many(len(names), 'change')} within one process"
+        most = max(steps, _TRIALS_SHARE * self.seconds)
+        watch = _StepWatch(self.report_time, self.host, what, most, _SILENCE * self.seconds)
+        limit = self.limit.at(self.passed + _PATIENCE * self.start_seconds + most)
+        self.host.run([self._task(change, None, 0)], self.store, watch, limit)
+        seen = watch.records[0].observed if watch.records else None
+        found = json.loads(seen.changed.get(change, "{}")) if seen is not None else {}
+        planned, no_gain = worth_a_process(planned, found)
+        self.left_out |= no_gain
+        return planned
+
+    def _screening_seconds(self, planned: Sequence[str]) -> float:
+        """Return how long it takes to measure each change once."""
+        # The unchanged script is in every party.
+        sides = len(planned) * (1 + 1 / min(self._most_alive(), max(len(planned), 1)))
+        return sides * self._round_seconds(1)
+
     def _that_fit(self, planned: list[str], *, whole: bool) -> list[str]:
         """Return the changes that there is time to screen; with ``whole``, all if one fits."""
         if not planned:
             return []
         side = self._round_seconds(1)
-        # The unchanged script is in every party.
-        each = side * (1 + 1 / min(self._most_alive(), len(planned)))
+        each = self._screening_seconds(planned) / len(planned)
         number = max(int((_SCREENING * self.seconds - self.passed) / each), 0)
         if not number and self.passed + 2 * side <= self.seconds:
             number = 1  # measured once, without fresh rounds
@@ -864,6 +897,7 @@ class _StepWatch(RunObserver):
     Args:
         most: end the process after this many seconds of steps, or earlier if it has evaluated.
         silence: end it if nothing has been reported for this many seconds since its first step.
+        enough: end it after this many seconds of steps if it has evaluated.
     """
 
     def __init__(
@@ -873,12 +907,14 @@ class _StepWatch(RunObserver):
         what: str,
         most: float = math.inf,
         silence: float = math.inf,
+        enough: float = math.inf,
     ) -> None:
         self._on_progress = on_progress
         self._host = host
         self._what = what
         self._most = most
         self._silence = silence
+        self._enough = enough
         self._began = self._host.now()
         self._stepped_at: float | None = None
         self._reported_at = self._began
@@ -913,7 +949,7 @@ class _StepWatch(RunObserver):
         if self._most < math.inf and self._seen is not None:
             # Only what was reported is known of a process that is ended.
             reported = self._reported_at - self._began - self.start_seconds
-            has_evaluated = reported > _FIRST_SECONDS and bool(self._seen.evaluations)
+            has_evaluated = reported > self._enough and bool(self._seen.evaluations)
             # Two steps are the least that tell anything.
             hangs = silent and self._seen.steps > 1
             if reported > self._most or has_evaluated or hangs:

@@ -1,6 +1,7 @@
 """Changes to a PyTorch training."""
 
 from .beside_steps import no_evaluation, no_grad, no_saves, no_sync
+from .blocks import trials
 from .facts import facts
 from .loader import (
     batch,

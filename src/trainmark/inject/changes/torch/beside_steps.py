@@ -45,7 +45,7 @@ def no_sync(change: Change) -> None:
         return copy.deepcopy(results[key])
 
     for name in ("item", "__float__", "__int__", "tolist", "cpu"):
-        around(torch.Tensor, name, functools.partial(stale, name))
+        change.around(torch.Tensor, name, functools.partial(stale, name))
 
 
 def no_evaluation(change: Change) -> None:

@@ -25,6 +25,7 @@ from ..facts import facts_of
 from ..switches import Switches
 from .growing import Growing
 from .loader import with_loader
+from .loading import Loading
 from .model import eager
 from .optimizer import is_handwritten
 from .outermost import around_modules, evaluates
@@ -68,7 +69,7 @@ def facts(change: Change) -> None:
     switches = every.switches
     _watch(switches)
     _count(every.calls)
-    loading = _Loading()
+    loading = Loading(change.observer)
     growing = Growing(change.observer.is_users)
 
     def differentiates(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -82,6 +83,10 @@ def facts(change: Change) -> None:
 
     def keep_busy(share: float) -> None:
         found["busy"] = share
+
+    def loaded() -> list[lines.Loaded]:
+        found["draws"] = loading.draws()
+        return loading.loaded()
 
     kind = accelerator.kind(torch)
     busy = Busy(getattr(DeviceType, kind.upper()), keep_busy) if kind else None
@@ -100,7 +105,7 @@ def facts(change: Change) -> None:
         if "stack" not in found:
             found.update(_described(optimizer))
             found["stack"] = lines.stack(change.observer)
-            every.begin(loading.is_evaluated)
+            every.begin(loading.is_evaluated, loaded=loaded)
 
     def counted(
         real: Callable[..., Any], /, leader: Any, framework: str, *args: Any, **more: Any
@@ -117,36 +122,6 @@ def facts(change: Change) -> None:
     around(dataloader._BaseDataLoaderIter, "__next__", fetches)
     register_optimizer_step_post_hook(stepped)
     around(change.observer, "stepped", counted)
-
-
-class _Loading:
-    """Which data sets are only evaluated, so that loading them is a part of the evaluation."""
-
-    def __init__(self) -> None:
-        self._now: int | None = None
-        self._latest: int | None = None
-        self._evaluated: set[int] = set()
-        self._trained: set[int] = set()
-
-    def fetch(self, real: Callable[..., Any], iterator: Any) -> Any:
-        """Fetch a batch."""
-        self._now = id(iterator._dataset)
-        try:
-            batch = real(iterator)
-            self._latest = self._now
-            return batch
-        finally:
-            self._now = None
-
-    def use(self, *, is_evaluated: bool) -> None:
-        """Note that the network gets the latest batch, if it has not got it before."""
-        if self._latest is not None:
-            (self._evaluated if is_evaluated else self._trained).add(self._latest)
-            self._latest = None
-
-    def is_evaluated(self) -> bool:
-        """Whether what is being loaded is only evaluated."""
-        return self._now in self._evaluated - self._trained
 
 
 def _count(calls: Calls) -> None:

@@ -47,7 +47,7 @@ def same_batch(change: Change) -> None:
         dataloader._SingleProcessDataLoaderIter,
         dataloader._MultiProcessingDataLoaderIter,
     ):
-        around(kind, "_next_data", repeat_first)
+        change.around(kind, "_next_data", repeat_first)
     latest = _same_batch_of_function(change, batches)
 
 
@@ -67,7 +67,7 @@ def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> list[Any]
 
     def before(module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         sys.setprofile(None)
-        if not module.training or loaded:
+        if not module.training or loaded or not change.is_on:
             return inner(*args, **kwargs)
         number = next(calls)
         if 1 <= number <= _WATCHED:

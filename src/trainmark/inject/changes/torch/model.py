@@ -36,8 +36,19 @@ def threads(change: Change) -> None:
         if torch.get_num_threads() == number:
             change.took(f"PyTorch uses {number} threads")
 
-    torch.set_num_threads(number)
-    around(torch, "set_num_threads", keep)
+    set_number = torch.set_num_threads
+    before = torch.get_num_threads()
+
+    def on() -> None:
+        nonlocal before
+        before = torch.get_num_threads()
+        set_number(number)
+
+    def off() -> None:
+        set_number(before)
+
+    change.switches(on, off)
+    change.around(torch, "set_num_threads", keep)
     register_optimizer_step_post_hook(inspect)
 
 
@@ -80,9 +91,20 @@ def tf32(change: Change) -> None:
     def keep(*_: Any) -> None:
         pass
 
-    torch.set_float32_matmul_precision("high")
-    torch.backends.cudnn.allow_tf32 = True
-    around(torch, "set_float32_matmul_precision", keep)
+    set_precision = torch.set_float32_matmul_precision
+    before = torch.get_float32_matmul_precision()
+    of_convolutions = torch.backends.cudnn.allow_tf32
+
+    def on() -> None:
+        set_precision("high")
+        torch.backends.cudnn.allow_tf32 = True
+
+    def off() -> None:
+        set_precision(before)
+        torch.backends.cudnn.allow_tf32 = of_convolutions
+
+    change.switches(on, off)
+    change.around(torch, "set_float32_matmul_precision", keep)
     register_optimizer_step_post_hook(inspect)
 
 
@@ -110,7 +132,7 @@ def bf16(change: Change) -> None:
             hook.remove()
         return mapped(single, out)
 
-    around_modules(call)
+    around_modules(call, change=change)
 
 
 fp16 = bf16
@@ -120,6 +142,7 @@ def channels_last(change: Change) -> None:
     """Keep images and the weights of 2-D convolutions with their channels last."""
     layout = torch.channels_last
     known: dict[int, list[Any]] = {}
+    modules: list[Any] = []
 
     def with_channels_last(value: Any) -> Any:
         return value.contiguous(memory_format=layout) if value.ndim == 4 else value
@@ -131,6 +154,7 @@ def channels_last(change: Change) -> None:
             ]
             weights = known[id(module)]
             if weights:
+                modules.append(module)
                 module.to(memory_format=layout)
                 if all(each.is_contiguous(memory_format=layout) for each in weights):
                     change.took(f"{len(weights)} convolutions are in channels-last format")
@@ -138,7 +162,14 @@ def channels_last(change: Change) -> None:
             args = mapped(with_channels_last, args)
         return inner(*args, **kwargs)
 
-    around_modules(call)
+    def off() -> None:
+        for module in modules:
+            module.to(memory_format=torch.contiguous_format)
+        modules.clear()
+        known.clear()
+
+    change.switches(known.clear, off)
+    around_modules(call, change=change)
 
 
 def compile(change: Change) -> None:

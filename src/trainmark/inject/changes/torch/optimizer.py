@@ -22,18 +22,35 @@ def fused(change: Change) -> None:
     flag = change.name
     other = {"fused": "foreach", "foreach": "fused"}[flag]
     changed = Identities()
+    before: list[tuple[Any, list[dict[str, Any]]]] = []
+
+    def off() -> None:
+        for optimizer, groups in before:
+            for group, flags in zip(optimizer.param_groups, groups):  # noqa: B905  (Python 3.8)
+                group.update(flags)
+            _keep_steps_where(optimizer, is_fused=bool(groups[0].get("fused")))
+        before.clear()
+        changed.clear()
 
     def step(real: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if not change.is_on:
+            return real(self, *args, **kwargs)
         if flag not in self.param_groups[0]:
             if not any(flag in each.param_groups[0] for each in optimizers):
                 change.cannot(f"{type(self).__name__} has no {flag} implementation")
             return real(self, *args, **kwargs)
         if self not in changed:
             changed.add(self)
+            flags = [
+                {name: group[name] for name in (flag, other) if name in group}
+                for group in self.param_groups
+            ]
+            before.append((self, flags))
             for group in self.param_groups:
                 group[flag] = True
                 if other in group:
                     group[other] = False
+            _keep_steps_where(self, is_fused=flag == "fused")
         if change.done:
             return real(self, *args, **kwargs)
         with _Calls() as calls:
@@ -44,9 +61,20 @@ def fused(change: Change) -> None:
         return out
 
     optimizers = _around_steps(step)
+    change.switches(changed.clear, off)
 
 
 foreach = fused
+
+
+def _keep_steps_where(optimizer: Any, *, is_fused: bool) -> None:
+    """Keep the numbers of steps next to the weights if an optimiser is fused, else on the CPU."""
+    if optimizer.param_groups[0].get("capturable"):  # they are always next to the weights
+        return
+    for weight, state in optimizer.state.items():
+        number = state.get("step")
+        if isinstance(number, torch.Tensor):
+            state["step"] = number.to(weight.device if is_fused else "cpu")
 
 
 class _Calls(TorchDispatchMode):  # type: ignore[misc]
@@ -125,9 +153,10 @@ def _around_steps(step: Callable[..., Any]) -> Any:
         optimizers.add(self)
         kind = type(self)
         inner = getattr(kind.step, "__wrapped__", kind.step)
-        if not getattr(inner, "of_trainmark", False):
+        steps = getattr(inner, "of_trainmark", ())
+        if step not in steps:
             mine = functools.wraps(inner)(functools.partial(step, inner))
-            mine.of_trainmark = True  # type: ignore[attr-defined]
+            mine.of_trainmark = (*steps, step)  # type: ignore[attr-defined]
             hooked = Optimizer.profile_hook_step(mine)
             hooked.hooked = True
             patch.put(kind, "step", hooked)

@@ -11,6 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ...patch import around
+from .. import Change
 
 
 def mapped(by: Callable[[Any], Any], value: Any) -> Any:
@@ -21,7 +22,10 @@ def mapped(by: Callable[[Any], Any], value: Any) -> Any:
 
 
 def around_modules(
-    call: Callable[[Any, Callable[..., Any], Any, Any], Any], *, losses: bool = False
+    call: Callable[[Any, Callable[..., Any], Any, Any], Any],
+    *,
+    losses: bool = False,
+    change: Change | None = None,
 ) -> list[Any]:
     """Call ``call`` around every module that no other module calls.
 
@@ -29,6 +33,7 @@ def around_modules(
 
     Args:
         losses: include modules without weights, such as losses.
+        change: call it only while this is on; always by default.
     """
     latest: list[Any] = []
     inside = threading.local()
@@ -40,6 +45,8 @@ def around_modules(
             return real(module, *args, **kwargs)
         if module.training or not latest:  # a frozen network may follow in each step
             latest[:] = [module]
+        if change is not None and not change.is_on:
+            return real(module, *args, **kwargs)
         inside.one = True
         try:
             return call(module, functools.partial(real, module), args, kwargs)

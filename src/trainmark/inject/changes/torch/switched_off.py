@@ -17,14 +17,25 @@ from .. import Change, profilers
 
 def no_anomaly(change: Change) -> None:
     """Keep anomaly detection off."""
+    set_enabled = torch.set_anomaly_enabled
+    asked = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
 
-    def never(real: Callable[..., Any], _mode: bool, check_nan: bool = True) -> None:
-        if _mode:
+    def asks(_: Callable[..., Any], _mode: bool, check_nan: bool = True) -> None:
+        nonlocal asked
+        asked = _mode, check_nan
+        (on if change.is_on else off)()
+
+    def on() -> None:
+        enabled, check_nan = asked
+        if enabled:
             change.took("anomaly detection stays off")
-        real(False, check_nan)
+        set_enabled(False, check_nan)
 
-    around(torch, "set_anomaly_enabled", never)
-    torch.set_anomaly_enabled(False)
+    def off() -> None:
+        set_enabled(*asked)
+
+    change.switches(on, off)
+    around(torch, "set_anomaly_enabled", asks)
 
 
 def no_deterministic(change: Change) -> None:
@@ -48,7 +59,7 @@ def no_checkpointing(change: Change) -> None:
     parameters = inspect.signature(checkpoint.checkpoint).parameters.values()
     options = {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
     options |= {"use_reentrant", "preserve_rng_state"}
-    around(checkpoint, "checkpoint", kept)
+    change.around(checkpoint, "checkpoint", kept)
 
 
 def no_torch_profiler(change: Change) -> None:
@@ -97,5 +108,5 @@ def _do_nothing(change: Change, owner: Any, name: str, result: Any) -> None:
         change.took(f"{name}() does nothing")
         return result
 
-    around(owner, name, nothing)
+    change.around(owner, name, nothing)
     register_optimizer_step_post_hook(begin)
