@@ -415,10 +415,14 @@ class Observer:
         if self._rows and rows % self._rows:
             self._odd_targets += 1
 
-    def evaluating(self, since: float | None = None) -> None:
+    def evaluating(self, since: float | None = None, place: str | None = None) -> None:
         """An evaluation has begun, now or at ``since``.
 
         It ends with :meth:`evaluated`, or before the next step.
+
+        Args:
+            since: when it began, if that was earlier.
+            place: where it is; by default, the user's line that is running now.
         """
         if self._passes is not None:
             self._end_passes(evaluates=True)
@@ -433,8 +437,8 @@ class Observer:
             self.evaluates_since = since or clock()
             self._forward.interrupted()
             if self._tally.counts["evaluations"] < FEW:
-                place = users_place(sys._getframe(1))
-                self.places.keep_further("evaluation", place or "")
+                here = users_place(sys._getframe(1)) if place is None else place
+                self.places.keep_further("evaluation", here or "")
         self._forget_loaded()
 
     def evaluated(

@@ -71,6 +71,7 @@ def test_an_evaluation_that_is_not_jitted_is_no_step(tmp_path: Path) -> None:
     found = seen(tmp_path, "jax_evaluated", "accuracy")
     assert (found["steps"], found["evaluations"]) == (60, 2)
     assert found["places"]["evaluation"].endswith("jax_evaluated.py:52")
+    assert "evaluation_2" not in found["places"]
     assert found["evaluation_seconds"] > 0
     assert found["compile_seconds"] == 0
     assert found["sync_seconds"] < found["evaluation_seconds"] / 10

@@ -205,8 +205,7 @@ class Between:
         after = max(self._usual, self._call_seconds)
         start = min(max(began + after, self._queue.empty_at()), ended)
         self.seconds += min(after, start - began) + now - ended
-        self._observer.places.setdefault("evaluation", self._place)
-        self._observer.evaluating(start)
+        self._observer.evaluating(start, self._place)
         self._observer.evaluated(ended=ended)
         self._queue.is_empty(ended)
         return True
