@@ -12,6 +12,8 @@ _LEAST_SHARE = 0.01
 _LARGE_SHARE = 0.05
 """Share of the time from which on a sentence says that steps include evaluation, or that time is
 spent on what has no name."""
+_AND_MORE = "evaluation and what follows"
+"""An evaluation that is not jitted: it is recognised by what comes next."""
 _QUEUED = {
     "forward and loss",
     "backward",
@@ -20,6 +22,10 @@ _QUEUED = {
     "jitted step",
 }
 """Parts that are only queued for a GPU, which computes them later."""
+
+
+_FROM = {"forward and loss", "evaluation", _AND_MORE, "passes without gradients and what follows"}
+"""Parts of which only the beginning has a known line."""
 
 
 class Part(NamedTuple):
@@ -43,6 +49,7 @@ def parts(seen: Observed) -> list[Part]:
     """
     whole = seen.all_seconds
     reads = "waiting for the GPU" if seen.on_gpu else "reading results"
+    evaluation = _AND_MORE if seen.framework == "jax" else "evaluation"
     observed = (
         ("loader wait", seen.loader_wait_seconds, "loading loader"),
         ("copies", seen.copy_seconds, ""),
@@ -51,7 +58,7 @@ def parts(seen: Observed) -> list[Part]:
         ("optimizer", seen.optimizer_seconds, "optimizer_step optimizer"),
         (reads, seen.sync_seconds, ""),
         ("saving", seen.saving_seconds, "save"),
-        ("evaluation", seen.evaluation_seconds, "evaluation"),
+        (evaluation, seen.evaluation_seconds, "evaluation"),
         ("passes without gradients and what follows", seen.no_grad_seconds, "no_grad"),
         ("jitted step", _seconds_of_calls(seen), "step"),
         ("outside of the jitted step", seconds_between(seen), ""),
@@ -149,5 +156,6 @@ def seconds_between(seen: Observed) -> float | None:
 
 
 def _words(part: Part) -> str:
-    where = f" ({part.place})" if part.place else ""
+    begins = "from " if part.name in _FROM else ""
+    where = f" ({begins}{part.place})" if part.place else ""
     return f"{part.name} {units.percent(part.share, 0)}{where}"

@@ -37,6 +37,16 @@ def test_what_is_on_several_lines_names_them() -> None:
     assert "backward 40 % (a.py:9, a.py:20)," in own_steps(replace(SEEN, places=places))[1]
 
 
+def test_of_some_parts_only_the_beginning_is_known() -> None:
+    """What follows a line, up to the next part, may be on many lines."""
+    places = {"forward": "a.py:9", "evaluation": "a.py:20"}
+    (_, where) = own_steps(replace(SEEN, places=places, evaluation_seconds=10.0, evaluations=2))
+    assert "forward and loss 15 % (from a.py:9)" in where
+    assert "evaluation 50 % (from a.py:20)" in where
+    (_, of_jax) = own_steps(replace(SEEN, framework="jax", places=places, evaluation_seconds=10.0))
+    assert "evaluation and what follows 50 % (from a.py:20)" in of_jax
+
+
 def test_the_time_to_queue_something_on_a_gpu_says_nothing() -> None:
     on_gpu = replace(SEEN, device="cuda:0", sync_seconds=2.0, no_grad_seconds=1.0)
     assert [part.name for part in parts(on_gpu)] == ["loader wait", "waiting for the GPU"]
