@@ -158,6 +158,7 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     from trainmark.report.changes_table import changes_table, shares
     from trainmark.report.charts.gains import gains
     from trainmark.report.files import in_format_of, require_drawable
+    from trainmark.report.gpu_time import gpu_time
     from trainmark.report.jax_steps import jax_steps
     from trainmark.report.script_answer import answers
     from trainmark.study.explain import own_script
@@ -222,9 +223,9 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
         planned_steps=found.observed.planned_steps,
         learning_unseen=found.observed.unknown.get("learning"),
         interrupted=found.interrupted,
-        is_queued=is_jax,
+        is_queued=is_jax or observed.on_gpu,
         is_busy=found.is_busy,
-        seen=jax_steps(observed) if is_jax else (),
+        seen=jax_steps(observed) if is_jax else gpu_time(found.gpu_modules),
         samples=found.samples,
         workers=found.workers,
     )

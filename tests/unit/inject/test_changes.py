@@ -34,8 +34,9 @@ from trainmark.analysis.experiments import (  # noqa: E402
 )
 from trainmark.inject import accelerator  # noqa: E402
 from trainmark.inject import changes as all_changes  # noqa: E402
-from trainmark.inject.changes import busy, lines  # noqa: E402
+from trainmark.inject.changes import lines  # noqa: E402
 from trainmark.inject.changes import torch as changes  # noqa: E402
+from trainmark.inject.changes.torch import profile  # noqa: E402
 
 pytestmark = [  # JAX, which another test has imported, and newer Pythons warn of loaders' processes
     pytest.mark.filterwarnings("ignore:os.fork"),
@@ -623,11 +624,51 @@ def test_no_garbage_is_collected_while_frames_are_read(
 
 
 def test_the_time_that_a_device_computes() -> None:
-    assert busy.covered([(0, 2), (1, 3), (5, 6), (9, 10)]) == 0.5
+    assert profile.covered([(0, 2), (1, 3), (5, 6), (9, 10)]) == 0.5
     shares = list[float]()
-    profile = busy.Busy(torch.autograd.DeviceType.CPU, shares.append)
-    for _ in range(busy._SKIPPED + busy._STEPS):
+    busy = profile.Busy(torch.autograd.DeviceType.CPU, shares.append)
+    for _ in range(profile.BEGINS_AFTER + profile.STEPS):
         torch.ones(64, 64) @ torch.ones(64, 64)
-        profile.stepped()
+        busy.stepped()
     (share,) = shares
     assert 0 < share <= 1
+
+
+class TwoLayers(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.large = torch.nn.Linear(512, 2048)
+        self.small = torch.nn.Linear(2048, 2)
+
+    def forward(self, x: Any) -> Any:
+        hidden = self.large(x)
+        return self.small(hidden.relu())
+
+
+def test_the_time_of_a_device_belongs_to_modules_and_lines() -> None:
+    """Here, the device is the CPU; backward operators belong to the modules of their forward."""
+    shares: list[list[tuple[str, str, float]]] = []
+    by_module = profile.ByModule(
+        Notes(Path(__file__)),
+        torch.autograd.DeviceType.CPU,
+        shares.append,
+        lambda event: float(event.self_cpu_time_total),
+    )
+    model = TwoLayers()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(by_module.last_step):
+        optimizer.zero_grad()
+        model(torch.randn(256, 512)).square().mean().backward()
+        optimizer.step()
+        by_module.stepped()
+    (found,) = shares
+    name, place, share = found[0]
+    lines = Path(__file__).read_text("utf-8").splitlines()
+    (number,) = (
+        number for number, line in enumerate(lines, 1) if line.strip() == "hidden = self.large(x)"
+    )
+    assert (name, place) == ("Linear", f"{Path(__file__).name}:{number}")
+    assert 0.4 < share < 1
+    assert {each[0] for each in found} >= {"Linear", "TwoLayers", "SGD.step"}
+    assert sum(each[2] for each in found) <= 1
+    assert not torch.nn.modules.module._global_forward_hooks

@@ -21,8 +21,8 @@ _FEWEST = 3
 _BLOCK_SECONDS = 0.25
 _BLOCK_STEPS = 5
 """Seconds and steps that a block takes at least."""
-_PASSES = 2
-"""How often each change is tried before anything is concluded."""
+_CLEAR = 2
+"""Number of times that a change has to gain nothing before it gets no process."""
 _CLEAR_GAIN = 1.1
 """Speed-up from which a change is measured before those that can't be tried like this."""
 
@@ -42,8 +42,8 @@ def switchable(planned: Iterable[str], seen: Observed, facts: Mapping[str, Any])
 
 
 def seconds_of(names: Sequence[str], step_seconds: float) -> float:
-    """Return how long it takes to try changes, from the first step on."""
-    blocks = 2 * len(names) * _PASSES + 1
+    """Return how long it takes to try each change once, from the first step on."""
+    blocks = 2 * len(names) + 1
     return blocks * max(_BLOCK_SECONDS, _BLOCK_STEPS * step_seconds)
 
 
@@ -56,14 +56,13 @@ def worth_a_process(
         planned: all changes, in their order so far.
         ratios: the speed-ups of each change that was tried, one for each time.
     """
-    tried = {name: each for name, each in ratios.items() if len(each) >= _PASSES}
     left_out = {
-        name: f"{NO_GAIN}, {' and '.join(f'{each:.2f}×' for each in tried[name])}"
-        for name in planned
-        if name in tried and max(tried[name]) < SMALLEST_GAIN
+        name: f"{NO_GAIN}, {' and '.join(f'{each:.2f}×' for each in tried)}"
+        for name, tried in ratios.items()
+        if len(tried) >= _CLEAR and max(tried) < SMALLEST_GAIN
     }
     kept = [name for name in planned if name not in left_out]
-    gains = {name: statistics.median(each) for name, each in tried.items()}
+    gains = {name: statistics.median(each) for name, each in ratios.items() if each}
 
     def order(name: str) -> tuple[int, float]:
         gain = gains.get(name)

@@ -37,6 +37,7 @@ from trainmark.analysis.changes import (
     speedup,
 )
 from trainmark.analysis.experiments import EXPERIMENTS, NOT_ENOUGH_TIME, ScriptPart, experiment
+from trainmark.analysis.modules import ModuleTime
 from trainmark.analysis.slices import are_growing, steps_a_second
 from trainmark.analysis.statistics import Estimate
 from trainmark.analysis.work import of_steps
@@ -79,8 +80,10 @@ _FIRST_SECONDS = 3.0
 """Seconds of steps after which this observation ends if the script has evaluated."""
 _FIRST_SECONDS_AT_MOST = 8.0
 """Seconds of steps after which it ends in any case."""
-_TRIALS_SHARE = 0.1
-"""Share of the time in which changes are tried within one process, if that is long enough."""
+_TRIALS_SHARE = 0.25
+"""Share of the time left in which changes are tried within one process."""
+_LATE_START = 2.0
+"""How many times longer than usual this process may take to start."""
 _SILENCE = 0.2
 """Share of the time without a report after which the unchanged script counts as hanging."""
 _SCREENING = 0.6
@@ -148,6 +151,7 @@ class OwnScript:
         samples: number of samples that shares of lines and parts come from.
         workers: number of worker processes that the loader has; None if there is no loader.
         gpu_busy: share of a few steps in which the GPU computes; None without one.
+        gpu_modules: what it computes in them, the largest share first; empty if unknown.
         step_seconds: duration of a step of the unchanged script, next to others that wait.
         causes: known causes of slow steps of which there is evidence.
         findings: what each change gives, those to name first at the top.
@@ -175,6 +179,7 @@ class OwnScript:
     samples: int
     workers: int | None
     gpu_busy: float | None
+    gpu_modules: tuple[ModuleTime, ...]
     step_seconds: float
     causes: tuple[Found, ...]
     findings: tuple[Finding, ...]
@@ -348,6 +353,7 @@ class _Study:
             samples=facts.get("samples", 0),
             workers=facts.get("workers"),
             gpu_busy=facts.get("busy"),
+            gpu_modules=tuple(ModuleTime(*each) for each in facts.get("modules", ())),
             step_seconds=self.step_seconds,
             causes=tuple(self.causes),
             findings=every,
@@ -464,16 +470,16 @@ class _Study:
         Returns those that are worth a process, the most promising first.
         """
         names = switchable(planned, self.observed, self.facts)
-        steps = seconds_of(names, self.step_seconds)
+        each_once = seconds_of(names, self.step_seconds)
+        most = _TRIALS_SHARE * (self.seconds - self.passed) - self.start_seconds
         too_many = self._screening_seconds(planned) > _SCREENING * self.seconds - self.passed
-        is_cheaper = self.start_seconds + steps < self._round_seconds(len(names))
-        if not (names and too_many and is_cheaper):
+        is_cheaper = self.start_seconds + each_once < self._round_seconds(len(names))
+        if not (names and too_many and is_cheaper) or each_once > most:
             return planned
         change = f"trials={';'.join(names)}"
         what = f"{many(len(names), 'change')} within one process"
-        most = max(steps, _TRIALS_SHARE * self.seconds)
         watch = _StepWatch(self.report_time, self.host, what, most, _SILENCE * self.seconds)
-        limit = self.limit.at(self.passed + _PATIENCE * self.start_seconds + most)
+        limit = self.limit.at(self.passed + _LATE_START * self.start_seconds + most)
         self.host.run([self._task(change, None, 0)], self.store, watch, limit)
         seen = watch.records[0].observed if watch.records else None
         found = json.loads(seen.changed.get(change, "{}")) if seen is not None else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import inspect
 import os
@@ -19,7 +20,6 @@ from torch.utils.data import IterableDataset, dataloader
 from ... import accelerator
 from ...patch import around
 from .. import Change, lines, profilers
-from ..busy import Busy
 from ..calls import Calls
 from ..facts import facts_of
 from ..switches import Switches
@@ -29,6 +29,7 @@ from .loading import Loading
 from .model import eager
 from .optimizer import is_handwritten
 from .outermost import around_modules, evaluates
+from .profile import Busy, ByModule, Profile, device_seconds
 
 
 def facts(change: Change) -> None:
@@ -81,19 +82,15 @@ def facts(change: Change) -> None:
         of_step[id(iterator)] += not any(map(evaluates, latest))
         return loading.fetch(real, iterator)
 
-    def keep_busy(share: float) -> None:
-        found["busy"] = share
-
     def loaded() -> list[lines.Loaded]:
         found["draws"] = loading.draws()
         return loading.loaded()
 
-    kind = accelerator.kind(torch)
-    busy = Busy(getattr(DeviceType, kind.upper()), keep_busy) if kind else None
+    profiles = _profiles(change.observer, found)
 
     def stepped(optimizer: Any, *_: Any) -> None:
-        if busy is not None:
-            busy.stepped()
+        for profile in profiles:
+            profile.stepped()
         batches = {number for number in of_step.values() if number}
         accumulated[batches.pop() if len(batches) == 1 else 1] += 1
         found["accumulates"] = accumulated.most_common(1)[0][0]
@@ -122,6 +119,18 @@ def facts(change: Change) -> None:
     around(dataloader._BaseDataLoaderIter, "__next__", fetches)
     register_optimizer_step_post_hook(stepped)
     around(change.observer, "stepped", counted)
+
+
+def _profiles(observer: Any, found: dict[str, Any]) -> list[Profile]:
+    """Return what is profiled of a GPU; nothing without one."""
+    kind = accelerator.kind(torch)
+    if kind is None:
+        return []
+    device = getattr(DeviceType, kind.upper())
+    return [
+        Busy(device, functools.partial(found.__setitem__, "busy")),
+        ByModule(observer, device, functools.partial(found.__setitem__, "modules"), device_seconds),
+    ]
 
 
 def _count(calls: Calls) -> None:
