@@ -263,16 +263,19 @@ def _advice_text(found: Finding, busy: str) -> str:
     where = f" ({found.place})" if found.place else ""
     cause = found.cause
     if cause is None:
-        text = words(experiment(found.change).advice, found.change).removesuffix(".")
-        return f"{text}{where}. {_promise(found, busy)}"
+        return f"{_to_do(found)}{where}. {_promise(found, busy)}"
     if found.proof == SAMPLED:
         share = "" if cause.share is None else f": {units.percent(cause.share, 0)} of the time"
         promise = f" {_promise(found, busy)}" if cause.is_removed else ""
         return f"{cause.seen}{where}{share}. {cause.cure}.{promise}"
-    text = words(experiment(found.change).advice, found.change).removesuffix(".")
-    if found.kind == "diagnosis":
-        text = cause.cure
-    return f"{cause.seen}{where}. {text}. {_promise(found, busy)}"
+    return f"{cause.seen}{where}. {_to_do(found)}. {_promise(found, busy)}"
+
+
+def _to_do(found: Finding) -> str:
+    """Return what to do, without a full stop."""
+    if found.kind == "diagnosis" and found.cause is not None:
+        return found.cause.cure
+    return words(experiment(found.change).advice, found.change).removesuffix(".")
 
 
 def _promise(found: Finding, busy: str) -> str:
@@ -321,23 +324,29 @@ def _stacked(stack: Sequence[Finding], findings: Sequence[Finding], busy: str) -
     """Return several changes, what they give together, and what each adds to those before it."""
     whole = stack[-1]
     names = whole.change.split("+")
-    places = {each.change: each.place for each in findings}
-    advice = [
-        words(experiment(name).advice, name).removesuffix(".")
-        + (f" ({places[name]})" if places.get(name) else "")
-        for name in names
-    ]
+    alone = {each.change: each for each in findings}
+    advice = [_advised(name, alone.get(name)) for name in names]
     ratios = [each.speedup.value for each in stack]
     added = [later / earlier for earlier, later in itertools.pairwise(ratios)]
     adds = [f"{name} adds {gain:.2f}×" for name, gain in zip(names[1:], added, strict=True)]
-    text = (
-        f"Make {len(names)} changes: {'; '.join(advice)}. Together, the script is {_times(whole)} "
-        f"faster{_learns(whole)}{busy}"
-    )
+    without = [
+        words(experiment(name).does, name) for name in names if experiment(name).kind == "diagnosis"
+    ]
+    faster = f"is {_times(whole)} faster{_learns(whole)}"
+    if without:
+        faster = f"was {_times(whole)} faster, measured with {' and with '.join(without)}"
+    text = f"Make {len(names)} changes: {'; '.join(advice)}. Together, the script {faster}{busy}"
     if any(map(_is_vague, stack)):  # then the values between the ends say little
         return Statement(f"{text}.", (whole,))
     text += f": {names[0]} alone gives {ratios[0]:.2f}×, {', '.join(adds)}."
     return Statement(text, (whole,))
+
+
+def _advised(change: str, found: Finding | None) -> str:
+    """Return what to do, and where; a change that was only measured with others has no line."""
+    if found is None:
+        return words(experiment(change).advice, change).removesuffix(".")
+    return _to_do(found) + (f" ({found.place})" if found.place else "")
 
 
 def _costs_unknown(cause: Found, findings: Sequence[Finding]) -> bool:

@@ -634,6 +634,24 @@ def test_what_wins_is_measured_again_and_combined() -> None:
     assert found.stack[-1].speedup.value == pytest.approx(2.5, rel=0.02)
 
 
+def test_what_is_left_out_for_a_diagnosis_is_stacked_too() -> None:
+    """One bottleneck hides the next; a bound of the loader leaves no room for worker processes."""
+    host = FakeHost(
+        facts={"workers": 0},
+        changes={
+            "same-batch": Behaviour(0.5),
+            "workers=2": Behaviour(0.9),
+            "fused": Behaviour(0.8),
+            "same-batch+fused": Behaviour(0.2),
+        },
+    )
+    found = explained(host, "same-batch", "workers=2", "fused")
+    assert [each.change for each in found.stack] == ["same-batch", "same-batch+fused"]
+    whole = found.stack[-1]
+    assert (whole.kind, whole.learning) == ("diagnosis", "unseen")
+    assert whole.speedup.value == pytest.approx(5.0, rel=0.02)
+
+
 def test_where_time_is_short_changes_are_only_stacked() -> None:
     host = FakeHost(
         changes={

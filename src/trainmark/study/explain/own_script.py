@@ -36,7 +36,13 @@ from trainmark.analysis.changes import (
     sampled,
     speedup,
 )
-from trainmark.analysis.experiments import EXPERIMENTS, NOT_ENOUGH_TIME, ScriptPart, experiment
+from trainmark.analysis.experiments import (
+    EXPERIMENTS,
+    NOT_ENOUGH_TIME,
+    Kind,
+    ScriptPart,
+    experiment,
+)
 from trainmark.analysis.modules import ModuleTime
 from trainmark.analysis.slices import are_growing, steps_a_second
 from trainmark.analysis.statistics import Estimate
@@ -388,7 +394,7 @@ class _Study:
         stack: list[Finding] = []
         for name in self.stacks:
             found = self.findings.get(name)
-            if found is None or not (found.fresh and found.can_be_made):
+            if found is None or not (found.fresh and found.wins) or found.harms:
                 break
             if stack and found.speedup.value < SMALLEST_GAIN * stack[-1].speedup.value:
                 break
@@ -563,12 +569,14 @@ class _Study:
         """Measure what may win in fresh rounds.
 
         Changes are stacked: the first one is measured alone, then together with the second one, and
-        so on, since one bottleneck hides the next.
+        so on, since one bottleneck hides the next. What is left out for a diagnosis is stacked,
+        too: its cure is for the user to write.
         """
         valid = list[str]()
         for each in winners:
             fits = not any(_exclude(each.change, other) for other in valid)
-            if fits and each.kind == "change" and not each.harms:
+            is_tried = each.proof != SAMPLED and each.kind != "learning"
+            if fits and is_tried and not each.harms:
                 valid.append(each.change)
         if self.writes_patches:
             valid = self._written(valid)
@@ -603,6 +611,8 @@ class _Study:
         source = Source(self.command.directory)
         kept: list[str] = []
         for change in valid:
+            if experiment(change).kind == "diagnosis":  # its cure is for the user to write
+                continue
             try:
                 changed = write(source, script, change)
             except Exception:  # noqa: BLE001  (a patch must not cost what was measured)
@@ -673,7 +683,10 @@ class _Study:
         proof = "; ".join(proofs[part] for part in change.split("+"))
         memory = _memory_ratio(records, unchanged)
         if "+" in change:
-            return Finding(change, "change", None, ratio, fresh, curve, proof, None, memory)
+            kinds = {experiment(part).kind for part in change.split("+")}
+            kind: Kind = "diagnosis" if "diagnosis" in kinds else "change"
+            learnt: Curve = "unseen" if kind == "diagnosis" else curve
+            return Finding(change, kind, None, ratio, fresh, learnt, proof, None, memory)
         about = experiment(change)
         cause = next((each for each in self.causes if change in each.changes), None)
         place = (cause and cause.place) or self._place(about.part, proof)
@@ -1020,6 +1033,8 @@ def _was_interrupted(records: Sequence[Record]) -> bool:
 def _exclude(one: str, other: str) -> bool:
     """Whether two changes exclude each other."""
     names = {change.partition("=")[0] for change in (one, other)}
+    if "same-batch" in names:  # then nothing is left of loading
+        return all(experiment(name).part == "loader" for name in names)
     return any(names <= alike for alike in _ALIKE)
 
 
