@@ -1,6 +1,6 @@
 """Slow scripts that an earlier version misjudged: the cause, its line, and what was measured.
 
-They lie beside the data, in ``cases``; each says in its docstring what is true of it.
+They lie next to the data, in ``cases``; each says in its docstring what is true of it.
 """
 
 from __future__ import annotations

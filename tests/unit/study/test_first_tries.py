@@ -1,4 +1,4 @@
-"""Which changes are tried within one process, and which of them get a process of their own."""
+"""Which changes are tried within one process, and which of them get a separate process."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Which changes are first tried within one process, and what is concluded from it.
 
-A process of its own for each change takes long where a start does. Some changes can be turned on
+A separate process for each change takes long where a start does. Some changes can be turned on
 and off between two steps, so one process can try them all. This only ranks them.
 """
 
@@ -15,7 +15,7 @@ from trainmark.analysis.experiments import SWITCHABLE
 from trainmark.record.observed import Observed
 
 NO_GAIN = "no gain in a short try within one process"
-"""Why a change gets no process of its own; begins the reason."""
+"""Why a change gets no separate process; begins the reason."""
 _FEWEST = 3
 """Fewest changes for which such a process is started."""
 _BLOCK_SECONDS = 0.25

@@ -36,7 +36,7 @@ _DRAWING = {
     "standard_normal",
     "uniform",
 }
-"""Names of functions that draw random numbers, of which some have a generator of their own."""
+"""Names of functions that draw random numbers, by any generator."""
 
 
 class Loading:
@@ -131,7 +131,7 @@ class Loading:
         if len(text) <= _MOST_BYTES:
             try:
                 os.write(self._writes, text)
-            except BlockingIOError:  # nobody reads; what is written later has it, too
+            except BlockingIOError:  # the pipe is full; what is written later has it, too
                 return
 
     def _fetches(self, real: Callable[..., Any], fetcher: Any, indices: Any) -> Any:
