@@ -4,7 +4,7 @@
 
 bench/slow_script/measure.py says what each name plants, and what `trainmark explain` finds of it.
 The line that is to change, if there is one, ends with a comment that names the plant. Several
-plants are separated by commas.
+plants are joined by "+".
 """
 
 import argparse
@@ -116,7 +116,7 @@ def network(shape: set[str]) -> nn.Module:
 
 def plants(text: str) -> set[str]:
     """Return the plants that are asked for."""
-    chosen = set(text.split(","))
+    chosen = set(text.split("+"))
     if not chosen <= PLANTS.keys():
         raise argparse.ArgumentTypeError(f"expected some of {', '.join(PLANTS)}")
     return chosen - {"none"}

@@ -14,6 +14,8 @@ KIND is one of
     hand, in `measure`
     batch    `explain --only batch`: eight times as large a batch with the same rate must be
              reported to harm learning
+    three    `explain` of the script with three slow parts: what is stacked has to name all of
+             them, and its promise is compared with the script without them
     fp16     `explain --only fp16` where the gradients are too small for 16 bits,
     which must be reported as well
 
@@ -33,7 +35,13 @@ from pathlib import Path
 from typing import Any
 
 SCRIPT = [sys.executable, str(Path(__file__).with_name("train.py"))]
-KINDS = ("equal", "promise", "batch", "fp16")
+KINDS = ("equal", "promise", "three", "batch", "fp16")
+THREE = {
+    "loader-sleep": {"same-batch", "workers", "prefetch"},
+    "item": {"no-sync"},
+    "float64": {"fp32"},
+}
+"""Three slow parts of the script, with the changes that name each."""
 
 
 def main() -> None:
@@ -80,17 +88,44 @@ def _try(kind: str, seconds: float, seed: int) -> dict[str, Any]:
             vary = ["--vary", f"change=,{won[0]['change']}"]
             by_hand = _measured(folder, vary, [*SCRIPT, "--change={change}"], 0.75 * seconds)
             return {"change": won[0]["change"], "promised": won[0]["speedup"], "by_hand": by_hand}
+        if kind == "three":
+            return _three(folder, seconds, seed)
         words = [*SCRIPT, "--seed", str(seed), "--slow", "small-loss" if kind == "fp16" else "none"]
         found = _explained(folder, words, seconds, "--only", kind)
         return found[0] if found else {"learning": "no result"}
 
 
+def _three(folder: str, seconds: float, seed: int) -> dict[str, Any]:
+    """Return what is stacked of a script with three slow parts, and what mending them gives."""
+    slow = "+".join(THREE)
+    words = [*SCRIPT, "--seed", str(seed)]
+    stack = _answer(folder, [*words, "--slow", slow], seconds)["stack"]
+    whole = stack[-1] if stack else None
+    vary = ["--vary", f"how=--slow={slow},--like={slow}"]
+    return {
+        "change": whole and whole["change"],
+        "promised": whole and whole["speedup"],
+        "by_hand": _measured(folder, vary, [*words, "{how}"], 0.75 * seconds),
+    }
+
+
+def _names_all(change: str | None) -> bool:
+    """Whether a stack has a change for each of the three slow parts."""
+    names = {each.partition("=")[0] for each in (change or "").split("+")}
+    return all(names & each for each in THREE.values())
+
+
+def _answer(folder: str, words: list[str], seconds: float, *options: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(
+        _trainmark(folder, "explain", "--seconds", str(seconds), *options, "--json", "--", *words)
+    )
+    return answer
+
+
 def _explained(
     folder: str, words: list[str], seconds: float, *options: str
 ) -> list[dict[str, Any]]:
-    findings: list[dict[str, Any]] = json.loads(
-        _trainmark(folder, "explain", "--seconds", str(seconds), *options, "--json", "--", *words)
-    )["findings"]
+    findings: list[dict[str, Any]] = _answer(folder, words, seconds, *options)["findings"]
     return [
         {key: each[key] for key in ("change", "kind", "speedup", "learning")} for each in findings
     ]
@@ -130,6 +165,17 @@ def _summary(kind: str, known: list[dict[str, Any]]) -> str:
         )
         return (
             f"promise: kept in {kept} of {len(made)}; nothing promised in {len(known) - len(made)}"
+        )
+    if kind == "three":
+        named = [each for each in known if _names_all(each["change"])]
+        close = [
+            each
+            for each in named
+            if abs(each["promised"]["value"] / each["by_hand"]["ratio"] - 1) <= 0.15
+        ]
+        return (
+            f"three: all are stacked in {len(named)} of {len(known)}; the promise is within 15 % "
+            f"of mending in {len(close)}"
         )
     return (
         f"{kind}: said to harm learning in "
