@@ -87,6 +87,15 @@ class Finding:
         return self.part or self.change
 
     @property
+    def promises(self) -> bool:
+        """Whether its speed-up is one that can be had.
+
+        A share of samples says how long something takes, but not how long a faster way to do it
+        would take.
+        """
+        return self.proof != SAMPLED or self.cause is None or self.cause.is_removed
+
+    @property
     def wins(self) -> bool:
         """Whether it is certainly faster, and by enough to be worth it."""
         low = self.speedup.low

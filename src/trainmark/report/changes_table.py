@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from trainmark import units
-from trainmark.analysis.changes import SAMPLED, Finding
+from trainmark.analysis.changes import Finding
 from trainmark.analysis.experiments import (
     experiment,
     words,
@@ -74,8 +74,9 @@ def times(found: Finding) -> str:
 
 
 def _speedup(found: Finding) -> Cell:
-    if found.cause is not None and found.proof == SAMPLED and not found.cause.is_removed:
-        return Cell(f"≤ {found.speedup.high:.2f}×", value=found.speedup.value)
+    if found.cause is not None and not found.promises:
+        # Its cure does the same work faster: by how much is not known from its share of the time.
+        return Cell(f"{units.percent(found.cause.share, 0)} of time")
     tone: Tone = "good" if found.wins and not found.harms else "plain"
     return Cell(times(found), tone=tone, value=found.speedup.value)
 

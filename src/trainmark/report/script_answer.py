@@ -251,12 +251,7 @@ def _nothing_measured(left_out: Mapping[str, str]) -> str:
 
 def _advice(found: Finding, busy: str) -> Statement:
     """Return what to do, where, and by how much it helps."""
-    return Statement(_advice_text(found, busy), (found,) if _promises(found) else ())
-
-
-def _promises(found: Finding) -> bool:
-    """Whether the advice about a finding promises a gain."""
-    return found.proof != SAMPLED or found.cause is None or found.cause.is_removed
+    return Statement(_advice_text(found, busy), (found,) if found.promises else ())
 
 
 def _advice_text(found: Finding, busy: str) -> str:
@@ -266,7 +261,7 @@ def _advice_text(found: Finding, busy: str) -> str:
         return f"{_to_do(found)}{where}. {_promise(found, busy)}"
     if found.proof == SAMPLED:
         share = "" if cause.share is None else f": {units.percent(cause.share, 0)} of the time"
-        promise = f" {_promise(found, busy)}" if cause.is_removed else ""
+        promise = f" {_promise(found, busy)}" if found.promises else ""
         return f"{cause.seen}{where}{share}. {cause.cure}.{promise}"
     return f"{cause.seen}{where}. {_to_do(found)}. {_promise(found, busy)}"
 

@@ -12,7 +12,7 @@ _WORDS = {"change": "change", "diagnosis": "diagnosis", "learning": "affects lea
 
 
 def gains(findings: Sequence[Finding]) -> Chart:
-    """Return a bar for each change, from 1, with its interval."""
+    """Return a bar for each change whose gain is known, from 1, with its interval."""
     import altair as alt
 
     rows: Rows = [
@@ -26,6 +26,7 @@ def gains(findings: Sequence[Finding]) -> Chart:
             "words": times(each),
         }
         for each in findings
+        if each.promises
     ]
     top = max([1.2, *(row["high"] or row["ratio"] for row in rows)])
     bottom = min([0.9, *(row["low"] or row["ratio"] for row in rows)])
