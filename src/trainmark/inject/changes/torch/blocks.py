@@ -1,7 +1,7 @@
 """Changes that can be switched between steps, tried one after the other within one training.
 
-Where a process takes long to start, this ranks them, so that only those that may win get
-separate processes. It judges neither how fast nor how well they train: a block is short, and each begins
+Where a process takes long to start, this ranks them, so that only those that may win get separate
+processes. It judges neither how fast nor how well they train: a block is short, and each begins
 with the same weights again.
 """
 
