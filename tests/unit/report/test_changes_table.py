@@ -83,3 +83,11 @@ def test_losses_that_need_not_fall_are_not_judged() -> None:
 def test_the_reason_is_not_given_if_learning_is_judged() -> None:
     sentences = answers([found("bf16", 1.4, 1.6)], (), {}, learning_unseen="its loss rises")
     assert "not judged" not in " ".join(sentences)
+
+
+def test_a_chart_has_bars_for_known_gains_alone() -> None:
+    pytest.importorskip("altair", reason="trainmark[report] is not installed")
+    from trainmark.report.charts.gains import gains
+
+    sampled = replace(found("line", 4.0, 6.0), change="loop", proof=SAMPLED, cause=CELLS)
+    assert gains([found("fused", 1.4, 1.6), sampled]).text == "Bars: fused 1.50× [1.40, 1.60]"
