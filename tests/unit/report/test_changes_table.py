@@ -90,4 +90,4 @@ def test_a_chart_has_bars_for_known_gains_alone() -> None:
     from trainmark.report.charts.gains import gains
 
     sampled = replace(found("line", 4.0, 6.0), change="loop", proof=SAMPLED, cause=CELLS)
-    assert gains([found("fused", 1.4, 1.6), sampled]).text == "Bars: fused 1.50× [1.40, 1.60]"
+    assert gains([found("fused", 1.4, 1.6), sampled]).text == "Bars: fused 1.50× [1.40, 1.60]."
