@@ -47,6 +47,7 @@ class Behaviour:
     Args:
         seconds: duration of ten steps.
         later: the same in all rounds but the first, if different.
+        unsteady: by how much every other round is slower, and the others faster.
         proof: evidence that the change took effect; empty if there is none.
         device_bytes: peak memory of the device.
         host_bytes: peak memory of the host.
@@ -54,6 +55,7 @@ class Behaviour:
 
     seconds: float = 1.0
     later: float | None = None
+    unsteady: float = 0.0
     proof: str = "it took effect"
     device_bytes: int | None = None
     host_bytes: int = 1 << 20
@@ -194,6 +196,7 @@ class FakeHost(ExperimentHost):
         is_alone = self.alone.get(number) == change
         if is_alone:
             seconds = FEWEST_SECONDS
+        seconds *= 1 + (behaviour.unsteady if number % 2 else -behaviour.unsteady)
         slices = [
             Slice(index // 2, 0, float(index), 10, 10, seconds + index / 1000, 320)
             for index in range(8)
@@ -680,6 +683,19 @@ def test_what_adds_nothing_is_not_stacked() -> None:
         "fused",
         "bf16",
     }
+
+
+@pytest.mark.parametrize(("unsteady", "stacked"), [(0.0, 2), (0.3, 0)])
+def test_what_may_add_something_is_not_stacked(unsteady: float, stacked: int) -> None:
+    """It certainly wins against the unchanged script, but not against the stack without it."""
+    host = FakeHost(
+        changes={
+            "fused": Behaviour(0.5),
+            "bf16": Behaviour(0.8),
+            "fused+bf16": Behaviour(0.45, unsteady=unsteady),
+        }
+    )
+    assert len(explained(host, "fused", "bf16").stack) == stacked
 
 
 def test_what_ctrl_c_leaves_of_the_screening_counts() -> None:

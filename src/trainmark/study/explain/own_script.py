@@ -390,16 +390,24 @@ class _Study:
         return source.diff() if source is not None else ""
 
     def _stack(self) -> tuple[Finding, ...]:
-        """Return the changes that are worth it together, as long as each adds something."""
+        """Return the changes that are worth it together, while each certainly adds something."""
         stack: list[Finding] = []
         for name in self.stacks:
             found = self.findings.get(name)
             if found is None or not (found.fresh and found.wins) or found.harms:
                 break
-            if stack and found.speedup.value < SMALLEST_GAIN * stack[-1].speedup.value:
+            if stack and not self._adds(stack[-1].change, name):
                 break
             stack.append(found)
         return tuple(stack) if len(stack) > 1 else ()
+
+    def _adds(self, before: str, after: str) -> bool:
+        """Whether a stack is certainly faster than without its last change, and worth it."""
+        sides = (_in_turns(self._records_of(name, fresh=True)) for name in (before, after))
+        added = speedup(*sides)
+        if added is None or added.value < SMALLEST_GAIN:
+            return False
+        return added.low is None or added.low > 1
 
     def _growth(self) -> tuple[Growth | None, str | None]:
         """Return the growth in the longest run of the unchanged script, and its line if known.
