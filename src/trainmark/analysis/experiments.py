@@ -12,6 +12,8 @@ A ``diagnosis`` is not a valid training.
 """
 NOT_ENOUGH_TIME = "not enough time"
 """Why an experiment was left out; begins the reason."""
+NO_GAIN = "no gain in a short try within one process"
+"""Why an experiment got no separate process; begins the reason."""
 ScriptPart = Literal[
     "loader",
     "sync",
@@ -240,16 +242,15 @@ OF_CAUSES = (
 SWITCHABLE = (
     "no-anomaly",
     "no-gc",
-    "no-empty-cache",
-    "no-checkpointing",
     "no-sync",
     "same-batch",
     "tf32",
     "threads",
     "fused",
     "foreach",
-    "channels-last",
     "bf16",
+    "no-empty-cache",
+    "no-checkpointing",
     "fp16",
 )
 """Experiments that can be turned on and off between two steps of PyTorch, with what may end the

@@ -562,6 +562,18 @@ class Observer:
         if self._role == _SPEAKS:
             self._tally.add_to_step("copy", times * seconds)
 
+    # For changes: what they do, and what they need to know
+
+    @property
+    def pauses(self) -> int:
+        """How often the training has evaluated and saved."""
+        return self._tally.counts["evaluations"] + self._tally.counts["saves"]
+
+    def took_apart(self, seconds: float) -> None:
+        """Leave out time that a change took for itself since the last step."""
+        if self._role == _SPEAKS:
+            self._since = self._since.plus(apart=seconds)
+
     def changed(self, name: str, proof: str) -> None:
         """An experiment took effect; ``proof`` says how that is known."""
         self._tally.changed[name] = proof

@@ -22,4 +22,4 @@ def gpu_time(modules: Sequence[ModuleTime]) -> list[str]:
     ]
     if not named:
         return []
-    return [f"The GPU's time, forward and backward: {', '.join(named[:_MOST])}."]
+    return [f"The GPU's time: {', '.join(named[:_MOST])}."]

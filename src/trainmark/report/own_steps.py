@@ -13,7 +13,7 @@ _LARGE_SHARE = 0.05
 """Share of the time from which on a sentence says that steps include evaluation, or that time is
 spent on what has no name."""
 _AND_MORE = "evaluation and what follows"
-"""An evaluation that is not jitted: it is recognised by what comes next."""
+"""An evaluation in a script with JAX: where it ends is often only known from the next step."""
 _QUEUED = {
     "forward and loss",
     "backward",

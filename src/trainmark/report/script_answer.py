@@ -11,6 +11,7 @@ from trainmark import units
 from trainmark.analysis.causes import Found
 from trainmark.analysis.changes import SAMPLED, Curve, Finding
 from trainmark.analysis.experiments import (
+    NO_GAIN,
     NOT_ENOUGH_TIME,
     experiment,
     words,
@@ -187,7 +188,8 @@ def _without_a_winner(
 ) -> list[Statement]:
     """Return the answer if there is nothing to advise: where the time is, if that is known."""
     late = sum(why.startswith(NOT_ENOUGH_TIME) for why in left_out.values())
-    if found.findings:
+    tried = any(why.startswith(NO_GAIN) for why in left_out.values())
+    if found.findings or tried:
         untried = f", but {late} more had no time (increase --seconds)" if late else ""
         clearly = "certainly" if found.once else "clearly"
         first = f"None of the changes tried makes this script {clearly} faster{untried}."
@@ -331,10 +333,10 @@ def _stacked(stack: Sequence[Finding], findings: Sequence[Finding], busy: str) -
     if without:
         faster = f"was {_times(whole)} faster, measured with {' and with '.join(without)}"
     text = f"Make {len(names)} changes: {'; '.join(advice)}. Together, the script {faster}{busy}"
-    if any(map(_is_vague, stack)):  # then the values between the ends say little
-        return Statement(f"{text}.", (whole,))
-    text += f": {names[0]} alone gives {ratios[0]:.2f}×, {', '.join(adds)}."
-    return Statement(text, (whole,))
+    if not any(map(_is_vague, stack)):  # else the values between the ends say little
+        text += f": {names[0]} alone gives {ratios[0]:.2f}×, {', '.join(adds)}"
+    unjudged = " Learning is not judged." if without else ""
+    return Statement(f"{text}.{unjudged}", (whole,))
 
 
 def _advised(change: str, found: Finding | None) -> str:

@@ -40,7 +40,7 @@ def apply(
     ended = threading.Event()
     samplers = list[threading.Thread]()
     monkeypatch.setattr(
-        lines, "_pauses", lambda: iter(lambda: 1.0 if ended.is_set() else 0.0005, 1.0)
+        lines, "pauses", lambda: iter(lambda: 1.0 if ended.is_set() else 0.0005, 1.0)
     )
     monkeypatch.setattr(
         lines, "threading", SimpleNamespace(get_ident=threading.get_ident, Thread=thread)

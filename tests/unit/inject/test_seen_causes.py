@@ -89,14 +89,27 @@ def test_the_line_that_loads_is_named(tmp_path: Path) -> None:
     assert "collation" not in found or found["collation"].share < found["pandas"].share
 
 
-@pytest.mark.parametrize("draws", [False, True])
-def test_the_line_of_processes_that_load_is_named(tmp_path: Path, *, draws: bool) -> None:
+@pytest.mark.parametrize(
+    ("how", "text", "draws"),
+    [
+        ("same", "sleep(0.01)", False),
+        ("random", "sleep(0.01)", True),
+        ("module", "sleep(0.009)", False),
+    ],
+)
+def test_the_line_of_processes_that_load_is_named(
+    tmp_path: Path, how: str, text: str, *, draws: bool
+) -> None:
     pytest.importorskip("torch")
-    found = causes(report_of(tmp_path, "workers", "facts", "random" if draws else "same"))
+    report = report_of(tmp_path, "workers", "facts", how)
+    found = causes(report)
     cause = found["slow-workers"]
-    assert cause.place == line_of("workers", "time.sleep")
+    assert cause.place == line_of("workers", text)
+    facts = json.loads(report["changed"]["facts"])
+    assert facts["known_at"].get("new iterator") != cause.place, "the training's frames"
+    assert max(facts["lines"], key=facts["lines"].get) == cause.place
     assert "the loader's 2 processes" in cause.seen
-    assert ("can't all be done in advance" in cause.cure) is draws
+    assert ("not all of it can be done in advance" in cause.cure) is draws
 
 
 def test_predictions_of_an_agent_are_a_part_of_its_steps(

@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 
 from tests.unit.inject.notes import Notes  # noqa: E402
 from trainmark.analysis.experiments import SWITCHABLE  # noqa: E402
+from trainmark.inject.changes import trial_blocks  # noqa: E402
 from trainmark.inject.changes.torch import blocks  # noqa: E402
 from trainmark.inject.changes.torch.state import State  # noqa: E402
 
@@ -29,6 +30,8 @@ class Ended(Exception):
 
 
 class Trying(Notes):
+    pauses = 0
+
     def end(self) -> None:
         raise Ended
 
@@ -78,7 +81,7 @@ def tried(apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch) -> Calla
 
     def run(names: str, **how: Any) -> tuple[dict[str, list[float]], Any]:
         monkeypatch.setattr("tests.unit.inject.conftest.Notes", Trying)
-        monkeypatch.setattr(blocks, "BLOCK_SECONDS", 0.02)
+        monkeypatch.setattr(trial_blocks, "BLOCK_SECONDS", 0.02)
         notes = apply(f"trials={names}")
         assert not notes.failures
         optimizer = train(**how)
@@ -116,9 +119,7 @@ def test_reads_are_frozen_in_their_blocks_alone(
     assert sum(begins) == 3
 
 
-@pytest.mark.parametrize(
-    "name", ["bf16", "channels-last", "fused", "foreach", "threads=1", "same-batch"]
-)
+@pytest.mark.parametrize("name", ["bf16", "fused", "foreach", "threads=1", "same-batch"])
 def test_each_is_tried(tried: Callable[..., Any], name: str) -> None:
     found, _ = tried(name)
     assert [len(each) for each in found.values()] == [3]
@@ -153,7 +154,7 @@ def test_the_next_training_of_a_process_begins_again(
 ) -> None:
     """The first optimiser makes too few steps for any block."""
     monkeypatch.setattr("tests.unit.inject.conftest.Notes", Trying)
-    monkeypatch.setattr(blocks, "BLOCK_SECONDS", 0.001)
+    monkeypatch.setattr(trial_blocks, "BLOCK_SECONDS", 0.001)
     notes = apply("trials=foreach")
     weight = torch.nn.Parameter(torch.ones(3))
     weight.grad = torch.ones(3)
@@ -165,6 +166,71 @@ def test_the_next_training_of_a_process_begins_again(
         for _ in range(MOST_STEPS):
             second.step()
     assert len(ratios(notes, "foreach")["foreach"]) == 3
+
+
+def test_what_the_script_sets_before_its_first_step_stays(tried: Callable[..., Any]) -> None:
+    threads = []
+    torch.set_num_threads(1)
+
+    def note(_: Any) -> None:
+        threads.append(torch.get_num_threads())
+
+    tried("threads=2;foreach", beside=note)
+    assert threads[0] == threads[-1] == 1
+    assert 2 in threads
+
+
+def test_a_block_with_a_pause_is_repeated(
+    apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The training evaluates once, for longer than a block takes."""
+    monkeypatch.setattr("tests.unit.inject.conftest.Notes", Trying)
+    monkeypatch.setattr(trial_blocks, "BLOCK_SECONDS", 0.01)
+    notes = apply("trials=foreach")
+    steps = 0
+
+    def evaluate(_: Any) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == 8:
+            notes.pauses = 1  # type: ignore[attr-defined]
+            time.sleep(30 * LONG)
+
+    train(evaluate)
+    assert max(ratios(notes, "trials=foreach".partition("=")[2])["foreach"]) < 5
+
+
+class Counting(torch.optim.Optimizer):
+    """Keeps a number of its own for each weight."""
+
+    def __init__(self, weights: Any) -> None:
+        super().__init__(weights, {"lr": 0.1})
+
+    def step(self, closure: Any = None) -> None:
+        for weight in self.param_groups[0]["params"]:
+            state = self.state[weight]
+            state["step"] = state.get("step", 0) + 1
+
+
+def test_numbers_of_an_optimiser_are_put_back_and_nothing_is_added() -> None:
+    model = torch.nn.Linear(3, 2)
+    counting = Counting(model.parameters())
+    counting.step()
+    state = State([model], [counting])
+    for _ in range(5):
+        counting.step()
+    state.put_back()
+    assert [each["step"] for each in counting.state.values()] == [1, 1]
+    assert len(counting.state_dict()["state"]) == 2
+
+
+def test_a_backward_pass_that_is_due_goes_on_after_it() -> None:
+    """As in a GAN, of which one network steps before the other one's backward pass."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 2))
+    loss = model(torch.ones(1, 3)).square().sum()
+    State([model], []).put_back()
+    loss.backward()
+    assert model[0].weight.grad is not None
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_a_stack_with_a_diagnosis_says_what_was_left_out() -> None:
         "Make 2 changes: Speed up loading (train.py:9); Use single precision: avoid float64 "
         "inputs, .double() and set_default_dtype(torch.float64). Together, the script was 3.00× "
         "[2.90, 3.10] faster, measured with the first batch in every step, without loading: "
-        "same-batch alone gives 1.50×, fp32 adds 2.00×."
+        "same-batch alone gives 1.50×, fp32 adds 2.00×. Learning is not judged."
     )
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from trainmark.analysis.experiments import EXPERIMENTS, SWITCHABLE
+from trainmark.analysis.experiments import EXPERIMENTS, NO_GAIN, SWITCHABLE
 from trainmark.record.observed import Observed
-from trainmark.study.explain.first_tries import NO_GAIN, seconds_of, switchable, worth_a_process
+from trainmark.study.explain.first_tries import seconds_of, switchable, worth_a_process
 
 PLANNED = ("no-gc", "workers=2", "threads=1", "same-batch", "bf16", "compile")
 
@@ -54,8 +54,8 @@ def test_what_gains_nothing_twice_gets_no_process() -> None:
 
 def test_short_steps_do_not_make_blocks_shorter() -> None:
     names = ("no-gc", "threads=1", "bf16")
-    assert seconds_of(names, 0.001) == seconds_of(names, 0.01)
-    assert seconds_of(names, 0.2) == 4 * seconds_of(names, 0.01)
+    assert seconds_of(names, 0.0) == pytest.approx(7 * 0.25)
+    assert seconds_of(names, 0.2) == pytest.approx(7 * 1.0)
 
 
 def test_each_is_an_experiment() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from trainmark.analysis.causes.cause import Cause, Evidence, Found, InKnownFunctions
 
@@ -126,8 +127,10 @@ class SlowLoading(Cause):
     source = _TUNING
     changes = ("same-batch",)
     random_cure = (
-        "Speed this up: random numbers are drawn there, so it can't all be done in advance"
+        "Speed up loading: it draws random numbers, so not all of it can be done in advance"
     )
+    needs_place: ClassVar[bool] = False
+    """Whether it is only the cause if a slow line is known."""
     """The cure if batches differ from epoch to epoch."""
 
     def find(self, evidence: Evidence) -> Found | None:
@@ -137,7 +140,7 @@ class SlowLoading(Cause):
         if workers is None or share < _LARGE_SHARE or not self.is_of(workers):
             return None
         place = self.place(evidence)
-        if place is None:
+        if place is None and self.needs_place:
             return None
         cure = self.random_cure if evidence.draws else self.cure
         return self.found(self.says(workers), place, share, cure=cure)
@@ -155,7 +158,7 @@ class SlowLoading(Cause):
         raise NotImplementedError
 
     def place(self, evidence: Evidence) -> str | None:
-        """Return the line to name; None if there is none, so that this is not the cause."""
+        """Return the line to name; None if there is none."""
         return self.slowest(evidence)
 
     def slowest(self, evidence: Evidence) -> str | None:
@@ -200,6 +203,7 @@ class SlowWorkers(SlowLoading):
     """
 
     name = "slow-workers"
+    needs_place = True
 
     def share(self, evidence: Evidence) -> float:
         """Return the share of waiting, without that of starting the processes."""

@@ -55,6 +55,8 @@ class Change:
 
     def switch(self, *, is_on: bool) -> None:
         """Turn this on or off, between two steps."""
+        if is_on == self.is_on:
+            return
         self.is_on = is_on
         for on, off in self._switches:
             (on if is_on else off)()

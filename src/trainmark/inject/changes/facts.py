@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..observer import clock
 from . import lines
 from .calls import Calls
 from .switches import Switches
@@ -22,6 +23,7 @@ class Facts:
     def __init__(self, observer: Any) -> None:
         self._observer = observer
         self._has_begun = False
+        self._is_apart = False
         self._kept: Collection[str] | None = None
         self._loaded: Callable[[], list[lines.Loaded]] = list
         self.found: dict[str, Any] = {}
@@ -47,7 +49,22 @@ class Facts:
         self._kept = kept
         self._loaded = loaded
         self.calls.begin()
-        lines.sample(self._observer, self._tell, is_evaluated)
+        lines.sample(self._observer, self._tell, is_evaluated, lambda: self._is_apart)
+
+    def take_apart(self, look: Callable[[], None]) -> None:
+        """Look at something for longer; its time is no part of the training's.
+
+        An error is reported, never raised.
+        """
+        began = clock()
+        self._is_apart = True
+        try:
+            look()
+        except Exception as error:  # noqa: BLE001  (the user's script must go on)
+            self._observer.cannot("facts", f"{type(error).__name__}: {error}"[:200])
+        finally:
+            self._is_apart = False
+        self._observer.took_apart(clock() - began)
 
     def _tell(self, samples: lines.Samples) -> None:
         sampled = samples.facts(self._loaded())

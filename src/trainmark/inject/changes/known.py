@@ -53,15 +53,19 @@ def names_of(frame: Any) -> set[str]:
     """
     found: set[str] = set()
     while frame is not None:
-        code = frame.f_code
-        if code not in _OF_CODE:
-            _OF_CODE[code] = frozenset(_names_of(code))
-        names = _OF_CODE[code]
+        names = names_of_code(frame.f_code)
         if names & _WHOLE:
             found.clear()
         found |= names
         frame = frame.f_back
     return found
+
+
+def names_of_code(code: CodeType) -> frozenset[str]:
+    """Return the names of a function."""
+    if code not in _OF_CODE:
+        _OF_CODE[code] = frozenset(_names_of(code))
+    return _OF_CODE[code]
 
 
 def _names_of(code: CodeType) -> list[str]:

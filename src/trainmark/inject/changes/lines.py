@@ -96,6 +96,7 @@ def sample(
     observer: Any,
     on_sampled: Callable[[Samples], None],
     is_evaluated: Callable[[], bool] = bool,
+    is_apart: Callable[[], bool] = bool,
 ) -> None:
     """Start to sample the calling thread.
 
@@ -103,13 +104,16 @@ def sample(
         observer: knows which code is the user's, and whether it evaluates.
         on_sampled: called now and then with all samples so far.
         is_evaluated: tells whether what is being loaded is for an evaluation.
+        is_apart: tells whether what is being done is no part of the training.
     """
     thread = threading.get_ident()
     samples = Samples()
 
     def run() -> None:
-        for pause in _pauses():
+        for pause in pauses():
             time.sleep(pause)
+            if is_apart():
+                continue
             samples.add(_now(observer, thread, is_evaluated))
             if samples.total in _TELL_EARLY or (samples.total and samples.total % _TELL_EVERY == 0):
                 on_sampled(samples)
@@ -127,7 +131,7 @@ class Samples:
         self._lines: Counter[str] = Counter()
         self._parts: Counter[str] = Counter()
         self._own: Counter[str] = Counter()
-        self._loading: Counter[str] = Counter()
+        self._loading: set[str] = set()
         self._waits: Counter[str] = Counter()
         self._times: list[Counter[str]] = []
         self._inside: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -154,14 +158,8 @@ class Samples:
         if sample.part == _OWN:
             self._own[place] += 1
         elif sample.part == LOADER:
-            self._loading[place] += 1
+            self._loading.add(place)
             self._waits[place] += _WAITING in sample.known
-
-    def loaded(self) -> Loaded:
-        """Return the samples of a process that loads batches."""
-        known = {name: dict(places.most_common(3)) for name, places in self._known.items()}
-        lines = dict(self._loading.most_common(_MOST))
-        return Loaded(sum(self._loading.values()), lines, known)
 
     def facts(self, loaded: Sequence[Loaded] = ()) -> dict[str, Any]:
         """Return what is known from the samples; nothing if there are none.
@@ -238,7 +236,7 @@ def _shares(counts: Mapping[str, float], total: float) -> dict[str, float]:
     return {each: counts[each] / total for each in largest}
 
 
-def _pauses() -> Iterator[float]:
+def pauses() -> Iterator[float]:
     """Yield uneven pauses, since steps may take as long as the time between two samples."""
     drawn = random.Random(0)
     while True:

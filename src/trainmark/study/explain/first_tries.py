@@ -11,16 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trainmark.analysis.changes import SMALLEST_GAIN
-from trainmark.analysis.experiments import SWITCHABLE
+from trainmark.analysis.experiments import NO_GAIN, SWITCHABLE
+from trainmark.inject.changes.trial_blocks import seconds_of_block
 from trainmark.record.observed import Observed
 
-NO_GAIN = "no gain in a short try within one process"
-"""Why a change gets no separate process; begins the reason."""
 _FEWEST = 3
 """Fewest changes for which such a process is started."""
-_BLOCK_SECONDS = 0.25
-_BLOCK_STEPS = 5
-"""Seconds and steps that a block takes at least."""
 _CLEAR = 2
 """Number of times that a change has to gain nothing before it gets no process."""
 _CLEAR_GAIN = 1.1
@@ -44,7 +40,7 @@ def switchable(planned: Iterable[str], seen: Observed, facts: Mapping[str, Any])
 def seconds_of(names: Sequence[str], step_seconds: float) -> float:
     """Return how long it takes to try each change once, from the first step on."""
     blocks = 2 * len(names) + 1
-    return blocks * max(_BLOCK_SECONDS, _BLOCK_STEPS * step_seconds)
+    return blocks * seconds_of_block(step_seconds)
 
 
 def worth_a_process(

@@ -281,6 +281,7 @@ class _Study:
     stacks: list[str] = field(default_factory=list)
     patches: dict[str, Source] = field(default_factory=dict)
     unwritten: list[str] = field(default_factory=list)
+    bounded: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         (self.store.folder / _STARTS).touch()
@@ -407,7 +408,7 @@ class _Study:
         added = speedup(*sides)
         if added is None or added.value < SMALLEST_GAIN:
             return False
-        return added.low is None or added.low > 1
+        return added.low is not None and added.low > 1
 
     def _growth(self) -> tuple[Growth | None, str | None]:
         """Return the growth in the longest run of the unchanged script, and its line if known.
@@ -494,7 +495,10 @@ class _Study:
         what = f"{many(len(names), 'change')} within one process"
         watch = _StepWatch(self.report_time, self.host, what, most, _SILENCE * self.seconds)
         limit = self.limit.at(self.passed + _LATE_START * self.start_seconds + most)
-        self.host.run([self._task(change, None, 0)], self.store, watch, limit)
+        try:
+            self.host.run([self._task(change, None, 0)], self.store, watch, limit)
+        except KeyboardInterrupt:
+            self.interrupted = True
         seen = watch.records[0].observed if watch.records else None
         found = json.loads(seen.changed.get(change, "{}")) if seen is not None else {}
         planned, no_gain = worth_a_process(planned, found)
@@ -583,8 +587,7 @@ class _Study:
         valid = list[str]()
         for each in winners:
             fits = not any(_exclude(each.change, other) for other in valid)
-            is_tried = each.proof != SAMPLED and each.kind != "learning"
-            if fits and is_tried and not each.harms:
+            if fits and not each.harms and self._can_be_stacked(each):
                 valid.append(each.change)
         if self.writes_patches:
             valid = self._written(valid)
@@ -608,6 +611,17 @@ class _Study:
                 self._round([UNCHANGED, *party], blocks, self.seconds)
             longest = max(longest, self.passed - began)
 
+    def _can_be_stacked(self, found: Finding) -> bool:
+        """Whether a change can be made together with others, or left out for a diagnosis.
+
+        The cure of a diagnosis is for the user to write, so a patch has none. A gain that is only
+        bounded by what reading takes would not be so together with others.
+        """
+        if found.kind == "diagnosis":
+            is_tried = found.proof != SAMPLED and found.change not in self.bounded
+            return is_tried and not self.writes_patches
+        return found.kind == "change"
+
     def _written(self, valid: Sequence[str]) -> list[str]:
         """Return the changes that can be written into the source, and keep the patches."""
         from trainmark.study.explain.patch.writers import Script, write
@@ -619,8 +633,6 @@ class _Study:
         source = Source(self.command.directory)
         kept: list[str] = []
         for change in valid:
-            if experiment(change).kind == "diagnosis":  # its cure is for the user to write
-                continue
             try:
                 changed = write(source, script, change)
             except Exception:  # noqa: BLE001  (a patch must not cost what was measured)
@@ -699,19 +711,31 @@ class _Study:
         cause = next((each for each in self.causes if change in each.changes), None)
         place = (cause and cause.place) or self._place(about.part, proof)
         if change == "no-sync":
-            bounded = self._at_most_the_reads(ratio)
-            if bounded is None:
-                self.left_out[change] = "steps got shorter by more than reading takes"
-                return None
-            ratio = bounded
-            if change in failed and (ratio.low is None or ratio.low <= 1):
-                self.left_out[change] = f"{failed[change]}; without the others, no gain was seen"
+            why, ratio = self._of_reads(ratio, failed.get(change))
+            if why:
+                self.left_out[change] = why
                 return None
         if not place and seen:
             place = seen[0].places.get(about.part)
         return Finding(
             change, about.kind, about.part, ratio, fresh, curve, proof, place, memory, cause
         )
+
+    def _of_reads(self, ratio: Estimate, failed: str | None) -> tuple[str, Estimate]:
+        """Return why not reading results says nothing, or an empty text and its speed-up.
+
+        Args:
+            ratio: what was measured.
+            failed: why some reads were not left out; None if all were.
+        """
+        bounded = self._at_most_the_reads(ratio)
+        if bounded is None:
+            return "steps got shorter by more than reading takes", ratio
+        if bounded != ratio:
+            self.bounded.add("no-sync")
+        if failed and (bounded.low is None or bounded.low <= 1):
+            return f"{failed}; without the others, no gain was seen", bounded
+        return "", bounded
 
     @property
     def _is_learning_unseen(self) -> bool:

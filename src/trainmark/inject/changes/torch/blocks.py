@@ -20,10 +20,10 @@ from ... import accelerator
 from ...identity import Identities
 from ...observer import clock
 from ...patch import around
-from .. import Change
+from .. import Change, trial_blocks
 from .beside_steps import no_sync
 from .loader import same_batch
-from .model import bf16, channels_last, fp16, tf32, threads
+from .model import bf16, fp16, tf32, threads
 from .optimizer import foreach, fused
 from .outermost import around_modules
 from .state import State
@@ -31,32 +31,27 @@ from .switched_off import no_anomaly, no_checkpointing, no_empty_cache, no_gc
 
 _FIRST_STEPS = 3
 """Steps before the first block, in which optimisers create their state."""
-_UNTIMED_STEPS = 2
-"""First steps of a block, which are not timed: something may be prepared in them."""
-_FEWEST_STEPS = 3
-"""Timed steps of a block at least."""
-BLOCK_SECONDS = 0.25
-"""Seconds of a block at least."""
-_PASSES = 3
-"""How many times each change is tried."""
+_MOST_PAUSES = 3
+"""How often a block is repeated in which the training has evaluated or saved."""
 _LOST_STEPS = 100
 """Steps of other optimisers after which another one leads the training."""
 SWITCHABLE = {
     "no-anomaly": no_anomaly,
     "no-gc": no_gc,
-    "no-empty-cache": no_empty_cache,
-    "no-checkpointing": no_checkpointing,
     "no-sync": no_sync,
     "same-batch": same_batch,
     "tf32": tf32,
     "threads": threads,
     "fused": fused,
     "foreach": foreach,
-    "channels-last": channels_last,
     "bf16": bf16,
+    "no-empty-cache": no_empty_cache,
+    "no-checkpointing": no_checkpointing,
     "fp16": fp16,
 }
 """What can be switched, with what may end the script last."""
+_RISKY = {"bf16", "no-empty-cache", "no-checkpointing", "fp16"}
+"""Changes after which an operator may be missing, or memory may run out."""
 
 
 def trials(change: Change) -> None:
@@ -107,30 +102,32 @@ class _Block(NamedTuple):
     seconds: float
 
 
-def _call(_: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    return inner(*args, **kwargs)
-
-
 class _Trials:
     def __init__(self, change: Change, names: list[str]) -> None:
         self._change = change
         self._observer = change.observer
         self._changes = [_Tried(name, change.observer) for name in names]
         self._changes.sort(key=lambda each: list(SWITCHABLE).index(each.word))
-        self._modules = around_modules(_call)
+        self._modules = Identities()
+        around_modules(self._called)
         for each in self._changes:
             try:
                 SWITCHABLE[each.word](each)
             except Exception as error:  # noqa: BLE001  (the others are tried)
                 each.cannot(f"{type(error).__name__}: {error}"[:200])
         self._scalers = Identities()
-        if hasattr(torch.amp, "GradScaler"):  # PyTorch has it since 2.3
-            around(torch.amp.GradScaler, "step", self._scaled)
+        for amp in (torch.cuda.amp, torch.amp):  # the latter has one since PyTorch 2.3
+            if hasattr(amp, "GradScaler"):
+                around(amp.GradScaler, "step", self._scaled)
         self._optimizers = Identities()
         self._leader: weakref.ref[Any] | None = None
         self._since_leader = 0
         self._begin_again()
         register_optimizer_step_post_hook(self._stepped)
+
+    def _called(self, module: Any, inner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        self._modules.add(module)
+        return inner(*args, **kwargs)
 
     def _scaled(self, real: Any, scaler: Any, /, *args: Any, **kwargs: Any) -> Any:
         self._scalers.add(scaler)
@@ -141,6 +138,8 @@ class _Trials:
         self._state: State | None = None
         self._steps = -_FIRST_STEPS
         self._began = clock()
+        self._pauses = 0
+        self._repeated = 0
         self._blocks: list[_Block] = []
         self._order = self._in_turns()
         self._now: _Tried | None = None
@@ -149,10 +148,13 @@ class _Trials:
 
     def _in_turns(self) -> Iterator[_Tried | None]:
         """Yield what the blocks are about: every other one is unchanged."""
-        for _ in range(_PASSES):
-            for each in self._changes:
-                yield None
-                yield each
+        safe = [each for each in self._changes if each.word not in _RISKY]
+        risky = [each for each in self._changes if each.word in _RISKY]
+        for changes in (safe, risky):
+            for _ in range(trial_blocks.PASSES):
+                for each in changes:
+                    yield None
+                    yield each
         yield None
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
@@ -169,11 +171,17 @@ class _Trials:
         self._steps += 1
         if self._state is None:
             self._prepare()
-        elif self._steps == _UNTIMED_STEPS:
+        elif self._steps == trial_blocks.UNTIMED_STEPS:
             self._wait()
             self._began = clock()
-        elif self._steps >= _UNTIMED_STEPS + _FEWEST_STEPS and self._seconds >= BLOCK_SECONDS:
+            self._pauses = self._observer.pauses
+        elif self._is_over():
             self._end_block()
+
+    def _is_over(self) -> bool:
+        """Whether a block has been long enough."""
+        timed = self._steps - trial_blocks.UNTIMED_STEPS
+        return timed >= trial_blocks.FEWEST_STEPS and self._seconds >= trial_blocks.BLOCK_SECONDS
 
     @property
     def _seconds(self) -> float:
@@ -188,6 +196,7 @@ class _Trials:
 
     def _begin_block(self) -> None:
         self._steps = 0
+        self._repeated = 0
         while True:
             try:
                 self._now = next(self._order)
@@ -201,7 +210,11 @@ class _Trials:
 
     def _end_block(self) -> None:
         self._wait()
-        steps = self._steps - _UNTIMED_STEPS
+        if self._observer.pauses != self._pauses and self._repeated < _MOST_PAUSES:
+            self._repeated += 1
+            self._steps = 0
+            return
+        steps = self._steps - trial_blocks.UNTIMED_STEPS
         self._blocks.append(_Block(self._now, self._seconds / steps))
         if self._now is not None:
             self._now.switch(is_on=False)

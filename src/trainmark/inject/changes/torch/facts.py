@@ -89,8 +89,8 @@ def facts(change: Change) -> None:
     profiles = _profiles(change.observer, found)
 
     def stepped(optimizer: Any, *_: Any) -> None:
-        for profile in profiles:
-            profile.stepped()
+        for profile in [each for each in profiles if not each.is_over]:
+            every.take_apart(profile.stepped)
         batches = {number for number in of_step.values() if number}
         accumulated[batches.pop() if len(batches) == 1 else 1] += 1
         found["accumulates"] = accumulated.most_common(1)[0][0]

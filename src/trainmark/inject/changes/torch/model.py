@@ -96,6 +96,9 @@ def tf32(change: Change) -> None:
     of_convolutions = torch.backends.cudnn.allow_tf32
 
     def on() -> None:
+        nonlocal before, of_convolutions
+        before = torch.get_float32_matmul_precision()
+        of_convolutions = torch.backends.cudnn.allow_tf32
         set_precision("high")
         torch.backends.cudnn.allow_tf32 = True
 
@@ -142,7 +145,6 @@ def channels_last(change: Change) -> None:
     """Keep images and the weights of 2-D convolutions with their channels last."""
     layout = torch.channels_last
     known: dict[int, list[Any]] = {}
-    modules: list[Any] = []
 
     def with_channels_last(value: Any) -> Any:
         return value.contiguous(memory_format=layout) if value.ndim == 4 else value
@@ -154,7 +156,6 @@ def channels_last(change: Change) -> None:
             ]
             weights = known[id(module)]
             if weights:
-                modules.append(module)
                 module.to(memory_format=layout)
                 if all(each.is_contiguous(memory_format=layout) for each in weights):
                     change.took(f"{len(weights)} convolutions are in channels-last format")
@@ -162,14 +163,7 @@ def channels_last(change: Change) -> None:
             args = mapped(with_channels_last, args)
         return inner(*args, **kwargs)
 
-    def off() -> None:
-        for module in modules:
-            module.to(memory_format=torch.contiguous_format)
-        modules.clear()
-        known.clear()
-
-    change.switches(known.clear, off)
-    around_modules(call, change=change)
+    around_modules(call)
 
 
 def compile(change: Change) -> None:

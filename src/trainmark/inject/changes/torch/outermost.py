@@ -45,10 +45,10 @@ def around_modules(
             return real(module, *args, **kwargs)
         if module.training or not latest:  # a frozen network may follow in each step
             latest[:] = [module]
-        if change is not None and not change.is_on:
-            return real(module, *args, **kwargs)
         inside.one = True
         try:
+            if change is not None and not change.is_on:
+                return real(module, *args, **kwargs)
             return call(module, functools.partial(real, module), args, kwargs)
         finally:
             inside.one = False

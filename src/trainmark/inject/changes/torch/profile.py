@@ -6,6 +6,7 @@ How long the host takes says little about a GPU: it only queues what the GPU com
 from __future__ import annotations
 
 import sys
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from ... import accelerator
 BEGINS_AFTER = 10
 """Steps before the profiled ones, so that compiling and warming up are over."""
 STEPS = 5
-"""Number of profiled steps."""
+"""Number of steps of which the device alone is profiled."""
 _OURS = "trainmark|"
 """Begins the names of our ranges."""
 _OPTIMIZER = "Optimizer.step#"
@@ -33,8 +34,9 @@ class Profile:
 
     Args:
         activities: what is profiled.
-        after: number of steps before the profiled ones.
         on_events: called once with the profiler's events.
+        after: number of steps before the profiled ones.
+        steps: number of profiled steps.
     """
 
     def __init__(
@@ -42,25 +44,31 @@ class Profile:
         activities: Sequence[Any],
         on_events: Callable[[list[Any]], object],
         after: int = BEGINS_AFTER,
+        steps: int = STEPS,
     ) -> None:
         self._on_events = on_events
         self._after = after
         self._steps = 0
+        self._profiled = steps
+        self.is_over = False
         self._profiler: Any = torch.profiler.profile(activities=list(activities))
 
     def stepped(self) -> None:
         """Count a step."""
+        if self.is_over:
+            return
         self._steps += 1
         if self._steps == self._after:
             self.begin()
-        elif self._steps == self.last_step and self._after > 0:
+        elif self._steps == self.last_step:
             accelerator.synchronize(torch)
+            self.is_over = True
             self.end()
 
     @property
     def last_step(self) -> int:
         """The step after which it ends."""
-        return self._after + STEPS
+        return self._after + self._profiled
 
     def begin(self) -> None:
         """Begin to profile."""
@@ -107,7 +115,7 @@ def covered(spans: Iterable[tuple[float, float]]) -> float:
 
 
 class ByModule(Profile):
-    """In which modules, called at which lines, the device computes.
+    """In which modules, called at which lines, the device computes in a step.
 
     The profiler puts what each operator has queued below our ranges, and says which forward
     operator each backward one belongs to.
@@ -128,20 +136,20 @@ class ByModule(Profile):
         time_of: Callable[[Any], float],
     ) -> None:
         activities = {ProfilerActivity.CPU, getattr(ProfilerActivity, device.name)}
-        super().__init__(tuple(activities), self._seen, BEGINS_AFTER + STEPS + 1)
+        super().__init__(tuple(activities), self._seen, BEGINS_AFTER + STEPS + 1, steps=1)
         self._observer = observer
         self._on_shares = on_shares
         self._time_of = time_of
-        self._ranges: list[Any] = []
+        self._of_thread = threading.local()  # several may compute at the same time
         self._hooks: list[Any] = []
 
     def begin(self) -> None:
         """Begin, with a range around each call of a module."""
         if "torch._dynamo" in sys.modules and _is_compiled():
-            self._after = -1  # it would be compiled again
+            self.is_over = True  # with other hooks, it would be compiled again
             return
         before = modules.register_module_forward_pre_hook(self._enter)
-        after = modules.register_module_forward_hook(self._leave, always_call=True)
+        after = modules.register_module_forward_hook(self._leave)
         self._hooks = [before, after]
         super().begin()
 
@@ -154,12 +162,24 @@ class ByModule(Profile):
     def _enter(self, module: Any, _: Any) -> None:
         place = self._observer.users_place(sys._getframe(1)) or ""
         name = f"{_OURS}{type(module).__name__}|{place}"
-        self._ranges.append(torch.profiler.record_function(name))
-        self._ranges[-1].__enter__()
+        entered = torch.profiler.record_function(name)
+        entered.__enter__()
+        self._ranges.append((module, entered))
 
-    def _leave(self, *_: Any) -> None:
-        if self._ranges:
-            self._ranges.pop().__exit__(None, None, None)
+    def _leave(self, module: Any, *_: Any) -> None:
+        while self._ranges:  # a call that has raised an error never leaves
+            of, entered = self._ranges.pop()
+            entered.__exit__(None, None, None)
+            if of is module:
+                return
+
+    @property
+    def _ranges(self) -> list[tuple[Any, Any]]:
+        """The calls of modules that this thread is in, the innermost last."""
+        if not hasattr(self._of_thread, "ranges"):
+            self._of_thread.ranges = []
+        ranges: list[tuple[Any, Any]] = self._of_thread.ranges
+        return ranges
 
     def _seen(self, events: list[Any]) -> None:
         shares = by_range(events, self._time_of)

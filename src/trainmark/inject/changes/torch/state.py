@@ -10,12 +10,15 @@ from typing import Any
 
 import torch
 
+_SWITCHED = ("fused", "foreach")
+"""What changes to an optimiser turn on and off themselves."""
+
 
 class State:
     """Weights, buffers, optimisers, gradient scalers and random numbers of a training.
 
-    Everything is kept on the CPU, where there is room for it, and put back in place: the script may
-    hold the same tensors.
+    Tensors are kept on the CPU, since a GPU may have no room for them, and put back in place: the
+    script may hold the same ones.
 
     Args:
         modules: its networks.
@@ -28,53 +31,68 @@ class State:
     ) -> None:
         optimizers = list(optimizers)
         tensors = {id(each): each for each in _tensors(modules, optimizers)}
-        self._tensors = [(each, each.detach().to("cpu", copy=True)) for each in tensors.values()]
-        self._groups = [(each, copy.deepcopy(_numbers(each))) for each in optimizers]
+        self._tensors = [(each, _on_cpu(each)) for each in tensors.values()]
+        self._groups = [(each, _of_groups(each)) for each in optimizers]
+        self._states = [
+            (state, {name: _kept(value) for name, value in state.items()})
+            for optimizer in optimizers
+            for state in optimizer.state.values()
+        ]
         self._scalers = [(each, copy.deepcopy(each.state_dict())) for each in scalers]
         self._put_back_random_state = _random_state()
 
     def put_back(self) -> None:
         """Put everything back."""
-        with torch.no_grad():
-            for tensor, kept in self._tensors:
-                tensor.copy_(kept)
-        for optimizer, (groups, states) in self._groups:
+        for tensor, kept in self._tensors:
+            _put(tensor, kept)
+        for optimizer, groups in self._groups:
             for group, numbers in zip(optimizer.param_groups, groups):  # noqa: B905  (Python 3.8)
                 group.update(copy.deepcopy(numbers))
-            for weight, numbers in states.items():
-                optimizer.state[weight].update(numbers)
+        for state, numbers in self._states:
+            for name, kept in numbers.items():
+                if torch.is_tensor(kept) and torch.is_tensor(state.get(name)):
+                    _put(state[name], kept)
+                elif isinstance(kept, (int, float)):
+                    state[name] = kept
         for scaler, kept in self._scalers:
             scaler.load_state_dict(kept)
         self._put_back_random_state()
 
 
+def _on_cpu(tensor: Any) -> Any:
+    return tensor.detach().to("cpu", copy=True)
+
+
+def _put(tensor: Any, kept: Any) -> None:
+    """Put values back, so that a backward pass that follows does not notice."""
+    tensor.data.copy_(kept)
+
+
 def _tensors(modules: Iterable[Any], optimizers: Iterable[Any]) -> Iterator[Any]:
-    """Yield all tensors that a step may change."""
+    """Yield all weights and buffers."""
     for module in modules:
         yield from module.parameters()
         yield from module.buffers()
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             yield from group["params"]
-        for state in optimizer.state.values():
-            yield from filter(torch.is_tensor, state.values())
 
 
-def _numbers(optimizer: Any) -> tuple[list[dict[str, Any]], dict[Any, dict[str, Any]]]:
-    """Return what an optimiser holds besides tensors: of its groups, and of each weight."""
-    groups = [
-        {name: value for name, value in group.items() if name not in ("params", *_SWITCHED)}
+def _of_groups(optimizer: Any) -> list[dict[str, Any]]:
+    """Return what the groups of an optimiser hold besides their weights."""
+    return [
+        copy.deepcopy(
+            {name: value for name, value in group.items() if name not in ("params", *_SWITCHED)}
+        )
         for group in optimizer.param_groups
     ]
-    states = {
-        weight: {name: value for name, value in state.items() if isinstance(value, (int, float))}
-        for weight, state in optimizer.state.items()
-    }
-    return groups, states
 
 
-_SWITCHED = ("fused", "foreach")
-"""What changes to an optimiser turn on and off themselves."""
+def _kept(value: Any) -> Any:
+    """Return a copy of a tensor or a number of a weight's state; None of anything else."""
+    if torch.is_tensor(value):
+        return _on_cpu(value)
+    return value if isinstance(value, (int, float)) else None
 
 
 def _random_state() -> Callable[[], None]:
