@@ -8,12 +8,14 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from tests.observed import observed  # noqa: E402
 from tests.unit.inject.notes import Notes  # noqa: E402
 from trainmark.analysis.experiments import SWITCHABLE  # noqa: E402
 from trainmark.inject.changes import trial_blocks  # noqa: E402
@@ -198,6 +200,18 @@ def test_a_block_with_a_pause_is_repeated(
 
     train(evaluate)
     assert max(ratios(notes, "trials=foreach".partition("=")[2])["foreach"]) < 5
+
+
+def test_a_real_training_is_ended_after_the_last_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINMARK_CHANGES", "trials=no-gc;foreach")
+    run = observed(Path(__file__).parent / "scripts" / "slow" / "collects.py", folder=tmp_path)
+    assert run.code == 0, run.err
+    assert run.reports[-1]["ended_early"]
+    found = json.loads(run.reports[-1]["changed"]["trials=no-gc;foreach"])
+    assert [len(each) for each in found.values()] == [3, 3]
+    assert min(found["no-gc"]) > 2
 
 
 class Counting(torch.optim.Optimizer):
