@@ -56,6 +56,11 @@ EXPERIMENTS = {
         "algorithms whose results differ from run to run",
         "Turn deterministic algorithms off where runs need not repeat each other bit by bit.",
     ),
+    "flush-denormal": Experiment(
+        "switch",
+        "numbers too small for full precision taken for zero",
+        "Call torch.set_flush_denormal(True) before anything is computed.",
+    ),
     "no-torch-profiler": Experiment(
         "switch",
         "without PyTorch's profiler",
@@ -228,6 +233,7 @@ CURES_OF_JAX = ("no-debug-nans", "no-disable-jit", "jit-once")
 OF_CAUSES = (
     "no-anomaly",
     "no-deterministic",
+    "flush-denormal",
     "no-torch-profiler",
     "no-python-profiler",
     "no-gc",

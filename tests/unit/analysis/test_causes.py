@@ -77,6 +77,7 @@ FOUND: list[tuple[str, Observed, dict[str, Any]]] = [
         replace(SEEN, compile_seconds=5.0, step_compiles=3),
         {"jits": {"a.py:3": 2}},
     ),
+    ("denormal-numbers", SEEN, {"denormal": 0.2}),
     ("disabled-jit", SEEN, switched("disable_jit")),
     ("debug-nans", SEEN, switched("debug_nans")),
     ("double-precision", replace(SEEN, precision="float64"), {}),
@@ -112,6 +113,8 @@ FOUND: list[tuple[str, Observed, dict[str, Any]]] = [
 NOT_FOUND: list[tuple[Observed, dict[str, Any]]] = [
     (SEEN, {}),
     (SEEN, switched("blocking")),
+    (SEEN, {"denormal": 0.005}),
+    (GPU, {"denormal": 0.2}),
     (GPU, {}),
     (replace(GPU, threads=1), {}),
     (replace(SEEN, threads=None, precision=None), {}),

@@ -19,12 +19,16 @@ class Notes:
         self.changes: dict[str, str] = {}
         self.failures: dict[str, str] = {}
         self.places: dict[str, str] = {}
+        self.apart = 0.0
 
     def changed(self, name: str, proof: str) -> None:
         self.changes[name] = proof
 
     def cannot(self, name: str, why: str) -> None:
         self.failures[name] = why
+
+    def took_apart(self, seconds: float) -> None:
+        self.apart += seconds
 
     evaluates_since = None
 

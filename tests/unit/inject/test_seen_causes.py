@@ -112,6 +112,20 @@ def test_the_line_of_processes_that_load_is_named(
     assert ("not all of it can be done in advance" in cause.cure) is draws
 
 
+def test_denormal_numbers_are_counted_and_flushed(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this CPU can't flush denormal numbers to zero")
+    torch.set_flush_denormal(False)
+    seen = report_of(tmp_path, "denormal", "facts")
+    found = causes(seen)
+    assert list(found) == ["denormal-numbers"]
+    assert found["denormal-numbers"].seen.startswith("50 % of the weights, gradients")
+    cured = report_of(tmp_path, "denormal", "flush-denormal")
+    assert cured["changed"] == {"flush-denormal": "denormal numbers are zero"}
+    assert max(cured["printed"]) == 0 < min(seen["printed"])
+
+
 def test_predictions_of_an_agent_are_a_part_of_its_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from trainmark.analysis.causes.cause import Cause, Evidence, Found, SwitchOn
+from trainmark.units import percent
 
+_MANY_DENORMAL = 0.01
+"""Share of denormal numbers from which on they are a cause."""
 _JAX_FLAGS = "https://docs.jax.dev/en/latest/debugging/flags.html"
 _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide"
 
@@ -119,6 +122,25 @@ class DoublePrecision(Cause):
         return self.found("The network computes in double precision", place, changes=changes)
 
 
+class DenormalNumbers(Cause):
+    """Numbers are too small for full precision, with which CPUs compute slowly."""
+
+    name = "denormal-numbers"
+    cure = "Let the CPU take them for zero, with torch.set_flush_denormal(True)"
+    source = "https://github.com/pytorch/pytorch/issues/23862"
+    changes = ("flush-denormal",)
+
+    def find(self, evidence: Evidence) -> Found | None:
+        """Return the cause if there are many on the CPU."""
+        share = evidence.facts.get("denormal", 0.0)
+        if evidence.observed.on_gpu or share < _MANY_DENORMAL:
+            return None
+        return self.found(
+            f"{percent(share, 0)} of the weights, gradients and the optimiser's state are denormal "
+            "numbers, with which CPUs compute slowly"
+        )
+
+
 class FewThreads(Cause):
     """PyTorch uses fewer threads than there are cores."""
 
@@ -146,5 +168,6 @@ CAUSES = (
     DisabledJit,
     DebugNans,
     DoublePrecision,
+    DenormalNumbers,
     FewThreads,
 )

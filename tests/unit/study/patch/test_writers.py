@@ -77,6 +77,7 @@ WRITTEN = {
     ),
     "no-grad": (17, ["with torch.inference_mode():", "    for x in held_out:", "        net(x)"]),
     "threads=2": (2, ["torch.set_num_threads(2)"]),
+    "flush-denormal": (2, ["torch.set_flush_denormal(True)"]),
     "tf32": (2, ['torch.set_float32_matmul_precision("high")']),
     "no-eager": (19, ['model.compile("sgd", run_eagerly=False)']),
 }

@@ -13,7 +13,18 @@ from .loader import (
     same_batch,
     workers,
 )
-from .model import attention, bf16, channels_last, compile, cuda_graphs, fp16, fp32, tf32, threads
+from .model import (
+    attention,
+    bf16,
+    channels_last,
+    compile,
+    cuda_graphs,
+    flush_denormal,
+    fp16,
+    fp32,
+    tf32,
+    threads,
+)
 from .optimizer import foreach, fused, torch_optimizer
 from .switched_off import (
     no_anomaly,

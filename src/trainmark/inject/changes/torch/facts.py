@@ -23,6 +23,7 @@ from .. import Change, lines, profilers
 from ..calls import Calls
 from ..facts import facts_of
 from ..switches import Switches
+from .denormal import Denormals
 from .growing import Growing
 from .loader import with_loader
 from .loading import Loading
@@ -71,6 +72,7 @@ def facts(change: Change) -> None:
     _watch(switches)
     _count(every.calls)
     loading = Loading(change.observer)
+    denormals = Denormals()
     growing = Growing(change.observer.is_users)
 
     def differentiates(real: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -97,6 +99,8 @@ def facts(change: Change) -> None:
         of_step.clear()
         switches.stepped()
         every.calls.stepped()
+        if isinstance(optimizer, torch.optim.Optimizer) and denormals.is_due():
+            every.take_apart(lambda: found.update(denormal=denormals.share(optimizer)))
         if growing.stepped(sys._getframe(1)):
             found["growing"] = growing.facts()
         if "stack" not in found:

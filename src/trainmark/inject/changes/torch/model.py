@@ -111,6 +111,19 @@ def tf32(change: Change) -> None:
     register_optimizer_step_post_hook(inspect)
 
 
+def flush_denormal(change: Change) -> None:
+    """Let the CPU take numbers that are too small for full precision for zero."""
+    if not torch.set_flush_denormal(True):
+        return change.cannot("this CPU can't flush denormal numbers to zero")
+
+    def inspect(*_: Any) -> None:
+        smallest = torch.full((1,), torch.finfo(torch.float32).tiny)
+        if not (smallest / 2).any():
+            change.took("denormal numbers are zero")
+
+    register_optimizer_step_post_hook(inspect)
+
+
 def bf16(change: Change) -> None:
     """Compute matrix products and convolutions in 16 bits.
 

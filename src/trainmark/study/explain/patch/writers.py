@@ -231,6 +231,7 @@ WRITERS: dict[str, Writer] = {
     "fused": _arguments("optimizer", _OPTIMISERS, fused="True", foreach=None),
     "foreach": _arguments("optimizer", _OPTIMISERS, foreach="True", fused=None),
     "threads": _set_once("set_num_threads", "{}"),
+    "flush-denormal": _set_once("set_flush_denormal", "True"),
     "tf32": _set_once("set_float32_matmul_precision", '"high"'),
     "no-anomaly": _first_argument(("torch.autograd.set_detect_anomaly",), "False"),
     "no-deterministic": _first_argument(("torch.use_deterministic_algorithms",), "False"),
