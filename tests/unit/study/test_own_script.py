@@ -685,6 +685,22 @@ def test_what_adds_nothing_is_not_stacked() -> None:
     }
 
 
+def test_a_cause_that_was_only_sampled_is_not_stacked() -> None:
+    facts = {
+        "workers": 0,
+        "samples": 1000,
+        "known": {"pandas": 0.6},
+        "known_at": {"pandas": "train.py:9"},
+        "parts": {"loader": 0.7},
+    }
+    host = FakeHost(
+        facts=facts, changes={"same-batch": Behaviour(0.5), "same-batch+batch=8": Behaviour(0.4)}
+    )
+    found = explained(host, seconds=200.0)
+    assert "pandas" in {each.change for each in found.findings}
+    assert not any("pandas" in each.change for each in found.stack)
+
+
 @pytest.mark.parametrize(("unsteady", "stacked"), [(0.0, 2), (0.3, 0)])
 def test_what_may_add_something_is_not_stacked(unsteady: float, stacked: int) -> None:
     """It certainly wins against the unchanged script, but not against the stack without it."""

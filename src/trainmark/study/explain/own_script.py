@@ -586,8 +586,9 @@ class _Study:
         """
         valid = list[str]()
         for each in winners:
-            fits = not any(_exclude(each.change, other) for other in valid)
-            if fits and not each.harms and self._can_be_stacked(each):
+            if each.harms or not self._can_be_stacked(each):
+                continue
+            if not any(_exclude(each.change, other) for other in valid):
                 valid.append(each.change)
         if self.writes_patches:
             valid = self._written(valid)
