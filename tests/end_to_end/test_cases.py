@@ -89,7 +89,7 @@ def test_gc_each_step(explained: Any) -> None:
     case = explained("gc_each_step")
     assert case.line("gc.collect()") in case.first
     gain = case.change("no-gc")["speedup"]
-    assert 3 < gain["value"] < 30
+    assert gain["low"] > 3
     assert gain["high"] < 3 * gain["low"]
 
 
