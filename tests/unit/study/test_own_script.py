@@ -295,6 +295,16 @@ def test_changes_are_left_out_if_none_fits() -> None:
         assert needed is not None and int(needed[1]) > 60
 
 
+def test_of_long_steps_a_few_blocks_are_better_than_no_answer() -> None:
+    """Four blocks would not fit into the time, but two do."""
+    slow = replace(SEEN, steps=5, seconds=10.0)
+    host = FakeHost(seen=slow, script=[(5.0, steps(2, 0.0)), (15.0, steps(5, 10.0)), (15.1, 5)])
+    found = explained(host, seconds=90.0)
+    assert host.rounds[0][0] == UNCHANGED
+    assert len(host.rounds[0]) == 2
+    assert len(found.findings) > 0
+
+
 def test_a_hanging_change_leaves_the_others_their_results() -> None:
     host = FakeHost(changes={"fused": Behaviour(0.5)}, hanging="bf16")
     found = explained(host, "fused", "bf16")

@@ -282,6 +282,7 @@ class _Study:
     patches: dict[str, Source] = field(default_factory=dict)
     unwritten: list[str] = field(default_factory=list)
     bounded: set[str] = field(default_factory=set)
+    fewest_blocks: int = _FEWEST_BLOCKS
 
     def __post_init__(self) -> None:
         (self.store.folder / _STARTS).touch()
@@ -515,18 +516,25 @@ class _Study:
         """Return the changes that there is time to screen; with ``whole``, all if one fits."""
         if not planned:
             return []
-        side = self._round_seconds(1)
         each = self._screening_seconds(planned) / len(planned)
         number = max(int((_SCREENING * self.seconds - self.passed) / each), 0)
-        if not number and self.passed + 2 * side <= self.seconds:
+        if number and whole:
+            return planned
+        if not number and self._use_fewest_blocks():
             number = 1  # measured once, without fresh rounds
             self.screening_ends = self.seconds
-        elif number and whole:
-            return planned
         enough = (self.passed + each * len(planned)) / _SCREENING
         late = f"{NOT_ENOUGH_TIME}; use --seconds {math.ceil(enough / 10) * 10}"
         self.left_out |= dict.fromkeys(planned[number:], late)
         return planned[:number]
+
+    def _use_fewest_blocks(self) -> bool:
+        """Plan rounds of so few blocks that one fits; return whether one does."""
+        for blocks in (_FEWEST_BLOCKS, _FEWEST_BLOCKS_LATE):
+            self.fewest_blocks = blocks
+            if self.passed + 2 * self._round_seconds(1, blocks) <= self.seconds:
+                return True
+        return False
 
     def _use_time_left(self, planned: Sequence[str]) -> None:
         """Screen more changes as long as there is time, and none has to be measured again."""
@@ -561,7 +569,7 @@ class _Study:
             if self.passed + starts >= self.screening_ends:
                 break
             left = self._screening_planned - self.passed - starts
-            blocks = self._blocks(left * len(party) / waiting, len(sides))
+            blocks = self._blocks(left * len(party) / waiting, len(sides), self.fewest_blocks)
             self._round(sides, blocks, self.screening_ends)
             waiting -= len(party)
         found = {change: self._finding(change) for change in planned}
@@ -868,7 +876,7 @@ class _Study:
         parties: list[Sequence[str]] = [others[index::number] for index in range(number)]
         return parties + [[each] for each in alone]
 
-    def _blocks(self, seconds: float, sides: int, fewest: int = _FEWEST_BLOCKS) -> int:
+    def _blocks(self, seconds: float, sides: int, fewest: int) -> int:
         blocks = int(seconds / (2 * sides * self._slice_seconds))
         return min(max(blocks, fewest), _MOST_BLOCKS)
 
