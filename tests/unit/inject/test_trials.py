@@ -215,7 +215,7 @@ def test_a_real_training_is_ended_after_the_last_block(
 
 
 class Counting(torch.optim.Optimizer):
-    """Keeps a number of its own for each weight."""
+    """Keeps a number for each weight."""
 
     def __init__(self, weights: Any) -> None:
         super().__init__(weights, {"lr": 0.1})

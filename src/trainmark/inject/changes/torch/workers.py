@@ -61,7 +61,7 @@ class Workers:
         return [each for of, each in self._of_process.values() if of in data]
 
     def drawing(self) -> set[int]:
-        """Return the data sets that draw random numbers, as far as processes have told."""
+        """Return the data sets that draw random numbers, as far as processes have reported."""
         self._read()
         return self._drawing
 
