@@ -14,8 +14,8 @@ KIND is one of
     hand, in `measure`
     batch    `explain --only batch`: eight times as large a batch with the same rate must be
              reported to harm learning
-    three    `explain` of the script with three slow parts: what is stacked has to name all of
-             them, and its promise is compared with the script without them
+    three    `explain` of the script with three slow parts: the stack has to name all three, and
+             its promised speed-up is compared with that of the mended script
     fp16     `explain --only fp16` where the gradients are too small for 16 bits,
     which must be reported as well
 
@@ -174,8 +174,8 @@ def _summary(kind: str, known: list[dict[str, Any]]) -> str:
             if abs(each["promised"]["value"] / each["by_hand"]["ratio"] - 1) <= 0.15
         ]
         return (
-            f"three: all are stacked in {len(named)} of {len(known)}; the promise is within 15 % "
-            f"of mending in {len(close)}"
+            f"three: all stacked in {len(named)} of {len(known)}; promise within 15 % of the gain "
+            f"of the mended script in {len(close)}"
         )
     return (
         f"{kind}: said to harm learning in "

@@ -1,6 +1,6 @@
 """Slow scripts that an earlier version misjudged: the cause, its line, and what was measured.
 
-They lie next to the data, in ``cases``; each says in its docstring what is true of it.
+They are in ``cases``, next to the data; each docstring states what is true.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.end_to_end.command import CommandLine
 
 pytest.importorskip("torch")
 
-# each takes as long as it is given, and none of them by day
+# each uses its whole time, so only .ci/nightly runs them
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 SECONDS = 90
@@ -31,7 +31,9 @@ class Explained:
 
     def __init__(self, command: CommandLine, tmp_path: Path, name: str, *needs: str) -> None:
         if not (CASES / name).is_dir():
-            pytest.skip(f"{CASES / name} is absent; TRAINMARK_DATA names the folder beside it")
+            pytest.skip(
+                f"{CASES / name} is absent; set TRAINMARK_DATA to the data folder next to it"
+            )
         for each in needs:
             if importlib.util.find_spec(each) is None:
                 pytest.skip(f"{each} is not installed")

@@ -88,7 +88,7 @@ class Finding:
 
     @property
     def promises(self) -> bool:
-        """Whether its speed-up is one that can be had.
+        """Whether its speed-up can be reached, and is not only a bound.
 
         A share of samples says how long something takes, but not how long a faster way to do it
         would take.

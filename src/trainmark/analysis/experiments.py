@@ -12,7 +12,7 @@ A ``diagnosis`` is not a valid training.
 """
 NOT_ENOUGH_TIME = "not enough time"
 """Why an experiment was left out; begins the reason."""
-NO_GAIN = "no gain in a short try within one process"
+NO_GAIN = "no gain in short trials within one process"
 """Why an experiment got no separate process; begins the reason."""
 ScriptPart = Literal[
     "loader",
@@ -58,7 +58,7 @@ EXPERIMENTS = {
     ),
     "flush-denormal": Experiment(
         "switch",
-        "numbers too small for full precision taken for zero",
+        "denormal numbers treated as zero",
         "Call torch.set_flush_denormal(True) before anything is computed.",
     ),
     "no-torch-profiler": Experiment(
@@ -259,8 +259,8 @@ SWITCHABLE = (
     "no-checkpointing",
     "fp16",
 )
-"""Experiments that can be turned on and off between two steps of PyTorch, with what may end the
-script last."""
+"""Experiments that can be switched between two steps of PyTorch. Those that may crash the script
+come last."""
 ONLY_KERAS = ("steps-per-execution", "jit", "mixed-bf16")
 OF_KERAS = ("same-batch", "no-saves", "fp32", *ONLY_KERAS)
 ONLY_JAX = ("donate",)

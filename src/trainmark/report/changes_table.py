@@ -54,7 +54,7 @@ def changes_table(
             f"{place}, {units.seconds(step_seconds)} per step"
             + (f"; time: {of_time}" if of_time else ""),
         ),
-        notes=(*sentences[1:], *((f"Not measured: {reasons}.",) if reasons else ())),
+        notes=(*sentences[1:], *((f"Left out: {reasons}.",) if reasons else ())),
         answer=Cell(sentences[0]),
     )
 
@@ -76,7 +76,7 @@ def times(found: Finding) -> str:
 def _speedup(found: Finding) -> Cell:
     if found.cause is not None and not found.promises:
         # Its cure does the same work faster: by how much is not known from its share of the time.
-        return Cell(f"{units.percent(found.cause.share, 0)} of time")
+        return Cell(f"{units.percent(found.cause.share, 0)} of the time")
     tone: Tone = "good" if found.wins and not found.harms else "plain"
     return Cell(times(found), tone=tone, value=found.speedup.value)
 

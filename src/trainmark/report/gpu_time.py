@@ -1,4 +1,4 @@
-"""A sentence about what a GPU computes, where what its host does says little."""
+"""A sentence about GPU time by module, since the host's time says little."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def gpu_time(modules: Sequence[ModuleTime]) -> list[str]:
     ]
     if not named:
         return []
-    return [f"The GPU's time: {', '.join(named[:_MOST])}."]
+    return [f"GPU time by module: {', '.join(named[:_MOST])}."]

@@ -214,7 +214,7 @@ def _slowest(lines: Mapping[str, float], texts: Mapping[str, str], *, is_queued:
         + (f" ({shortened(texts[place])})" if texts.get(place) else "")
         for place in slow
     ]
-    waiting = ", with the time that they wait for work of earlier ones" if is_queued else ""
+    waiting = " (including waits for earlier lines)" if is_queued else ""
     return [f"Your slowest lines{waiting}: {', '.join(named)}."]
 
 
@@ -331,11 +331,11 @@ def _stacked(stack: Sequence[Finding], findings: Sequence[Finding], busy: str) -
     ]
     faster = f"is {_times(whole)} faster{_learns(whole)}"
     if without:
-        faster = f"was {_times(whole)} faster, measured with {' and with '.join(without)}"
+        faster = f"was {_times(whole)} faster (tested with: {'; '.join(without)})"
     text = f"Make {len(names)} changes: {'; '.join(advice)}. Together, the script {faster}{busy}"
     if not any(map(_is_vague, stack)):  # else the values between the ends say little
         text += f": {names[0]} alone gives {ratios[0]:.2f}×, {', '.join(adds)}"
-    unjudged = " Learning is not judged." if without else ""
+    unjudged = " This is not a valid training, so learning is not judged." if without else ""
     return Statement(f"{text}.{unjudged}", (whole,))
 
 

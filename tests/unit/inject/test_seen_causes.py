@@ -122,7 +122,7 @@ def test_denormal_numbers_are_counted_and_flushed(tmp_path: Path) -> None:
     assert list(found) == ["denormal-numbers"]
     assert found["denormal-numbers"].seen.startswith("50 % of the weights, gradients")
     cured = report_of(tmp_path, "denormal", "flush-denormal")
-    assert cured["changed"] == {"flush-denormal": "denormal numbers are zero"}
+    assert cured["changed"] == {"flush-denormal": "denormal numbers are flushed to zero"}
     assert max(cured["printed"]) == 0 < min(seen["printed"])
 
 

@@ -48,7 +48,7 @@ def test_evaluations_have_a_share_of_the_whole_time(in_steps: float | None, shar
 def test_no_gain_is_promised_for_what_stays() -> None:
     sampled = replace(found("line", 4.0, 6.0), change="loop", proof=SAMPLED, cause=CELLS)
     table = changes_table("a.py", "torch", 0.1, {}, [sampled], {}, ["Do this."])
-    assert (table.rows[0].cells[1].text, table.rows[0].cells[1].value) == ("80 % of time", None)
+    assert (table.rows[0].cells[1].text, table.rows[0].cells[1].value) == ("80 % of the time", None)
 
 
 def test_the_table_has_shares_and_reasons() -> None:
@@ -67,7 +67,7 @@ def test_the_table_has_shares_and_reasons() -> None:
     assert table.answer is not None
     assert table.answer.text == "Do this."
     assert table.conditions == ("torch on cpu, 20.0 ms per step; time: loader wait 25 %",)
-    assert table.notes == ("And that.", "Not measured: pin (no GPU).")
+    assert table.notes == ("And that.", "Left out: pin (no GPU).")
     assert [row.cells[2].text for row in table.rows] == ["diagnosis", "worse"]
     assert table.rows[1].cells[2].tone == "bad"
     assert [row.cells[3].text for row in table.rows] == ["", "1.25×"]

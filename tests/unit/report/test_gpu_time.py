@@ -12,7 +12,7 @@ def test_the_largest_modules_are_named_with_their_lines() -> None:
         ModuleTime("AdamW.step", "", 0.2),
         ModuleTime("LayerNorm", "train.py:28", 0.04),
     ]
-    assert gpu_time(modules) == ["The GPU's time: Linear (train.py:30) 61 %, AdamW.step 20 %."]
+    assert gpu_time(modules) == ["GPU time by module: Linear (train.py:30) 61 %, AdamW.step 20 %."]
 
 
 def test_many_small_modules_say_nothing() -> None:

@@ -140,7 +140,7 @@ def test_a_line_that_calls_a_library_is_resolved() -> None:
 
 def test_lines_that_only_queue_their_work_may_wait_for_others() -> None:
     assert answers([], (), {"a.py:5": 1.0}, is_queued=True)[-1] == (
-        "Your slowest lines, with the time that they wait for work of earlier ones: a.py:5 100 %."
+        "Your slowest lines (including waits for earlier lines): a.py:5 100 %."
     )
 
 
@@ -185,8 +185,9 @@ def test_a_stack_with_a_diagnosis_says_what_was_left_out() -> None:
     assert first == (
         "Make 2 changes: Speed up loading (train.py:9); Use single precision: avoid float64 "
         "inputs, .double() and set_default_dtype(torch.float64). Together, the script was 3.00× "
-        "[2.90, 3.10] faster, measured with the first batch in every step, without loading: "
-        "same-batch alone gives 1.50×, fp32 adds 2.00×. Learning is not judged."
+        "[2.90, 3.10] faster (tested with: the first batch in every step, without loading): "
+        "same-batch alone gives 1.50×, fp32 adds 2.00×. This is not a valid training, so learning "
+        "is not judged."
     )
 
 

@@ -49,7 +49,7 @@ def test_the_order_follows_the_gains() -> None:
 def test_what_gains_nothing_twice_gets_no_process() -> None:
     planned, left_out = worth_a_process(PLANNED, {"no-gc": [0.98, 1.02], "bf16": [0.5]})
     assert planned == ["workers=2", "threads=1", "same-batch", "compile", "bf16"]
-    assert left_out == {"no-gc": f"{NO_GAIN}, 0.98× and 1.02×"}
+    assert left_out == {"no-gc": f"{NO_GAIN}: 0.98× and 1.02×"}
 
 
 def test_short_steps_do_not_make_blocks_shorter() -> None:

@@ -344,7 +344,7 @@ def test_where_a_start_takes_long_changes_are_first_tried_within_one_process() -
     found = explained(host, seconds=120.0)
     assert host.tried == [["fused", "threads=1", "bf16", "foreach"]]
     assert host.rounds[0] == [UNCHANGED, "bf16", "same-batch", "channels-last", "fused"]
-    assert found.left_out["threads=1"].startswith("no gain in a short try within one process")
+    assert found.left_out["threads=1"].startswith("no gain in short trials within one process")
 
 
 def test_where_all_changes_fit_each_gets_a_process() -> None:
@@ -363,7 +363,7 @@ def test_a_try_without_a_result_leaves_the_order() -> None:
     host = FakeHost(script=SLOW_TO_START, facts=TRIED, tries_fail=True)
     found = explained(host, seconds=120.0)
     assert host.tried
-    assert not any("short try" in why for why in found.left_out.values())
+    assert not any("short trials" in why for why in found.left_out.values())
 
 
 def test_a_winner_is_measured_again_before_more_changes_are_tried() -> None:

@@ -129,9 +129,9 @@ class SlowLoading(Cause):
     random_cure = (
         "Speed up loading: it draws random numbers, so not all of it can be done in advance"
     )
-    needs_place: ClassVar[bool] = False
-    """Whether it is only the cause if a slow line is known."""
     """The cure if batches differ from epoch to epoch."""
+    needs_place: ClassVar[bool] = False
+    """Whether a slow line is required as evidence."""
 
     def find(self, evidence: Evidence) -> Found | None:
         """Return the cause if loading takes a large share of the time."""

@@ -123,10 +123,10 @@ class DoublePrecision(Cause):
 
 
 class DenormalNumbers(Cause):
-    """Numbers are too small for full precision, with which CPUs compute slowly."""
+    """Denormal numbers, which are very close to zero, slow the CPU down."""
 
     name = "denormal-numbers"
-    cure = "Let the CPU take them for zero, with torch.set_flush_denormal(True)"
+    cure = "Let the CPU treat them as zero, with torch.set_flush_denormal(True)"
     source = "https://github.com/pytorch/pytorch/issues/23862"
     changes = ("flush-denormal",)
 
@@ -136,8 +136,8 @@ class DenormalNumbers(Cause):
         if evidence.observed.on_gpu or share < _MANY_DENORMAL:
             return None
         return self.found(
-            f"{percent(share, 0)} of the weights, gradients and the optimiser's state are denormal "
-            "numbers, with which CPUs compute slowly"
+            f"{percent(share, 0)} of the weights, gradients and optimiser state are denormal "
+            "numbers, which CPUs process slowly"
         )
 
 

@@ -41,7 +41,7 @@ class Facts:
         Args:
             is_evaluated: whether what is being loaded is for an evaluation.
             kept: names of the facts from samples that are meaningful; all by default.
-            loaded: what processes do that load batches.
+            loaded: returns the samples of worker processes.
         """
         if self._has_begun:
             return
@@ -51,8 +51,8 @@ class Facts:
         self.calls.begin()
         lines.sample(self._observer, self._tell, is_evaluated, lambda: self._is_apart)
 
-    def take_apart(self, look: Callable[[], None]) -> None:
-        """Look at something for longer; its time is no part of the training's.
+    def inspect(self, look: Callable[[], None]) -> None:
+        """Run a longer inspection, and leave its time out of the training's.
 
         An error is reported, never raised.
         """

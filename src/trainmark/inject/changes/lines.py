@@ -70,7 +70,7 @@ class _Sample(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What processes that load batches were doing, in numbers of samples.
+    """Numbers of samples of a worker process of a loader.
 
     Args:
         total: all samples.

@@ -1,13 +1,13 @@
-"""How long changes are tried that are switched between the steps of one process."""
+"""Durations of trials within one process."""
 
 from __future__ import annotations
 
 UNTIMED_STEPS = 2
 """First steps of a block, which are not timed: something may be prepared in them."""
 FEWEST_STEPS = 3
-"""Timed steps of a block at least."""
+"""Minimum number of timed steps in a block."""
 BLOCK_SECONDS = 0.25
-"""Seconds of its timed steps at least."""
+"""Minimum duration of the timed steps of a block, in seconds."""
 PASSES = 3
 """How many times each change is tried, if there is time."""
 

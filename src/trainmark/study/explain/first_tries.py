@@ -1,6 +1,6 @@
 """Which changes are first tried within one process, and what is concluded from it.
 
-A separate process for each change takes long where a start does. Some changes can be turned on
+If a script starts slowly, a process for each change takes long. Some changes can be turned on
 and off between two steps, so one process can try them all. This only ranks them.
 """
 
@@ -18,7 +18,7 @@ from trainmark.record.observed import Observed
 _FEWEST = 3
 """Fewest changes for which such a process is started."""
 _CLEAR = 2
-"""Number of times that a change has to gain nothing before it gets no process."""
+"""Trials without a gain after which a change gets no process."""
 _CLEAR_GAIN = 1.1
 """Speed-up from which a change is measured before those that can't be tried like this."""
 
@@ -26,13 +26,13 @@ _CLEAR_GAIN = 1.1
 def switchable(planned: Iterable[str], seen: Observed, facts: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the changes that can be turned on and off between two steps of a script.
 
-    There are none if they are too few for a process.
+    Empty if there are fewer than three.
     """
     if seen.framework != "torch" or (seen.ranks or 1) > 1:
         return ()
     names = [each for each in planned if each.partition("=")[0] in SWITCHABLE]
     if facts.get("workers") != 0 and "same-batch" in names:
-        # Worker processes load batches in advance, and a function that returns them stays frozen.
+        # Workers load ahead, and a function that repeats its batch can't be switched back.
         names.remove("same-batch")
     return tuple(names) if len(names) >= _FEWEST else ()
 
@@ -53,7 +53,7 @@ def worth_a_process(
         ratios: the speed-ups of each change that was tried, one for each time.
     """
     left_out = {
-        name: f"{NO_GAIN}, {' and '.join(f'{each:.2f}×' for each in tried)}"
+        name: f"{NO_GAIN}: {' and '.join(f'{each:.2f}×' for each in tried)}"
         for name, tried in ratios.items()
         if len(tried) >= _CLEAR and max(tried) < SMALLEST_GAIN
     }

@@ -87,9 +87,9 @@ _FIRST_SECONDS = 3.0
 _FIRST_SECONDS_AT_MOST = 8.0
 """Seconds of steps after which it ends in any case."""
 _TRIALS_SHARE = 0.25
-"""Share of the time left in which changes are tried within one process."""
+"""Largest share of the remaining time for trials within one process."""
 _LATE_START = 2.0
-"""How many times longer than usual this process may take to start."""
+"""Time that this process may take to start, as a multiple of the usual one."""
 _SILENCE = 0.2
 """Share of the time without a report after which the unchanged script counts as hanging."""
 _SCREENING = 0.6
@@ -157,7 +157,8 @@ class OwnScript:
         samples: number of samples that shares of lines and parts come from.
         workers: number of worker processes that the loader has; None if there is no loader.
         gpu_busy: share of a few steps in which the GPU computes; None without one.
-        gpu_modules: what it computes in them, the largest share first; empty if unknown.
+        gpu_modules: its time by module in a further step, the largest share first; empty if
+            unknown.
         step_seconds: duration of a step of the unchanged script, next to others that wait.
         causes: known causes of slow steps of which there is evidence.
         findings: what each change gives, those to name first at the top.
@@ -481,7 +482,7 @@ class _Study:
     # The experiments
 
     def _try_in_one_process(self, planned: list[str]) -> list[str]:
-        """Try changes within one process if there is no time for a process of each.
+        """Try changes within one process if there is no time for a process for each.
 
         Returns those that are worth a process, the most promising first.
         """
@@ -589,8 +590,8 @@ class _Study:
         """Measure what may win in fresh rounds.
 
         Changes are stacked: the first one is measured alone, then together with the second one, and
-        so on, since one bottleneck hides the next. What is left out for a diagnosis is stacked,
-        too: its cure is for the user to write.
+        so on, since one bottleneck hides the next. Diagnoses are stacked, too; the user has to
+        write their cures.
         """
         valid = list[str]()
         for each in winners:
@@ -621,10 +622,10 @@ class _Study:
             longest = max(longest, self.passed - began)
 
     def _can_be_stacked(self, found: Finding) -> bool:
-        """Whether a change can be made together with others, or left out for a diagnosis.
+        """Whether a change or a diagnosis can be part of a stack.
 
-        The cure of a diagnosis is for the user to write, so a patch has none. A gain that is only
-        bounded by what reading takes would not be so together with others.
+        A patch has no diagnoses, since the user has to write their cures. A gain that is capped by
+        the time of reads can't be capped within a stack.
         """
         if found.kind == "diagnosis":
             is_tried = found.proof != SAMPLED and found.change not in self.bounded
@@ -731,7 +732,7 @@ class _Study:
         )
 
     def _of_reads(self, ratio: Estimate, failed: str | None) -> tuple[str, Estimate]:
-        """Return why not reading results says nothing, or an empty text and its speed-up.
+        """Return why ``no-sync`` is left out, empty if it isn't, and its speed-up.
 
         Args:
             ratio: what was measured.

@@ -32,9 +32,9 @@ from .switched_off import no_anomaly, no_checkpointing, no_empty_cache, no_gc
 _FIRST_STEPS = 3
 """Steps before the first block, in which optimisers create their state."""
 _MOST_PAUSES = 3
-"""How often a block is repeated in which the training has evaluated or saved."""
+"""How often a block is repeated because of an evaluation or a save."""
 _LOST_STEPS = 100
-"""Steps of other optimisers after which another one leads the training."""
+"""Steps of other optimisers after which the one whose steps count is taken to be gone."""
 SWITCHABLE = {
     "no-anomaly": no_anomaly,
     "no-gc": no_gc,
@@ -49,7 +49,7 @@ SWITCHABLE = {
     "no-checkpointing": no_checkpointing,
     "fp16": fp16,
 }
-"""What can be switched, with what may end the script last."""
+"""What can be switched. Changes that may crash the script come last."""
 _RISKY = {"bf16", "no-empty-cache", "no-checkpointing", "fp16"}
 """Changes after which an operator may be missing, or memory may run out."""
 
@@ -87,14 +87,14 @@ class _Tried(Change):
         self.is_refused = not self.done
 
     def keeps(self, why: Callable[[], str]) -> None:
-        """It may be applied to another part of the script."""
+        """Do nothing: it may still be applied to another part of the script."""
 
 
 class _Block(NamedTuple):
     """Steps with one change, or with none.
 
     Args:
-        change: the change.
+        change: the change; None if the script is unchanged.
         seconds: duration of a step.
     """
 
@@ -134,7 +134,7 @@ class _Trials:
         return real(scaler, *args, **kwargs)
 
     def _begin_again(self) -> None:
-        """Begin with the first block, of a training that has just begun."""
+        """Start again with the first block: another training has begun."""
         self._state: State | None = None
         self._steps = -_FIRST_STEPS
         self._began = clock()

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 _FIRST_LOOK = 4
-"""The step after which it is first looked, then after twice as many, and so on."""
+"""Step of the first check; each further one comes after twice as many."""
 
 
 class Denormals:
@@ -19,7 +19,7 @@ class Denormals:
         self._next = _FIRST_LOOK
 
     def is_due(self) -> bool:
-        """Count a step; return whether it is to be looked now."""
+        """Count a step; return whether a check is due."""
         self._steps += 1
         if self._steps < self._next:
             return False
@@ -38,7 +38,7 @@ class Denormals:
 
 
 def _tensors(optimizer: Any) -> Iterator[Any]:
-    """Yield what an optimiser works on, as far as it is on the CPU."""
+    """Yield an optimiser's weights, gradients and state that are on the CPU."""
     for group in optimizer.param_groups:
         for weight in group["params"]:
             every = [weight, weight.grad, *optimizer.state.get(weight, {}).values()]

@@ -30,7 +30,7 @@ from .loading import Loading
 from .model import eager
 from .optimizer import is_handwritten
 from .outermost import around_modules, evaluates
-from .profile import Busy, ByModule, Profile, device_seconds
+from .profile import Busy, ByModule, Profile, device_time
 
 
 def facts(change: Change) -> None:
@@ -92,7 +92,7 @@ def facts(change: Change) -> None:
 
     def stepped(optimizer: Any, *_: Any) -> None:
         for profile in [each for each in profiles if not each.is_over]:
-            every.take_apart(profile.stepped)
+            every.inspect(profile.stepped)
         batches = {number for number in of_step.values() if number}
         accumulated[batches.pop() if len(batches) == 1 else 1] += 1
         found["accumulates"] = accumulated.most_common(1)[0][0]
@@ -100,7 +100,7 @@ def facts(change: Change) -> None:
         switches.stepped()
         every.calls.stepped()
         if isinstance(optimizer, torch.optim.Optimizer) and denormals.is_due():
-            every.take_apart(lambda: found.update(denormal=denormals.share(optimizer)))
+            every.inspect(lambda: found.update(denormal=denormals.share(optimizer)))
         if growing.stepped(sys._getframe(1)):
             found["growing"] = growing.facts()
         if "stack" not in found:
@@ -133,7 +133,7 @@ def _profiles(observer: Any, found: dict[str, Any]) -> list[Profile]:
     device = getattr(DeviceType, kind.upper())
     return [
         Busy(device, functools.partial(found.__setitem__, "busy")),
-        ByModule(observer, device, functools.partial(found.__setitem__, "modules"), device_seconds),
+        ByModule(observer, device, functools.partial(found.__setitem__, "modules"), device_time),
     ]
 
 

@@ -15,13 +15,13 @@ from ..lines import Loaded
 from .workers import Workers
 
 _LOOKS = 5
-"""Number of first batches of a data set for which it is looked whether they draw numbers."""
+"""How many of a data set's first batches are checked for random draws."""
 _DEPTH = 3
 """How many objects deep a data set is searched for generators."""
 
 
 class Loading:
-    """What is known of loading.
+    """Which data sets are trained on, and which draw random numbers.
 
     Args:
         observer: knows which code is the user's.
@@ -63,7 +63,7 @@ class Loading:
         return not self._trained.isdisjoint(self._drawing | self._workers.drawing())
 
     def loaded(self) -> list[Loaded]:
-        """Return what each process does that loads what is trained on."""
+        """Return the samples of each process that loads training data."""
         return self._workers.loaded(self._trained)
 
     def _fetches(self, real: Callable[..., Any], fetcher: Any, indices: Any) -> Any:
@@ -81,7 +81,7 @@ class Loading:
 
 
 def _states(data: Any) -> list[Any] | None:
-    """Return where random numbers are: those of all of the process, and those of a data set.
+    """Return the states of the process's generators, and of those that a data set holds.
 
     The result is None if they can't be read.
     """
@@ -118,7 +118,7 @@ def _is_generator(thing: Any) -> bool:
 
 
 def _state(generator: Any) -> Any:
-    """Return where a generator is."""
+    """Return the state of a generator."""
     if isinstance(generator, random.Random):
         return generator.getstate()
     if isinstance(generator, torch.Generator):

@@ -112,14 +112,14 @@ def tf32(change: Change) -> None:
 
 
 def flush_denormal(change: Change) -> None:
-    """Let the CPU take numbers that are too small for full precision for zero."""
+    """Let the CPU treat denormal numbers as zero."""
     if not torch.set_flush_denormal(True):
         return change.cannot("this CPU can't flush denormal numbers to zero")
 
     def inspect(*_: Any) -> None:
         smallest = torch.full((1,), torch.finfo(torch.float32).tiny)
         if not (smallest / 2).any():
-            change.took("denormal numbers are zero")
+            change.took("denormal numbers are flushed to zero")
 
     register_optimizer_step_post_hook(inspect)
 

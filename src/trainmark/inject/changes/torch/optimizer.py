@@ -68,7 +68,7 @@ foreach = fused
 
 
 def _keep_steps_where(optimizer: Any, *, is_fused: bool) -> None:
-    """Keep the numbers of steps next to the weights if an optimiser is fused, else on the CPU."""
+    """Move step counters to the weights' device if an optimiser is fused, else to the CPU."""
     if optimizer.param_groups[0].get("capturable"):  # they are always next to the weights
         return
     for weight, state in optimizer.state.items():

@@ -20,11 +20,11 @@ from ... import accelerator
 BEGINS_AFTER = 10
 """Steps before the profiled ones, so that compiling and warming up are over."""
 STEPS = 5
-"""Number of steps of which the device alone is profiled."""
+"""Number of steps in which only the device is profiled."""
 _OURS = "trainmark|"
-"""Begins the names of our ranges."""
+"""Prefix of our ranges."""
 _OPTIMIZER = "Optimizer.step#"
-"""Begins the names of PyTorch's ranges of optimisers' steps."""
+"""Prefix of PyTorch's ranges of optimiser steps."""
 _MOST = 10
 """Most parts in a report."""
 
@@ -117,8 +117,7 @@ def covered(spans: Iterable[tuple[float, float]]) -> float:
 class ByModule(Profile):
     """In which modules, called at which lines, the device computes in a step.
 
-    The profiler puts what each operator has queued below our ranges, and says which forward
-    operator each backward one belongs to.
+    The profiler nests operators in our ranges, and links each backward operator to its forward one.
 
     Args:
         observer: knows which code is the user's.
@@ -193,8 +192,8 @@ def _is_compiled() -> bool:
     return bool(counters["stats"].get("unique_graphs"))
 
 
-def device_seconds(event: Any) -> float:
-    """Return how long the kernels took that an operator has queued."""
+def device_time(event: Any) -> float:
+    """Return the time of the kernels that an operator has queued, in microseconds."""
     return sum(float(each.duration) for each in event.kernels)
 
 

@@ -1,4 +1,4 @@
-"""What a training has learned so far, kept and put back."""
+"""Saves and restores the state of a training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 _SWITCHED = ("fused", "foreach")
-"""What changes to an optimiser turn on and off themselves."""
+"""Options of an optimiser that experiments reset themselves."""
 
 
 class State:
@@ -64,7 +64,7 @@ def _on_cpu(tensor: Any) -> Any:
 
 
 def _put(tensor: Any, kept: Any) -> None:
-    """Put values back, so that a backward pass that follows does not notice."""
+    """Restore values without invalidating a pending backward pass."""
     tensor.data.copy_(kept)
 
 
@@ -89,14 +89,14 @@ def _of_groups(optimizer: Any) -> list[dict[str, Any]]:
 
 
 def _kept(value: Any) -> Any:
-    """Return a copy of a tensor or a number of a weight's state; None of anything else."""
+    """Return a copy of a tensor or a number of a weight's state; None for anything else."""
     if torch.is_tensor(value):
         return _on_cpu(value)
     return value if isinstance(value, (int, float)) else None
 
 
 def _random_state() -> Callable[[], None]:
-    """Return a function that lets random numbers go on from here again."""
+    """Return a function that restores the present random state."""
     of_torch = torch.get_rng_state()
     of_gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     of_python = random.getstate()

@@ -1,4 +1,4 @@
-"""What the processes do that load batches, by samples.
+"""Samples the worker processes of loaders.
 
 They are only seen if they are forked from the training process, as they are by default on Linux up
 to Python 3.13: they write into a pipe.
@@ -37,7 +37,7 @@ class Workers:
 
     Args:
         observer: knows which code is the user's.
-        draws: whether loading from a data set, which its identity tells, draws random numbers.
+        draws: whether loading from the data set with this identity draws random numbers.
     """
 
     def __init__(self, observer: Any, draws: Callable[[int], bool]) -> None:
@@ -56,7 +56,7 @@ class Workers:
         around(worker, "_worker_loop", self._works)
 
     def loaded(self, data: set[int]) -> list[Loaded]:
-        """Return what each process did that loads from some data sets."""
+        """Return the samples of each process that loads from these data sets."""
         self._read()
         return [each for of, each in self._of_process.values() if of in data]
 
@@ -112,19 +112,19 @@ class Workers:
                 break
         try:
             os.write(self._writes, text)
-        except BlockingIOError:  # the pipe is full; what is written later has it, too
+        except BlockingIOError:  # the pipe is full; later messages include these samples
             return
 
 
 def _below(frame: Any, outermost: Any) -> Iterator[Any]:
-    """Yield the frames of this process: below the outermost, they are the training's."""
+    """Yield the frames of this process, without those inherited from the training."""
     while frame is not None and frame is not outermost:
         yield frame
         frame = frame.f_back
 
 
 class _Samples:
-    """Samples of a process in which it loads.
+    """Samples of a worker process while it loads.
 
     Args:
         observer: knows which code is the user's.
