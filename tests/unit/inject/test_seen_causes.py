@@ -92,7 +92,6 @@ def test_the_line_that_loads_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "text", "draws"),
     [
-        ("same", "sleep(0.01)", False),
         ("random", "sleep(0.01)", True),
         ("module", "sleep(0.009)", False),
     ],
