@@ -102,7 +102,7 @@ def answers(
     sorted_ = _Sorted(findings, stack, shares)
     measured = Measured(findings, shares, samples, workers, busy)
     said = [_stacked(stack, findings, busy)] if stack else []
-    said += [_advice(each, busy) for each in sorted_.helpful]
+    said += [_advice(each, busy, texts) for each in sorted_.helpful]
     said += [_unmeasured(each, findings) for each in causes if _costs_unknown(each, findings)]
     said = agreeing(said, measured)
     if not said:
@@ -251,9 +251,13 @@ def _nothing_measured(left_out: Mapping[str, str]) -> str:
     return "No change could be measured." if left_out else "No changes were tried."
 
 
-def _advice(found: Finding, busy: str) -> Statement:
+def _advice(found: Finding, busy: str, texts: Mapping[str, str]) -> Statement:
     """Return what to do, where, and by how much it helps."""
-    return Statement(_advice_text(found, busy), (found,) if found.promises else ())
+    text = _advice_text(found, busy)
+    source = texts.get(found.place or "")
+    if found.change == "line" and source:
+        text = text.replace("this code", f"this code, {shortened(source)}", 1)
+    return Statement(text, (found,) if found.promises else ())
 
 
 def _advice_text(found: Finding, busy: str) -> str:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from trainmark.inject import accelerator  # noqa: E402
 from trainmark.inject import changes as all_changes  # noqa: E402
 from trainmark.inject.changes import lines  # noqa: E402
 from trainmark.inject.changes import torch as changes  # noqa: E402
-from trainmark.inject.changes.torch import profile  # noqa: E402
+from trainmark.inject.changes.torch import loading, profile  # noqa: E402
 
 pytestmark = [  # JAX, which another test has imported, and newer Pythons warn of loaders' processes
     pytest.mark.filterwarnings("ignore:os.fork"),
@@ -621,6 +622,20 @@ def test_no_garbage_is_collected_while_frames_are_read(
         assert gc.isenabled() is collects
     finally:
         gc.enable()
+
+
+def test_a_new_data_set_is_not_taken_for_an_old_one(apply: Callable[..., Notes]) -> None:
+    """Python gives a new object the identity of one that is gone."""
+    known = loading.Loading(apply("unchanged"))
+    evaluated = list[bool]()
+
+    def fetch(_: Any) -> None:
+        evaluated.append(known.is_evaluated())
+
+    for _ in range(20):
+        known.fetch(fetch, SimpleNamespace(_dataset=object()))
+        known.use(is_evaluated=True)
+    assert evaluated == [False] * 20
 
 
 def test_the_time_that_a_device_computes() -> None:

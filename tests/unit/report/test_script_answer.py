@@ -178,6 +178,12 @@ def test_changes_are_stacked() -> None:
     ]
 
 
+def test_the_slowest_code_is_shown() -> None:
+    slow = replace(found("line", 1.4, 1.6, place="train.py:9"), proof=SAMPLED)
+    first, *_ = answers([slow], (), {}, texts={"train.py:9": "clip(weights)"})
+    assert first.startswith("Speed up this code, clip(weights) (train.py:9). Without it")
+
+
 def test_a_stack_with_a_diagnosis_says_what_was_left_out() -> None:
     alone = [found("same-batch", 1.4, 1.6, place="train.py:9"), found("fp32", 1.4, 1.6)]
     both = replace(stacked("same-batch+fp32", 3.0), kind="diagnosis", learning="unseen")

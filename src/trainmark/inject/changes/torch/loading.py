@@ -16,6 +16,8 @@ from .workers import Workers
 
 _LOOKS = 5
 """How many of a data set's first batches are checked for random draws."""
+_MOST_KEPT = 50
+"""Number of data sets that are kept alive."""
 _DEPTH = 3
 """How many objects deep a data set is searched for generators."""
 
@@ -33,6 +35,7 @@ class Loading:
         self._evaluated: set[int] = set()
         self._trained: set[int] = set()
         self._looks: dict[int, int] = {}
+        self._kept: dict[int, Any] = {}
         self._drawing: set[int] = set()
         self._workers = Workers(observer, self._drawing.__contains__)
         for kind in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
@@ -40,13 +43,19 @@ class Loading:
 
     def fetch(self, real: Callable[..., Any], iterator: Any) -> Any:
         """Fetch a batch."""
-        self._now = id(iterator._dataset)
+        self._now = self._identity(iterator._dataset)
         try:
             batch = real(iterator)
             self._latest = self._now
             return batch
         finally:
             self._now = None
+
+    def _identity(self, data: Any) -> int:
+        """Return the identity of a data set, which is kept: another one would get the same."""
+        if len(self._kept) < _MOST_KEPT:
+            self._kept.setdefault(id(data), data)
+        return id(data)
 
     def use(self, *, is_evaluated: bool) -> None:
         """Note that the network gets the latest batch, if it has not got it before."""
@@ -68,7 +77,7 @@ class Loading:
 
     def _fetches(self, real: Callable[..., Any], fetcher: Any, indices: Any) -> Any:
         """Fetch a batch, and look whether this draws random numbers."""
-        data = id(fetcher.dataset)
+        data = self._identity(fetcher.dataset)
         looks = self._looks.get(data, 0)
         if looks >= _LOOKS or data in self._drawing:
             return real(fetcher, indices)
