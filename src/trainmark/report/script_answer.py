@@ -339,7 +339,9 @@ def _stacked(stack: Sequence[Finding], findings: Sequence[Finding], busy: str) -
     text = f"Make {len(names)} changes: {'; '.join(advice)}. Together, the script {faster}{busy}"
     if not any(map(_is_vague, stack)):  # else the values between the ends say little
         text += f": {names[0]} alone gives {ratios[0]:.2f}×, {', '.join(adds)}"
-    unjudged = " This is not a valid training, so learning is not judged." if without else ""
+    unjudged = (
+        " What was tested is no valid training, so learning is not judged." if without else ""
+    )
     return Statement(f"{text}.{unjudged}", (whole,))
 
 

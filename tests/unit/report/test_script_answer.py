@@ -192,8 +192,8 @@ def test_a_stack_with_a_diagnosis_says_what_was_left_out() -> None:
         "Make 2 changes: Speed up loading (train.py:9); Use single precision: avoid float64 "
         "inputs, .double() and set_default_dtype(torch.float64). Together, the script was 3.00× "
         "[2.90, 3.10] faster (tested with: the first batch in every step, without loading): "
-        "same-batch alone gives 1.50×, fp32 adds 2.00×. This is not a valid training, so learning "
-        "is not judged."
+        "same-batch alone gives 1.50×, fp32 adds 2.00×. What was tested is no valid training, so "
+        "learning is not judged."
     )
 
 
