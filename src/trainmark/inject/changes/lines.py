@@ -5,6 +5,7 @@ Each sample shows the part of the step and the user's line.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import heapq
 import itertools
@@ -243,12 +244,24 @@ def pauses() -> Iterator[float]:
         yield drawn.uniform(0.002, 0.008)
 
 
-def _now(observer: Any, thread: int, is_evaluated: Callable[[], bool] = bool) -> _Sample:
-    """Return what a thread executes."""
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """Keep Python's collector off while the frames of another thread are read.
+
+    Reading a frame may otherwise run finalizers; the thread then runs on, and the frame is freed.
+    """
     collects = gc.isenabled()
-    # Reading a frame may otherwise run finalizers; the thread then runs on, and the frame is freed.
     gc.disable()
     try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _now(observer: Any, thread: int, is_evaluated: Callable[[], bool] = bool) -> _Sample:
+    """Return what a thread executes."""
+    with without_collector():
         frame = sys._current_frames().get(thread)
         place = observer.users_place(frame)
         # The first batch after an evaluation is loaded before the observer knows of its end.
@@ -257,9 +270,6 @@ def _now(observer: Any, thread: int, is_evaluated: Callable[[], bool] = bool) ->
         if inside is not None and not calls_users and part not in (_OWN, "forward"):
             inside = part
         names = names_of(frame)
-    finally:
-        if collects:
-            gc.enable()
     if is_evaluated() if part == LOADER else observer.evaluates_since is not None:
         part = EVALUATION
     return _Sample(place, part, inside, names if part == LOADER else names - OF_LOADING)

@@ -103,6 +103,13 @@ class _Block(NamedTuple):
 
 
 class _Trials:
+    """The blocks of one process, with a change or without one.
+
+    Args:
+        change: the experiment, which reports what was found.
+        names: the changes to try.
+    """
+
     def __init__(self, change: Change, names: list[str]) -> None:
         self._change = change
         self._observer = change.observer

@@ -20,7 +20,7 @@ from torch.utils.data._utils import fetch, worker
 
 from ...patch import around
 from ..known import OF_LOADING, names_of_code
-from ..lines import Loaded, pauses
+from ..lines import Loaded, pauses, without_collector
 
 _MOST_BYTES = min(4096, getattr(select, "PIPE_BUF", 512))
 """Longest message that the system passes on as a whole."""
@@ -100,7 +100,8 @@ class Workers:
         samples = _Samples(self._observer)
         for pause in pauses():
             time.sleep(pause)
-            samples.add(list(_below(sys._current_frames().get(thread), outermost)))
+            with without_collector():
+                samples.add(list(_below(sys._current_frames().get(thread), outermost)))
             if samples.total and samples.total % _TELL_EVERY == 0:
                 self._write(data, samples)
 
@@ -153,10 +154,7 @@ class _Samples:
 
     def loaded(self, most: int) -> Loaded:
         """Return the largest numbers of samples."""
-        known = {
-            name: dict(self._known[name].most_common(1))
-            for name in sorted(self._known, key=lambda name: -sum(self._known[name].values()))[
-                :most
-            ]
-        }
+        totals = Counter({name: sum(places.values()) for name, places in self._known.items()})
+        largest = [name for name, _ in totals.most_common(most)]
+        known = {name: dict(self._known[name].most_common(1)) for name in largest}
         return Loaded(self.total, dict(self._lines.most_common(most)), known)
